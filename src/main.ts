@@ -1,13 +1,16 @@
 #!/usr/bin/env node
+import { BmcGate } from "./bmc/bmc-gate.ts";
+import { createOpenDevice } from "./bmc/open-device.ts";
 import { runCli } from "./cli/app.ts";
-import type { CliContext } from "./cli/context.ts";
-import { CommandFailure } from "./cli/failures.ts";
-import { openTerminal } from "./cli/terminal.ts";
+import type { CliContext } from "./cli/terminal/context.ts";
+import { CommandFailure } from "./cli/errors/failures.ts";
+import { openTerminal } from "./cli/terminal/terminal.ts";
+import { invocationOf } from "./cli/terminal/invocation.ts";
 import { systemClock, systemRandom } from "./runtime/system.ts";
 
 const stop = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
-  process.once(name, () => stop.abort(new CommandFailure(`stopped by ${name}`)));
+  process.once(name, () => stop.abort(new CommandFailure("Stopped", `stopped by ${name}`)));
 }
 // A reader that goes away (`ironfence status | head`) ends the output, not the program with a stack trace.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -31,7 +34,10 @@ const context: CliContext = {
   process: cliProcess,
   clock: systemClock,
   random: systemRandom,
+  openDevice: createOpenDevice(new BmcGate(systemClock)),
   signal: stop.signal,
   terminal: openTerminal(process.stdin, process.stderr),
 };
-await runCli(process.argv.slice(2), context);
+const [, path = "", ...words] = process.argv;
+const { program, inputs } = invocationOf(path, words);
+await runCli(inputs, context, program);

@@ -71,7 +71,7 @@ export async function benchAgent(nodeCount: number): Promise<void> {
       row(`${nodeCount} nodes, idle: CPU a minute`, `${((after.cpuMs - before.cpuMs) / 1_000).toFixed(2)} s`);
       const perSecond = (count: number): string => ((count * 1_000) / IDLE_MS).toFixed(2);
       row(
-        `${nodeCount} nodes, idle: requests beside watches and the lease`,
+        `${nodeCount} nodes, idle: requests in addition to watches and the lease`,
         `${perSecond(requests.reads - requestsBefore.reads)} reads/s, ${perSecond(requests.writes - requestsBefore.writes)} writes/s`,
       );
       const delays: number[] = [];
@@ -137,7 +137,7 @@ function fill(server: ApiServer, nodeCount: number): void {
   );
 }
 
-/** Resolves when every target has been probed and the writes that came of it have been sent. */
+/** Resolves when every target has been probed and its writes have been sent. */
 async function settled(
   server: ApiServer,
   nodeCount: number,

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import type { PowerDriver } from "../../src/bmc/driver.ts";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { BmcGate } from "../../src/bmc/bmc-gate.ts";
+import { createOpenDevice } from "../../src/bmc/open-device.ts";
 import type { PowerProof } from "../../src/bmc/wait-for-power.ts";
 import { POLL_MS_MIN, waitForPower } from "../../src/bmc/wait-for-power.ts";
 import { Secret } from "../../src/runtime/secret.ts";
@@ -14,6 +15,7 @@ import { PASSWORD, USERNAME } from "./bmc-rack.ts";
 
 /** As in an agent, one for all devices. */
 const deps = { clock, logger: createLogger("warn") };
+const openDevice = createOpenDevice(new BmcGate(clock));
 
 /** Our driver for one BMC of the rack. */
 export function openBmc(rack: Pick<BenchRack, "sha256Fingerprint">, { address }: BmcAt): PowerDriver {

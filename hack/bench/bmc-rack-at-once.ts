@@ -8,12 +8,12 @@ import { readUsage } from "./process-usage.ts";
 import { median, row, seconds } from "./report.ts";
 
 const HOSTS = 500;
-/** Beside them, one of each protocol: what the libraries take once is no host's. */
+/** In addition, one of each protocol: what the libraries cost once belongs to no host. */
 const WARM_UP_HOSTS = 2;
 const OFF_MS_MIN = 1_000;
 const OFF_MS_MAX = 8_000;
 
-/** What the client process is told, and what it says at its end. */
+/** What the client process receives, and what it reports at its end. */
 export interface AtOnceTask {
   bmcs: readonly BmcAt[];
   warmUp: readonly BmcAt[];

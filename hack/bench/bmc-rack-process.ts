@@ -8,7 +8,7 @@ import { startRedfishMock } from "../redfish-mock/server.ts";
 import type { BmcAt, BmcReport, RackAnswer, RackHost, RackRequest } from "./bmc-rack.ts";
 import { PASSWORD, USERNAME } from "./bmc-rack.ts";
 
-// The child of bmc-rack.ts: told over IPC what to simulate, and asked what was seen.
+// The child of bmc-rack.ts: it is sent what to simulate over IPC, and asked what was seen.
 
 /** One BMC: where it is, and what it has seen in all. */
 interface Front {

@@ -20,7 +20,7 @@ export interface BmcAt {
   name: string;
   /** Of 127.0.0.1. */
   port: number;
-  /** As `openDevice` takes it. */
+  /** As `DeviceConfig` takes it. */
   address: string;
 }
 

@@ -18,7 +18,7 @@ const FENCE_TIMEOUT_MS = 60_000;
 const forever = new AbortController().signal;
 
 /**
- * Our drivers beside what others have written, on simulated BMCs in a process of their own. Rounds of both take turns, so that
+ * Our drivers next to those of other projects, on simulated BMCs in a process of their own. Rounds of both take turns, so that
  * what else the machine does meets both. A program that is not installed is named, and the exit code is 1.
  */
 export async function benchBmc(): Promise<void> {
@@ -59,7 +59,7 @@ async function benchIpmiStatus(): Promise<void> {
   row("IPMI status, on an open session", open.text());
   if (!hasTool) return missing("IPMI status with ipmitool, a process each", "ipmitool");
   row("IPMI status with ipmitool, a process each", tool.text());
-  row("… beside a whole session of ours", tool.timesOf(whole));
+  row("… next to one of our whole sessions", tool.timesOf(whole));
 }
 
 async function benchIpmiAtOnce(): Promise<void> {
@@ -104,7 +104,7 @@ async function benchIpmiAtOnce(): Promise<void> {
     row(what, ours.text());
     if (!hasTool) return missing(`${what}: ipmitool`, "ipmitool");
     row("… with ipmitool, a process and a session each", theirs.text());
-    row("… beside ours", theirs.timesOf(ours));
+    row("… next to ours", theirs.timesOf(ours));
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -134,7 +134,7 @@ async function benchRedfishFence(): Promise<void> {
     "Redfish: host truly off → proven Off, session ended",
     `median ${ms(median(lags))}, max ${ms(Math.max(...lags))}`,
   );
-  // The first one tells who the host is, before the order.
+  // The first one reports which host it is, before the order.
   const busiest = Math.max(...reports.map(({ powerReadsAtMs }) => busiestSecond(powerReadsAtMs.slice(1))));
   row("Redfish: most power reads within a second", String(busiest));
   await benchRequests();
@@ -151,7 +151,7 @@ async function benchRedfishFence(): Promise<void> {
     if (code !== 0) throw new Error(`fence_redfish ended with ${code}`);
   }
   row("fence_redfish above the BMC's own time", ms(median(aboveTheirs)));
-  row("… beside ours", `${(median(aboveTheirs) / median(aboveOurs)).toFixed(1)} times as long`);
+  row("… next to ours", `${(median(aboveTheirs) / median(aboveOurs)).toFixed(1)} times as long`);
 }
 
 /** What a fence asks for where the host is off at once: identity, off, two readings, and the session around them. */

@@ -72,7 +72,10 @@ export async function benchClusters(clusterCount: number): Promise<void> {
       await allCounted(management.server, clusterCount, NODES_EACH);
       const what = `${clusterCount} clusters of ${NODES_EACH} nodes`;
       await rest(`${what}, at rest`);
-      row(`${what}: node fails → its Machine told unhealthy`, spread(await failOneByOne(management.server, workloads)));
+      row(
+        `${what}: node fails → its Machine marked unhealthy`,
+        spread(await failOneByOne(management.server, workloads)),
+      );
       const away = workloads.splice(0, Math.ceil(clusterCount * AWAY_SHARE));
       for (const workload of away) await workload.close();
       await rest(`${what}, ${away.length} away`);

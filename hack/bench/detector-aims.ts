@@ -7,9 +7,9 @@ export function printAims(): void {
     "duration over → CR created, 5,000 nodes",
     "p99 ≤ 50 ms, at most three reads and one create before the CR exists",
   );
-  row("250 of 5,000 nodes at once → last CR created", "≤ 3 s, ≤ 4 requests a node beside status and events");
+  row("250 of 5,000 nodes at once → last CR created", "≤ 3 s, ≤ 4 requests a node in addition to status and events");
   row("memory, 5,000 nodes", "≤ 130 MiB (with 5,000 targets)");
-  row("at rest, 5,000 nodes", "≤ 2 % of a core, ≤ 1 request a second beside watches and the lease, no LIST");
+  row("at rest, 5,000 nodes", "≤ 2 % of a core, ≤ 1 request a second in addition to watches and the lease, no LIST");
   console.log(
     "\nThe operator of today: node-healthcheck-operator, main of 2026-07, one health check with two templates, on a real control\nplane 1.36.3 with kwok nodes and leases of 40 s, two cores (measured once, not by this bench):",
   );

@@ -151,7 +151,7 @@ function watchCluster(api: KubeApi, signal: AbortSignal): Seen {
       signal,
     ),
   ];
-  // A watch that may not be read ends here; the wait for what it would have shown tells of it.
+  // A watch that may not be read ends here; the wait for what it would have shown reports it.
   for (const watch of watched) watch.catch((error: unknown) => process.stderr.write(`bench: ${String(error)}\n`));
   return seen;
 }

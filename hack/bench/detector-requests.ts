@@ -20,7 +20,7 @@ export class RequestTally {
     return this.#sum((what) => what.startsWith(`${verb} `));
   }
 
-  /** Requests a node, beside status, events and watches. */
+  /** Requests a node, in addition to status, events and watches. */
   perNode(nodes: number): string {
     return (this.#sum((what) => !/ (events|nodehealthchecks)|^watch /.test(what)) / nodes).toFixed(2);
   }

@@ -11,7 +11,7 @@ export interface FuzzOptions {
   inputCount: number;
   /** The time for each parser, in place of a number of inputs. */
   minutesEach: number | undefined;
-  /** The names of the parsers; all of them where absent. */
+  /** The names of the parsers; all of them by default. */
   parsers: readonly string[] | undefined;
 }
 

@@ -18,10 +18,20 @@ const list = (items: readonly string[], more: boolean): string =>
   `{"metadata":{"resourceVersion":"1"${more ? ',"continue":"x"' : ""}},"items":[${items.join(",")}]}`;
 const many = (count: number, rest?: string): string[] => Array.from({ length: count }, () => node(rest));
 
+/** A node that is as long as an answer may be, all of it fields that no node has. */
+const MANY_FIELDS = list(
+  [node(`,${Array.from({ length: 400_000 }, (_, key) => `"${key.toString(36)}":0`).join(",")}`)],
+  true,
+);
 const HUGE_PAGE = list(many(60_000), true);
+
+/** A page without nodes that continues, as long as an answer may be: blanks. */
+const EMPTY_PAGE = list([], true) + " ".repeat(4_000_000);
 
 interface Hostile {
   nodes: () => string;
+  /** Sends the nodes in chunks of one byte. */
+  bytewise?: boolean;
   event?: () => string;
 }
 
@@ -30,6 +40,10 @@ const HOSTILE: readonly Hostile[] = [
   { nodes: () => list(many(PAGE), true) },
   // Pages of 60,000 objects.
   { nodes: () => HUGE_PAGE },
+  // Pages of one object with 400,000 fields.
+  { nodes: () => MANY_FIELDS },
+  // Pages without nodes, of 4 MiB, in chunks of one byte.
+  { nodes: () => EMPTY_PAGE, bytewise: true },
   // Objects that cannot be read, without end.
   { nodes: () => list(many(PAGE, ',"status":{"conditions":1}'), true) },
   // A watch with ever new names, as fast as they are taken.
@@ -49,8 +63,12 @@ const { certPem: cert, keyPem: key } = await authority.issue({
   usage: "server",
 });
 
-async function serve({ nodes, event }: Hostile): Promise<string> {
+async function serve({ nodes, event, bytewise = false }: Hostile): Promise<string> {
   const answer = ({ url = "" }: IncomingMessage, response: ServerResponse): void => {
+    if (bytewise && url.startsWith("/api/v1/nodes")) {
+      sendBytewise(response, nodes());
+      return;
+    }
     response.writeHead(200, JSON_TYPE);
     if (url.includes("watch=true")) {
       if (event !== undefined) pump(response, event);
@@ -77,6 +95,25 @@ async function serve({ nodes, event }: Hostile): Promise<string> {
     ],
     users: [{ name: "u", user: { token: "t" } }],
   });
+}
+
+/** Writes the answer as it is on the wire: the response would take a call and several objects for each chunk. */
+function sendBytewise({ socket }: ServerResponse, body: string): void {
+  if (socket === null) return;
+  socket.write("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+  let sent = 0;
+  const more = (): void => {
+    while (!socket.destroyed && sent < body.length) {
+      const part = body.slice(sent, sent + 10_000);
+      sent += part.length;
+      if (!socket.write(part.replaceAll(/[^]/gu, "1\r\n$&\r\n"))) {
+        socket.once("drain", more);
+        return;
+      }
+    }
+    socket.end("0\r\n\r\n");
+  };
+  more();
 }
 
 function pump(response: ServerResponse, event: () => string): void {

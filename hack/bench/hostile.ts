@@ -12,7 +12,7 @@ import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES, BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { createKubeClient } from "../../src/kube/api-client.ts";
+import { createKubeClient } from "../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 import { Secret } from "../../src/runtime/secret.ts";
@@ -44,8 +44,8 @@ import { addCluster, allCounted, clusterName, MACHINES, NAMESPACE, nodeName, sta
 const DEPS = { clock: systemClock, random: systemRandom };
 const HOSTILE_PROCESS = fileURLToPath(new URL("hostile-process.ts", import.meta.url));
 /** One for each way in which an API server is hostile. */
-const HOSTILE_CLUSTERS = 5;
-/** Clusters whose nodes are hosts of a rack; nothing but Node objects stands in the others. */
+const HOSTILE_CLUSTERS = 7;
+/** Clusters whose nodes are hosts of a rack; the others have only Node objects. */
 const FENCED_CLUSTERS = 10;
 const NODES_EACH = 4;
 /** Fences in each of these clusters, without and with hostile ones: each host is fenced once. */
@@ -64,7 +64,7 @@ const TEMPLATE = {
 
 /**
  * The agent as a process of its own with workload clusters behind TLS. Hosts in ten of them fail, and are fenced from the
- * health check to the restored node; then the same with five more clusters, whose API servers try to bring the agent down.
+ * health check to the restored node; then the same with seven more clusters, whose API servers try to bring the agent down.
  *
  * @param clusterCount how many clusters there are in the end, hostile ones included.
  */

@@ -12,11 +12,11 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
   npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
-  npm run bench -- hostile             whole fences in 95 workload clusters, without and with five more whose API servers try to bring the agent down
-  npm run bench -- bmc                 the power drivers beside ipmitool and fence_redfish, and 500 hosts fenced at once
+  npm run bench -- hostile             whole fences in 93 workload clusters, without and with seven more whose API servers try to bring the agent down
+  npm run bench -- bmc                 the power drivers next to ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- fuzz --inputs N     every parser of what comes from outside (1,000,000 inputs in all; SEED=n repeats a run;
                                        --parser NAME, which may be repeated: that one alone; --minutes N: for N minutes each)
-  npm run bench -- walk                a whole fence on the real control plane with a BMC that takes 2 s a change (--grace N: nodes
+  npm run bench -- fence               a whole fence on the real control plane with a BMC that takes 2 s a change (--grace N: nodes
                                        with leases of 40 s, which Kubernetes holds for dead after N seconds, 20 or more)
 `;
 
@@ -48,7 +48,7 @@ else if (what === "hostile" && Number.isInteger(clusterCount) && clusterCount > 
 else if (what === "bmc") await benchBmc();
 else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0 && (minutesEach ?? 1) > 0)
   benchFuzz({ inputCount, minutesEach, parsers: values.parser });
-else if (what === "walk" && (graceSeconds === undefined || graceSeconds >= 20)) {
+else if (what === "fence" && (graceSeconds === undefined || graceSeconds >= 20)) {
   const { measureWalk } = await import("../e2e/figures.ts");
   await measureWalk(graceSeconds === undefined ? undefined : graceSeconds * 1_000);
 } else {

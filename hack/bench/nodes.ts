@@ -17,7 +17,7 @@ export function labelsOf(name: string): Record<string, string> {
   return labels;
 }
 
-/** @param transitionMs since when the conditions stand; now where absent. */
+/** @param transitionMs since when the conditions stand; now by default. */
 export function nodeStatus(ready: "True" | "Unknown", transitionMs: number = systemClock.nowMs()): object {
   const condition = (type: string, status: string): object => ({
     type,

@@ -49,7 +49,7 @@ export interface ClusterNode {
 /**
  * Makes a Cluster that is reached by that kubeconfig, with a health check and a Machine for each node.
  *
- * @param templateRef what unhealthy Machines are remediated with; where absent they are only marked.
+ * @param templateRef what unhealthy Machines are remediated with; by default they are only marked.
  */
 export function addCluster(
   management: ApiServer,

@@ -5,14 +5,14 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import { NODE_GUARD } from "./node-guard.ts";
 
-// Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file beside it lists
+// Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file next to it lists
 // what is in there (a software bill of materials, CycloneDX).
 
 const HELP = `Bundles src/main.ts into one file that Node 24 runs without node_modules.
 
-  node hack/build/main.ts [OUTPUT]      OUTPUT: dist/ironfence.js where absent
+  node hack/build/main.ts [OUTPUT]      OUTPUT: dist/ironfence.js by default
 
-Writes OUTPUT.cdx.json beside it: the packages of the bundle, in CycloneDX.
+Writes OUTPUT.cdx.json next to it: the packages of the bundle, in CycloneDX.
 `;
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -5,15 +5,18 @@ import { basename, join } from "node:path";
 export const AUDIT_FOLDER_VARIABLE = "IRONFENCE_E2E_AUDIT";
 
 /**
- * Names, verbs and outcomes of what the agent and `ironfence check` ask, and which roles are applied; no bodies, so a Secret's content is in none of
- * them.
+ * Names, verbs and outcomes of what the agent, `ironfence check` and `ironfence bundle` ask, and which roles are applied; no bodies, so
+ * a Secret's content is in none of them.
  */
 const POLICY = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
   - level: Metadata
-    users: ["system:serviceaccount:ironfence-system:ironfence", "system:serviceaccount:ironfence-system:ironfence-check"]
+    users:
+      - system:serviceaccount:ironfence-system:ironfence
+      - system:serviceaccount:ironfence-system:ironfence-check
+      - system:serviceaccount:ironfence-system:ironfence-bundle
   - level: Metadata
     users: [admin]
     verbs: [patch]

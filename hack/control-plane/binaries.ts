@@ -13,7 +13,7 @@ const KUBERNETES_VERSION = "v1.36.3";
 const PROGRAMS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-/** kwok's own stages; they lie in its module and are copied beside its binary when that is built. */
+/** kwok's own stages; they are in its module and are copied next to its binary when that is built. */
 const KWOK_STAGES = ["node/fast", "node/heartbeat-with-lease", "pod/fast"] as const;
 const STAGES_FILE = "kwok-stages.yaml";
 
@@ -24,7 +24,7 @@ export interface Binaries {
   kwokStages: string;
 }
 
-/** Tells people what is being waited for. */
+/** Prints what is being waited for. */
 export type Progress = (line: string) => void;
 
 /** `${XDG_CACHE_HOME:-~/.cache}/ironfence/<name>`, where things that take long to make are kept between runs. */

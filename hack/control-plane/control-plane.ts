@@ -65,7 +65,7 @@ export interface ControlPlane {
   readonly etcdUrl: string;
   /** Where kubeconfigs, certificates and logs are; removed by `stop`. */
   readonly folder: string;
-  /** A client with the administrator's rights. */
+  /** A client with the administrator's permissions. */
   readonly api: KubeApi;
   /** Rejects as soon as any of its programs ends by itself. */
   readonly failed: Promise<never>;
@@ -88,7 +88,7 @@ export interface ControlPlane {
   stop(): Promise<void>;
 }
 
-/** Starts a control plane. Several may run beside each other. */
+/** Starts a control plane. Several may run at the same time. */
 export async function startControlPlane(options: ControlPlaneOptions, signal: AbortSignal): Promise<ControlPlane> {
   const binaries = await prepareBinaries(options.progress, signal);
   const folder = await mkdtemp(join(tmpdir(), "ironfence-control-plane-"));

@@ -4,7 +4,7 @@ import type { KubeApi } from "../lib/kube-api.ts";
 /** What a kubelet says of its node when it registers. */
 export interface NodeRegistration {
   name: string;
-  /** Labels that the kubelet is configured with, beside the well-known ones. */
+  /** Labels that the kubelet is configured with, in addition to the well-known ones. */
   labels?: Readonly<Record<string, string>>;
   annotations?: Readonly<Record<string, string>>;
   systemUUID?: string;

@@ -4,13 +4,19 @@ import { parseArgs } from "node:util";
 import { stringify } from "yaml";
 import { CUSTOM_KINDS, folderOf } from "../../src/api/kinds.ts";
 import { toCrd } from "./crd.ts";
+import { dashboard } from "../monitoring/dashboard.ts";
+import { plainRules, prometheusRule, ruleTests } from "../monitoring/rules.ts";
+import { readManifests } from "../lib/apply.ts";
+import { bundleRoles } from "./bundle-role.ts";
 import { readDeployed } from "./deployed.ts";
+import { metricsPage } from "./metrics-page.ts";
 
-// Writes the CRDs under deploy from the schemas in src/api, and what `ironfence check` knows about deploy. With --check it only
-// compares, and fails if a file is out of date.
+// Writes the CRDs under deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of `ironfence bundle`,
+// the page of the metrics, and what is in deploy/monitoring.
+// With --check it only compares, and fails if a file is out of date.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-// YAML 1.1 quotes On, Off and the like: to `kubectl apply -f`, which reads that, they would be booleans.
+// YAML 1.1 quotes On, Off and similar words: to `kubectl apply -f`, which reads that, they would be booleans.
 const STYLE = { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false } as const;
 const HEADER = "# Generated from src/api by `npm run generate`; do not edit.\n";
 
@@ -24,6 +30,24 @@ const generated = new Map(
 );
 const deployed = await readDeployed((name) => root + name);
 generated.set("src/cli/check/read/deployed.json", `${JSON.stringify(deployed, undefined, 2)}\n`);
+const ROLES_HEADER = `# Everything that \`ironfence bundle\` reads, without --live. It writes nothing, and it reads no Secret.
+# Generated from deploy/check and hack/crdgen/bundle-role.ts by \`npm run generate\`; do not edit.
+`;
+const roles = bundleRoles(await readManifests(`${root}deploy/check`));
+generated.set(
+  "deploy/bundle/role-bundle.yaml",
+  ROLES_HEADER + roles.map((role) => stringify(role, STYLE)).join("---\n"),
+);
+generated.set("docs/reference/metrics.md", metricsPage());
+const MONITORING_HEADER = "# Generated from hack/monitoring by `npm run generate`; do not edit.\n";
+for (const [name, content] of Object.entries({
+  "rules.yaml": plainRules(),
+  "rules-test.yaml": ruleTests(),
+  "prometheus-rule.yaml": prometheusRule(),
+})) {
+  generated.set(`deploy/monitoring/${name}`, MONITORING_HEADER + stringify(content, STYLE));
+}
+generated.set("deploy/monitoring/dashboard.json", `${JSON.stringify(dashboard(), undefined, 2)}\n`);
 for (const [file, wanted] of generated) {
   if (values.check) {
     const present = await readFile(root + file, "utf8").catch(() => undefined);

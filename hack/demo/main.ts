@@ -1,16 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LEASES, NODES } from "../../src/api/core-types.ts";
-import type { Lease, Node } from "../../src/api/core.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { startAgent } from "../lib/agent-process.ts";
+import { startDashboard } from "../lib/dashboard-process.ts";
 import { parseOptions } from "../lib/options.ts";
 import { Chronicle } from "./chronicle.ts";
-import { NAMESPACE, NODE_NAMES } from "./objects.ts";
 import { observe } from "./observe.ts";
+import { isReady } from "./ready.ts";
 import type { SceneResult } from "./scenes.ts";
 import { play, SCENES } from "./scenes.ts";
 import { jsonScreen, textScreen } from "./screen.ts";
@@ -21,7 +18,7 @@ const HELP = `Three outages on a simulated rack, with the real agent as a proces
 
   npm run demo                what happens, live; a table at the end; exit code 0 only if all went as it must
   npm run demo -- --json      one JSON object a line; the last one is {"summary":[…]}
-  npm run demo -- --keep      leave it all running for a look with kubectl
+  npm run demo -- --keep      leave everything running, to be read in a browser and with kubectl
 
 Needs npm alone: the API server and the BMCs are simulated in this process, on 127.0.0.1. Takes less than a minute.
 `;
@@ -60,7 +57,7 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
   };
   void watchAgent();
   try {
-    if ((await chronicle.until(() => died !== undefined || ready(world), START_TIMEOUT_MS)) && died === undefined) {
+    if ((await chronicle.until(() => died !== undefined || isReady(world), START_TIMEOUT_MS)) && died === undefined) {
       chronicle.note(
         "cluster",
         "six nodes are Ready, every fencing target is Ready, the agent leads",
@@ -79,7 +76,7 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
     clearInterval(refresher);
     observed.stop();
     screen.summary(results, observed.violations);
-    if (keep) await showAround(world, json);
+    if (keep) await showAround(world, folder, json);
     return ok ? 0 : 1;
   } finally {
     clearInterval(refresher);
@@ -88,38 +85,28 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
     stopping = true;
     await agent.stop();
     await world.stop();
-    // The log of a run that went wrong is what people need next.
+    // The log of a run that went wrong is what the reader needs next.
     if (process.exitCode === undefined && results.every((result) => result.ok)) await rm(folder, { recursive: true });
     else process.stderr.write(`the agent's log: ${logPath}\n`);
   }
 }
 
-function ready(world: World): boolean {
-  const nodes = [...world.server.collection<Node>(NODES).values()];
-  const targets = [...world.server.collection<FencingTarget>(FENCING_TARGETS).values()];
-  const lease = world.server.collection<Lease>(LEASES).get({ namespace: NAMESPACE, name: "ironfence" });
-  const isReady = (conditions: readonly { type: string; status: string }[] | undefined): boolean =>
-    conditions?.some((condition) => condition.type === "Ready" && condition.status === "True") ?? false;
-  return (
-    nodes.length === NODE_NAMES.length &&
-    nodes.every((node) => isReady(node.status.conditions)) &&
-    targets.every((target) => isReady(target.status?.conditions)) &&
-    (lease?.spec.holderIdentity ?? "") !== ""
-  );
-}
-
 /** Leaves everything running until Ctrl-C. */
-async function showAround(world: World, json: boolean): Promise<void> {
+async function showAround(world: World, folder: string, json: boolean): Promise<void> {
   const line = (text: string): void => void (json ? process.stderr : process.stdout).write(`${text}\n`);
+  const logFile = join(folder, "dashboard.log");
+  const dashboard = await startDashboard({ kubeconfig: world.kubeconfigPath, logFile });
   line("\nStill running; look around in another terminal, end with Ctrl-C:");
+  line(`  the dashboard: ${dashboard.url}`);
   line(`  export KUBECONFIG=${world.kubeconfigPath}`);
   line("  kubectl get nodes,nodehealthchecks; kubectl get baremetalremediations,fencingtargets -A");
   line("  npm run -s ironfence -- status");
   line(
-    "  kubectl apply --validate=false -f FILE    # the simulated API serves no OpenAPI; ironfence's own schemas hold all the same",
+    "  kubectl apply --validate=false -f FILE    # the simulated API serves no OpenAPI; ironfence's own schemas are still checked",
   );
   for (const [name, bmc] of world.bmcs) line(`  BMC of ${name}: ${bmc.url}/redfish/v1`);
   await new Promise<void>((resolve) => {
     for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => resolve());
   });
+  await dashboard.child.stop();
 }

@@ -58,7 +58,7 @@ function noteRackEvent(event: RackEvent, chronicle: Chronicle): void {
       chronicle.note(host, "no boot device: the disk is dead", undefined, "bad");
       return;
     case "reinstalled":
-      chronicle.note(host, "installed anew over the network", "networkBoot", "good");
+      chronicle.note(host, "installed again over the network", "networkBoot", "good");
       return;
     case "hung":
     case "diskFailed":
@@ -78,7 +78,7 @@ function noteNode(change: LocalChange<Node>, world: World, chronicle: Chronicle,
     return;
   }
   if (before === undefined && chronicle.find(name, "nodeDeleted") !== undefined) {
-    chronicle.note(name, "Node joined anew", "nodeRejoined");
+    chronicle.note(name, "Node joined again", "nodeRejoined");
   }
   const had = (taint: typeof QUARANTINE): boolean =>
     before?.spec.taints?.some((each) => sameTaint(each, taint)) ?? false;

@@ -17,7 +17,7 @@ export interface SceneResult {
   problems: string[];
 }
 
-/** One outage: what happens, to whom, and what must come of it. */
+/** One outage: what happens, to which host, and what must follow. */
 export interface Scene {
   title: string;
   host: string;

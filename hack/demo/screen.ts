@@ -42,7 +42,7 @@ const PLAIN = { good: "", bad: "", dim: "", bold: "", reset: "" };
 const COLOURS = { good: "\u001B[32m", bad: "\u001B[31m", dim: "\u001B[2m", bold: "\u001B[1m", reset: "\u001B[0m" };
 const CLEAR_LINE = "\u001B[2K";
 
-/** Lines for people. On a terminal a board with one line a host is kept below them. */
+/** Lines for the reader. On a terminal a board with one line a host is kept below them. */
 export function textScreen(out: WriteStream | NodeJS.WritableStream): Screen {
   const terminal = "isTTY" in out && out.isTTY;
   const colour = terminal && process.env["NO_COLOR"] === undefined ? COLOURS : PLAIN;

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createKubeClient } from "../../src/kube/api-client.ts";
+import { createKubeClient } from "../../src/kube/api-client/api-client.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

@@ -14,7 +14,7 @@ export interface Agent {
   kill(): Promise<void>;
   /** SIGSTOP: it stands still, and does not know. */
   freeze(): void;
-  /** SIGCONT: it goes on where it was. */
+  /** SIGCONT: it continues. */
   thaw(): void;
   /** Resolves once it has ended, by itself too. */
   readonly ended: Promise<string>;

@@ -97,7 +97,7 @@ class Watch {
     this.#isDark = settings.dark;
   }
 
-  /** Whatever was not passed on by now never is. */
+  /** What has not been passed on yet never is. */
   darken(): void {
     this.#isDark = true;
   }

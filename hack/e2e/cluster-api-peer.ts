@@ -10,7 +10,7 @@ import { findGo, goBuild, moduleSource } from "../lib/go.ts";
 import { startChild, tail } from "../lib/processes.ts";
 import { repositoryPath } from "./world.ts";
 
-// Cluster API's own controllers as a peer, with its CRDs and its rights, all of one release.
+// Cluster API's own controllers as a peer, with its CRDs and its permissions, all of one release.
 
 const SOURCE = repositoryPath("hack/peers/cluster-api");
 const MODULE = "sigs.k8s.io/cluster-api";
@@ -31,7 +31,7 @@ export interface ClusterApiPeer {
 
 /**
  * Builds the controllers into the cache folder, once for each content of hack/peers/cluster-api, and puts upstream's CRDs and roles
- * beside them.
+ * next to them.
  *
  * @throws Error where they are not there and there is no Go.
  */
@@ -78,7 +78,7 @@ export interface RunningClusterApi {
   log(): string;
 }
 
-/** Starts them with the rights that Cluster API's manifests give them, and those that others lend by its aggregation label. */
+/** Starts them with the permissions that Cluster API's manifests grant, and those that others add by its aggregation label. */
 export async function startClusterApi(peer: ClusterApiPeer, management: ControlPlane): Promise<RunningClusterApi> {
   const { api } = management;
   await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });

@@ -15,10 +15,10 @@ function substitute(manifest: Manifest, substitutions: Substitutions): Manifest 
   return JSON.parse(text) as Manifest;
 }
 
-/** A device account's and trust anchor's values; the right ones where absent. */
+/** A device account's and trust anchor's values; the right ones by default. */
 export interface TargetOverrides {
   password?: string;
-  /** What the example's FencingTarget becomes beside its substitutions. */
+  /** What the example's FencingTarget becomes in addition to its substitutions. */
   change?: (target: Manifest) => Manifest;
 }
 

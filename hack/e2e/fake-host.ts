@@ -6,7 +6,7 @@ import type { SushyEmulator } from "./sushy-emulator.ts";
 
 const POLL_MS = 50;
 
-/** Labels that the kubelets of fake hosts are configured with: what a node that registers anew comes back with. */
+/** Labels that the kubelets of fake hosts are configured with: what a node that registers again comes back with. */
 const KUBELET_LABELS = { "node.kubernetes.io/instance-type": "fake-metal" };
 
 /**
@@ -21,7 +21,7 @@ export class FakeHost {
   readonly #bootMs: number;
   #kwok: Kwok | undefined;
   #ordersSeen = 0;
-  /** Its disk died: it hangs on every boot until it is installed anew from the network. */
+  /** Its disk died: it hangs on every boot until it is installed again from the network. */
   broken = false;
 
   constructor(
@@ -69,8 +69,8 @@ export class FakeHost {
   }
 
   /**
-   * Lets the host do what its power does until `signal` aborts. A call that fails on a busy machine is told to `onError`, and
-   * the order that it was about is followed anew.
+   * Lets the host do what its power does until `signal` aborts. A call that fails on a busy machine is passed to `onError`, and
+   * the order that it was about is followed again.
    */
   async live(onError: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

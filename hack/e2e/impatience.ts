@@ -7,7 +7,7 @@ export type ShorterTimes = Readonly<Partial<Record<"timeout" | "powerOffTimeout"
 /**
  * Has the API server shorten what new BareMetalRemediations wait for, where what asks for them cannot say it, or not so short.
  *
- * @param which the start of their names: all where absent.
+ * @param which the start of their names: all by default.
  */
 export async function shortenTimes(api: KubeApi, times: ShorterTimes, which = ""): Promise<void> {
   const apiVersion = "admissionregistration.k8s.io/v1";

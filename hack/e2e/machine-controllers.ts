@@ -15,7 +15,7 @@ export interface MachineControllers {
   nodes: KubeApi;
   /** Whether the owner of a Machine deletes it. */
   isGivenUp?(machine: ObjectView): boolean;
-  /** Makes another Machine in the place of one that is being deleted, where there is none yet. */
+  /** Makes another Machine instead of one that is being deleted, where there is none yet. */
   replace(machine: ObjectView): Promise<void>;
   /** Takes the host of a Machine that is being deleted back. @returns whether it has been taken. */
   takeHostBack(machine: ObjectView): Promise<boolean>;
@@ -24,7 +24,7 @@ export interface MachineControllers {
 /**
  * Plays them until `signal` aborts: an owner that makes another Machine for each that is deleted, and a provider that takes
  * the host of the old one back, deletes its Node, and has a Machine name its Node once there is one. Every step can be
- * repeated; one that fails is told to `onError`, and tried anew.
+ * repeated; one that fails is passed to `onError`, and tried again.
  */
 export async function playMachineControllers(
   controllers: MachineControllers,

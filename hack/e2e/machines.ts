@@ -74,7 +74,7 @@ export function machinePaths({ version, namespace }: Pick<MachinesOptions, "vers
  * Applies the CRDs of others, of kinds with several versions that one alone: those of $IRONFENCE_E2E_FOREIGN_CRDS where it names
  * a file or folder, such as upstream's own.
  *
- * @param clusterApi a folder of Cluster API's own, in the place of ours.
+ * @param clusterApi a folder of Cluster API's own, instead of that of ironfence.
  */
 export async function applyForeignCrds(
   { api, version }: Pick<MachinesOptions, "api" | "version">,
@@ -137,7 +137,7 @@ export async function createCluster(options: MachinesOptions): Promise<void> {
 /**
  * Makes a Machine.
  *
- * @param extra.hasJoined whether it has become the node of its name: it has where absent.
+ * @param extra.hasJoined whether it has become the node of its name: true by default.
  * @returns its UID.
  */
 export async function createMachine(

@@ -17,9 +17,9 @@ import { repositoryPath } from "./world.ts";
 const HELP = `Tests the agent on real parts: etcd, kube-apiserver, controller manager, scheduler, kwok, sushy-emulator, Cluster API's
 controllers; its BMC drivers on servers that others wrote; and the simulated BMCs with clients and validators that others wrote.
 
-  npm run test:e2e [-- FILE…]      FILE: test files; test/e2e and the real half of test/conformance where absent
+  npm run test:e2e [-- FILE…]      FILE: test files; by default test/e2e and the real half of test/conformance
 
-A run of all files also compares the rights in deploy with what the agents have asked of their API servers (audit logs), and fails
+A run of all files also compares the permissions in deploy with what the agents have asked of their API servers (audit logs), and fails
 for a right that was never used; each run fails for a call that was refused.
 
 $IRONFENCE_E2E_AUDIT names an empty folder in which those audit logs are kept. $IRONFENCE_E2E_LOGS names a folder in which the agents keep their logs. $IRONFENCE_REDFISH_SCHEMAS names the folder of DMTF's
@@ -38,7 +38,7 @@ const FILES_AT_ONCE = 2;
 
 /** The file that needs Cluster API's own controllers. */
 const UPSTREAM = "cluster-api-upstream";
-/** Files that need programs of others beside the control plane's. */
+/** Files that need programs of others in addition to those of the control plane. */
 const PEERS = new RegExp(`/peers/|${UPSTREAM}`);
 
 interface Counts {
@@ -85,9 +85,9 @@ async function runConformance(files: readonly string[]): Promise<Counts> {
 const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   // An API server that is restarted answers before it has read the roles.
   "api-away",
-  // The agent says which rights it lacks.
+  // The agent reports which permissions it lacks.
   "late-crds",
-  // One of the mistakes is a family without its rights.
+  // One of the mistakes is a family without its permissions.
   "twenty-mistakes",
   // All is taken away, while an agent may still run.
   "uninstall",
@@ -95,7 +95,7 @@ const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   "workload-cluster",
 ]);
 
-/** Prints what is wrong with the rights. @returns whether nothing is. */
+/** Prints what is wrong with the permissions. @returns whether nothing is. */
 async function rightsAreProven(folder: string, files: readonly string[], isComplete: boolean): Promise<boolean> {
   const logs = await Promise.all(
     readdirSync(folder).map(async (name) =>
@@ -107,17 +107,18 @@ async function rightsAreProven(folder: string, files: readonly string[], isCompl
     .filter((test) => !logs.some((log) => log.test === test));
   const families = readdirSync(repositoryPath("deploy/families")).map((family) => `deploy/families/${family}`);
   const rights = await readRights(
-    ["deploy/kustomize", "deploy/secure-metrics", "deploy/check", ...families].map(repositoryPath),
+    ["deploy/kustomize", "deploy/secure-metrics", "deploy/check", "deploy/bundle", ...families].map(repositoryPath),
   );
   const { unused, refused, outdated } = judgeRights(rights, logs, REFUSALS_EXPECTED);
-  for (const test of without) progress(`rights: there is no audit log of ${test}`);
-  for (const call of refused) progress(`rights: refused: ${call}`);
+  for (const test of without) progress(`permissions: there is no audit log of ${test}`);
+  for (const call of refused) progress(`permissions: refused: ${call}`);
   if (isComplete) {
-    for (const right of unused) progress(`rights: granted and never used: ${right}`);
-    for (const right of outdated) progress(`rights: SHOWN_BY_SIMULATION is outdated: ${right} is used, or not granted`);
+    for (const right of unused) progress(`permissions: granted and never used: ${right}`);
+    for (const right of outdated)
+      progress(`permissions: SHOWN_BY_SIMULATION is outdated: ${right} is used, or not granted`);
   }
   const calls = logs.reduce((total, log) => total + log.calls.length, 0);
-  progress(`rights: ${rights.length} are granted, ${rights.length - unused.length} were used, in ${calls} calls`);
+  progress(`permissions: ${rights.length} are granted, ${rights.length - unused.length} were used, in ${calls} calls`);
   return (
     without.length === 0 && refused.length === 0 && calls > 0 && (!isComplete || unused.length + outdated.length === 0)
   );

@@ -36,8 +36,8 @@ const NODES_READY_TIMEOUT_MS = 60_000;
 const MANAGEMENT_GRACE_MS = 8_000;
 /** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
 const KUBELETS = { leasePeriodMs: 1_500, leaseDurationSeconds: 3, statusPeriodMs: 1_500, podPeriodMs: 1_000 };
-/** The rights that the agent is given, and no more. */
-/** `okd` since the CRDs of OKD are installed beside the others: its rights are needed wherever its kinds are served. */
+/** The permissions that the agent is granted, and no more. */
+/** `okd` since the CRDs of OKD are installed next to the others: its permissions are needed wherever its kinds are served. */
 const FAMILIES = ["cluster-api", "metal3-remediation", "bare-metal-host", "reprovision", "okd"];
 
 /** A host with its Machine's labels; the Machine, its Metal3Machine, BareMetalHost and node have the host's name. */
@@ -69,7 +69,7 @@ export function controlPlane(names: readonly string[]): MachineSpec[] {
 export interface Metal3Hosts {
   machines: readonly MachineSpec[];
   /**
-   * Hosts that nobody has taken yet, which are off. The Machine of which one has the name, beside `-anew`, gets it as its
+   * Hosts that nobody has taken yet, which are off. The Machine of which one has the name, in addition to `-anew`, gets it as its
    * successor: by a MachineSet, which deletes what is left to it, and a provider of this world.
    */
   spares?: readonly HostSpec[];
@@ -91,7 +91,7 @@ export interface Metal3World extends MachinesOptions {
 /**
  * Starts it and waits until every node is Ready.
  *
- * @param clusterApiCrds a folder of Cluster API's own CRDs, in the place of ours.
+ * @param clusterApiCrds a folder of Cluster API's own CRDs, instead of that of ironfence.
  */
 export async function startMetal3World(
   options: Pick<MachinesOptions, "version" | "namespace" | "cluster">,

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
 import type { PowerDriver } from "../../src/bmc/driver.ts";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { BmcGate } from "../../src/bmc/bmc-gate.ts";
+import { createOpenDevice } from "../../src/bmc/open-device.ts";
 import type { DeviceConfig } from "../../src/bmc/open-device.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock } from "../../src/runtime/system.ts";
@@ -25,6 +26,8 @@ const POWER_TIMEOUT_MS = 30_000;
 
 /** A signal that nobody aborts: the calls made with it have deadlines of their own. */
 export const forever = (): AbortSignal => new AbortController().signal;
+
+const openDevice = createOpenDevice(new BmcGate(systemClock));
 
 /** Opens our driver for a peer's BMC; `caPem` is what vouches for its certificate. */
 export function openPeer(login: {

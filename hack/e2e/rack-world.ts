@@ -7,6 +7,7 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import type { ApiAddress } from "../control-plane/kubeconfig.ts";
+import { applyObject } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import type { HostSpec } from "../rack/host.ts";
 import { startKubelets } from "../rack/kubelet.ts";
@@ -42,7 +43,7 @@ export interface RackWorld extends Pick<SimulatedHosts, "rack" | "authority"> {
 /**
  * Starts a world with a FencingTarget for each host, and waits until the nodes of all that are on are Ready.
  *
- * @param options.targets which hosts have one: all where absent.
+ * @param options.targets which hosts have one: all by default.
  */
 export async function startRackWorld(
   specs: readonly HostSpec[],
@@ -150,4 +151,13 @@ export async function createHealthCheck(
       ...spec,
     },
   });
+}
+
+/** Creates a MachineHealthCheck of Cluster API with its Cluster. No family of the agent serves it unless it is chosen. */
+export async function createMachineHealthCheck(api: KubeApi): Promise<void> {
+  const group = "cluster.x-k8s.io/v1beta1";
+  const metadata = { namespace: "default", name: "workload" };
+  await applyObject(api, { apiVersion: group, kind: "Cluster", metadata, spec: {} });
+  const spec = { clusterName: "workload", selector: { matchLabels: { role: "worker" } }, unhealthyConditions: [] };
+  await applyObject(api, { apiVersion: group, kind: "MachineHealthCheck", metadata, spec });
 }

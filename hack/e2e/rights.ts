@@ -14,12 +14,12 @@ interface Rule {
 /** One verb on one resource that a role grants to the agent. */
 export interface Right {
   role: string;
-  /** Where it holds; all namespaces where absent. */
+  /** Where it holds; all namespaces by default. */
   namespace?: string | undefined;
   apiGroup: string;
   /** With its subresource, as in RBAC: `nodes/status`. */
   resource: string;
-  /** The only names for which it holds; all where absent. */
+  /** The only names for which it holds; all by default. */
   names?: readonly string[] | undefined;
   verb: string;
 }
@@ -55,14 +55,19 @@ export interface Judgement {
 }
 
 /** Roles of deploy that are nobody's but the users'. */
-const OF_USERS = new Set(["ironfence-operator", "ironfence-view", "ironfence-metrics-reader"]);
-/** Lent to health check controllers of others as well, which write whole objects and watch no templates. */
+const OF_USERS = new Set([
+  "ironfence-operator",
+  "ironfence-view",
+  "ironfence-metrics-reader",
+  "ironfence-status-reader",
+]);
+/** Granted to health check controllers of others as well, which write whole objects and watch no templates. */
 const OF_OTHERS = new Set([
   "ironfence-bare-metal-remediation: update ironfence.io/baremetalremediations",
   "ironfence-bare-metal-remediation: get ironfence.io/baremetalremediationtemplates",
 ]);
 
-/** Everything that the manifests under these paths grant the agent, bound or lent. */
+/** Everything that the manifests under these paths grant the agent, bound or aggregated. */
 export async function readRights(paths: readonly string[]): Promise<Right[]> {
   const manifests = (await Promise.all(paths.map((path) => readManifests(path)))).flat();
   const isRole = ({ kind, metadata: { name } }: Manifest): boolean =>
@@ -113,16 +118,20 @@ function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
 }
 
 /**
- * Rights that no end-to-end test uses, since they are for situations that take an OKD cluster, or longer than a test may: with the
+ * Permissions that no end-to-end test uses, since they are for situations that take an OKD cluster, or longer than a test may: with the
  * test that shows the call, on the simulated API server.
  */
 export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
+  // Whether the health check that owns an old remediation of a Ready node lists that node.
+  ["ironfence-agent: get remediation.medik8s.io/nodehealthchecks", "sim/stale-request.test.ts"],
   // Volumes of pods that stay, such as those of a DaemonSet.
   ["ironfence-agent: get /persistentvolumes", "unit/remediator/release.test.ts"],
   // NodeHealthChecks on OKD, and a node of its control plane.
   ["ironfence-okd: list config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],
   ["ironfence-okd: watch config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],
   ["ironfence-okd: list policy/poddisruptionbudgets", "integration/detector-platform.test.ts"],
+  ["ironfence-bundle: list config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],
+  ["ironfence-bundle: list policy/poddisruptionbudgets", "integration/detector-platform.test.ts"],
   ["ironfence-metal3-remediation: get machine.openshift.io/machines", "unit/requests/metal3-remediation.test.ts"],
   ["ironfence-reprovision: get machine.openshift.io/machines", "sim/machine-deletion.test.ts"],
   ["ironfence-reprovision: list machine.openshift.io/machines", "sim/machine-deletion.test.ts"],
@@ -131,9 +140,9 @@ export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Compares rights with calls. A call counts for the roles that its test has given out, so that no family lives on the rights of another.
+ * Compares permissions with calls. A call counts for the roles that its test has given out, so that no family uses the permissions of another.
  *
- * @param onPurpose the tests that take rights away on purpose: their refusals say nothing of the rights.
+ * @param onPurpose the tests that take permissions away on purpose: their refusals say nothing about the permissions.
  */
 export function judgeRights(
   rights: readonly Right[],

@@ -34,7 +34,7 @@ export interface HealthCheckView {
   };
 }
 
-/** A world with agents that are told apart by number. */
+/** A world with agents that are distinguished by number. */
 export interface Scenario {
   world: World;
   chronicle: Chronicle;
@@ -120,7 +120,7 @@ export function explain<T>(
   });
 }
 
-/** What a walk must leave as it was. */
+/** What a remediation must leave as it was. */
 export interface NodeMarks {
   labels: Record<string, string>;
   annotations: Record<string, string>;
@@ -139,7 +139,7 @@ export async function marksOf({ world }: Scenario, name: string): Promise<NodeMa
   };
 }
 
-/** Gives a node a label, an annotation and a taint of its users', which a walk must not lose. */
+/** Gives a node a label, an annotation and a taint of its users', which a remediation must not lose. */
 export async function decorate({ world }: Scenario, node: string): Promise<void> {
   await world.api.mergePatch(`/api/v1/nodes/${node}`, {
     metadata: { labels: { "example.com/rack": "r7" }, annotations: { "example.com/note": "keep this" } },
@@ -228,7 +228,7 @@ export async function assertOrder({ chronicle }: Scenario, node: string, taint: 
   assert.ok(gone, `${taint} was taken off`);
   const intent = chronicle.remediations(node).find(({ object }) => object.status?.attempt?.action === "On");
   assert.ok(intent, "the intent to order the host on was written");
-  // Watches run apart from each other: what tells the order of two writes is the API server's revision.
+  // Watches run apart from each other: what shows the order of two writes is the API server's revision.
   assert.ok(revisionOf(gone.object) < revisionOf(intent.object), "the taint went before the host was ordered on");
 }
 

@@ -1,7 +1,7 @@
-import { createKubeClient } from "../../src/kube/api-client.ts";
+import { createKubeClient } from "../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { loadCluster } from "../../src/kube/connection/credentials.ts";
+import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
@@ -50,7 +50,7 @@ export async function startSimulatedHosts(hosts: readonly HostSpec[]): Promise<S
   };
 }
 
-/** The agent's own client, for what plays other controllers, with an administrator's rights. */
+/** The agent's own client, for what plays other controllers, with an administrator's permissions. */
 export async function openClient({
   kubeconfig,
 }: Pick<ControlPlane, "kubeconfig">): Promise<{ client: KubeClient; close: () => Promise<void> }> {

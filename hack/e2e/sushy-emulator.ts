@@ -44,7 +44,7 @@ export interface SushyEmulator {
   /** Orders power as a person at the BMC's own page would. */
   order(systemUuid: string, resetType: "On" | "ForceOff"): Promise<void>;
   /**
-   * What the firmware does at power-on: tells where to boot from (`Pxe`, `Hdd`), and forgets an override that was for once.
+   * What the firmware does at power-on: reports where to boot from (`Pxe`, `Hdd`), and forgets an override that was for once.
    */
   takeBootTarget(systemUuid: string): Promise<string>;
   /** Every power order and every Off reading of one System so far, in order. */

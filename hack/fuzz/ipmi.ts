@@ -50,7 +50,7 @@ function consoleOf(suite: CipherSuite): Console {
   };
 }
 
-/** Head of an answer within the handshake: tag, status, and whom it is for. */
+/** Head of an answer within the handshake: tag, status, and which client it is for. */
 const HANDSHAKE_HEAD = Buffer.from([TAG, 0, 4, 0, 0x44, 0x33, 0x22, 0x11]);
 const OPENED = [17, 3].map((id) => {
   const { algorithms } = CIPHER_SUITES[id as 3 | 17];

@@ -5,7 +5,7 @@ import { readMetal3Remediation } from "../../src/api/metal3-remediation.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import { maintenanceOf, powerPathOf, refusalOf } from "../../src/remediator/hosts/bare-metal-host/power-path.ts";
 
-// Objects of Metal3. Their CRDs are not ours, and an administrator may serve any: nothing but their metadata is what it should be.
+// Objects of Metal3. Their CRDs are not ours, and an administrator may serve any: only their metadata is what it should be.
 
 const METADATA = { namespace: "metal3", name: "h1", uid: "uid-h1", resourceVersion: "1" };
 

@@ -1,4 +1,4 @@
-import { bearerOf } from "../../src/cli/metrics-doorkeeper.ts";
+import { bearerOf } from "../../src/cli/agent/page-access.ts";
 import { findPage, pathOf } from "../../src/telemetry/http-server.ts";
 import type { Page } from "../../src/telemetry/http-server.ts";
 import type { FuzzTarget } from "./target.ts";

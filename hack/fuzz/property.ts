@@ -55,7 +55,7 @@ export function inputsFor(target: FuzzTarget): fc.Arbitrary<Buffer> {
 
 /**
  * No input makes the target fail: `fc.assert(fuzzProperty(target), { numRuns, seed })` for a run of any length, which on failure
- * tells the seed and the smallest input that it finds.
+ * reports the seed and the smallest input that it finds.
  */
 export function fuzzProperty(target: FuzzTarget): fc.IProperty<[Buffer]> {
   return fc.property(inputsFor(target), (input) => tryInput(target, input));

@@ -1,7 +1,7 @@
 import { must } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
 import { failure, messageIds, sessionsFull } from "../../src/bmc/redfish/answer.ts";
-import type { Answer } from "../../src/bmc/redfish/answer.ts";
+import type { RedfishAnswer } from "../../src/bmc/redfish/answer.ts";
 import { compareHosts } from "../../src/bmc/driver.ts";
 import {
   hasBoot,
@@ -15,7 +15,7 @@ import type { JsonObject } from "../../src/bmc/redfish/json.ts";
 import { sessionPath } from "../../src/bmc/redfish/login.ts";
 import { pathOnOrigin } from "../../src/bmc/redfish/reference.ts";
 import {
-  besideChassis,
+  combineWithChassis,
   parseChassis,
   parseManagerReset,
   parsePower,
@@ -25,6 +25,7 @@ import { parseTask, retryAfterMs } from "../../src/bmc/redfish/task.ts";
 
 // What a Redfish service sends, from its text on. HTTP itself is undici's.
 
+const hide = (text: string): string => text;
 const ORIGIN = "https://bmc-3.example";
 const PATH = "/redfish/v1/Systems/1";
 
@@ -78,15 +79,18 @@ const resources: FuzzTarget = {
   run: (input) => {
     const body = parseJsonObject(input.toString("utf8"), "GET x");
     const says = stringAt(body, "PowerState");
-    must((parsePower(body).state === "Off") === (says === "Off"), "nothing but the literal Off is off");
+    must((parsePower(body).state === "Off") === (says === "Off"), "only the literal Off is off");
     hasBoot(body);
     lacksNetworkBoot(body);
     settingsReference(body);
     parseBootOverride(body);
-    for (const status of [200, 202, 400, 503]) readAnswer({ status, body, header: () => undefined });
+    for (const status of [200, 202, 400, 503]) readAnswer({ status, body, header: () => undefined, hide });
     linksAt(body, "Members");
     const chassis = parseChassis(ORIGIN, body, [PATH]);
-    const reading = besideChassis({ state: "Off", raw: "Off" }, chassis.power === undefined ? [] : [chassis.power]);
+    const reading = combineWithChassis(
+      { state: "Off", raw: "Off" },
+      chassis.power === undefined ? [] : [chassis.power],
+    );
     must(reading.state !== "Off" || says === undefined || says === "Off", "a chassis that is not off denies an Off");
     const system = parseSystem(ORIGIN, { path: PATH, body, etag: undefined, date: undefined, isStale: false });
     const { identity } = system;
@@ -105,7 +109,7 @@ const resources: FuzzTarget = {
   },
 };
 
-function readAnswer(answer: Answer): void {
+function readAnswer(answer: RedfishAnswer): void {
   messageIds(answer.body);
   sessionsFull(answer);
   parseTask("order", answer);
@@ -121,10 +125,10 @@ const headers: FuzzTarget = {
   ),
   run: (input) => {
     const text = input.toString("latin1");
-    const waitMs = retryAfterMs({ status: 202, body: EMPTY, header: () => text });
+    const waitMs = retryAfterMs({ status: 202, body: EMPTY, header: () => text, hide });
     const tags = [1, 2, 3, 4].map((tries) => ifMatch(text, tries));
     must(tags[0] === text && tags.includes("*"), "the tag as it was given comes first, and any tag last");
-    must(waitMs >= 250 && waitMs < 1e9, "Retry-After neither hurries nor stops us for ever");
+    must(waitMs >= 250 && waitMs < 1e9, "Retry-After neither hurries nor stops us forever");
     must(/^\/[\x21-\x7e]*$/.test(pathOnOrigin(ORIGIN, text, "it")), "a reference is a path of its service");
   },
 };
@@ -147,10 +151,10 @@ const sessions: FuzzTarget = {
       [undefined, { "@odata.id": text }],
     ] as const) {
       const header = (name: string): string | undefined => (name === "location" ? location : undefined);
-      const path = sessionPath(ORIGIN, SESSIONS, { status: 201, header, body });
+      const path = sessionPath(ORIGIN, SESSIONS, { status: 201, header, body, hide });
       must(path === undefined || /^\/[\x21-\x7e]*$/.test(path), "a session is a path of its service");
       const isNamed = location !== undefined || path === undefined || /\/Sessions?\/[^/]+\/?$/i.test(path);
-      must(isNamed, "nothing but a session is ended in its place");
+      must(isNamed, "only a session is ended there");
     }
   },
 };

@@ -11,7 +11,7 @@ export interface FuzzTarget {
    * @throws `refusal` where the input is refused; anything else is a defect.
    */
   run(input: Buffer): void;
-  /** BmcError where absent. */
+  /** BmcError by default. */
   readonly refusal?: new (...given: never[]) => Error;
 }
 
@@ -23,7 +23,7 @@ export function tryInput(target: FuzzTarget, input: Buffer): void {
     if (!(error instanceof (target.refusal ?? BmcError))) throw error;
   }
   for (const prototype of [Object.prototype, Array.prototype]) {
-    // A built-in prototype has nothing that `for in` would find, unless somebody has put it there.
+    // A built-in prototype has nothing that `for in` would find, unless the code has put it there.
     for (const name in prototype) throw new Error(`${target.name}: the input has given every object a ${name}`);
   }
 }

@@ -8,7 +8,7 @@ import type { Step } from "./faults.ts";
 const USER = 2;
 const OPERATOR = 3;
 const ADMINISTRATOR = 4;
-/** How long the BMC is away when it is told to restart itself. */
+/** How long the BMC is away when it is ordered to restart itself. */
 const RESTART_MS = 8_000;
 
 const OK = 0x00;

@@ -26,9 +26,9 @@ const byte = z.int().min(0).max(255);
 
 /** Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the same. */
 export const faultRuleSchema = z.strictObject({
-  /** Steps that the rule is for: all where absent. */
+  /** Steps that the rule is for: all by default. */
   steps: z.array(z.enum(STEPS)).optional(),
-  /** How many matching requests it is applied to; all where absent. */
+  /** How many matching requests it is applied to; all by default. */
   times: z.int().positive().optional(),
   action: z.discriminatedUnion("type", [
     /** The request never arrives: a hang before the effect. */
@@ -118,7 +118,7 @@ export class FaultBook {
   }
 }
 
-/** Help on the faults, for people. */
+/** Help on the faults. */
 export const FAULTS_HELP = `A fault: {"steps":["ChassisControl"],"times":N,"action":{"type":...}}, without steps for all of them, without times until it is
 switched off. Of several that match the newest is applied. Actions:
 

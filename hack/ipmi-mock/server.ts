@@ -18,19 +18,19 @@ export interface IpmiMockOptions {
   random: Random;
   /** The host whose BMC this is. */
   host: string;
-  /** 0, any free port, where absent. It listens on 127.0.0.1. */
+  /** 0, any free port, by default. It listens on 127.0.0.1. */
   port?: number;
-  /** `admin` where absent. */
+  /** `admin` by default. */
   username?: string;
-  /** `password` where absent. */
+  /** `password` by default. */
   password?: Secret;
-  /** The BMC's own key (K_G): none where absent. */
+  /** The BMC's own key (K_G): none by default. */
   bmcKey?: Secret;
-  /** Highest privilege level of that user, 2 to 4 (administrator): 4 where absent. */
+  /** Highest privilege level of that user, 2 to 4 (administrator): 4 by default. */
   privilegeMax?: number;
-  /** Cipher suites that it knows: 3 and 17 where absent. */
+  /** Cipher suites that it knows: 3 and 17 by default. */
   suites?: readonly CipherSuiteId[];
-  /** Size of the session table: 4 where absent. */
+  /** Size of the session table: 4 by default. */
   sessionsMax?: number;
 }
 

@@ -72,7 +72,7 @@ export class SessionTable {
     return session;
   }
 
-  /** The session of this id, whose idle time begins anew. */
+  /** The session of this id, whose idle time begins again. */
   use(bmcId: number): MockSession | undefined {
     this.#expire();
     const session = this.#sessions.get(bmcId);

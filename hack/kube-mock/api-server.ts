@@ -86,7 +86,7 @@ export interface ApiServer {
   backUp(): Backup;
   /**
    * Goes back to a backup, as when etcd is restored from a snapshot and the API server is started again: all watches break, and
-   * revisions that were given out since then are given out once more.
+   * revisions that were given out since then are given out again.
    */
   restore(backup: Backup): void;
   /** Its wall clock, by which it stamps objects and dates answers. */
@@ -102,9 +102,9 @@ export interface ApiServer {
 export interface ApiServerOptions {
   clock: Clock;
   random: Random;
-  /** How many events of one collection a watch can go back at least; 10,000 where absent. */
+  /** How many events of one collection a watch can go back at least; 10,000 by default. */
   historyEventsMax?: number;
-  /** How often a watch that asked for bookmarks gets one; 60 s where absent. */
+  /** How often a watch that asked for bookmarks gets one; 60 s by default. */
   bookmarkPeriodMs?: number;
 }
 
@@ -112,7 +112,7 @@ const DEFAULT_HISTORY_EVENTS_MAX = 10_000;
 const DEFAULT_BOOKMARK_PERIOD_MS = 60_000;
 const FIRST_NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/** Makes an API server that holds nothing but its first namespaces. */
+/** Makes an API server that holds only its first namespaces. */
 export function createApiServer(options: ApiServerOptions): ApiServer {
   return new InMemoryApiServer(options);
 }
@@ -255,7 +255,7 @@ class InMemoryApiServer implements ApiServer {
   ): Promise<ApiResponse> {
     switch (fault?.kind) {
       case "status":
-        return failure(injected(fault.status, fault.retryAfterSeconds));
+        return failure(injected(fault));
       case "hang":
         return hang(signal);
       case "drop":
@@ -368,9 +368,9 @@ const REASONS: Readonly<Record<number, string>> = {
   504: "Timeout",
 };
 
-function injected(status: number, retryAfterSeconds: number | undefined): ApiError {
+function injected({ status, retryAfterSeconds, message }: Extract<FaultAction, { kind: "status" }>): ApiError {
   const details = retryAfterSeconds === undefined ? undefined : { retryAfterSeconds };
-  return new ApiError(status, REASONS[status] ?? "", `injected failure ${status}`, details);
+  return new ApiError(status, REASONS[status] ?? "", message ?? `injected failure ${status}`, details);
 }
 
 function hang(signal: AbortSignal): Promise<never> {

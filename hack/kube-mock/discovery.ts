@@ -6,7 +6,7 @@ import type { Route } from "./routes.ts";
 const VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const SUBRESOURCE_VERBS = ["get", "patch", "update"];
 
-/** Version that `/version` tells. */
+/** Version that `/version` reports. */
 export const SERVER_VERSION = {
   major: "1",
   minor: "36",

@@ -25,10 +25,10 @@ export interface RequestMatch {
  * status: that answer, and nothing is done. hang: no answer until the client gives up, and nothing is done.
  * drop: the connection breaks before anything is done. loseAnswer: the request takes effect, then the connection breaks.
  * delay: the request is held for so long, then goes its way. late: the connection breaks at once, and the request takes effect
- * all the same, so much later.
+ * anyway, so much later.
  */
 export type FaultAction =
-  | { kind: "status"; status: number; retryAfterSeconds?: number | undefined }
+  | { kind: "status"; status: number; retryAfterSeconds?: number | undefined; message?: string }
   | { kind: "hang" }
   | { kind: "drop" }
   | { kind: "loseAnswer" }

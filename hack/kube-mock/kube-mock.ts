@@ -18,13 +18,13 @@ const BODY_BYTES_MAX = 3 * 1024 * 1024;
 export interface KubeMockOptions {
   clock: Clock;
   random: Random;
-  /** Port on 127.0.0.1; a free one where absent. */
+  /** Port on 127.0.0.1; a free one by default. */
   port?: number;
   /** Speaks HTTPS with a certificate of a throw-away CA. */
   tls?: boolean;
   /** The one bearer token that is let in; absent: everybody is. */
   token?: string;
-  /** The server to put behind the front; a new one where absent. */
+  /** The server to put behind the front; a new one by default. */
   server?: ApiServer;
 }
 

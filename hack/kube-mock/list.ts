@@ -60,7 +60,7 @@ function parseLimit(text: string | null): number {
 /**
  * The revision that a list is to show, by the rules of `resourceVersion` and `resourceVersionMatch`.
  *
- * @throws ApiError 400 for a version that is none, 422 for a match without one, 504 for one that is yet to come.
+ * @throws ApiError 400 for a version that is not valid, 422 for a match without one, 504 for one that is yet to come.
  */
 function listRevision(store: Store, query: URLSearchParams): number {
   const version = query.get("resourceVersion") ?? "";
@@ -116,7 +116,7 @@ function parseContinue(text: string | null): Continue | undefined {
       return { revision: token["rv"], after: token["start"].replace(/\0$/, "") };
     }
   } catch {
-    // Falls through: whatever it is, it is no token of ours.
+    // Falls through: whatever it is, it is not one of our tokens.
   }
   throw badRequest("invalid continue token: continue key is not valid");
 }

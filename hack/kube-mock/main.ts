@@ -14,7 +14,7 @@ const HELP = `An in-memory Kubernetes API server on 127.0.0.1, with ironfence's 
     --tls               speak HTTPS, with a certificate of a throw-away CA
     --token TEXT        the one bearer token to let in (default: everybody is let in)
     --kubeconfig FILE   write a kubeconfig that leads here
-    --no-controllers    run no stand-ins: nothing but the API
+    --no-controllers    run no stand-ins: only the API
     --help              print this
 
 There are no kubelets: Nodes stay silent unless something renews their Leases. Faults on command, for example:

@@ -128,7 +128,7 @@ export class Collection {
     }
   }
 
-  /** Takes other objects in the place of those that it has, and forgets all history. Listeners are told the difference. */
+  /** Takes other objects instead of those that it has, and forgets all history. Listeners get the difference. */
   restore(objects: ReadonlyMap<string, Stored>, revision: number): void {
     const before = new Map(this.#objects);
     this.#objects.clear();
@@ -241,7 +241,7 @@ export class Store {
     return { revision: this.#revision, collections };
   }
 
-  /** Goes back to what was stored then: the revisions since then are given out once more. */
+  /** Goes back to what was stored then: the revisions since then are given out again. */
   restore({ revision, collections }: Backup): void {
     this.#revision = revision;
     for (const [name, collection] of this.#collections)

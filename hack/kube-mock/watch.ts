@@ -25,7 +25,7 @@ export interface WatchOptions {
 /**
  * Reads the options of a watch.
  *
- * @throws ApiError 500 for a version that is none (as the real server does), 422 for options that exclude each other.
+ * @throws ApiError 500 for a version that is not valid (as the real server does), 422 for options that exclude each other.
  */
 export function parseWatchOptions(query: URLSearchParams, random: Random): WatchOptions {
   const version = query.get("resourceVersion") ?? "";

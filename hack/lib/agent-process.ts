@@ -11,7 +11,7 @@ export interface AgentOptions {
   flags?: readonly string[];
   /** Flags of Node itself. */
   nodeFlags?: readonly string[];
-  /** The program: the sources where absent, else e.g. a bundle. */
+  /** The program: the sources by default, else for example a bundle. */
   program?: string;
 }
 

@@ -14,7 +14,7 @@ export interface Manifest extends JsonObject {
   metadata: { name: string; namespace?: string; [key: string]: unknown };
 }
 
-/** What `kubectl kustomize` may do beside listing resources is not done here, so it must not be asked for. */
+/** What `kubectl kustomize` may do in addition to listing resources is not done here, so it must not be asked for. */
 const KUSTOMIZATION_KEYS = new Set(["apiVersion", "kind", "resources"]);
 
 /**
@@ -43,7 +43,7 @@ export async function readManifests(path: string): Promise<Manifest[]> {
 /**
  * Applies manifests as `kubectl apply --server-side` does: CRDs first, namespaces next, then the rest in their order.
  *
- * @param change what becomes of each before it is applied.
+ * @param change what each is changed to before it is applied.
  */
 export async function applyManifests(
   api: KubeApi,

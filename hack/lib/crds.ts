@@ -11,7 +11,7 @@ export async function readCrds(): Promise<string[]> {
 /**
  * The CRDs of others that ironfence works with, as far as it does (hack/foreign-crds), as YAML texts.
  *
- * @param versions of kinds that have several, only these are served; all where absent. The newest is stored.
+ * @param versions of kinds that have several, only these are served; all by default. The newest is stored.
  */
 export async function readForeignCrds(versions?: readonly string[]): Promise<string[]> {
   const texts = await readFolder("../foreign-crds/");

@@ -1,4 +1,4 @@
-import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../src/cli/installation.ts";
+import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../src/cli/agent/installation.ts";
 import { COMPONENTS } from "../../src/config/parsers.ts";
 
 /** Name of the agents' Lease, unless a flag says otherwise. */

@@ -32,9 +32,9 @@ export interface CertificateRequest {
   dnsNames?: readonly string[];
   ipAddresses?: readonly string[];
   usage: "server" | "client";
-  /** P-256 where absent; some cipher suites take RSA. */
+  /** P-256 by default; some cipher suites take RSA. */
   keys?: "rsa";
-  /** 30 where absent; negative makes one that has expired already. */
+  /** 30 by default; negative makes one that has expired already. */
   validDays?: number;
 }
 

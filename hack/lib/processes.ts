@@ -11,7 +11,7 @@ export interface Child {
   readonly pid: number;
   /** Its standard output and error. */
   readonly logFile: string;
-  /** Resolves, with a message for people, once it has ended. */
+  /** Resolves, with a message, once it has ended. */
   readonly ended: Promise<string>;
   readonly running: boolean;
   kill(signal: NodeJS.Signals): void;

@@ -44,7 +44,7 @@ interface Reported extends Candidate {
 
 /** Time for a test file with a named mutant in place, at the least. */
 const NAMED_TIMEOUT_MIN_MS = 60_000;
-/** Generated ones are many, and more of them loop for ever. */
+/** Generated ones are many, and more of them loop forever. */
 const GENERATED_TIMEOUT_MIN_MS = 20_000;
 
 function namedCandidates(): readonly Reported[] {

@@ -1,14 +1,14 @@
 import { spawn } from "node:child_process";
 import { performance } from "node:perf_hooks";
 
-/** What came of one test file. */
+/** The result of one test file. */
 export interface TestRun {
   /** The first failure: the test, and what it says; undefined where all tests passed. */
   failed: string | undefined;
   tookMs: number;
 }
 
-/** A test that is told of, at most so many characters of it. */
+/** A test that is reported, at most so many characters of it. */
 const TOLD_MAX = 500;
 /** How much of what a test file writes is kept, from the end, for one that ends without naming a test. */
 const TAIL_MAX = 10_000;
@@ -18,7 +18,7 @@ const TAIL_MAX = 10_000;
  *
  * @param folder the tree that it belongs to.
  * @param timeoutMs the file fails that has not ended by then.
- * @param env variables that it gets beside those of this process.
+ * @param env variables that it gets in addition to those of this process.
  */
 export async function runTests(
   folder: string,
@@ -65,7 +65,7 @@ export async function runTests(
   return { failed: `exit code ${code}, and no test that failed: ${why.slice(-TOLD_MAX)}`, tookMs };
 }
 
-/** The test that failed first in a TAP report, with its message; undefined while none has, or it is not told in full yet. */
+/** The test that failed first in a TAP report, with its message; undefined while none has, or it is not reported in full yet. */
 function firstFailure(report: string): string | undefined {
   const [, indent, name, details] = /^( *)not ok \d+ - (.+)\n\1 {2}---\n([\s\S]*?)^\1 {2}\.\.\.$/m.exec(report) ?? [];
   if (indent === undefined || name === undefined || details === undefined) return undefined;

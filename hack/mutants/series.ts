@@ -10,7 +10,7 @@ export interface Candidate {
   tiers: readonly (readonly string[])[];
 }
 
-/** What came of a mutant. */
+/** The result of a mutant. */
 export interface Played<T extends Candidate = Candidate> {
   mutant: T;
   /** The test that failed, and what it says; undefined where the mutant lives. */

@@ -32,7 +32,7 @@ const OPTIONS = {
 
 /** What the vocabulary has against a file: a page, or the comments and messages of TypeScript and YAML. */
 export async function lintProse(file: string, source: string): Promise<Finding[]> {
-  if (file.endsWith(".md")) return lintMarkdown(file, withoutTestNames(source), (line) => line);
+  if (file.endsWith(".md")) return lintMarkdown(file, source, (line) => line);
   const pieces = file.endsWith(".ts") ? proseOfTypeScript(source) : proseOfYaml(source);
   const { text, lines } = join(pieces);
   return lintMarkdown(file, text, (line) => lines[line - 1] ?? 1);
@@ -45,11 +45,6 @@ async function lintMarkdown(file: string, text: string, lineOf: (line: number) =
     line: lineOf(loc.start.line),
     message: message.replaceAll(/\s+/g, " "),
   }));
-}
-
-/** A page without the names of tests that it quotes, each behind its file: they are the tests' own. */
-function withoutTestNames(page: string): string {
-  return page.replaceAll(/(`[^`\n]+\.test\.ts`) [^|<\n]+/g, "$1 ");
 }
 
 /** The pieces as paragraphs of one page, and for each of its lines the line of the file. */

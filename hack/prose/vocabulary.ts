@@ -38,6 +38,11 @@ const IDIOM: readonly Term[] = [
   ["so to say|as it were", "nothing"],
   ["at the hand of|at hand", "available"],
   ["has to do with", "concerns"],
+  ["hands off|hands-off", "no power order is sent"],
+  ["see to it|see to that|seen to it", "make sure"],
+  ["takes? back what|took back what", "undo"],
+  ["given free|gives free", "release"],
+  ["goes? on where", "continue"],
 ];
 
 /** Words that are not in common use any more, or that the style guides advise against. */

@@ -2,7 +2,7 @@ import { fieldAt } from "../../src/api/foreign.ts";
 import type { BareMetalHost } from "../../src/api/metal3.ts";
 import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../src/api/metal3.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
-import { pointer } from "../../src/kube/json-pointer.ts";
+import { pointer } from "../../src/kube/objects/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
@@ -27,11 +27,11 @@ export interface OperatorDeps {
   rack: Rack;
 }
 
-/** Delays of the simulated operator; those of a real one where absent. */
+/** Delays of the simulated operator; those of a real one by default. */
 export interface OperatorOptions {
   /** How soon a change of an object is seen: 500. */
   lookMs?: number;
-  /** How often a host that rests is looked at all the same, and put right: 60,000. */
+  /** How often a host that rests is looked at anyway, and put right: 60,000. */
   reconcileMs?: number;
   /** From the decision until the BMC gets the order, which goes out even where it is not wanted any more by then: 2,000. */
   orderDelayMs?: number;
@@ -43,7 +43,7 @@ export interface OperatorOptions {
   detachMs?: number;
   /** Wiping a host that is deprovisioned: 10,000. */
   deprovisionMs?: number;
-  /** The host of the rack that a BareMetalHost describes: the one of its name where absent. */
+  /** The host of the rack that a BareMetalHost describes: by default the one of its name. */
   hostOf?: (host: BareMetalHost) => string;
 }
 
@@ -73,7 +73,7 @@ interface Memory {
 
 /**
  * Plays the operator of BareMetalHosts against the rack: it asserts spec.online, holds hosts off by reboot annotations, mirrors
- * their power late, provisions and wipes them, lets go of detached ones; and whatever somebody else does to a host's power
+ * their power late, provisions and wipes them, lets go of detached ones; and whatever another agent does to a host's power
  * behind its back, it takes back. Errors of the API are logged, and the work goes on.
  */
 export function startBareMetalHostOperator(
@@ -190,7 +190,7 @@ class Operator {
           return {};
         }
         if (!this.#hasPassed(memory, this.#options.deprovisionMs)) return {};
-        // What was on the disk is gone: it starts nothing before it is provisioned anew.
+        // What was on the disk is gone: it starts nothing before it is provisioned again.
         truth.failDisk();
         return { provisioning: provisioning("available"), ...this.#mirrored(false) };
       default:
@@ -309,7 +309,7 @@ function provisioning(state: string): Status {
   return { ID: "simulated", state };
 }
 
-/** On, unless somebody wants the host off; one that may not be powered off never is. */
+/** On, unless a user wants the host off; one that may not be powered off never is. */
 function wantedPower(host: BareMetalHost): "On" | "Off" {
   return host.disablePowerOff || (host.online && rebootKeys(host).length === 0) ? "On" : "Off";
 }

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
-import type { HostPower, OrderOutcome, PowerOrderType } from "./events.ts";
+import type { SimulatedPower, OrderOutcome, PowerOrderType } from "./events.ts";
 import type { BootSetting, Host } from "./host.ts";
 
 /** Who a BMC says its host is. */
@@ -37,7 +37,7 @@ export class Bmc {
   #reachability: Reachability = "up";
   #restartingUntilMs = 0;
   #lastRestartMs: number;
-  #falsePower: { read: () => HostPower; untilMs: number } | undefined;
+  #falsePower: { read: () => SimulatedPower; untilMs: number } | undefined;
   #falseIdentity: IdentityLie | undefined;
   /** How long an order waits, already acknowledged, before the host receives it. */
   orderDelayMs = 0;
@@ -64,7 +64,7 @@ export class Bmc {
   }
 
   /** The power state as reported: the truth, unless it lies. */
-  readPower(): HostPower {
+  readPower(): SimulatedPower {
     const lie = this.#falsePower;
     if (lie !== undefined && this.#clock.monotonicMs() < lie.untilMs) return lie.read();
     return this.#host.power;
@@ -81,7 +81,7 @@ export class Bmc {
     };
   }
 
-  /** Passes an order on to the host. A late one is acknowledged as started, whatever comes of it. */
+  /** Passes an order on to the host. A late one is acknowledged as started, whatever follows. */
   order(type: PowerOrderType): OrderOutcome {
     if (this.orderDelayMs === 0) return this.#host.order(type);
     const host = this.#host;
@@ -102,14 +102,14 @@ export class Bmc {
   }
 
   /** Lie: reports `power` for `forMs`, whatever is true. */
-  pretendPower(power: HostPower, forMs: number): void {
+  pretendPower(power: SimulatedPower, forMs: number): void {
     this.#falsePower = { read: () => power, untilMs: this.#clock.monotonicMs() + forMs };
   }
 
   /** Lie: every other reading of the next `forMs`, beginning with the first, is Off, whatever is true. */
   flapPower(forMs: number): void {
     let saysOff = false;
-    const read = (): HostPower => {
+    const read = (): SimulatedPower => {
       saysOff = !saysOff;
       return saysOff ? "Off" : this.#host.power;
     };

@@ -7,7 +7,7 @@ const powerSchema = z.enum(["On", "PoweringOff", "Off", "PoweringOn"]);
 /** What can be done to a host or its BMC from outside, as plain JSON: for control endpoints and scenario files. */
 export const commandSchema = z.discriminatedUnion("do", [
   z.strictObject({ do: z.enum(["hang", "resume", "failDisk", "cutMains", "restoreMains"]) }),
-  /** Somebody else's power order. */
+  /** A power order by another client. */
   z.strictObject({ do: z.literal("order"), order: z.enum(POWER_ORDERS) }),
   z.strictObject({ do: z.literal("reachability"), reachability: z.enum(["up", "refused", "silent"]) }),
   z.strictObject({ do: z.literal("restartBmc"), downMs: z.number().min(0) }),

@@ -28,7 +28,7 @@ GET    /bmcs/NAME/sessions    how many sessions it holds
 const BODY_BYTES_MAX = 64 * 1024;
 
 /**
- * Starts the control endpoint: it shows what is true of the rack, and switches faults. It is for tests and for people, listens
+ * Starts the control endpoint: it shows what is true of the rack, and switches faults. It is for tests and for manual use, listens
  * on 127.0.0.1, and asks for no password.
  */
 export async function startControlEndpoint(options: {
@@ -36,7 +36,7 @@ export async function startControlEndpoint(options: {
   /** Fronts by the name that stands in `/bmcs/NAME`. */
   bmcs: ReadonlyMap<string, FaultyBmc>;
   help: string;
-  /** 0, any free port, where absent. */
+  /** 0, any free port, by default. */
   port?: number;
 }): Promise<{ url: string; close: () => Promise<void> }> {
   const server = createServer((request, response) => {

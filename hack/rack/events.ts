@@ -1,9 +1,9 @@
 /** Electrical state of a host. Only `Off` is off: while `PoweringOff` its disks may still be written to. */
-export type HostPower = "On" | "PoweringOff" | "Off" | "PoweringOn";
+export type SimulatedPower = "On" | "PoweringOff" | "Off" | "PoweringOn";
 
 /**
  * What runs on a host. down: nothing. booting: firmware and start of the OS. installing: a network boot writes the disk
- * anew. running: the OS works. hung: the OS is frozen, yet what it handed to its disks is still written. noBootDevice: the
+ * again. running: the OS works. hung: the OS is frozen, yet what it handed to its disks is still written. noBootDevice: the
  * firmware found nothing to start from.
  */
 export type OsState = "down" | "booting" | "installing" | "running" | "hung" | "noBootDevice";
@@ -31,7 +31,7 @@ export type RackEvent = {
 } & RackEventDetail;
 
 export type RackEventDetail =
-  | { type: "powerChanged"; power: HostPower }
+  | { type: "powerChanged"; power: SimulatedPower }
   | { type: "ordered"; order: PowerOrderType; outcome: OrderOutcome }
   | { type: "booted"; bootID: string }
   | { type: "bootFailed" }

@@ -1,13 +1,13 @@
 import type { Taint } from "../../src/api/core.ts";
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
-import type { HostPower, OrderOutcome, OsState, PowerOrder, PowerOrderType, RackEventDetail } from "./events.ts";
+import type { SimulatedPower, OrderOutcome, OsState, PowerOrder, PowerOrderType, RackEventDetail } from "./events.ts";
 
 /** What a host is and how long its changes take. Times are in milliseconds of the injected clock. */
 export interface HostSpec {
   /** Name of the host and of its node. */
   name: string;
-  /** SMBIOS UUID; drawn at random where absent. */
+  /** SMBIOS UUID; drawn at random by default. */
   systemUUID?: string;
   serialNumber?: string;
   manufacturer?: string;
@@ -16,19 +16,19 @@ export interface HostSpec {
   labels?: Readonly<Record<string, string>>;
   /** Taints that its kubelet registers a new Node with. */
   taints?: readonly Taint[];
-  /** What its kubelet registers a new Node with as `spec.providerID`, where it is told any. */
+  /** What its kubelet registers a new Node with as `spec.providerID`, if it is given one. */
   providerID?: string;
-  /** `On` where absent: the host is up and running from the start. */
+  /** `On` by default: the host is up and running from the start. */
   power?: "On" | "Off";
-  /** From the order to the moment of truth: 2,000 where absent. */
+  /** From the order to the moment of truth: 2,000 by default. */
   powerOffDelayMs?: number;
-  /** From the order to power on: 1,000 where absent. */
+  /** From the order to power on: 1,000 by default. */
   powerOnDelayMs?: number;
-  /** From power on to a running OS: 5,000 where absent. */
+  /** From power on to a running OS: 5,000 by default. */
   bootMs?: number;
-  /** What a network boot takes to write the disk anew, before the boot from it: 10,000 where absent. */
+  /** What a network boot takes to write the disk again, before the boot from it: 10,000 by default. */
   reprovisionMs?: number;
-  /** What the host does when mains power comes back: `LastState` where absent. */
+  /** What the host does when mains power comes back: `LastState` by default. */
   restorePolicy?: "AlwaysOn" | "AlwaysOff" | "LastState";
 }
 
@@ -63,7 +63,7 @@ export class Host {
   readonly #random: Random;
   readonly #emit: (detail: RackEventDetail) => void;
   readonly #orders: PowerOrder[] = [];
-  #power: HostPower;
+  #power: SimulatedPower;
   #os: OsState;
   #bootID: string;
   #machineID: string;
@@ -104,7 +104,7 @@ export class Host {
     this.#machineID = this.#newMachineID();
   }
 
-  get power(): HostPower {
+  get power(): SimulatedPower {
     return this.#power;
   }
 
@@ -177,7 +177,7 @@ export class Host {
     this.#emit({ type: "resumed" });
   }
 
-  /** Breaks the disk: the OS freezes, and the host comes up again only after a network boot has written the disk anew. */
+  /** Breaks the disk: the OS freezes, and the host comes up again only after a network boot has written the disk again. */
   failDisk(): void {
     this.#diskFailed = true;
     this.#emit({ type: "diskFailed" });
@@ -205,14 +205,14 @@ export class Host {
     if (policy === "AlwaysOn" || (policy === "LastState" && this.#wantedByPolicy)) this.#startOn();
   }
 
-  /** Stops the transition under way, for good: the simulation is over. */
+  /** Stops the transition under way permanently: the simulation is over. */
   stop(): void {
     this.#transition?.cancel();
   }
 
   readonly #obey: Readonly<Record<PowerOrderType, () => OrderOutcome>> = {
     On: () => {
-      // As real machines do: no way back in mid-way to off.
+      // As real machines do: no way back halfway to off.
       if (this.#power === "PoweringOff") return "Refused";
       if (this.#power !== "Off") return "NoChange";
       this.#startOn();
@@ -298,7 +298,7 @@ export class Host {
     });
   }
 
-  #changePower(power: HostPower): void {
+  #changePower(power: SimulatedPower): void {
     if (this.#power === power) return;
     this.#power = power;
     this.#emit({ type: "powerChanged", power });

@@ -175,7 +175,7 @@ export class LeaseRenewer {
       } catch (error) {
         if (signal.aborted) throw error;
         failure = error;
-        // Somebody else has changed it, or deleted it and made another one: what we know of it is old.
+        // Another client has changed it, or deleted it and created another one: what we know of it is old.
         if (isKubeError(error, "Conflict", "NotFound", "Invalid")) base = await this.#ensure(signal);
       }
     }

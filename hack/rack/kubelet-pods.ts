@@ -40,13 +40,13 @@ export async function syncPods(deps: PodDeps, host: Host, signal: AbortSignal): 
         await admitPod(deps, host, pod, taints, signal);
       }
     } catch (error) {
-      // Changed or gone since the list: the next look shows what became of it.
+      // Changed or gone since the list: the next list shows its state.
       if (!isKubeError(error, "Conflict", "NotFound", "Invalid")) throw error;
     }
   }
 }
 
-/** A pod that terminates is stopped, and its object deleted for good. */
+/** A pod that terminates is stopped, and its object deleted permanently. */
 async function finishPod(client: KubeletClient, host: Host, pod: Pod, signal: AbortSignal): Promise<void> {
   host.workloads.delete(pod.metadata.uid);
   await client.delete(PODS, keyOf(pod), { guard: { uid: pod.metadata.uid }, gracePeriodSeconds: 0 }, signal);

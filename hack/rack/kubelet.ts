@@ -20,7 +20,7 @@ export interface KubeletDeps {
   logger: Logger;
 }
 
-/** Periods of the simulated kubelets; those of a real one where absent. A demo scales them down. */
+/** Periods of the simulated kubelets; those of a real one by default. A demo scales them down. */
 export interface KubeletOptions {
   /** Lease renewal: a quarter of the lease's duration. */
   leasePeriodMs?: number;

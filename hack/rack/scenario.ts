@@ -31,7 +31,7 @@ export function parseScenario(text: string): readonly ScenarioStep[] {
 /**
  * Plays a scenario from now on.
  *
- * @param onStep is told of each step as it happens, with the reason where it failed.
+ * @param onStep gets each step as it happens, with the reason if it failed.
  * @returns the way to stop it.
  */
 export function playScenario(

@@ -33,7 +33,7 @@ export interface Endpoint {
   DELETE?: Operation;
 }
 
-/** How a System tells its reset types: a list beside the action, an ActionInfo resource, or not at all. */
+/** How a System reports its reset types: a list next to the action, an ActionInfo resource, or not at all. */
 export type ResetTypesIn = "AllowableValues" | "ActionInfo" | "nowhere";
 
 /** Where a System's boot override is changed: in itself, or in the settings object that it names, as some vendors want it. */

@@ -9,7 +9,7 @@ export type SpoiltCertificate = (typeof SPOILT_CERTIFICATES)[number];
 
 /** Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the same. */
 export const faultRuleSchema = z.strictObject({
-  /** Requests that the rule is for: all where absent. */
+  /** Requests that the rule is for: all by default. */
   match: z
     .strictObject({
       method: z.string().optional(),
@@ -17,9 +17,9 @@ export const faultRuleSchema = z.strictObject({
       path: z.string().optional(),
     })
     .default({}),
-  /** How many matching requests it is applied to; all where absent. */
+  /** How many matching requests it is applied to; all by default. */
   times: z.int().positive().optional(),
-  /** Of the requests that match each n-th alone, the first one included; all where absent. */
+  /** Of the requests that match each n-th alone, the first one included; all by default. */
   every: z.int().min(2).optional(),
   action: z.discriminatedUnion("type", [
     /** Slow: the request waits, then goes on as usual. */
@@ -35,7 +35,7 @@ export const faultRuleSchema = z.strictObject({
       type: z.literal("status"),
       status: z.int().min(200).max(599),
       headers: z.record(z.string(), z.string()).default({}),
-      /** A Redfish error where absent. */
+      /** A Redfish error by default. */
       body: z.string().optional(),
     }),
     /** Logins are refused as if all sessions were taken. */
@@ -140,7 +140,7 @@ export class FaultBook {
   }
 }
 
-/** Help on the faults, for people. */
+/** Help on the faults. */
 export const FAULTS_HELP = `A fault: {"match":{"method":"POST","path":"REGEXP"},"times":N,"every":N,"action":{"type":...}}, without match for all requests,
 without times until it is switched off, with every for each n-th of them. Of several that match the newest is applied. Actions:
 

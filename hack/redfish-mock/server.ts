@@ -27,25 +27,25 @@ export interface RedfishMockOptions {
   clock: Clock;
   random: Random;
   /**
-   * The hosts that this one server fronts; all of the rack where absent. The System of a lone host has the id `1`; of
+   * The hosts that this one server fronts; all of the rack by default. The System of a lone host has the id `1`; of
    * several, each has its host's name.
    */
   hosts?: readonly string[];
-  /** 0, any free port, where absent. It listens on 127.0.0.1. */
+  /** 0, any free port, by default. It listens on 127.0.0.1. */
   port?: number;
-  /** Plain HTTP where absent. */
+  /** Plain HTTP by default. */
   tls?: { certPem: string; keyPem: string };
   /** Certificates for the faults that show one; without them those cannot be switched on. */
   spoilt?: MockCertificates["spoilt"];
-  /** `admin` where absent. */
+  /** `admin` by default. */
   username?: string;
-  /** `password` where absent. */
+  /** `password` by default. */
   password?: Secret;
-  /** Size of the session table: 8 where absent. */
+  /** Size of the session table: 8 by default. */
   sessionsMax?: number;
-  /** How a System tells its reset types: `AllowableValues` where absent. */
+  /** How a System reports its reset types: `AllowableValues` by default. */
   resetTypesIn?: ResetTypesIn;
-  /** Where the boot override is changed: in the `System` where absent. */
+  /** Where the boot override is changed: in the `System` by default. */
   bootIn?: BootIn;
 }
 
@@ -56,7 +56,7 @@ export interface LoggedRequest {
   readonly method: string;
   readonly path: string;
   readonly body: string;
-  /** Undefined while there is no answer, and for good where there never was one. */
+  /** Undefined while there is no answer, and permanently if there never was one. */
   status: number | undefined;
 }
 

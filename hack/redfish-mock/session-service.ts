@@ -11,7 +11,7 @@ import type { Session } from "./sessions.ts";
 
 const SERVICE_PATH = `${ROOT}/SessionService`;
 const SESSIONS_PATH = `${SERVICE_PATH}/Sessions`;
-/** What a client is told to wait when the session table is full. */
+/** How long a client is asked to wait when the session table is full. */
 const FULL_RETRY_AFTER_SECONDS = "5";
 
 const loginSchema = z.strictObject({ UserName: z.string(), Password: z.string() });

@@ -72,7 +72,7 @@ export function chassisEndpoint(id: string, bmc: Bmc): Endpoint {
   };
 }
 
-/** How long the BMC is away when it is told to restart itself. */
+/** How long the BMC is away when it is ordered to restart itself. */
 const RESTART_MS = 8_000;
 
 export function managerResetEndpoint(bmc: Bmc): Endpoint {

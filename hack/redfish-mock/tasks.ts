@@ -12,7 +12,7 @@ export interface Task {
 /** Tasks that the service remembers; the oldest are dropped. */
 const TASKS_MAX = 64;
 
-/** The tasks of one service. A task has ended as soon as somebody who looks finds its goal reached. */
+/** The tasks of one service. A task has ended as soon as a reader finds its goal reached. */
 export class TaskTable {
   readonly #clock: Clock;
   readonly #tasks = new Map<string, Task & { isDone: () => boolean }>();

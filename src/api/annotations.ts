@@ -72,6 +72,10 @@ export const AGENT_NOT_READY = "ironfence.io/not-ready";
 /** Why the agent does not act although it holds this Lease: another installation works, for example. Empty if it acts. */
 export const AGENT_STANDS_BY = "ironfence.io/stands-by";
 
+/** On the agent's Lease: how many hosts it remediates at once, in all and in one failure zone; 0 for any number. */
+export const AGENT_MAX_HOSTS = "ironfence.io/max-hosts";
+export const AGENT_MAX_HOSTS_PER_ZONE = "ironfence.io/max-hosts-per-zone";
+
 /** On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it. */
 export const SERVED_BY = "ironfence.io/served-by";
 /** On a request of another kind: why ironfence does not serve it (`<reason>: <message>`). Taken off by a person to try again. */

@@ -31,7 +31,7 @@ const strategySchema = z
     }),
     podRelease: z.enum(["Eager", "GarbageCollector"]).default("Eager").meta({
       description:
-        "Eager: ironfence deletes the pods of the proven-off host itself, at once. GarbageCollector: Kubernetes' own sweep does, every 20 s.",
+        "Eager: ironfence deletes the pods of the proven-off host itself, at once. GarbageCollector: the pod garbage collector of Kubernetes does, every 20 s.",
     }),
     via: z.enum(["NetworkBoot", "BareMetalHost", "MachineDeletion"]).default("NetworkBoot").meta({
       description:
@@ -43,7 +43,6 @@ const strategySchema = z
     }),
   })
   .meta({ description: "What is done to bring the node back." });
-export type Strategy = z.infer<typeof strategySchema>;
 
 export const bareMetalRemediationSpecSchema = z.object({
   strategy: strategySchema.prefault({}).meta({ default: {} }),
@@ -62,7 +61,7 @@ const bareMetalRemediationStatusSchema = z.object({
   phase: z.string().optional().meta({ description: "The state of the remediation." }),
   stateVersion: z.int().min(1).optional().meta({
     description:
-      "Version of what this status says, which an agent of an older one does not act on. Absent: 1, that of agents up to 0.1.0.",
+      "Version of the format of this status. An agent that knows only older versions does not act on it. Absent: 1, for agents up to 0.1.0.",
   }),
   writtenBy: z.string().optional().meta({ description: "Version of the agent that wrote the phase." }),
   conditions: conditionsSchema.optional(),
@@ -78,10 +77,10 @@ const bareMetalRemediationStatusSchema = z.object({
       orders: z.int().min(0).optional().meta({
         description: "Orders of this action in this power cycle that may have taken effect, the stored one included.",
       }),
-      sent: z.boolean().meta({ description: "Whether the order has left: answered, or perhaps lost on the way." }),
+      sent: z.boolean().meta({ description: "Whether the order was sent. Its answer may have been lost." }),
       done: z.boolean().meta({ description: "Whether the order's effect has been read back." }),
       startedAt: z.string().meta({ format: "date-time" }),
-      deadline: z.string().meta({ format: "date-time", description: "When the present phase is out of time." }),
+      deadline: z.string().meta({ format: "date-time", description: "When the time of the present phase ends." }),
       offConfirmedAt: z.string().meta({ format: "date-time" }).optional(),
       releasingSince: z.string().meta({ format: "date-time" }).optional(),
       bootOverride: z.boolean().meta({ description: "Whether a boot override may be set and must be cleared." }),
@@ -91,6 +90,20 @@ const bareMetalRemediationStatusSchema = z.object({
       }),
     })
     .optional(),
+  drain: z
+    .object({
+      attemptID: z.string().meta({ description: "The power cycle that the counts are of." }),
+      pods: z.int().min(0).meta({ description: "Pods that had to leave the node." }),
+      attachments: z.int().min(0).meta({
+        description: "Volume attachments that had to leave the node. They are counted once no pod is left.",
+      }),
+      left: z
+        .int()
+        .min(0)
+        .meta({ description: "Pods and volume attachments that were still bound at the last count." }),
+    })
+    .optional()
+    .meta({ description: "How far the release of workloads is. Absent if everything had left at the first count." }),
   retryCount: z.int().min(0).optional().meta({ description: "Power cycles begun after the first." }),
   provenReboots: z.int().min(0).optional().meta({ description: "Reboots in which the host was proven off." }),
   outcome: z
@@ -105,26 +118,26 @@ const bareMetalRemediationStatusSchema = z.object({
         .extend({
           uid: z.string().optional().meta({
             description:
-              "UID of its namespace kube-system then: where a kubeconfig leads to another one, nothing is done there.",
+              "UID of its namespace kube-system at that time. If a kubeconfig leads to another cluster, nothing is done there.",
           }),
           own: z.boolean().optional().meta({
             description:
-              "It is the cluster that the agent lives in, by --own-cluster: its nodes are those of the same name there.",
+              "It is the cluster that the agent runs in, by --own-cluster: its nodes are those of the same name there.",
           }),
         })
         .optional()
         .meta({
-          description: "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent lives in.",
+          description: "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent runs in.",
         }),
       uid: z.string().optional(),
       bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
       bootIDAtStart: z.string().optional().meta({
         description:
-          "The boot in which the node was when the remediation began: Ready in another one, it has come back.",
+          "The boot of the node when the remediation began. If the node is Ready in another boot, it is back.",
       }),
       wasReady: z.boolean().optional().meta({
         description:
-          "Whether the node was Ready when the remediation began: one that was not, and is Ready before any power order, needs none.",
+          "Whether the node was Ready when the remediation began. A node that was not, and is Ready before any power order, needs no power cycle.",
       }),
       zone: z.string().optional().meta({ description: "Its failure zone then: it counts towards that zone's limit." }),
     })
@@ -138,7 +151,7 @@ const bareMetalRemediationStatusSchema = z.object({
       uid: z.string(),
     })
     .optional()
-    .meta({ description: "The Machine by which it was asked for." }),
+    .meta({ description: "The Machine that requested the remediation." }),
   target: z
     .object({
       kind: z.string(),
@@ -174,9 +187,9 @@ const bareMetalRemediationStatusSchema = z.object({
     .object({
       owner: z
         .object({ apiVersion: z.string(), kind: z.string(), name: z.string(), uid: z.string() })
-        .meta({ description: "Who makes another Machine." }),
-      deletedAt: timeSchema.optional().meta({ description: "When the Machine was seen to be on its way out." }),
-      nodeName: z.string().optional().meta({ description: "The Node that took the old one's place." }),
+        .meta({ description: "The owner that creates another Machine." }),
+      deletedAt: timeSchema.optional().meta({ description: "When the agent saw that the Machine is being deleted." }),
+      nodeName: z.string().optional().meta({ description: "The Node that replaced the old one." }),
     })
     .optional()
     .meta({ description: "The Machine is deleted, or about to be, so that another one takes its place." }),

@@ -118,6 +118,7 @@ export function readCluster(raw: KubeObject): Cluster {
   };
 }
 
+/** The conditions of an object in the two forms that Cluster API has. */
 export type ConditionForms = Pick<Machine, "conditions" | "v1beta1Conditions">;
 
 /** Either version holds the conditions of its own form, and those of the other form in a corner. */

@@ -69,11 +69,6 @@ export interface Lease extends KubeObject {
   };
 }
 
-/** `corev1.Secret`; values are base64. */
-export interface SecretObject extends KubeObject {
-  data?: Record<string, string>;
-}
-
 /** `corev1.ConfigMap` */
 export interface ConfigMap extends KubeObject {
   data?: Record<string, string>;

@@ -7,18 +7,17 @@ import { DURATION_PATTERN } from "../runtime/duration.ts";
 const deviceSchema = z.object({
   address: z.string().min(1).max(2048).meta({
     description:
-      "The BMC, e.g. redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System and may be left out where the BMC has one only.",
+      "The BMC, for example redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System. It may be omitted if the BMC has only one.",
   }),
   allowPlainHTTP: z.boolean().optional().meta({
-    description:
-      "Speak to an address of plain HTTP. The password then crosses the network readable, and the answers can be forged.",
+    description: "Allow an address with plain HTTP. The password is then sent unencrypted, and answers can be forged.",
   }),
   credentialsSecretRef: z.object({ name: nameSchema }).meta({
     description:
-      "A Secret of this namespace with keys username and password, and kg where an IPMI BMC has a key of its own (K_G). Its annotation ironfence.io/allowed-addresses says to which addresses it may be sent.",
+      "A Secret of this namespace with keys username and password, and kg if an IPMI BMC has its own key (K_G). Its annotation ironfence.io/allowed-addresses lists the addresses that it may be sent to.",
   }),
   level: z.int().min(1).max(9).default(1).meta({
-    description: "Levels are tried in rising order; all devices of one level must prove the host off.",
+    description: "Levels are tried from the lowest to the highest; all devices of one level must prove the host off.",
   }),
   tls: z
     .object({
@@ -39,11 +38,10 @@ const deviceSchema = z.object({
         .optional()
         .meta({
           description:
-            "SHA-256 of the BMC's certificate, in hex, with or without colons: that very certificate is trusted, no other.",
+            "SHA-256 of the BMC's certificate, in hex, with or without colons. Only this certificate is trusted.",
         }),
       insecureSkipVerify: z.boolean().default(false).meta({
-        description:
-          "Trust any certificate. Whoever can stand between ironfence and the BMC can then read its password.",
+        description: "Trust any certificate. An attacker between ironfence and the BMC can then read its password.",
       }),
       minVersion: z.enum(["1.0", "1.1", "1.2", "1.3"]).optional().meta({
         description:
@@ -69,7 +67,7 @@ const deviceSchema = z.object({
         }),
     })
     .optional()
-    .meta({ description: "For Redfish alone." }),
+    .meta({ description: "For Redfish only." }),
   ipmi: z
     .object({
       cipherSuites: z
@@ -87,7 +85,7 @@ const deviceSchema = z.object({
       }),
     })
     .optional()
-    .meta({ description: "For IPMI alone." }),
+    .meta({ description: "For IPMI only." }),
   timeouts: z
     .object({
       connect: z.string().regex(new RegExp(DURATION_PATTERN, "u")).default("5s"),
@@ -102,12 +100,12 @@ const fencingTargetSpecSchema = z.object({
   nodeName: nameSchema.meta({ description: "The node that these devices power." }),
   clusterRef: clusterRefSchema.optional().meta({
     description:
-      "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent lives in: a node of the same name in another cluster is another node.",
+      "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent runs in. A node of the same name in another cluster is another node.",
   }),
   maintenance: z
     .boolean()
     .default(false)
-    .meta({ description: "Hands off: no power order is sent while this is true, neither Off nor On." }),
+    .meta({ description: "While this is true, no power order is sent, neither Off nor On." }),
   identity: z
     .object({
       systemUUID: z
@@ -125,7 +123,7 @@ const fencingTargetSpecSchema = z.object({
     .meta({
       default: {},
       description:
-        "Who the host must be. Where neither value is given, the systemUUID of the Ready node is pinned at the first probe.",
+        "The identity that the host must have. If neither value is given, the systemUUID of the Ready node is pinned at the first probe.",
     }),
   devices: z.array(deviceSchema).min(1).max(8).meta({ "x-kubernetes-list-type": "atomic" }),
 });
@@ -135,10 +133,16 @@ const fencingTargetStatusSchema = z.object({
   observedGeneration: z.int().optional(),
   powerState: z.enum(["Off", "On", "Changing", "Unknown"]).optional(),
   lastProbeTime: timeSchema.optional(),
+  certificateNotAfter: timeSchema.optional().meta({
+    description:
+      "When the first TLS certificate of the devices expires, as probes have read it. Absent if no device has shown one.",
+  }),
   identity: z
     .object({
-      nodeName: z.string().meta({ description: "The node that it was pinned from; it counts for no other." }),
-      clusterRef: clusterRefSchema.optional().meta({ description: "The cluster of that node, as in the spec then." }),
+      nodeName: z.string().meta({ description: "The node that it was pinned from. It is not used for another node." }),
+      clusterRef: clusterRefSchema
+        .optional()
+        .meta({ description: "The cluster of that node, as in the spec at that time." }),
       systemUUID: z.string(),
     })
     .optional()
@@ -168,7 +172,8 @@ const fencingTargetStatusSchema = z.object({
   outcomes: z
     .array(
       z.object({
-        time: timeSchema.meta({ description: "When the remediation gave the host up." }),
+        time: timeSchema.meta({ description: "When the remediation released the host." }),
+        startTime: timeSchema.optional().meta({ description: "When the remediation was created." }),
         result: z.enum(["Succeeded", "Failed", "TimedOut", "CalledOff"]),
         reason: z.string(),
         message: z.string().max(256),
@@ -180,23 +185,24 @@ const fencingTargetStatusSchema = z.object({
     .optional()
     .meta({
       "x-kubernetes-list-type": "atomic",
-      description: "What the last remediations of this host came to, newest first. They outlive the remediations.",
+      description:
+        "The results of the last remediations of this host, the newest first. They outlive the remediations.",
     }),
   offProof: z
     .object({
       time: timeSchema.meta({
-        description: "When the second reading was made. A proof is worth something for seconds.",
+        description: "When the second reading was made. A proof is valid for some seconds.",
       }),
       nodeUID: z.string(),
       bootID: z.string().optional(),
       notReadySince: timeSchema.meta({
-        description: "The outage that it is of: when the node's Ready condition changed.",
+        description: "The outage that the proof belongs to: when the Ready condition of the node changed.",
       }),
     })
     .optional()
     .meta({
       description:
-        "Two readings in a row said Off while the node was not Ready, of a host whose identity was verified. Looked for where a health check asks for it; the next reading that says otherwise, and every owner, takes it away.",
+        "Two readings in a row were Off while the node was not Ready, and the identity of the host was verified. Written if a health check uses it. The next other reading, and every owner, removes it.",
     }),
   conditions: conditionsSchema.optional(),
 });

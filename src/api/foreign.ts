@@ -3,7 +3,7 @@ import type { ObjectReference, Condition } from "./meta.ts";
 // Objects of kinds that are not ours are read field by field: one that is missing or of another type is undefined, and
 // what we do not know is passed over, so that no version of their CRDs can make an object unreadable.
 
-/** The field at `path` inside `value`; undefined where any part of the way is missing. */
+/** The field at `path` inside `value`; undefined if any part of the way is missing. */
 export function fieldAt(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const name of path) found = isRecord(found) ? found[name] : undefined;
@@ -16,19 +16,19 @@ export function textAt(value: unknown, ...path: readonly string[]): string | und
   return typeof found === "string" && found !== "" ? found : undefined;
 }
 
-/** Undefined where it is not said. */
+/** Undefined if it is not said. */
 export function flagAt(value: unknown, ...path: readonly string[]): boolean | undefined {
   const found = fieldAt(value, ...path);
   return typeof found === "boolean" ? found : undefined;
 }
 
-/** A whole number; undefined where it is none. */
+/** A whole number; undefined if it is none. */
 export function integerAt(value: unknown, ...path: readonly string[]): number | undefined {
   const found = fieldAt(value, ...path);
   return typeof found === "number" && Number.isSafeInteger(found) ? found : undefined;
 }
 
-/** A list; empty where there is none. */
+/** A list; empty if there is none. */
 export function listAt(value: unknown, ...path: readonly string[]): readonly unknown[] {
   const found = fieldAt(value, ...path);
   return Array.isArray(found) ? found : [];
@@ -53,7 +53,7 @@ export function conditionsAt(value: unknown, ...path: readonly string[]): Condit
   });
 }
 
-/** A reference by kind and name; undefined where either is missing. */
+/** A reference by kind and name; undefined if either is missing. */
 export function referenceAt(
   value: unknown,
   ...path: readonly string[]
@@ -73,7 +73,7 @@ export function referenceAt(
   };
 }
 
-/** Same as a condition of one type; undefined where there is none. */
+/** Same as a condition of one type; undefined if there is none. */
 export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
   return conditions.find((condition) => condition.type === type);
 }

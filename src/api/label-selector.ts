@@ -56,6 +56,6 @@ function compileRequirement(requirement: Requirement): (labels: Readonly<Record<
     case "DoesNotExist":
       return (labels) => labels[key] === undefined;
     default:
-      throw new SelectorError(`operator ${operator} of key ${key} is none of In, NotIn, Exists, DoesNotExist`);
+      throw new SelectorError(`operator ${operator} of key ${key} is not one of In, NotIn, Exists, DoesNotExist`);
   }
 }

@@ -1,5 +1,6 @@
 import type { KubeObject } from "../kube/resource.ts";
 import { toTime } from "../runtime/time.ts";
+import type { ConditionForms } from "./cluster-api.ts";
 import { CLUSTER_API_GROUP } from "./cluster-api.ts";
 import { listAt, textAt } from "./foreign.ts";
 import type { Condition } from "./meta.ts";
@@ -7,7 +8,7 @@ import type { Condition } from "./meta.ts";
 // Writing conditions of Cluster API's objects. Upstream keeps two forms side by side, and its controllers of different ages
 // read different ones: v1beta1's with a severity and no reason while it is true, and metav1.Condition.
 
-/** Absent where the condition is true. */
+/** Absent if the condition is true. */
 export type Severity = "Error" | "Warning" | "Info";
 
 /** What a condition is to say, in both forms. */
@@ -16,21 +17,17 @@ export interface ConditionWrite {
   status: "True" | "False";
   reason: string;
   message: string;
-  /** Ignored where the condition is true: it says nothing more then. Undefined where that form has no such condition. */
+  /** Ignored if the condition is true: it says nothing more then. Undefined if that form has no such condition. */
   v1beta1: { reason: string; message: string; severity: Severity } | undefined;
 }
 
-/** The conditions that an object has, in both forms. */
-export interface ConditionForms {
-  apiVersion: string;
-  conditions: readonly Condition[];
-  v1beta1Conditions: readonly Condition[];
-}
+/** An object's conditions in both forms. Its version decides which form is its own. */
+type VersionedConditions = ConditionForms & { apiVersion: string };
 
 type Form = "metav1" | "v1beta1";
 
 /** Whether the object says this already, in its version's own form, and in the other where it has that. */
-export function says(object: ConditionForms, wanted: ConditionWrite): boolean {
+export function hasCondition(object: VersionedConditions, wanted: ConditionWrite): boolean {
   return compare(object, wanted, (found, { message = "" }) => found.message === message);
 }
 
@@ -38,25 +35,25 @@ export function says(object: ConditionForms, wanted: ConditionWrite): boolean {
  * The same, with any message: releases of upstream's controller have different messages. If one of them works on the same
  * object, it would overwrite our message and we its message, forever.
  */
-export function agrees(object: ConditionForms, wanted: ConditionWrite): boolean {
+export function hasConditionWithAnyMessage(object: VersionedConditions, wanted: ConditionWrite): boolean {
   return compare(object, wanted, () => true);
 }
 
 function compare(
-  object: ConditionForms,
+  object: VersionedConditions,
   wanted: ConditionWrite,
-  isWorded: (found: Condition, texts: Texts) => boolean,
+  isWorded: (found: Condition, texts: ConditionTexts) => boolean,
 ): boolean {
   return formsOf(object).every(([form, conditions]) => {
     if (!isKnownTo(form, wanted)) return true;
-    const texts = textsOf(wanted, form);
+    const texts = conditionTextsOf(wanted, form);
     const found = conditions.find(({ type }) => type === wanted.type);
     return found?.status === texts.status && found.reason === (texts.reason ?? "") && isWorded(found, texts);
   });
 }
 
 /** A list of conditions that is to be another one. */
-export interface ConditionChange {
+export interface ConditionListChange {
   /** Where it lies in the object. */
   path: readonly string[];
   conditions: readonly unknown[];
@@ -64,7 +61,7 @@ export interface ConditionChange {
 
 /**
  * What makes the object say `wanted`, and no more have conditions of the types `unwanted`. Guard the write by a
- * resourceVersion, since whole lists are replaced. Empty where there is nothing to do.
+ * resourceVersion, since whole lists are replaced. Empty if there is nothing to do.
  *
  * @param raw the object as the server sent it.
  */
@@ -73,7 +70,7 @@ export function changeConditions(
   wanted: readonly ConditionWrite[],
   unwanted: readonly string[],
   nowMs: number,
-): ConditionChange[] {
+): ConditionListChange[] {
   const own = ownForm(raw.apiVersion);
   const forms: Form[] = ["metav1", "v1beta1"];
   return forms.flatMap((form) => {
@@ -102,7 +99,7 @@ function pathOf(apiVersion: string, form: Form): string[] {
 }
 
 /** Where `readConditions` puts them: an object of another vendor has one form alone. */
-function formsOf({ apiVersion, conditions, v1beta1Conditions }: ConditionForms): [Form, readonly Condition[]][] {
+function formsOf({ apiVersion, conditions, v1beta1Conditions }: VersionedConditions): [Form, readonly Condition[]][] {
   const own = ownForm(apiVersion);
   const isFirst = apiVersion !== `${CLUSTER_API_GROUP}/v1beta1`;
   const [ownOnes, others] = isFirst ? [conditions, v1beta1Conditions] : [v1beta1Conditions, conditions];
@@ -114,14 +111,14 @@ function formsOf({ apiVersion, conditions, v1beta1Conditions }: ConditionForms):
       ];
 }
 
-interface Texts {
+interface ConditionTexts {
   status: string;
   reason?: string;
   message?: string;
   severity?: Severity;
 }
 
-function textsOf({ status, reason, message, v1beta1 }: ConditionWrite, form: Form): Texts {
+function conditionTextsOf({ status, reason, message, v1beta1 }: ConditionWrite, form: Form): ConditionTexts {
   if (form === "metav1") return { status, reason, message };
   if (status === "True" || v1beta1 === undefined) return { status };
   return {
@@ -141,7 +138,7 @@ function upsert(
 ): unknown[] {
   const place = list.findIndex((condition) => textAt(condition, "type") === write.type);
   const before = list[place];
-  const texts = textsOf(write, form);
+  const texts = conditionTextsOf(write, form);
   // Key by key as the server keeps them, so that only what differs counts as different.
   const isSame =
     textAt(before, "status") === texts.status &&

@@ -5,6 +5,7 @@ import { fieldAt, listAt, textAt } from "./foreign.ts";
 import type { Condition, LabelSelector } from "./meta.ts";
 import { labelSelectorSchema } from "./meta.ts";
 import { trimMeta } from "./trim.ts";
+import type { UnhealthyCondition } from "./unhealthy-condition.ts";
 
 // Cluster API's MachineHealthCheck, of v1beta1 and v1beta2 alike. Field names differ between the versions and are turned into
 // one set of names here, and nowhere else.
@@ -13,13 +14,6 @@ export const MACHINE_HEALTH_CHECK_KIND = "MachineHealthCheck";
 
 /** Upstream's, where a health check does not say. */
 const DEFAULT_NODE_STARTUP_TIMEOUT_MS = 600_000;
-
-/** A condition that makes a machine unhealthy once it has stood for `durationMs`. */
-export interface UnhealthyCondition {
-  type: string;
-  status: string;
-  durationMs: number;
-}
 
 /** Names a remediation template in a MachineHealthCheck's own namespace. */
 export interface MachineTemplateReference {
@@ -30,7 +24,7 @@ export interface MachineTemplateReference {
 
 /** What a MachineHealthCheck asks for, whatever its version or vendor. */
 export interface MachineHealthCheckSpec {
-  /** Empty where its machines are of the cluster that it is an object of (OKD). */
+  /** Empty if its machines are of the cluster that it is an object of (OKD). */
   clusterName: string;
   selector: LabelSelector;
   /** 0: a machine may wait for its node forever. */
@@ -191,7 +185,7 @@ function readConditionRules(
 function durationOf(value: unknown, where: string, problems: string[]): number | undefined {
   const durationMs = typeof value === "string" ? parseDurationMs(value) : undefined;
   if (durationMs !== undefined && durationMs >= 0) return durationMs;
-  problems.push(`${where} is no duration such as 300s or 10m`);
+  problems.push(`${where} is not a duration such as 300s or 10m`);
   return undefined;
 }
 

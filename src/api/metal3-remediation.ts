@@ -24,7 +24,7 @@ export type Metal3Phase = "Running" | "Waiting" | "Deleting machine" | "Failed";
 /** A Metal3Remediation of either version. Every annotation is kept. */
 export interface Metal3Remediation extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
-  /** Undefined where the object has none. */
+  /** Undefined if the object has none. */
   strategy:
     | {
         type: string | undefined;

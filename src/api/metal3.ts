@@ -110,9 +110,9 @@ export function parseHostName(text: string | undefined): { namespace: string; na
 }
 
 /** Of every key by which ironfence holds a host off; the rest is the remediation's UID. */
-export const HOLD_KEY_PREFIX = `${REBOOT_ANNOTATION_PREFIX}ironfence-`;
+export const POWER_OFF_ANNOTATION_PREFIX = `${REBOOT_ANNOTATION_PREFIX}ironfence-`;
 
 /** The annotation by which a remediation holds a host off. */
-export function holdKey(owner: { uid: string }): string {
-  return `${HOLD_KEY_PREFIX}${owner.uid}`;
+export function powerOffAnnotation(owner: { uid: string }): string {
+  return `${POWER_OFF_ANNOTATION_PREFIX}${owner.uid}`;
 }

@@ -24,7 +24,7 @@ const conditionDuration = z.string().regex(new RegExp(DURATION_PATTERN, "u"));
 const unhealthyConditionSchema = z.object({
   type: z.string().min(1),
   status: z.string().min(1),
-  duration: conditionDuration.meta({ description: "How long the condition must have stood." }),
+  duration: conditionDuration.meta({ description: "How long the condition must have had this status." }),
 });
 
 const DEFAULT_UNHEALTHY_CONDITIONS = [
@@ -57,13 +57,13 @@ export const nodeHealthCheckSpecSchema = z.object({
     .default(DEFAULT_UNHEALTHY_CONDITIONS)
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type", "status"] }),
   minHealthy: countOrPercent(
-    "Remediation starts only while at least so many of the selected nodes are healthy. 51% where this and maxUnhealthy are absent.",
+    "Remediation starts only while at least this many of the selected nodes are healthy. The default is 51% if maxUnhealthy is absent, too.",
   ).optional(),
   maxUnhealthy: countOrPercent(
     "Remediation starts only while at most so many of the selected nodes are unhealthy.",
   ).optional(),
   stormCooldownDuration: conditionDuration.optional().meta({
-    description: "After the threshold was breached and regained, nothing new starts for so long.",
+    description: "How long nothing new starts after the threshold was breached and is met again.",
   }),
   remediationTemplate: objectReferenceSchema.optional(),
   escalatingRemediations: z
@@ -77,7 +77,7 @@ export const nodeHealthCheckSpecSchema = z.object({
     .meta({ description: "Any entry keeps new remediations from starting." }),
   healthyDelay: z.string().regex(new RegExp(SIGNED_DURATION_PATTERN, "u")).optional().meta({
     description:
-      "How long a recovered node must stay healthy before its remediation is deleted. Negative: until a person confirms it.",
+      "How long a recovered node must stay healthy before its remediation is deleted. Negative: until the operator confirms it.",
   }),
 });
 export type NodeHealthCheckSpec = z.infer<typeof nodeHealthCheckSpecSchema>;

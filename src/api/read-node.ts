@@ -20,13 +20,25 @@ const CONDITION: Shape = {
   needs: ["type", "status"],
 };
 const OWNER: Shape = {
-  fields: { apiVersion: "string", kind: "string", name: "string", uid: "string", controller: "boolean" },
+  fields: {
+    apiVersion: "string",
+    kind: "string",
+    name: "string",
+    uid: "string",
+    controller: "boolean",
+    blockOwnerDeletion: "boolean",
+  },
   needs: ["apiVersion", "kind", "name", "uid"],
 };
 const NODE: Shape = {
   fields: {
+    apiVersion: "string",
+    kind: "string",
     metadata: {
       fields: {
+        name: "string",
+        uid: "string",
+        resourceVersion: "string",
         labels: "texts",
         annotations: "texts",
         finalizers: { listOf: "string" },
@@ -51,15 +63,15 @@ const NODE: Shape = {
 const IDENTITY_LENGTH_MAX = 256;
 
 /**
- * A Node whose fields, as far as they are read, have the types that Kubernetes gives them. The API server of a workload cluster may
- * be anybody's, and the identities are a kubelet's word.
+ * A Node of the fields that are read, which have the types that Kubernetes gives them. The API server of a workload cluster may be
+ * anybody's, so nothing else of its object is copied or kept; and the identities are a kubelet's word.
  *
  * @throws TypeError naming the field that has another type.
  */
 export function readNode(raw: KubeObject): Node {
   const wrong = misshapen(raw, NODE, "");
   if (wrong !== undefined) throw new TypeError(`${wrong} is not what a Node has there`);
-  const node = withoutNulls(raw, NODE) as Partial<Node> & KubeObject;
+  const node = named(raw, NODE) as Partial<Node> & KubeObject;
   const { nodeInfo } = node.status ?? {};
   const identities = Object.entries(nodeInfo ?? {}).map(([name, value]) => [
     name,
@@ -85,21 +97,20 @@ export function readNodeMarks(raw: KubeObject): Node {
 }
 
 /**
- * A value without the fields that are null, as far as its shape names them. Go writes a time that is not set as null, and a field
+ * The fields of a value that its shape names, without those that are null. Go writes a time that is not set as null, and a field
  * that is null as absent (API conventions, "Optional vs. Required").
  */
-function withoutNulls(value: unknown, shape: Shape): unknown {
+function named(value: unknown, shape: Shape): unknown {
   if (typeof shape === "string") return value;
-  if ("listOf" in shape) return (value as readonly unknown[]).map((item) => withoutNulls(item, shape.listOf));
-  const kept = Object.entries(value as Readonly<Record<string, unknown>>).flatMap(([name, inner]) => {
-    const innerShape = shape.fields[name];
-    if (innerShape === undefined) return [[name, inner] as const];
-    return inner === null || inner === undefined ? [] : [[name, withoutNulls(inner, innerShape)] as const];
+  if ("listOf" in shape) return (value as readonly unknown[]).map((item) => named(item, shape.listOf));
+  const kept = Object.entries(shape.fields).flatMap(([name, innerShape]) => {
+    const inner = (value as Readonly<Record<string, unknown>>)[name];
+    return inner === null || inner === undefined ? [] : [[name, named(inner, innerShape)] as const];
   });
   return Object.fromEntries(kept);
 }
 
-/** The path of the first field that is not of its shape; undefined where all are. */
+/** The path of the first field that is not of its shape; undefined if all are. */
 function misshapen(value: unknown, shape: Shape, path: string): string | undefined {
   if (typeof shape === "string" && shape !== "texts") return typeof value === shape ? undefined : path;
   if (shape === "texts") {

@@ -19,7 +19,7 @@ export const STOP_SWITCH_UNTIL = "until";
 export interface Pause {
   /** The whole of it in one line: which ConfigMap, why, who, since when, until when. */
   reason: string;
-  /** When it ends by itself; undefined where it does not. */
+  /** When it ends by itself; undefined if it does not. */
   untilMs: number | undefined;
 }
 
@@ -35,7 +35,7 @@ export function stops(data: Data, nowMs: number): boolean {
   return data?.[STOP_SWITCH_PAUSED]?.trim().toLowerCase() !== "false";
 }
 
-/** Why no power-off may be sent, by the stop switch as it is; undefined where one may, and where there is none. */
+/** Why no power-off may be sent, by the stop switch as it is; undefined if one may, and where there is none. */
 export function stoppedBy(configMap: ConfigMap | undefined, nowMs: number): Pause | undefined {
   if (configMap === undefined || !stops(configMap.data, nowMs)) return undefined;
   const { data } = configMap;

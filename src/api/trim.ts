@@ -1,11 +1,25 @@
-import type { KubeObject, ObjectMeta } from "../kube/resource.ts";
-import { CURRENT_CONFIG, DESIRED_CONFIG, MACHINE, MANUALLY_CONFIRMED_HEALTHY } from "./annotations.ts";
+import type { KubeObject, ObjectMeta, OwnerReference } from "../kube/resource.ts";
+import {
+  CURRENT_CONFIG,
+  DESIRED_CONFIG,
+  FENCED_BY,
+  MACHINE,
+  MANUALLY_CONFIRMED_HEALTHY,
+  QUARANTINED_BY,
+} from "./annotations.ts";
 import type { Node, NodeCondition } from "./core.ts";
 import { readNode } from "./read-node.ts";
 
 // What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and similar fields are dropped.
 
-const KEPT_NODE_ANNOTATIONS: readonly string[] = [MANUALLY_CONFIRMED_HEALTHY, MACHINE, CURRENT_CONFIG, DESIRED_CONFIG];
+const KEPT_NODE_ANNOTATIONS: readonly string[] = [
+  MANUALLY_CONFIRMED_HEALTHY,
+  MACHINE,
+  CURRENT_CONFIG,
+  DESIRED_CONFIG,
+  FENCED_BY,
+  QUARANTINED_BY,
+];
 
 /** An object's metadata without managed fields and self links, and with only the annotations named. */
 export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string[]): ObjectMeta {
@@ -23,7 +37,19 @@ export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string
     ...(labels !== undefined && { labels }),
     ...(annotations !== undefined && { annotations: keep(annotations, keptAnnotations) }),
     ...(finalizers !== undefined && { finalizers }),
-    ...(ownerReferences !== undefined && { ownerReferences }),
+    ...(ownerReferences !== undefined && { ownerReferences: ownerReferences.map(trimOwner) }),
+  };
+}
+
+/** Field by field: what else a server sends there would be kept, and may be nested without end. */
+function trimOwner({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): OwnerReference {
+  return {
+    apiVersion,
+    kind,
+    name,
+    uid,
+    ...(controller !== undefined && { controller }),
+    ...(blockOwnerDeletion !== undefined && { blockOwnerDeletion }),
   };
 }
 
@@ -35,7 +61,7 @@ function keep(annotations: Record<string, string>, kept: readonly string[] | und
 /**
  * A Node without images, volumes, addresses and foreign annotations: read it live before backing it up.
  *
- * @throws TypeError where it is no Node, which an API server that anybody may run can claim.
+ * @throws TypeError if it is no Node, which an API server that anybody may run can claim.
  */
 export function trimNode(raw: KubeObject): Node {
   const node = readNode(raw);
@@ -44,7 +70,7 @@ export function trimNode(raw: KubeObject): Node {
   return {
     apiVersion: raw.apiVersion,
     kind: raw.kind,
-    metadata: trimMeta(raw.metadata, KEPT_NODE_ANNOTATIONS),
+    metadata: trimMeta(node.metadata, KEPT_NODE_ANNOTATIONS),
     spec: {
       ...(unschedulable !== undefined && { unschedulable }),
       ...(providerID !== undefined && { providerID }),

@@ -1,47 +1,47 @@
 import { BmcError } from "./errors.ts";
-import type { Clock } from "../runtime/clock.ts";
 import { abortReason } from "../runtime/clock.ts";
 
-/** Calls that may wait for one place; a further one is refused. */
+/** How many calls may wait under one key. A further call is refused. */
 const WAITING_MAX = 64;
 
-interface Place {
+interface Calls {
   running: number;
-  /** Lets those that wait go on, in the order of arrival. */
+  /** Starts the calls that wait, in the order of arrival. */
   readonly waiting: (() => void)[];
 }
 
-/** Keeps calls to one host, or to one BMC, from overlapping more than it can bear, whichever driver they come from. */
+/** Bounds the concurrent calls to one host, or to one BMC, whichever driver they come from: a semaphore for each key. */
 export class CallLimits {
-  /** Only those that are in use or waited for. */
-  readonly #places = new Map<string, Place>();
+  /** Only the keys under which calls run or wait. */
+  readonly #byKey = new Map<string, Calls>();
 
   /**
-   * Runs `work` as soon as fewer than `callsMax` others run under `key`. Its wait ends with `signal`, so it counts in the
-   * caller's deadline.
+   * Runs `work` as soon as fewer than `callsMax` other calls run under `key`. The wait ends with `signal`, so it counts
+   * towards the deadline of the caller.
    *
    * @param what names the call in the error.
-   * @throws BmcError Busy where too many wait already; the reason of `signal` where that aborts before; else what `work` throws.
+   * @throws BmcError Busy if too many calls wait already; the reason of `signal` if it aborts before `work` starts; otherwise
+   * what `work` throws.
    */
   async run<T>(key: string, callsMax: number, what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const place = this.#places.get(key) ?? { running: 0, waiting: [] };
-    this.#places.set(key, place);
-    if (place.running < callsMax) place.running += 1;
-    else await wait(place, what, signal);
+    const calls = this.#byKey.get(key) ?? { running: 0, waiting: [] };
+    this.#byKey.set(key, calls);
+    if (calls.running < callsMax) calls.running += 1;
+    else await wait(calls, what, signal);
     try {
       return await work();
     } finally {
-      const next = place.waiting.shift();
-      // Whoever waits takes the place over as it is; nobody can slip in between.
+      const next = calls.waiting.shift();
+      // The next call takes over without a decrement, so that no other call can start in between.
       if (next !== undefined) next();
-      else place.running -= 1;
-      if (place.running === 0) this.#places.delete(key);
+      else calls.running -= 1;
+      if (calls.running === 0) this.#byKey.delete(key);
     }
   }
 }
 
-function wait(place: Place, what: string, signal: AbortSignal): Promise<void> {
-  if (place.waiting.length >= WAITING_MAX) {
+function wait(calls: Calls, what: string, signal: AbortSignal): Promise<void> {
+  if (calls.waiting.length >= WAITING_MAX) {
     return Promise.reject(new BmcError("Busy", `${what}: ${WAITING_MAX} calls to this BMC wait already`));
   }
   return new Promise((resolve, reject) => {
@@ -54,20 +54,10 @@ function wait(place: Place, what: string, signal: AbortSignal): Promise<void> {
       resolve();
     };
     const leave = (): void => {
-      place.waiting.splice(place.waiting.indexOf(enter), 1);
+      calls.waiting.splice(calls.waiting.indexOf(enter), 1);
       reject(abortReason(signal));
     };
-    place.waiting.push(enter);
+    calls.waiting.push(enter);
     signal.addEventListener("abort", leave, { once: true });
   });
-}
-
-/** One for each clock: a process has one, and each simulation its own. */
-const LIMITS = new WeakMap<Clock, CallLimits>();
-
-/** The limits that all drivers of this process share. */
-export function callLimitsOn(clock: Clock): CallLimits {
-  const limits = LIMITS.get(clock) ?? new CallLimits();
-  LIMITS.set(clock, limits);
-  return limits;
 }

@@ -3,37 +3,35 @@ import { parseUuid, sameUuid } from "./uuid.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/**
- * What a BMC says of its host's power. Only `Off` is off: a host that is powering off may still write to its disks.
- */
+/** The power state that a BMC reports for its host. Only `Off` is off: a host that is powering off may still write to its disks. */
 export type PowerState = "Off" | "On" | "Changing" | "Unknown";
 
-/** One reading of the power state, made on the wire by the call that returns it: drivers never cache it. */
+/** One reading of the power state. The call that returns it has read it from the BMC: drivers never cache it. */
 export interface PowerReading {
   state: PowerState;
-  /** What the BMC said literally, e.g. `PoweringOff`, for messages. */
+  /** The literal value of the BMC, for example `PoweringOff`, for messages. */
   raw: string;
 }
 
-/** Who the host is, as its BMC reports it. Absent where the BMC does not say. */
+/** The identity of the host, as its BMC reports it. A value is missing if the BMC does not report it. */
 export interface HostIdentity {
-  /** SMBIOS system UUID in the textual form that the BMC prints, lower case. Its byte order varies by vendor. */
+  /** SMBIOS system UUID in the textual form of the BMC, in lower case. Its byte order depends on the vendor. */
   systemUUID?: string;
   serialNumber?: string;
-  /** What some vendors' tools show as the serial number, e.g. Dell's service tag (DSP0268, ComputerSystem.SKU). */
+  /** What the tools of some vendors show as the serial number, for example the service tag of Dell (DSP0268, ComputerSystem.SKU). */
   sku?: string;
   manufacturer?: string;
   model?: string;
-  /** How the device names the host, e.g. `/redfish/v1/Systems/1`. */
+  /** The name that the device has for the host, for example `/redfish/v1/Systems/1`. */
   device: string;
 }
 
 /**
- * Whether a host that answers after a new log-in is the one that was identified before. What is not reported any more may be
- * another host's; but some BMCs lose a part of the identity, or turn the UUID round, while their host is off, and learn a part
- * of it after POST alone.
+ * Whether the host that answers after a new login is the one that was identified before. A value that is no longer reported may
+ * mean another host. But some BMCs lose a part of the identity, or swap the byte order of the UUID, while their host is off, and
+ * learn a part of it only after POST.
  *
- * @returns `Unknown` where a host that is off has nothing left to compare.
+ * @returns `Unknown` if a host that is off reports nothing that can be compared.
  */
 export function compareHosts(
   before: HostIdentity,
@@ -49,12 +47,12 @@ export function compareHosts(
   return isOff ? "Unknown" : "Other";
 }
 
-/** A value that is no UUID, as some BMCs have it, distinguishes hosts as a serial number does. */
+/** Some BMCs report a value that is not a UUID. It distinguishes hosts like a serial number. */
 function uuidOf({ systemUUID }: HostIdentity): string | undefined {
   return parseUuid(systemUUID) === undefined ? meaningfulSerial(systemUUID) : meaningfulUuid(systemUUID);
 }
 
-/** Undefined where neither has a value. */
+/** Undefined if neither has a value. */
 function compareValues(
   before: string | undefined,
   now: string | undefined,
@@ -65,26 +63,27 @@ function compareValues(
   return isSame(before, now) ? "Same" : "Other";
 }
 
-/** Where a host boots from next: once from the network, or as its own boot order says. */
+/** From where a host boots next: once from the network, or according to its own boot order. */
 export type BootOverride = "NetworkOnce" | "None";
 
-/** Which of our orders a device says that it takes. */
-export interface OrderOffer {
-  /** The kinds of order that it lists; undefined where it lists none, and only trying would tell. */
-  listed: readonly string[] | undefined;
-  /** What `forceOff` and `on` would send; undefined where nothing on the list will do. */
+/** Which of our orders a device says that it supports. */
+export interface SupportedOrders {
+  /** The reset types that it allows; undefined if it lists none, and then only an order shows what it supports. */
+  allowedTypes: readonly string[] | undefined;
+  /** What `forceOff` and `on` would send; undefined if no allowed type does it. */
   off: string | undefined;
   on: string | undefined;
-  /** Whether a network boot can be set for the host, as far as the device reports. */
+  /** Whether the device reports that a network boot can be set. */
   networkBoot: boolean;
 }
 
-/** What would keep a host from being powered off and proven off, although its device answers. */
+/** What would prevent a power-off or its proof, although the device answers. */
 export interface OffObstacle {
   /**
-   * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: it shows On next to a
-   * System that shows Off. ManagerUnreadable: whether the BMC has just restarted cannot be read. OffNotOffered: the device does not
-   * offer to power a running host off at once. OffNotPermitted: the account lacks the right to. PowerUnreadable: the device shows no power state that is known.
+   * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: such a Chassis shows On
+   * while the System shows Off. ManagerUnreadable: it cannot be read whether the BMC has just restarted. OffNotOffered: the device
+   * does not support an immediate power-off of a running host. OffNotPermitted: the account lacks the privilege. PowerUnreadable:
+   * the device shows no known power state.
    */
   reason:
     | "ChassisUnreadable"
@@ -98,68 +97,73 @@ export interface OffObstacle {
 }
 
 /**
- * One BMC (or other power device) that can fence one host. A driver knows no Kubernetes.
+ * One BMC (or other power device) that can fence one host. A driver does not know Kubernetes.
  *
- * Every call takes an AbortSignal and ends, at the latest, at the driver's own deadline for that call (`DeviceTimeouts`).
- * Every failure is a `BmcError`. No call is retried behind the caller's back if it changes anything: after a failed or lost
- * order the caller reads the state and decides. A call returns before its effect is complete: the proof is `readPower`.
+ * Every call takes an AbortSignal and ends, at the latest, at the deadline of the driver for that call (`DeviceTimeouts`). Every
+ * failure is a `BmcError`. A driver does not retry a call that changes something: after a failed or lost order the caller reads
+ * the state and decides. A call returns before its effect is complete: `readPower` is the proof.
  */
 export interface PowerDriver {
   /** The address, without credentials, for messages. */
   readonly address: string;
   /**
-   * When the host came out of its last reset, by the BMC's clock, as the last call that read it has shown. Absent where the
-   * protocol knows no such thing (IPMI), undefined where the BMC does not say.
+   * The end of the last reset of the host, by the clock of the BMC, from the last call that read it. Missing if the protocol does
+   * not have it (IPMI), undefined if the BMC does not report it.
    */
   readonly lastReset?: string | undefined;
-  /** Reads who the host is. */
-  identify(signal: AbortSignal): Promise<HostIdentity>;
-  /** Reads the power state freshly. */
-  readPower(signal: AbortSignal): Promise<PowerReading>;
-  /** Orders the host off at once, without the host's help. "It is off already" is no error. */
-  forceOff(signal: AbortSignal): Promise<void>;
-  /** Orders the host on. "It is on already" is no error. */
-  on(signal: AbortSignal): Promise<void>;
-  /** Sets where the host boots from next, or clears that. */
-  setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
-  /** Reads the boot override back: `None` when none is set. */
-  readBootOverride(signal: AbortSignal): Promise<BootOverride>;
-  /** Reads which orders the device says that it takes; sends none. Absent where the protocol leaves it no choice (IPMI). */
-  readOffer?(signal: AbortSignal): Promise<OrderOffer>;
   /**
-   * Rehearses a power-off without an order: reads what an order, and the proof of Off, would read, whatever the power is now.
-   * Absent where the protocol needs nothing more than the power state (IPMI).
+   * The time until which the TLS certificate is valid that the device has shown last, trusted or not. Absent if the
+   * protocol has no certificates (IPMI); undefined before the first handshake and for plain HTTP.
+   */
+  readonly certificateUntilMs?: number | undefined;
+  /** Reads the identity of the host. */
+  identify(signal: AbortSignal): Promise<HostIdentity>;
+  /** Reads the power state from the BMC. */
+  readPower(signal: AbortSignal): Promise<PowerReading>;
+  /** Orders an immediate power-off, without the operating system. "It is off already" is not an error. */
+  forceOff(signal: AbortSignal): Promise<void>;
+  /** Orders a power-on. "It is on already" is not an error. */
+  on(signal: AbortSignal): Promise<void>;
+  /** Sets or clears the boot override. */
+  setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
+  /** Reads the boot override: `None` if none is set. */
+  readBootOverride(signal: AbortSignal): Promise<BootOverride>;
+  /** Reads which orders the device says that it supports. Sends none. Absent if the protocol requires them all (IPMI). */
+  readSupportedOrders?(signal: AbortSignal): Promise<SupportedOrders>;
+  /**
+   * Checks a power-off without an order: reads everything that an order and the proof of Off would read, whatever the power is now.
+   * Missing if the protocol needs nothing more than the power state (IPMI).
    */
   findOffObstacle?(signal: AbortSignal): Promise<OffObstacle | undefined>;
   /**
-   * Has the BMC itself restart, for a person who asks for it: the agent never does. The host goes on as it is. A lost answer may
-   * mean that the BMC was faster than its answer.
+   * Restarts the BMC itself, for a command of a user: the agent never does. The host keeps its power. A lost answer may mean that
+   * the BMC restarted before it answered.
    *
    * @throws BmcError
    */
   resetBmc?(signal: AbortSignal): Promise<void>;
-  /** Ends the driver's sessions and connections. Never throws; bounded by its own deadline. */
+  /** Ends the sessions and connections of the driver. Never throws; has its own deadline. */
   close(): Promise<void>;
 }
 
-/** What drivers need of their process. */
+/** What drivers get from their process. */
 export interface DeviceDeps {
   clock: Clock;
   logger: Logger;
   /**
-   * Asked right before each transmission that changes something, by a process that may lose its right to: one that was
-   * suspended may continue where it was before any timer shows how late it is. Without it, orders may always go out.
+   * Called right before each transmission that changes something, in a process that may lose its lease: a process that was
+   * suspended may continue before any timer shows how late it is. Without it, orders may always be sent.
    */
-  mayOrder?: () => boolean;
+  isOrderAllowed?: () => boolean;
 }
 
-/** Deadlines of one device's calls. */
+/** Deadlines for the calls of one device. */
 export interface DeviceTimeouts {
   /** Time for TCP and TLS to connect. */
   connectTimeoutMs: number;
-  /** Time for one whole call, logging in included. */
+  /** Time for one whole call, including the login. */
   callTimeoutMs: number;
 }
 
-/** Windows that most BMCs keep: slow ones take several seconds for a first TLS handshake (docs/decisions). */
+/** Deadlines that most BMCs meet: slow ones need several seconds for a first TLS handshake (docs/decisions). */
 export const DEFAULT_DEVICE_TIMEOUTS: DeviceTimeouts = { connectTimeoutMs: 5_000, callTimeoutMs: 15_000 };

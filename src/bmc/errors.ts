@@ -35,13 +35,13 @@ export type BmcErrorCode =
 const RETRYABLE: ReadonlySet<BmcErrorCode> = new Set(["Unreachable", "Timeout", "Busy", "Refused", "BadResponse"]);
 
 /**
- * The one error class of `src/bmc`. Its message names the device, the step and the cause, and never holds a secret. Parts of it are
- * what a BMC has said, and stand in conditions and events: no control character gets there.
+ * The one error class of `src/bmc`. Its message names the device, the step and the cause, and never contains a secret. Parts of it
+ * come from the BMC, and are shown in conditions and Events, so control characters are removed.
  */
 export class BmcError extends Error {
   override readonly name = "BmcError";
   readonly code: BmcErrorCode;
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** Whether the same call may succeed later without any change. */
   readonly retryable: boolean;
 
   constructor(code: BmcErrorCode, message: string, options?: { cause?: unknown }) {
@@ -51,7 +51,7 @@ export class BmcError extends Error {
   }
 }
 
-/** What an order fails with that was not sent, since this process has lost its right to give any. */
+/** The failure of an order that was not sent because this process has lost its lease. */
 export function orderNotAllowed(what: string): BmcError {
-  return new BmcError("Aborted", `${what} was not sent: this process may give no orders any more`);
+  return new BmcError("Aborted", `${what} was not sent: this process may no longer send orders`);
 }

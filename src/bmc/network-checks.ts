@@ -5,10 +5,11 @@ import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { TLSSocket } from "node:tls";
 import { parseTimeMs } from "../runtime/time.ts";
-import { tooOld, versionOptions } from "./redfish/tls.ts";
+import { versionOptions } from "./redfish/secure-contexts.ts";
+import { tooOld } from "./redfish/tls.ts";
 import type { DeviceTls } from "./redfish/tls.ts";
 
-// Looks at the way to a device step by step, so that a person sees at which one it ends. Each throws where its step fails.
+// Checks the connection to a device step by step, so that a user sees which step fails. Each function throws if its step fails.
 
 /** Where a device listens. */
 export interface Endpoint {
@@ -32,18 +33,18 @@ export async function checkTcp({ hostname, port }: Endpoint, signal: AbortSignal
   return `port ${port} is open`;
 }
 
-/** What a device shows in a TLS handshake, and whether it is trusted as configured. */
+/** What a device shows in a TLS handshake, and whether the configuration trusts it. */
 export interface TlsFinding {
   trust: "Trusted" | "Unchecked" | "Untrusted";
   /** Text for the user. */
   detail: string;
-  /** Of the certificate that the device has shown and has the key of, in the form that `sha256Fingerprint` takes. */
+  /** The fingerprint of the certificate of the device, in the format of `sha256Fingerprint`. */
   sha256Fingerprint: string;
-  /** The last moment at which the certificate is valid, by its own words. */
+  /** The end of the validity of the certificate. */
   validUntilMs: number | undefined;
 }
 
-/** Makes a TLS handshake and reads the certificate. It sends no request, and so no password. */
+/** Performs a TLS handshake and reads the certificate. It sends no request, and therefore no password. */
 export async function checkTls({ hostname, port }: Endpoint, tls: DeviceTls, signal: AbortSignal): Promise<TlsFinding> {
   const socket = connectTls({
     host: hostname,
@@ -83,10 +84,10 @@ function judgeCertificate(socket: TLSSocket, tls: DeviceTls): TlsFinding {
       ...found,
     };
   }
-  // Node gives the code as a string, though the type says Error.
+  // Node gives the code as a string, although the type says Error.
   const why = String(socket.authorizationError).replace(/^Error: /, "");
   const next =
-    "compare this SHA-256 with what the BMC's own console shows, then pin it, or name the CA bundle that signed it";
+    "compare this SHA-256 with the one that the console of the BMC shows, then pin it, or name the CA bundle that signed it";
   return { trust: "Untrusted", detail: `not trusted (${why}): ${shown}; ${next}`, ...found };
 }
 
@@ -100,7 +101,7 @@ function sameFingerprint(a: string, b: string): boolean {
   return plain(a) === plain(b);
 }
 
-/** Waits for a socket's event; the socket is destroyed on failure and on abort. */
+/** Waits for an event of a socket. The socket is destroyed on failure and on abort. */
 function opened(socket: Socket, event: "connect" | "secureConnect", signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error): void => {
@@ -108,7 +109,7 @@ function opened(socket: Socket, event: "connect" | "secureConnect", signal: Abor
       reject(error);
     };
     const onAbort = (): void => fail(new Error("aborted"));
-    // It stays, since a socket may fail after it was opened, and would end the process.
+    // The listener stays: an error after the event would otherwise end the process.
     socket.on("error", fail);
     socket.once("close", () => fail(new Error("the connection was closed")));
     socket.once(event, () => {

@@ -1,4 +1,5 @@
 import { parseBmcAddress } from "./address.ts";
+import type { BmcGate } from "./bmc-gate.ts";
 import type { DeviceDeps, DeviceTimeouts, PowerDriver } from "./driver.ts";
 import type { BootMode } from "./ipmi/chassis.ts";
 import { DEFAULT_CIPHER_SUITES } from "./ipmi/cipher-suite.ts";
@@ -14,7 +15,7 @@ import type { Secret } from "../runtime/secret.ts";
 
 export type { DeviceTls };
 
-/** All that is needed to talk to one power device. */
+/** Everything that is needed to talk to one power device. */
 export interface DeviceConfig {
   address: string;
   username: string;
@@ -23,47 +24,67 @@ export interface DeviceConfig {
   timeouts: DeviceTimeouts;
   /** Selects the host on a Redfish BMC with several, if the address names none. */
   isHost?: IsHost;
-  /** For Redfish alone. */
+  /** For Redfish only. */
   redfish?: {
     /**
-     * Paths of the Chassis that have to be off for the host to be off, none if empty. By default each that the System links
-     * to and that contains this System alone.
+     * Paths of the Chassis that have to be off for the host to be off; none if empty. By default each Chassis to which the System
+     * links and that contains only this System.
      */
     powerChassis?: readonly string[];
   };
-  /** For IPMI alone. */
+  /** For IPMI only. */
   ipmi?: {
     /** Cipher suites to try, in this order: 17, then 3, by default. */
     cipherSuites?: readonly CipherSuiteId[];
-    /** Firmware interface that a boot override is meant for: `UEFI` by default. */
+    /** The firmware interface for a boot override: `UEFI` by default. */
     bootMode?: BootMode;
-    /** The BMC's own key (K_G), where it has one: its text, or its bytes in hex behind 0x. */
+    /** The key (K_G) of the BMC, if it has one: its text, or its bytes in hex after 0x. */
     bmcKey?: Secret;
   };
 }
 
 /**
- * Makes the driver for a device. Nothing is sent before the first call.
+ * Creates the driver for a device. Nothing is sent before the first call.
  *
- * @throws BmcError Unsupported for an address that cannot be read, TlsUntrusted for TLS settings that hold no
- * certificate or no SHA-256.
+ * @throws BmcError Unsupported for an address that cannot be parsed, TlsUntrusted for TLS settings without a valid certificate
+ * or SHA-256.
  */
-export function openDevice(config: DeviceConfig, deps: DeviceDeps): PowerDriver {
+export type OpenDevice = (config: DeviceConfig, deps: DeviceDeps) => PowerDriver;
+
+/** Returns the function that opens devices. Everything that it opens goes through `gate`. */
+export function createOpenDevice(gate: BmcGate): OpenDevice {
+  return (config, deps) => openDevice(gate, config, deps);
+}
+
+function openDevice(gate: BmcGate, config: DeviceConfig, deps: DeviceDeps): PowerDriver {
   const address = parseBmcAddress(config.address);
   const { callTimeoutMs, connectTimeoutMs } = config.timeouts;
   const credentials = { username: config.username, password: config.password };
   if (address.protocol === "ipmi") {
     const { cipherSuites: suites = DEFAULT_CIPHER_SUITES, bootMode = "UEFI", bmcKey } = config.ipmi ?? {};
-    const client = new Client({ address, login: credentials, bmcKey, suites, timeouts: config.timeouts, deps });
+    const client = new Client({ address, login: credentials, bmcKey, suites, timeouts: config.timeouts, gate, deps });
     return new IpmiDriver(address, client, { callTimeoutMs, clock: deps.clock, bootMode });
   }
-  const connection = new Connection({ origin: address.origin, tls: config.tls, connectTimeoutMs, deps });
-  const service = new Service({ connection, login: credentials, callTimeoutMs, deps });
+  const { secureContexts } = gate;
+  const connection = new Connection({
+    origin: address.origin,
+    tls: config.tls,
+    connectTimeoutMs,
+    secureContexts,
+    deps,
+  });
+  const service = new Service({ connection, login: credentials, callTimeoutMs, gate, deps });
   const { powerChassis } = config.redfish ?? {};
-  return new RedfishDriver(address, service, { callTimeoutMs, clock: deps.clock, isHost: config.isHost, powerChassis });
+  return new RedfishDriver(address, service, {
+    callTimeoutMs,
+    clock: deps.clock,
+    gate,
+    isHost: config.isHost,
+    powerChassis,
+  });
 }
 
-/** The same; its devices send no order, and set no boot, while `mayOrder` says no: another process may hold the lease. */
-export function guardOrders(open: typeof openDevice, mayOrder: () => boolean): typeof openDevice {
-  return (config, deps) => open(config, { ...deps, mayOrder });
+/** Its devices send no order, and set no boot override, while `isOrderAllowed` is false: another process may hold the lease. */
+export function guardOrders(open: OpenDevice, isOrderAllowed: () => boolean): OpenDevice {
+  return (config, deps) => open(config, { ...deps, isOrderAllowed });
 }

@@ -1,18 +1,16 @@
 import { parseUuid, swapUuid } from "./uuid.ts";
 
-// What firmware says in place of an identity that nobody has set at the factory. Many hosts share each of these values, so none of
-// them says which host it is. Pure.
+// What firmware reports if no identity was set at the factory. Many hosts share each of these values, so none of them identifies a
+// host. Pure.
 
-/**
- * A UUID in lower case with dashes; undefined for anything else, and for values that boards share because they have none.
- */
+/** A UUID in lower case with dashes; undefined for anything else, and for default values that boards share. */
 export function meaningfulUuid(text: string | undefined): string | undefined {
   const uuid = parseUuid(text);
   if (uuid === undefined) return undefined;
   return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;
 }
 
-/** A serial number without blanks around it; undefined for what firmware says when it has none. */
+/** A serial number without surrounding spaces; undefined for what firmware reports if it has none. */
 export function meaningfulSerial(text: string | undefined): string | undefined {
   const serial = text?.trim();
   return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;
@@ -21,26 +19,26 @@ export function meaningfulSerial(text: string | undefined): string | undefined {
 /**
  * Whether many boards share this UUID.
  *
- * @param uuid in lower case with dashes, in one byte order: the caller asks for the other one as well.
+ * @param uuid in lower case with dashes, in one byte order: the caller checks the other one as well.
  */
 function isPlaceholderUuid(uuid: string): boolean {
   return REPEATED_UUID.test(uuid) || UNSET_UUID.test(uuid) || UUIDS.has(uuid);
 }
 
-/** Whether a serial number, without the blanks around it, is none. */
+/** Whether a serial number, without surrounding spaces, is a placeholder. */
 function isPlaceholderSerial(serial: string): boolean {
   const words = serial.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
   return words === "" || /^(.)\1*$/.test(words) || SERIALS.has(words) || isCount(words.replace(COUNT_PREFIX, ""));
 }
 
-/** One digit, or one byte, all the way: `00…`, `ff…`, `5858…`, `fefe…`. */
+/** One digit, or one byte, repeated: `00…`, `ff…`, `5858…`, `fefe…`. */
 const REPEATED_UUID = /^(.)(.)(?:-?\1\2)+$/;
 /** Only the first field was set. */
 const UNSET_UUID = /-ffff-ffff-ffff-ffffffffffff$/;
 
 /**
- * Factory defaults, each in one of its byte orders. Those that FreeBSD does not take for a host either come from its list
- * (libexec/rc/rc.d/hostid of freebsd-src).
+ * Factory defaults, each in one of its byte orders. Some are from the list of UUIDs that FreeBSD refuses (libexec/rc/rc.d/hostid of
+ * freebsd-src).
  */
 const UUIDS: ReadonlySet<string> = new Set([
   "00010203-0405-0607-0809-0a0b0c0d0e0f",
@@ -51,7 +49,7 @@ const UUIDS: ReadonlySet<string> = new Set([
   "12345678-1234-5678-1234-567812345678",
   "12345678-1234-5678-90ab-cddeefaabbcc",
   "11111111-2222-3333-4444-555555555555",
-  // Dell without a service tag: the tag's characters are blanks.
+  // Dell without a service tag: the characters of the tag are spaces.
   "4c4c4544-0000-2010-8020-80c04f202020",
   "890e2d14-cacd-45d1-ae66-bc80e8bfeb0f",
   "8e275844-178f-44a8-aceb-a7d7e5178c63",
@@ -59,7 +57,7 @@ const UUIDS: ReadonlySet<string> = new Set([
   "deadbeef-dead-beef-dead-beefdeadbeef",
 ]);
 
-/** In lower case, letters and digits alone. */
+/** In lower case, only letters and digits. */
 const SERIALS: ReadonlySet<string> = new Set([
   "baseboardserialnumber",
   "chassisserialnumber",
@@ -100,7 +98,7 @@ const COUNT_PREFIX = /^(?:sys|mb|sn|chassis)/;
 /** Shorter ones may be real. */
 const COUNT_LENGTH_MIN = 8;
 
-/** Digits in the order of counting, from 0 or 1 on, and over again: `0123456789ABCDEF`, `01234567890123456789AB`. */
+/** Ascending digits, from 0 or 1, also repeated: `0123456789ABCDEF`, `01234567890123456789AB`. */
 function isCount(text: string): boolean {
   if (text.length < COUNT_LENGTH_MIN || !/^[01]/.test(text)) return false;
   for (let at = 1; at < text.length; at += 1) {

@@ -5,14 +5,14 @@ import type { BmcErrorCode } from "./errors.ts";
 import { BmcError } from "./errors.ts";
 import type { Endpoint } from "./network-checks.ts";
 import { checkName, checkTcp, checkTls } from "./network-checks.ts";
-import type { DeviceConfig, openDevice } from "./open-device.ts";
+import type { DeviceConfig, OpenDevice } from "./open-device.ts";
 import { meaningfulSerial, meaningfulUuid } from "./placeholders.ts";
 import { abortReason } from "../runtime/clock.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import { createLogger } from "../telemetry/logger.ts";
 
-/** What a fence needs of a device, in the order in which it is needed. */
+/** What a fence needs of a device, in the order in which the fence needs it. */
 export type CheckName =
   | "address"
   | "name"
@@ -27,32 +27,32 @@ export type CheckName =
   | "networkBoot"
   | "session";
 
-/** One thing that was looked at. */
-export interface Check {
+/** The result of one check. */
+export interface DeviceCheck {
   check: CheckName;
-  /** Warning: a fence goes through, and something is not as it should be. Skipped: an earlier check stands in the way. */
+  /** Warning: a fence succeeds, but something is not as it should be. Skipped: an earlier check failed. */
   result: "ok" | "warning" | "failed" | "skipped";
-  /** What was found, or why it failed and what to do, as text. */
+  /** What was found, or why the check failed and what to do. */
   detail: string;
-  /** SHA-256 of the certificate that was shown, for `tls`. */
+  /** For `tls`: SHA-256 of the certificate of the device. */
   sha256Fingerprint?: string;
 }
 
 /** What a probe found. */
 export interface DeviceReport {
-  checks: readonly Check[];
-  /** Who answered, and how the power was read; absent where the probe did not get so far. */
+  checks: readonly DeviceCheck[];
+  /** The identity and the power state that were read; missing if the probe failed earlier. */
   identity?: HostIdentity;
   reading?: PowerReading;
 }
 
 /**
- * Goes through all that a fence needs of a device and changes nothing there: it resolves, connects, logs in once, reads, and
- * ends its session. What fails is a result; only the abort of `signal` is thrown.
+ * Checks everything that a fence needs of a device and changes nothing there: it resolves, connects, logs in once, reads, and ends
+ * its session. A failure is a result; only the abort of `signal` is thrown.
  */
 export async function probeDevice(
   config: DeviceConfig,
-  deps: { clock: Clock; openDevice: typeof openDevice },
+  deps: { clock: Clock; openDevice: OpenDevice },
   signal: AbortSignal,
 ): Promise<DeviceReport> {
   const probe = new Probe(config, deps);
@@ -75,24 +75,24 @@ const REDFISH_CHECKS: readonly CheckName[] = [
   "networkBoot",
   "session",
 ];
-/** UDP has no connection, IPMI no TLS, and a BMC one host. */
+/** UDP has no connection, IPMI has no TLS, and a BMC has one host. */
 const NOT_OF_IPMI: ReadonlySet<CheckName> = new Set(["connection", "tls", "system"]);
 
 class Probe {
   readonly #config: DeviceConfig;
-  readonly #deps: { clock: Clock; openDevice: typeof openDevice };
-  readonly #found = new Map<CheckName, Check>();
+  readonly #deps: { clock: Clock; openDevice: OpenDevice };
+  readonly #found = new Map<CheckName, DeviceCheck>();
   #names: readonly CheckName[] = REDFISH_CHECKS;
   #identity: HostIdentity | undefined;
   #reading: PowerReading | undefined;
 
-  constructor(config: DeviceConfig, deps: { clock: Clock; openDevice: typeof openDevice }) {
+  constructor(config: DeviceConfig, deps: { clock: Clock; openDevice: OpenDevice }) {
     this.#config = config;
     this.#deps = deps;
   }
 
   report(): DeviceReport {
-    const skipped = "an earlier check stands in the way";
+    const skipped = "an earlier check failed";
     return {
       checks: this.#names.map((check) => this.#found.get(check) ?? { check, result: "skipped", detail: skipped }),
       ...(this.#identity !== undefined && { identity: this.#identity }),
@@ -113,7 +113,7 @@ class Probe {
     }
   }
 
-  /** The network up to the first request. @returns whether the device can be spoken to. */
+  /** Checks the network up to the first request. @returns whether requests can be sent. */
   async checkWay(address: BmcAddress, signal: AbortSignal): Promise<boolean> {
     const endpoint = endpointOf(address);
     const resolved = await this.#step("name", signal, async () => ok(await checkName(endpoint)));
@@ -146,12 +146,13 @@ class Probe {
     } finally {
       await driver.close();
       const left = warnings.some((line) => line.includes("session not ended"));
-      if (left) this.#add("session", "warning", "it could not be ended: a BMC has few, and ends idle ones late");
-      else if (this.#found.get("login")?.result === "ok") this.#add("session", "ok", "ended: nothing is left open");
+      if (left)
+        this.#add("session", "warning", "it could not be ended: a BMC has few sessions, and ends idle ones late");
+      else if (this.#found.get("login")?.result === "ok") this.#add("session", "ok", "ended: no session is left open");
     }
   }
 
-  /** Who answers. The first call of a driver goes through service, login and System at once; its error says at which it ended. */
+  /** The identity. The first call of a driver covers service, login and System; its error shows which of them failed. */
   async #checkLogin(address: BmcAddress, driver: PowerDriver, signal: AbortSignal): Promise<boolean> {
     const isIpmi = address.protocol === "ipmi";
     const steps: [CheckName, string][] = [
@@ -183,7 +184,7 @@ class Probe {
     const isOwn = (meaningfulUuid(systemUUID) ?? meaningfulSerial(serialNumber)) !== undefined;
     if (isOwn) this.#add("identity", "ok", who);
     else if (names.length > 0) {
-      this.#add("identity", "warning", `${who}: factory defaults, which many hosts share and which prove nothing`);
+      this.#add("identity", "warning", `${who}: factory defaults, which many hosts share, so they prove nothing`);
     } else this.#add("identity", "warning", `${who} the BMC reports neither system UUID nor serial number`.trim());
     return true;
   }
@@ -195,21 +196,23 @@ class Probe {
       if (state !== "Unknown") return ok(`${state} (the BMC says: ${raw})`);
       return { result: "failed", detail: `the BMC says ${raw}, which is neither On nor Off` };
     });
-    const offer = driver.readOffer?.bind(driver);
+    const readSupported = driver.readSupportedOrders?.bind(driver);
     let hasNetworkBoot = true;
     await this.#step("orders", signal, async (signal) => {
-      if (offer === undefined) return ok("off and on: every BMC that speaks IPMI has to take them");
-      const { listed, off, on, networkBoot } = await offer(signal);
+      if (readSupported === undefined) return ok("off and on: every BMC that speaks IPMI must support them");
+      const { allowedTypes, off, on, networkBoot } = await readSupported(signal);
       hasNetworkBoot = networkBoot;
       const obstacle = await driver.findOffObstacle?.(signal);
       if (obstacle !== undefined) return { result: "failed", detail: obstacle.message };
-      const list = listed === undefined ? "the BMC lists none, they will be tried" : `listed: ${listed.join(", ")}`;
-      // Some list what they take in the present state alone.
+      const list =
+        allowedTypes === undefined ? "the BMC lists none, they will be tried" : `listed: ${allowedTypes.join(", ")}`;
+      // Some BMCs list only what they allow in the present state.
       const state = this.#reading?.state;
-      const lacked = off === undefined && state !== "Off" ? "ForceOff" : on === undefined && state !== "On" ? "On" : "";
-      if (lacked !== "") return { result: "failed", detail: `no ${lacked} is offered (${list})` };
-      const offered = [off, on].filter((type) => type !== undefined).join(" and ");
-      return ok(`${offered === "" ? `what is needed while the host is ${state ?? "so"}` : offered} (${list})`);
+      const missing =
+        off === undefined && state !== "Off" ? "ForceOff" : on === undefined && state !== "On" ? "On" : "";
+      if (missing !== "") return { result: "failed", detail: `no ${missing} is offered (${list})` };
+      const supported = [off, on].filter((type) => type !== undefined).join(" and ");
+      return ok(`${supported === "" ? `all that is needed while the host is ${state ?? "so"}` : supported} (${list})`);
     });
     const forWhat = "only a remediation of type Reprovision needs it";
     await this.#step("networkBoot", signal, async (signal) => {
@@ -229,7 +232,7 @@ class Probe {
   async #step(
     check: CheckName,
     signal: AbortSignal,
-    work: (signal: AbortSignal) => Promise<Omit<Check, "check">>,
+    work: (signal: AbortSignal) => Promise<Omit<DeviceCheck, "check">>,
   ): Promise<boolean> {
     const { connectTimeoutMs, callTimeoutMs } = this.#config.timeouts;
     const timeoutMs = connectTimeoutMs + callTimeoutMs;
@@ -243,12 +246,12 @@ class Probe {
     return this.#found.get(check)?.result !== "failed";
   }
 
-  #add(check: CheckName, result: Check["result"], detail: string): void {
+  #add(check: CheckName, result: DeviceCheck["result"], detail: string): void {
     this.#found.set(check, { check, result, detail });
   }
 }
 
-/** Where a failure of a driver's first call belongs; all others mean that the service did not do as it should. */
+/** The check to which a failure of the first call of a driver belongs. All other failures belong to the service. */
 const FAILS_AT: ReadonlyMap<BmcErrorCode, CheckName> = new Map([
   ["AuthFailed", "login"],
   ["PrivilegeTooLow", "login"],
@@ -256,14 +259,14 @@ const FAILS_AT: ReadonlyMap<BmcErrorCode, CheckName> = new Map([
   ["SystemAmbiguous", "system"],
 ]);
 
-/** @throws what is no failure of the device: the abort of `signal`, and defects. */
+/** @throws anything that is not a failure of the device: the abort of `signal`, and defects. */
 function codeOf(error: unknown, signal: AbortSignal): BmcErrorCode {
   if (signal.aborted) throw abortReason(signal);
   if (error instanceof BmcError) return error.code;
   throw error;
 }
 
-function ok(detail: string): Omit<Check, "check"> {
+function ok(detail: string): Omit<DeviceCheck, "check"> {
   return { result: "ok", detail };
 }
 

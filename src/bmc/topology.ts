@@ -2,27 +2,27 @@ import type { BootOverride, HostIdentity, PowerDriver, PowerReading, PowerState 
 import { BmcError } from "./errors.ts";
 import type { BmcErrorCode } from "./errors.ts";
 
-/** What a check of a host's identity found. */
+/** The result of an identity check. */
 export type IdentityVerdict =
   | { verified: true; message: string }
   /**
-   * Mismatch: another host answers. Unknown: nothing to compare with, the device does not say who it is, or others report the
-   * same identity. In this last case `enoughForOn` is set: a host that was verified before it was ordered off may be powered on.
+   * Mismatch: another host answers. Unknown: there is nothing to compare with, the device reports no identity, or other hosts
+   * report the same one. In this last case `enoughForOn` is set: a host that was verified before its power-off may be powered on.
    */
   | { verified: false; reason: "Mismatch" | "Unknown"; message: string; enoughForOn?: true };
 
-/** Whether a host that was verified before it was ordered off may be read and ordered on. */
+/** Whether a host that was verified before its power-off may be read and powered on. */
 export function allowsOn(verdict: IdentityVerdict): boolean {
   return verdict.verified || verdict.enoughForOn === true;
 }
 
-/** How the power stands with regard to a host that is to be on with all its devices. */
+/** The power of a host that is to be on with all its devices. */
 export interface WholeReading extends PowerReading {
-  /** Whether the host is on by `readPower`: it may run though not all of its devices are on. */
+  /** Whether `readPower` shows the host On: it may run although some of its devices are not on. */
   runs: boolean;
 }
 
-/** Decides from what the devices of one level answered whether they power the host that is meant. */
+/** Decides whether the devices of one level power the expected host, from the identities that they report. */
 export type IdentityJudge = (answers: readonly HostIdentity[]) => IdentityVerdict;
 
 /** One power device of a host, on its level. */
@@ -32,16 +32,16 @@ export interface LevelledDevice {
 }
 
 /**
- * The power devices of one host as one (the fencing topology of Pacemaker). Levels are tried in rising order, and all
- * devices of a level must succeed; a level counts for Off only after its identity was accepted, so that neither an order to
- * another host nor its Off can pass for this one's. Failures are `BmcError`s. Not for concurrent calls.
+ * The power devices of one host as one (the fencing topology of Pacemaker). Levels are tried in ascending order, and all devices
+ * of a level must succeed. A level counts for Off only after its identity was accepted, so that no order goes to another host and
+ * no Off of another host counts. Failures are `BmcError`s. Not for concurrent calls.
  */
 export class Topology {
   readonly #levels: readonly (readonly PowerDriver[])[];
   #judge: IdentityJudge;
-  /** Verdicts by level since the last `verify`; levels that were not needed yet have none. */
+  /** Verdicts by level since the last `verify`. Levels that were not used yet have none. */
   readonly #verdicts = new Map<readonly PowerDriver[], IdentityVerdict>();
-  /** Where the next power-off starts: behind the level whose last order has not shown an Off. */
+  /** The level at which the next power-off starts: after the one whose last order has not led to an Off. */
   #firstLevel = 0;
 
   constructor(devices: readonly LevelledDevice[], judge: IdentityJudge) {
@@ -52,7 +52,7 @@ export class Topology {
     this.#judge = judge;
   }
 
-  /** Asks the devices again who they are, level by level, until one is accepted or another host answers. */
+  /** Reads the identities again, level by level, until one is accepted or another host answers. */
   async verify(judge: IdentityJudge, signal: AbortSignal): Promise<IdentityVerdict> {
     this.#judge = judge;
     this.#verdicts.clear();
@@ -67,14 +67,14 @@ export class Topology {
         failures.push(levelFailure(error, signal));
       }
     }
-    // A level that failed may yet be accepted at the next try; one without a verdict will not.
+    // A level that failed may be accepted at the next try. One without a usable identity will not.
     if (failures.length > 0 || unknown === undefined) throw combined(failures);
     return unknown;
   }
 
   /**
-   * Reads the power freshly: the first level that can tell decides. `On` where any of its devices says so, `Off` where all
-   * of them do. `Unknown` while another host answers.
+   * Reads the power: the first level with a result decides. `On` if any of its devices shows On, `Off` if all of them show Off.
+   * `Unknown` while another host answers.
    */
   async readPower(signal: AbortSignal): Promise<PowerReading> {
     const failures: BmcError[] = [];
@@ -102,9 +102,8 @@ export class Topology {
   }
 
   /**
-   * Reads the power of every device of every level freshly, for a host that is to be on again: any of them may have been turned
-   * off. `Off` where one says so, whatever the others say: it proves nothing about the host. `On` where all devices of the
-   * first level that can tell say so.
+   * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned off. `Off`
+   * if one device shows Off, which proves nothing about the host. `On` if all devices of the first level with a result show On.
    */
   async readWhole(signal: AbortSignal): Promise<WholeReading> {
     const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
@@ -123,10 +122,10 @@ export class Topology {
   }
 
   /**
-   * Orders the devices of the first level that accepts off. A second order without an Off read in between starts one level
-   * higher, since the level before has not done what it promised.
+   * Orders the devices of the first level that accepts a power-off. A second order without an Off in between starts at the next
+   * level, because the previous one had no effect.
    *
-   * @throws PartlyTakenError where some device has taken the order all the same.
+   * @throws PartlyTakenError if it failed but some device has taken the order.
    */
   async forceOff(signal: AbortSignal): Promise<void> {
     const failures: BmcError[] = [];
@@ -152,8 +151,8 @@ export class Topology {
   }
 
   /**
-   * Orders every device of every level on, in rising order, since any of them may have been turned off. Fails where one of
-   * them did: whether the host is on all the same is for `readPower` to say.
+   * Orders every device of every level on, in ascending order, because any of them may have been turned off. Fails if one of them
+   * fails: `readPower` shows whether the host is on nevertheless.
    */
   async on(signal: AbortSignal): Promise<void> {
     const failures: BmcError[] = [];
@@ -169,7 +168,7 @@ export class Topology {
     if (failures.length > 0) throw combined(failures);
   }
 
-  /** Sets or clears the boot override on the first device that knows one. It is set on an accepted host only. */
+  /** Sets or clears the boot override on the first device that supports it. It is set only on an accepted host. */
   async setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
     await this.#onFirstSupporting(async (level, driver) => {
       if (override === "None") await this.#refuseWrongHost(level, signal);
@@ -178,7 +177,7 @@ export class Topology {
     });
   }
 
-  /** Reads the boot override of the first device that knows one. */
+  /** Reads the boot override of the first device that supports it. */
   async readBootOverride(signal: AbortSignal): Promise<BootOverride> {
     return this.#onFirstSupporting((_level, driver) => driver.readBootOverride(signal));
   }
@@ -188,7 +187,7 @@ export class Topology {
     await Promise.all(this.#levels.flat().map((driver) => driver.close()));
   }
 
-  /** What the devices of one level say; nothing where they are not accepted. */
+  /** What the devices of one level report; nothing if they are not accepted. */
   async #readLevel(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
     try {
       const verdict = await this.#verdictOf(level, signal);
@@ -211,7 +210,7 @@ export class Topology {
     const { values, failure } = await ofAll(level, (driver) => driver.identify(signal), signal);
     const verdict = this.#judge(values);
     const mismatch = !verdict.verified && verdict.reason === "Mismatch";
-    // Another host among those that answered condemns the level, whatever the silent ones would have said.
+    // If another host is among those that answered, the level is refused, whatever the other devices would report.
     if (failure !== undefined && !mismatch) throw failure;
     this.#verdicts.set(level, verdict);
     return verdict;
@@ -246,15 +245,15 @@ export class Topology {
 
 interface LevelReadings {
   readings: readonly (PowerReading & { address: string })[];
-  /** What `readPower` makes of them. */
+  /** The result of these readings for `readPower`. */
   power: PowerState;
-  /** `On` where every device says so, else `Unknown`. */
+  /** `On` if every device shows On, otherwise `Unknown`. */
   whole: PowerReading;
   failure: BmcError | undefined;
 }
 
 /**
- * What the readings of one level say together; pure.
+ * The combined result of the readings of one level; pure.
  *
  * @param devices how many devices the level has: Off needs a reading of each.
  */
@@ -265,26 +264,24 @@ export function levelPower(readings: readonly PowerReading[], devices: number): 
   if (changing !== undefined) return changing;
   const off = readings.filter((reading) => reading.state === "Off");
   if (off[0] !== undefined && off.length === devices) return off[0];
-  return (
-    readings.find((reading) => reading.state === "Unknown") ?? { state: "Unknown", raw: "not every device answers" }
-  );
+  return readings.find((reading) => reading.state === "Unknown") ?? { state: "Unknown", raw: "not all devices answer" };
 }
 
-/** An order that failed in all, though some device has taken it: that one may be off, whatever the others read. */
+/** An order that failed as a whole although some device has taken it: that device may be off, whatever the others show. */
 export class PartlyTakenError extends BmcError {
   constructor(failure: BmcError) {
     super(failure.code, `only some devices took the order: ${failure.message}`, { cause: failure });
   }
 }
 
-/** Another host answers where this one should: nothing else is tried. */
+/** The host that answers is not the expected one: nothing else is tried. */
 class WrongHostError extends BmcError {
   constructor(message: string) {
     super("SystemNotFound", `no order is sent: ${message}`);
   }
 }
 
-/** Runs one call on all devices of a level and waits for every one of them, since each may have taken effect. */
+/** Runs one call on all devices of a level and waits for all of them, because each may have taken effect. */
 async function ofAll<T>(
   level: readonly PowerDriver[],
   call: (driver: PowerDriver) => Promise<T>,
@@ -300,15 +297,15 @@ async function ofAll<T>(
   return { values, failure: failures.length === 0 ? undefined : combined(failures) };
 }
 
-/** A failure that the next level may make up for; anything else is thrown. */
+/** A failure after which the next level is tried. Anything else is thrown. */
 function levelFailure(error: unknown, signal: AbortSignal): BmcError {
   if (signal.aborted || !(error instanceof BmcError) || error.code === "Aborted") throw error;
   return error;
 }
 
 /**
- * An order that failed so may have taken effect, the first the likeliest: that counts for more than what any other device has
- * said. A gateway answers 503, too, where the BMC behind it has heard the order.
+ * After such a failure the order may have taken effect, most likely with the first codes. That counts for more than the answer of
+ * any other device. A gateway may answer 503 although the BMC behind it has received the order.
  */
 const LOST: readonly (readonly BmcErrorCode[])[] = [["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]];
 

@@ -5,36 +5,36 @@ import type { Clock } from "../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../runtime/deadline.ts";
 
 /**
- * Shortest time from one read of a state that is still to come to the next. With the read that confirms, no BMC is asked more
- * than four times in any second: the fourth comes after three of these and `CONFIRM_MS`.
+ * The shortest time between reads while the state is not reached. Together with the confirming read, a BMC is read at most four
+ * times in any second: the fourth read comes after three of these times and `CONFIRM_MS`.
  */
 export const POLL_MS_MIN = 330;
-/** Pause between a read that shows the state and the one that confirms it. */
+/** The pause between a read that shows the state and the one that confirms it. */
 const CONFIRM_MS = 20;
-/** Shortest pause after any other read: a BMC that takes long to answer is not kept busy by that alone. */
+/** The shortest pause after any other read, so that a BMC that answers slowly is not always busy. */
 const REST_MS = 100;
 
-/** How a power state is waited for. */
+/** How to wait for a power state. */
 export interface PowerWait {
   clock: Clock;
-  /** Time from one read to the next, but for those that confirm; `POLL_MS_MIN` at least. */
+  /** The time between reads, except before a confirming read; at least `POLL_MS_MIN`. */
   pollMs: number;
-  /** After this the wait is over, proven or not. */
+  /** After this time the wait ends, with or without a proof. */
   timeoutMs: number;
-  /** How many reads in a row must show the state. One is no proof: BMCs show a wrong one while they restart. */
+  /** How many reads in a row must show the state. One read is not a proof: BMCs show a wrong state while they restart. */
   freshReads: number;
 }
 
-/** What a wait ended with. Without a proof it has the last reading, for the message and the next decision. */
+/** The result of a wait. Without a proof it contains the last reading, for the message and the next decision. */
 export type PowerProof =
   | { proven: true; reading: PowerReading }
   | { proven: false; last: PowerReading | undefined; error: BmcError | undefined };
 
 /**
  * Reads the power until `freshReads` reads in a row show `want`. Any other reading, and any failed one, starts the count again.
- * Failures that may pass are sat out until the time is up; one that will not (`retryable` is false) ends the wait at once.
+ * Temporary failures are tolerated until the timeout. A permanent one (`retryable` is false) ends the wait at once.
  *
- * @throws the reason of `signal` on abort. Time running out is no exception: it is `proven: false`.
+ * @throws the reason of `signal` on abort. A timeout is not an exception: it is `proven: false`.
  */
 export async function waitForPower(
   device: Pick<PowerDriver, "readPower">,
@@ -67,10 +67,10 @@ export async function waitForPower(
   }
 }
 
-/** Our own deadline shows as a time-out; a defect is not hidden. */
+/** The deadline of the read is reported as a timeout. A defect is not hidden. */
 function asBmcError(thrown: unknown): BmcError {
   if (thrown instanceof BmcError) {
-    // The driver calls it an abort when it was our deadline that stopped it.
+    // The driver reports an abort if the deadline of the read has stopped it.
     return thrown.code === "Aborted" ? new BmcError("Timeout", thrown.message, { cause: thrown }) : thrown;
   }
   if (thrown instanceof DeadlineError) return new BmcError("Timeout", thrown.message, { cause: thrown });

@@ -1,47 +1,78 @@
 import type { Application } from "@stricli/core";
 import {
   buildApplication,
+  buildCommand,
   buildRouteMap,
   proposeCompletions,
   run,
   text_en,
   UnexpectedPositionalError,
 } from "@stricli/core";
-import { BmcError } from "../bmc/errors.ts";
-import { OptionError } from "../config/option.ts";
-import { ClusterConfigError, KubeError } from "../kube/errors.ts";
-import { TargetError } from "../remediator/hosts/host.ts";
-import type { Reason } from "../remediator/machine/model/reasons.ts";
-import { pageOf } from "../remediator/machine/model/reasons.ts";
-import type { CliContext } from "./context.ts";
-import { withoutControls } from "./context.ts";
-import { bmcCommands } from "./bmc.ts";
-import { checkCommand } from "./check/command.ts";
-import { completionCommand } from "./completion.ts";
-import { explainCommands } from "./explain.ts";
-import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, Refusal } from "./failures.ts";
-import { fenceCommand } from "./fence.ts";
-import { completeSwitches } from "./flags.ts";
-import { pauseCommand, resumeCommand } from "./pause.ts";
-import { powerCommands } from "./power.ts";
-import { probeCommand } from "./probe.ts";
-import { runCommand } from "./run.ts";
-import { statusCommand } from "./status.ts";
+import type { CliContext } from "./terminal/context.ts";
+import { printLine } from "./terminal/context.ts";
+import { bmcCommands } from "./commands/bmc.ts";
+import { bundleCommand } from "./commands/bundle.ts";
+import { checkCommand } from "./commands/check.ts";
+import { dashboardCommand } from "./commands/dashboard.ts";
+import { completionCommand } from "./commands/completion.ts";
+import type { ErrorReport } from "./errors/error-report.ts";
+import { exitCodeOf, reportError, reportUsage } from "./errors/error-report.ts";
+import { explainCommands } from "./commands/explain.ts";
+import { EXIT_USAGE } from "./errors/failures.ts";
+import { fenceCommand } from "./commands/fence.ts";
+import { completeSwitches } from "./flags/flags.ts";
+import { pauseCommand, resumeCommand } from "./commands/pause.ts";
+import { powerCommands } from "./commands/power.ts";
+import { probeCommand } from "./commands/probe.ts";
+import { runCommand } from "./commands/run.ts";
+import { statusCommand } from "./commands/status.ts";
+import type { Invocation } from "./terminal/invocation.ts";
 import { VERSION } from "../runtime/version.ts";
-import { deviceProblem } from "../remediator/hosts/device-problem.ts";
-import { replayCommand } from "./replay.ts";
+import { replayCommand } from "./commands/replay.ts";
+
+/** How output looks. `asJson`: errors are JSON objects, for scripts; `noColor`: help has no colors. */
+interface Style {
+  program: Invocation["program"];
+  asJson: boolean;
+  noColor: boolean;
+}
+
+const versionCommand = buildCommand({
+  func: function version(this: CliContext) {
+    printLine(this, VERSION);
+  },
+  parameters: {},
+  docs: { brief: "Print the version of ironfence" },
+});
+
+/** Prints the list of commands. With the name of a command, `spellOut` turns it into the `--help` of that one. */
+function helpCommand(how: Style) {
+  return buildCommand<Readonly<object>, string[], CliContext>({
+    func: async function help(this: CliContext) {
+      await run(buildCli("help", how), ["--help"], this);
+    },
+    parameters: {
+      positional: { kind: "array", parameter: { brief: "Name of a command", placeholder: "command", parse: String } },
+    },
+    docs: {
+      brief: "Print the commands, or the flags and examples of one command",
+      customUsage: [{ input: "power off", brief: "flags and examples of one command" }],
+    },
+  });
+}
 
 /**
- * @param command the first word of the command line, by which messages name the next step.
- * @param how `asJson`: errors are JSON objects, for scripts; `noColor`: help is printed without colors.
+ * @param command the first word of the command line; messages name it in the next step.
  */
-const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): Application<CliContext> =>
+const buildCli = (command: string, how: Style): Application<CliContext> =>
   buildApplication(
     buildRouteMap({
       routes: {
         run: runCommand,
         status: statusCommand,
         check: checkCommand,
+        bundle: bundleCommand,
+        dashboard: dashboardCommand,
         pause: pauseCommand,
         resume: resumeCommand,
         explain: explainCommands,
@@ -51,6 +82,8 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
         fence: fenceCommand,
         replay: replayCommand,
         completion: completionCommand,
+        help: helpCommand(how),
+        version: versionCommand,
       },
       docs: {
         brief: "Power fencing and node health remediation for bare-metal Kubernetes",
@@ -59,15 +92,15 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
           "their workloads, powers them on again and returns the nodes to service. It escalates if that does not help.",
           "",
           "`ironfence check` shows whether every node could be fenced now, and `ironfence check --pre` whether you can install it.",
-          "Start the agent with `ironfence run`. `ironfence status` shows what it does, and `ironfence explain` shows why. Stop",
-          "every new power-off with `ironfence pause`. By hand: `ironfence probe` checks whether a host could be fenced, `ironfence fence` has the agent do",
-          "it, `ironfence power` reads or changes one host's power. `ironfence help COMMAND` has examples; `ironfence version` prints",
-          "the version.",
+          "Start the agent with `ironfence run`. `ironfence status` shows what it does, `ironfence dashboard` shows it in a browser,",
+          "and `ironfence explain` shows why. Stop every new power-off with `ironfence pause`. By hand: `ironfence probe` checks whether a host could be fenced,",
+          "`ironfence fence` has the agent fence a node, and `ironfence power` reads or changes the power of one host.",
+          "`ironfence bundle` gathers what a report of a problem needs. `ironfence help COMMAND` has examples.",
         ].join("\n"),
       },
     }),
     {
-      name: "ironfence",
+      name: how.program,
       versionInfo: { currentVersion: VERSION },
       scanner: { caseStyle: "allow-kebab-for-camel" },
       documentation: {
@@ -79,12 +112,12 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
         text: {
           ...text_en,
           noCommandRegisteredForInput: (args) =>
-            args.input.startsWith("-")
-              ? `ironfence: ${args.input}: flags come after the command (ironfence --help lists the commands)`
-              : text_en.noCommandRegisteredForInput(args),
-          exceptionWhileParsingArguments: (error) => toText(describeUsage(command, error), EXIT_USAGE, how.asJson),
-          exceptionWhileRunningCommand: (error) =>
-            toText(describeFailure(error), exitCodeOf(error), how.asJson, deviceProblem(error)?.reason),
+            toText(how.program, reportUsage(describeUnknown(how.program, args)), how.asJson),
+          exceptionWhileParsingArguments: (error) => {
+            const asked = `${how.program} ${command}`;
+            return toText(asked, reportUsage(describeUsage(asked, error)), how.asJson);
+          },
+          exceptionWhileRunningCommand: (error) => toText(how.program, reportError(error), how.asJson),
         },
       },
       determineExitCode: exitCodeOf,
@@ -92,64 +125,57 @@ const buildCli = (command: string, how: { asJson: boolean; noColor: boolean }): 
   );
 
 /** Runs one command line; its exit code is left in the context's process. */
-export async function runCli(inputs: readonly string[], context: CliContext): Promise<void> {
+export async function runCli(
+  inputs: readonly string[],
+  context: CliContext,
+  program: Invocation["program"] = "ironfence",
+): Promise<void> {
   if (inputs[0] === "__complete") {
-    // Asked by the completion scripts: one proposal a line, its meaning behind a tab.
-    const plain = { asJson: false, noColor: true };
+    // Asked by the completion scripts and by kubectl: one proposal a line, its meaning behind a tab.
+    const plain = { program, asJson: false, noColor: true };
     const proposals = await proposeCompletions(buildCli("", plain), inputs.slice(1), context);
     for (const { completion, brief } of proposals) context.process.stdout.write(`${completion}\t${brief}\n`);
     return;
   }
   const { env } = context.process;
   const asJson = wantsJson(inputs, env["IRONFENCE_OUTPUT"]);
-  const how = { asJson, noColor: asJson || (env["NO_COLOR"] ?? "") !== "" };
+  const how = { program, asJson, noColor: asJson || (env["NO_COLOR"] ?? "") !== "" };
   await run(buildCli(inputs[0] ?? "", how), completeSwitches(spellOut(inputs)), context);
-  // The library has negative codes for a command line that it cannot read.
+  // The library sets negative codes if it cannot parse a command line.
   if (Number(context.process.exitCode) < 0) context.process.exitCode = EXIT_USAGE;
 }
 
-/** `help [COMMAND…]` and `version` are what users type first; the library supports them as flags. */
+/** The help of a command is a flag of that command. */
 function spellOut(inputs: readonly string[]): readonly string[] {
   const [first, ...rest] = inputs;
-  if (first === "help") return [...rest, "--help"];
-  return first === "version" && rest.length === 0 ? ["--version"] : inputs;
+  return first === "help" && rest.length > 0 ? [...rest, "--help"] : inputs;
 }
 
-/** Whether results are to be JSON, as far as a command line shows it that may be wrong. */
+/** Whether the output must be JSON, read from a command line that may be invalid. */
 function wantsJson(inputs: readonly string[], variable: string | undefined): boolean {
   const isFlag = (input: string | undefined): boolean => input === "-o" || input === "--output";
   const chosen = inputs.findLast((input, index) => isFlag(inputs[index - 1]) || input.startsWith("--output="));
   return (chosen?.replace("--output=", "") ?? variable) === "json";
 }
 
-function toText(message: string, exitCode: number, asJson: boolean, reason?: Reason): string {
-  const page = reason === undefined ? undefined : pageOf(reason);
-  if (!asJson) return page === undefined ? message : `${message} (${page})`;
-  // What is undefined is left out.
-  return JSON.stringify({ error: { message: message.replace(/^ironfence: /, ""), reason, page, exitCode } });
+/** @param program what reports: `ironfence`, or the command whose flags are wrong. */
+function toText(program: string, report: ErrorReport, asJson: boolean): string {
+  const { code: reason, message, page, exitCode } = report;
+  if (asJson) return JSON.stringify({ error: { message, reason, page, exitCode } });
+  return `${program}: ${message} (${page})`;
 }
 
-/** What is wrong with a command line, and where to look. */
-function describeUsage(command: string, error: unknown): string {
-  const isName = error instanceof UnexpectedPositionalError && command === "fence";
+/** The message about a first word that is not a command. */
+function describeUnknown(program: string, args: Parameters<typeof text_en.noCommandRegisteredForInput>[0]): string {
+  return args.input.startsWith("-")
+    ? `${args.input}: flags come after the command (${program} --help lists the commands)`
+    : `${text_en.noCommandRegisteredForInput(args)} (${program} --help lists the commands)`;
+}
+
+/** What is wrong with a command line, and where to look. @param asked program and command. */
+function describeUsage(asked: string, error: unknown): string {
+  const isName = error instanceof UnexpectedPositionalError && asked.endsWith(" fence");
   const hint = isName ? `name the node with --node ${error.input}; ` : "";
   const text = text_en.exceptionWhileParsingArguments(error, false);
-  return withoutControls(`ironfence ${command}: ${text} (${hint}see ironfence ${command} --help)`);
-}
-
-function exitCodeOf(error: unknown): number {
-  if (error instanceof OptionError) return EXIT_USAGE;
-  return error instanceof Refusal ? EXIT_REFUSED : EXIT_FAILURE;
-}
-
-/** What a user can fix is one line; anything else is a defect and comes with its stack. */
-function describeFailure(error: unknown): string {
-  const problem = deviceProblem(error);
-  if (problem !== undefined) return withoutControls(`ironfence: ${problem.message}`);
-  for (const known of [OptionError, ClusterConfigError, KubeError, BmcError, TargetError, CommandFailure, Refusal]) {
-    if (!(error instanceof known)) continue;
-    const nextStep = error instanceof KubeError ? error.nextStep : undefined;
-    return withoutControls(`ironfence: ${error.message}${nextStep === undefined ? "" : `: ${nextStep}`}`);
-  }
-  return `ironfence: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+  return `${text} (${hint}see ${asked} --help)`;
 }

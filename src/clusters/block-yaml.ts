@@ -46,7 +46,7 @@ class Reader {
 
   expectEnd(): void {
     const line = this.#peek();
-    if (line !== undefined) throw failure(line.number, "is not where it belongs");
+    if (line !== undefined) throw failure(line.number, "is in the wrong place");
   }
 
   /** The mapping, list or scalar that begins on the next line, which is indented by at least `indentMin`; null where there is none. */

@@ -1,7 +1,8 @@
-import { SECRETS } from "../api/core-types.ts";
-import type { Node, SecretObject } from "../api/core.ts";
+import type { Node } from "../api/core.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
+import { readSecret } from "../kube/objects/secret-reader.ts";
+import type { StoredSecret } from "../kube/objects/secret-reader.ts";
 import type { Watched } from "../kube/watched.ts";
 import { sleep } from "../runtime/clock.ts";
 import { KubeconfigError, parseWorkloadKubeconfig } from "./kubeconfig-secret.ts";
@@ -44,7 +45,7 @@ export type ClusterConnection =
   /** `message` is for the user, without credentials; `sinceMs` by the wall clock. */
   | { state: "away"; reason: AwayReason; message: string; sinceMs: number };
 
-type Away = Extract<ClusterConnection, { state: "away" }>;
+type AwayConnection = Extract<ClusterConnection, { state: "away" }>;
 
 /**
  * The connection to one workload cluster: reads its Secret again and again, and follows what it says. The Secret is read by
@@ -57,7 +58,7 @@ export class WorkloadConnection {
   readonly #onChange: () => void;
   #state: ClusterConnection = { state: "connecting" };
   /** Why the Secret gave no kubeconfig when it was read last; since when by the monotonic clock. */
-  #problem: (Pick<Away, "reason" | "message"> & { sinceMs: number }) | undefined;
+  #problem: (Pick<AwayConnection, "reason" | "message"> & { sinceMs: number }) | undefined;
   /** UID and version of the Secret whose kubeconfig is followed. */
   #followed: string | undefined;
   #link: Link | undefined;
@@ -117,19 +118,20 @@ export class WorkloadConnection {
     const { client, logger } = this.#deps.runtime;
     const name = `Secret ${this.#secret.namespace}/${this.#secret.name}`;
     try {
-      const secret = await client.get<SecretObject>(SECRETS, this.#secret, signal);
+      const secret = await readSecret(client, this.#secret, signal);
       signal.throwIfAborted();
-      const version = `${secret.metadata.uid} ${secret.metadata.resourceVersion}`;
-      if (version !== this.#followed) this.#follow(readKubeconfig(secret), signal);
-      this.#followed = version;
-      this.#problem = undefined;
+      if (secret === undefined) {
+        this.#problem = { reason: "KubeconfigMissing", message: `there is no ${name}`, sinceMs: this.#problemSinceMs };
+      } else {
+        if (secret.version !== this.#followed) this.#follow(readKubeconfig(secret), signal);
+        this.#followed = secret.version;
+        this.#problem = undefined;
+      }
     } catch (error) {
       if (signal.aborted) return;
-      const sinceMs = this.#problem?.sinceMs ?? this.#deps.runtime.clock.monotonicMs();
+      const sinceMs = this.#problemSinceMs;
       if (error instanceof KubeconfigError) {
         this.#problem = { reason: "KubeconfigInvalid", message: `${name}: ${error.message}`, sinceMs };
-      } else if (isKubeError(error, "NotFound")) {
-        this.#problem = { reason: "KubeconfigMissing", message: `there is no ${name}`, sinceMs };
       } else if (isKubeError(error, "Forbidden")) {
         this.#problem = { reason: "KubeconfigMissing", message: `${name} may not be read: ${error.message}`, sinceMs };
       } else {
@@ -188,6 +190,11 @@ export class WorkloadConnection {
     this.#announce();
   }
 
+  /** Since when there is a problem: a new one begins now. */
+  get #problemSinceMs(): number {
+    return this.#problem?.sinceMs ?? this.#deps.runtime.clock.monotonicMs();
+  }
+
   #problemAgeMs(): number {
     return this.#deps.runtime.clock.monotonicMs() - (this.#problem?.sinceMs ?? Infinity);
   }
@@ -219,11 +226,11 @@ export class WorkloadConnection {
 }
 
 /** @throws KubeconfigError */
-function readKubeconfig({ data }: SecretObject): WorkloadKubeconfig {
-  const value = data?.["value"];
-  if (value === undefined) throw new KubeconfigError('has no key "value"');
+function readKubeconfig(secret: StoredSecret): WorkloadKubeconfig {
+  const value = secret.value("value");
+  if (value === undefined) throw new KubeconfigError(`has ${secret.has("value") ? "an empty" : "no"} key "value"`);
   try {
-    return parseWorkloadKubeconfig(Buffer.from(value, "base64").toString("utf8"));
+    return parseWorkloadKubeconfig(value.reveal());
   } catch (error) {
     if (error instanceof KubeconfigError) throw new KubeconfigError(`key "value": ${error.message}`);
     throw error;

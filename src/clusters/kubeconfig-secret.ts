@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { BlockYamlError, parseBlockYaml } from "./block-yaml.ts";
-import type { Credentials, TlsMaterial } from "../kube/cluster-access.ts";
+import type { Credentials, TlsMaterial } from "../kube/connection/cluster-access.ts";
+import type { Fields } from "../runtime/fields.ts";
 
 /** A real one is a few KiB; a text larger than this is not even parsed. */
 const TEXT_LENGTH_MAX = 256 * 1024;
@@ -20,8 +21,6 @@ export interface WorkloadKubeconfig {
 export class KubeconfigError extends Error {
   override readonly name = "KubeconfigError";
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * What would have the agent run a program, read a file of its own or go another way than the kubeconfig's writer may choose:
@@ -48,7 +47,7 @@ const REFUSED: Readonly<Record<"cluster" | "user", Readonly<Record<string, strin
 /**
  * Reads the kubeconfig of a workload cluster: its current context alone, all data inline, over HTTPS.
  *
- * @throws KubeconfigError where it cannot be used, or must not.
+ * @throws KubeconfigError if it cannot be used, or must not.
  */
 export function parseWorkloadKubeconfig(text: string): WorkloadKubeconfig {
   const root = parseText(text);
@@ -96,7 +95,7 @@ function entryOf(root: Fields, list: string, key: string, name: string): Fields 
     ? entries.find((entry) => isFields(entry) && entry["name"] === name)
     : undefined;
   const content = isFields(found) ? found[key] : undefined;
-  if (!isFields(content)) throw new KubeconfigError(`${list} has no entry of the name that is asked for`);
+  if (!isFields(content)) throw new KubeconfigError(`${list} has no entry with the requested name`);
   return content;
 }
 
@@ -129,7 +128,7 @@ function readHeaders(user: Fields): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}` };
 }
 
-/** A PEM text in base64; undefined where the field is absent. */
+/** A PEM text in base64; undefined if the field is absent. */
 function readPem(fields: Fields, name: string, part: string): string | undefined {
   const text = readText(fields, name, part);
   if (text === undefined) return undefined;

@@ -1,18 +1,19 @@
 import { NODES } from "../api/core-types.ts";
 import type { Node } from "../api/core.ts";
 import { trimNode } from "../api/trim.ts";
-import { createKubeRuntime } from "../kube/create-runtime.ts";
+import { createKubeRuntime } from "../kube/connection/create-runtime.ts";
 import type { KubeError } from "../kube/errors.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { guardWrites } from "../kube/guarded-transport.ts";
-import type { ReadBudget } from "../kube/read-budget.ts";
+import { guardWrites } from "../kube/connection/guarded-transport.ts";
+import type { ReadBudget } from "../kube/answers/read-budget.ts";
+import { WorkAllowance } from "../kube/answers/read-budget.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { KubeTransport } from "../kube/transport.ts";
 import type { Watched } from "../kube/watched.ts";
 import { sleep } from "../runtime/clock.ts";
 import { readClusterUid } from "./cluster-uid.ts";
 import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
-import type { ClusterAccess, Credentials } from "../kube/cluster-access.ts";
+import type { ClusterAccess, Credentials } from "../kube/connection/cluster-access.ts";
 
 /** A fault of the watch on nodes is reported when it has lasted this long: an API server that restarts is back sooner. */
 const TROUBLE_MS = 15_000;
@@ -36,13 +37,18 @@ const WORKLOAD_BUDGET: ReadBudget = {
   listTextLength: 16 * 1024 * 1024,
   listMs: 120_000,
   lineLength: 2 * 1024 * 1024,
+  // A Node with 50 images and its managed fields has about 700 values, a Pod of ten containers 2,000.
+  answerValues: 60_000,
+  eventValues: 20_000,
+  // 3,000 nodes with 50 images are 60 MiB, which take 1.3 s to receive and about a second to parse.
+  busyMs: 5_000,
 };
 
 export interface LinkDeps {
   /** Of the management cluster: clock, chance and log are taken from it. */
   runtime: KubeRuntime;
-  /** Opens the wire to a workload cluster. */
-  openTransport: (cluster: ClusterAccess) => KubeTransport;
+  /** Opens the connection to a workload cluster, which charges `work` for what it reads. */
+  openTransport: (cluster: ClusterAccess, work: WorkAllowance) => KubeTransport;
   /** Asked right before each write to a workload cluster: whether this process still holds the lease. */
   mayWrite: () => boolean;
   /** `reportingController` and `reportingInstance` of events in workload clusters. */
@@ -87,7 +93,9 @@ export class Link {
     this.#credentials = kubeconfig.credentials;
     this.#openedMs = clock.monotonicMs();
     this.#wellMs = this.#openedMs;
-    const wire = deps.openTransport({
+    const budget = WORKLOAD_BUDGET;
+    const work = new WorkAllowance(clock, budget);
+    const access: ClusterAccess = {
       server: kubeconfig.server,
       namespace: undefined,
       source: `Secret ${source.secret}`,
@@ -95,13 +103,14 @@ export class Link {
         if (discardCached) await on.refused();
         return this.#credentials;
       },
-    });
+    };
+    const wire = deps.openTransport(access, work);
     this.#transport = guardWrites(wire, deps.mayWrite);
     const { controllerName, instance } = deps;
     const logger = deps.runtime.logger.child({ cluster: source.cluster });
     const transport = this.#transport;
-    const budget = WORKLOAD_BUDGET;
-    const runtime = createKubeRuntime({ transport, clock, random, logger, controllerName, instance, budget });
+    const names = { controllerName, instance };
+    const runtime = createKubeRuntime({ transport, clock, random, logger, ...names, budget, work });
     this.runtime = runtime;
     this.nodes = runtime.watch({ type: NODES, trim: trimNode }, this.#stop.signal);
     this.#changed = on.changed;

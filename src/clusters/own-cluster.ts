@@ -8,26 +8,26 @@ import type { WorkloadClusters } from "./workload-clusters.ts";
 const NODES_STALE_MS = 180_000;
 
 /**
- * The cluster that the agent lives in, instead of workload clusters: for kinds whose machines are of the very cluster that
+ * The cluster that the agent lives in, instead of workload clusters: for kinds whose machines are of the same cluster that
  * they are objects of.
  */
 export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: AbortSignal): WorkloadClusters {
-  const holders = new Set<() => void>();
-  const tell = (): void => {
-    for (const listener of holders) listener();
+  const listeners = new Set<() => void>();
+  const notifyListeners = (): void => {
+    for (const listener of listeners) listener();
   };
-  void nodes.whenSynced(signal).then(tell, () => undefined);
+  void nodes.whenSynced(signal).then(notifyListeners, () => undefined);
   return {
     hold: (ref, onChange) => {
       // Of its own, so that one function may hold twice.
       const listener = (): void => onChange();
-      holders.add(listener);
+      listeners.add(listener);
       return {
         ref,
         get connection() {
           return connectionOf(runtime, nodes);
         },
-        release: () => void holders.delete(listener),
+        release: () => void listeners.delete(listener),
       };
     },
   };

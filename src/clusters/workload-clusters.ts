@@ -1,6 +1,6 @@
-import { Gauge } from "prom-client";
 import type { Registry } from "prom-client";
 import type { Timer } from "../runtime/clock.ts";
+import { collectedGauge, metric } from "../telemetry/metric.ts";
 import { WorkloadConnection } from "./connection.ts";
 import type { ClusterConnection, ClusterRef } from "./connection.ts";
 import type { LinkDeps } from "./link.ts";
@@ -11,7 +11,12 @@ export { kubeconfigSecret } from "./connection.ts";
 /** How long a connection that nobody holds any more stays: one remediation ends, and the next one begins. */
 const LINGER_MS = 60_000;
 
-const GAUGE = "ironfence_workload_clusters";
+export const WORKLOAD_CLUSTERS_METRIC = metric({
+  name: "ironfence_workload_clusters",
+  type: "gauge",
+  help: "workload clusters in use, by the state of their connection",
+  labels: { state: ["connecting", "connected", "away"] },
+});
 
 /** One holder's hand on a workload cluster. */
 export interface HeldCluster {
@@ -46,14 +51,14 @@ export function createWorkloadClusters(
   signal: AbortSignal,
 ): WorkloadClusters & { settled(): Promise<void> } {
   const { clock, logger } = deps.runtime;
-  const entries = new Map<string, Entry>();
+  const entries = new Map<string, SharedConnection>();
   const ending = new Set<Promise<void>>();
   countStates(deps.registry, entries, signal);
 
-  const open = (ref: ClusterRef): Entry => {
+  const open = (ref: ClusterRef): SharedConnection => {
     const stop = new AbortController();
     const holders = new Set<() => void>();
-    const tell = (): void => {
+    const notifyListeners = (): void => {
       // A copy: a listener may let go.
       const listeners = [...holders];
       for (const listener of listeners) {
@@ -64,7 +69,7 @@ export function createWorkloadClusters(
         }
       }
     };
-    const connection = new WorkloadConnection(deps, ref, tell);
+    const connection = new WorkloadConnection(deps, ref, notifyListeners);
     const ended = connection.run(AbortSignal.any([signal, stop.signal])).finally(() => ending.delete(ended));
     ending.add(ended);
     return { connection, holders, stop, linger: undefined };
@@ -100,26 +105,19 @@ export function createWorkloadClusters(
   };
 }
 
-interface Entry {
+interface SharedConnection {
   connection: WorkloadConnection;
   holders: Set<() => void>;
   stop: AbortController;
   linger: Timer | undefined;
 }
 
-function countStates(registry: Registry, entries: ReadonlyMap<string, Entry>, signal: AbortSignal): void {
-  const gauge = new Gauge({
-    name: GAUGE,
-    help: "Workload clusters that are held, by how they can be reached",
-    labelNames: ["state"],
-    registers: [],
-    collect() {
-      const counts = { connecting: 0, connected: 0, away: 0 };
-      for (const { connection } of entries.values()) counts[connection.state.state] += 1;
-      for (const [state, count] of Object.entries(counts)) this.set({ state }, count);
-    },
+function countStates(registry: Registry, entries: ReadonlyMap<string, SharedConnection>, signal: AbortSignal): void {
+  collectedGauge(WORKLOAD_CLUSTERS_METRIC, registry, (set) => {
+    const counts = { connecting: 0, connected: 0, away: 0 };
+    for (const { connection } of entries.values()) counts[connection.state.state] += 1;
+    for (const [state, count] of Object.entries(counts)) set({ state }, count);
   });
-  registry.registerMetric(gauge);
   // The next term of leadership adds it again.
-  signal.addEventListener("abort", () => registry.removeSingleMetric(GAUGE), { once: true });
+  signal.addEventListener("abort", () => registry.removeSingleMetric(WORKLOAD_CLUSTERS_METRIC.name), { once: true });
 }

@@ -11,8 +11,8 @@ import {
 } from "./parsers.ts";
 
 /**
- * How a command reaches a BMC that it was given the address of. The password itself is no option: it comes from
- * `IRONFENCE_BMC_PASSWORD`, a file, or the prompt, since every user of a machine can read its command lines.
+ * How a command reaches the BMC at a given address. The password is not an option, because every user of a machine can read
+ * its command lines: it comes from `IRONFENCE_BMC_PASSWORD`, a file, or the prompt.
  */
 export const BMC_OPTIONS = {
   username: {
@@ -20,7 +20,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_USERNAME",
     defaultText: undefined,
     placeholder: "name",
-    brief: "User of the BMC; absent: asked for on the terminal",
+    brief: "User of the BMC; the command asks for it by default",
     parse: parseText,
   } satisfies Option<string>,
   passwordFile: {
@@ -28,7 +28,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_PASSWORD_FILE",
     defaultText: undefined,
     placeholder: "file",
-    brief: "File that holds the BMC's password; absent: $IRONFENCE_BMC_PASSWORD, then asked for without echo",
+    brief: "File with the password of the BMC; by default $IRONFENCE_BMC_PASSWORD, or the command asks for it",
     parse: parseText,
   } satisfies Option<string>,
   caFile: {
@@ -36,7 +36,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_CA_FILE",
     defaultText: undefined,
     placeholder: "file",
-    brief: "PEM bundle that signed the BMC's certificate; absent: the machine's own authorities",
+    brief: "PEM bundle that signed the certificate of the BMC; by default the certificate authorities of this machine",
     parse: parseText,
   } satisfies Option<string>,
   sha256Fingerprint: {
@@ -44,7 +44,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_SHA256_FINGERPRINT",
     defaultText: undefined,
     placeholder: "hex",
-    brief: "SHA-256 of the BMC's certificate: that very one is trusted, no other (ironfence probe prints it)",
+    brief: "SHA-256 of the certificate of the BMC: only this one is trusted (ironfence probe prints it)",
     parse: parseFingerprint,
   } satisfies Option<string>,
   insecureSkipVerify: {
@@ -52,7 +52,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_INSECURE_SKIP_VERIFY",
     defaultText: "false",
     placeholder: "bool",
-    brief: "true: trust any certificate; whoever stands in between can then read the password",
+    brief: "true: trust any certificate; an attacker on the network can then read the password",
     parse: parseBoolean,
     propose: proposeBooleans,
   } satisfies Option<boolean>,
@@ -61,7 +61,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_TLS_MIN_VERSION",
     defaultText: "1.2",
     placeholder: "version",
-    brief: "Oldest TLS that is spoken; below 1.2, for BMCs that know nothing newer, weak ciphers pass as well",
+    brief: "Oldest TLS version to accept; a version below 1.2, for old BMCs, also accepts weak ciphers",
     parse: parseTlsVersion,
     propose: proposeTlsVersions,
   } satisfies Option<"1.0" | "1.1" | "1.2" | "1.3">,
@@ -70,14 +70,14 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_CIPHER_SUITES",
     defaultText: "17,3",
     placeholder: "list",
-    brief: "IPMI cipher suites to try, in this order; 2 and 16 do not encrypt, 1 and 15 do not authenticate either",
+    brief: "IPMI cipher suites to try, in order; 2 and 16 do not encrypt, 1 and 15 do not authenticate either",
     parse: parseCipherSuites,
   } satisfies Option<(1 | 2 | 3 | 15 | 16 | 17)[]>,
 } as const;
 
-/** The environment variable that a BMC's password may come from. */
+/** The environment variable from which the password of a BMC is read. */
 export const BMC_PASSWORD_ENV = "IRONFENCE_BMC_PASSWORD";
-/** The one that holds the own key (K_G) of an IPMI BMC, where it has one. */
+/** The environment variable from which the key (K_G) of an IPMI BMC is read, if it has one. */
 export const BMC_KEY_ENV = "IRONFENCE_BMC_KG";
 
 /** How long `power off`, `on` and `cycle` wait for each change. */
@@ -86,7 +86,7 @@ export const POWER_TIMEOUT_OPTION: Option<number> = {
   env: "IRONFENCE_POWER_TIMEOUT",
   defaultText: "120s",
   placeholder: "duration",
-  brief: "How long each change of power may take until it is read back",
+  brief: "How long each change of the power may take",
   parse: parseTimeout,
 };
 
@@ -96,16 +96,16 @@ export const FENCE_TIMEOUT_OPTION: Option<number> = {
   env: "IRONFENCE_FENCE_TIMEOUT",
   defaultText: "30m",
   placeholder: "duration",
-  brief: "How long the verdict is waited for; the remediation goes on all the same",
+  brief: "How long to wait for the result; the remediation continues after that",
   parse: parseTimeout,
 };
 
-/** How long `pause` holds power-offs; absent: until `resume`. */
+/** How long `pause` holds power-offs; without it, until `resume`. */
 export const PAUSE_FOR_OPTION: Option<number> = {
   name: "for",
   env: "IRONFENCE_PAUSE_FOR",
   defaultText: undefined,
   placeholder: "duration",
-  brief: "How long, e.g. 2h; absent: until ironfence resume",
+  brief: "How long, such as 2h; by default until ironfence resume",
   parse: parseTimeout,
 };

@@ -40,6 +40,16 @@ export const FAIL_ON_OPTION: Option<FailLevel> = {
   propose: (partial) => FAIL_LEVELS.filter((level) => level.startsWith(partial)),
 };
 
+/** How long the probes of `check --live` may take. */
+export const LIVE_TIMEOUT_OPTION: Option<number> = {
+  name: "liveTimeout",
+  env: "IRONFENCE_CHECK_LIVE_TIMEOUT",
+  defaultText: "5m",
+  placeholder: "duration",
+  brief: "Limit on all probes of --live together; a target that was not probed by then fails the check",
+  parse: parseTimeout,
+};
+
 /** How long `check` repeats the checks until they pass. */
 export const CHECK_WAIT_OPTION: Option<number> = {
   name: "wait",

@@ -54,6 +54,15 @@ export function parseText(text: string): string {
   return text;
 }
 
+/** The URL of a service over HTTP, without credentials: the log and other users of the machine can read options. */
+export function parseHttpUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol))
+    throw new Error("must be a URL that begins with http:// or https://");
+  if (url.username !== "" || url.password !== "") throw new Error("must not contain a user or a password");
+  return text;
+}
+
 export function parseBoolean(text: string): boolean {
   if (text === "true") return true;
   if (text === "false") return false;
@@ -138,7 +147,9 @@ function parseSet<T extends string>(text: string, known: readonly T[]): Readonly
   const found = names.map((name) => {
     const match = known.find((candidate) => candidate === name);
     if (match === undefined) {
-      throw new Error(`must be a comma-separated list of ${known.join(", ")}; ${JSON.stringify(name)} is none of them`);
+      throw new Error(
+        `must be a comma-separated list of ${known.join(", ")}; ${JSON.stringify(name)} is not one of them`,
+      );
     }
     return match;
   });

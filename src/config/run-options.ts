@@ -9,6 +9,7 @@ import {
   parseComponents,
   parseExternalEtcd,
   parseFamilies,
+  parseHttpUrl,
   parseLabelKey,
   parseLimit,
   parseLogLevel,
@@ -22,6 +23,7 @@ import {
   proposeLogLevels,
   proposeOutputs,
 } from "./parsers.ts";
+import type { FlagTexts } from "./option.ts";
 
 /** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
 export const CLUSTER_OPTIONS = {
@@ -52,7 +54,7 @@ export const CLUSTER_OPTIONS = {
 } satisfies Record<string, Option<string>>;
 
 /** A Cluster of Cluster API, by name. */
-export interface ClusterName {
+export interface OwnClusterName {
   namespace: string;
   name: string;
 }
@@ -84,7 +86,7 @@ export const RUN_OPTIONS = {
     defaultText: "node-health-check",
     placeholder: "list",
     brief:
-      "Kinds of other projects that are acted on: node-health-check, machine-health-check (Cluster API), okd-machine-health-check, metal3-remediation, okd-machine, bare-metal-host; no other controller may act on the same ones",
+      "Kinds of other projects to act on: node-health-check, machine-health-check (Cluster API), okd-machine-health-check, metal3-remediation, okd-machine, bare-metal-host; no other controller may act on the same kinds",
     parse: parseFamilies,
     propose: proposeFamilies,
   } satisfies Option<ReadonlySet<Family>>,
@@ -93,7 +95,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_LEADER_ELECT",
     defaultText: "true",
     placeholder: "bool",
-    brief: "Act only while holding the lease; false only where exactly one agent can ever run",
+    brief: "Act only while holding the lease; use false only if exactly one agent can ever run",
     parse: parseBoolean,
     propose: proposeBooleans,
   } satisfies Option<boolean>,
@@ -110,7 +112,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_NODE_LEASE_NAMESPACE",
     defaultText: "medik8s-leases",
     placeholder: "name",
-    brief: "Namespace of the Leases by which node maintenance and remediation keep out of each other's way",
+    brief: "Namespace of the Leases that keep node maintenance and remediation from working on the same node",
     parse: parseName,
   } satisfies Option<string>,
   maxHosts: {
@@ -118,7 +120,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_MAX_HOSTS",
     defaultText: "100",
     placeholder: "number",
-    brief: "Hosts that are remediated at the same moment, from power-off until they read On; 0 for any number",
+    brief: "Hosts that are remediated at the same time, from power-off until they read On; 0 for no limit",
     parse: parseLimit,
   } satisfies Option<number>,
   maxHostsPerCluster: {
@@ -126,7 +128,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_MAX_HOSTS_PER_CLUSTER",
     defaultText: "25",
     placeholder: "number",
-    brief: "The same in one workload cluster of Cluster API, so that none takes the places of all others",
+    brief: "The same in one workload cluster of Cluster API, so that no cluster uses all slots",
     parse: parseLimit,
   } satisfies Option<number>,
   maxHostsPerZone: {
@@ -142,7 +144,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_ZONE_LABEL",
     defaultText: "topology.kubernetes.io/zone",
     placeholder: "label",
-    brief: "Label of nodes that names their failure zone; a label of your racks, for instance",
+    brief: "Label of nodes that names their failure zone, for example a label for the rack",
     parse: parseLabelKey,
   } satisfies Option<string>,
   externalEtcd: {
@@ -169,15 +171,23 @@ export const RUN_OPTIONS = {
     placeholder: "namespace/name",
     brief: "Cluster of Cluster API that the agent runs in, if the management cluster manages itself",
     parse: parseNamespacedName,
-  } satisfies Option<ClusterName>,
+  } satisfies Option<OwnClusterName>,
   recordDecisions: {
     name: "recordDecisions",
     env: "IRONFENCE_RECORD_DECISIONS",
     defaultText: undefined,
     placeholder: "file",
     brief:
-      "Log of every decision of the remediator, for ironfence replay: a file, or - for standard output; absent: none",
+      "Log of every decision of the remediator, for ironfence replay: a file, or - for standard output; none by default",
     parse: parseText,
+  } satisfies Option<string>,
+  otlpEndpoint: {
+    name: "otlpEndpoint",
+    env: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    defaultText: undefined,
+    placeholder: "url",
+    brief: "OpenTelemetry collector that takes a trace of each fence by OTLP over HTTP; none by default",
+    parse: parseHttpUrl,
   } satisfies Option<string>,
   allowLocalWorkloadClusters: {
     name: "allowLocalWorkloadClusters",
@@ -194,7 +204,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_METRICS_BIND_ADDRESS",
     defaultText: ":8080",
     placeholder: "address",
-    brief: "Where /metrics is served (Prometheus text); 0 for nowhere",
+    brief: "Address that serves /metrics (Prometheus text); 0 switches it off",
     parse: parseBindAddress,
   } satisfies Option<BindAddress | "off">,
   metricsSecure: {
@@ -214,12 +224,29 @@ export const RUN_OPTIONS = {
     brief: "tls.crt and tls.key for --metrics-secure; they are read again when they are renewed",
     parse: parseText,
   } satisfies Option<string>,
+  statusBindAddress: {
+    name: "statusBindAddress",
+    env: "IRONFENCE_STATUS_BIND_ADDRESS",
+    defaultText: "0",
+    placeholder: "address",
+    brief:
+      "Where the dashboard is served, over TLS and to users that the API server allows to read it (apply deploy/secure-metrics); 0 for nowhere",
+    parse: parseBindAddress,
+  } satisfies Option<BindAddress | "off">,
+  statusCertPath: {
+    name: "statusCertPath",
+    env: "IRONFENCE_STATUS_CERT_PATH",
+    defaultText: "/etc/ironfence/status-tls",
+    placeholder: "folder",
+    brief: "tls.crt and tls.key for --status-bind-address; they are read again when they are renewed",
+    parse: parseText,
+  } satisfies Option<string>,
   healthProbeBindAddress: {
     name: "healthProbeBindAddress",
     env: "IRONFENCE_HEALTH_PROBE_BIND_ADDRESS",
     defaultText: ":8081",
     placeholder: "address",
-    brief: "Where /healthz and /readyz are served; 0 for nowhere",
+    brief: "Address that serves /healthz and /readyz; 0 switches them off",
     parse: parseBindAddress,
   } satisfies Option<BindAddress | "off">,
   logLevel: {
@@ -254,13 +281,18 @@ export interface RunOptions extends ClusterOptions {
   /** Clusters by `namespace/name`, the agent's own by the empty text. */
   externalEtcd: ReadonlySet<string>;
   nodeName: string | undefined;
-  ownCluster: ClusterName | undefined;
+  ownCluster: OwnClusterName | undefined;
   /** Where decisions are recorded, `-` for standard output; undefined for nowhere. */
   recordDecisions: string | undefined;
+  /** Where traces are sent; undefined for nowhere. */
+  otlpEndpoint: string | undefined;
   allowLocalWorkloadClusters: boolean;
   metricsBindAddress: BindAddress | "off";
   /** Where the certificate is; undefined for metrics over plain HTTP, for everybody. */
   metricsCertPath: string | undefined;
+  /** Where the dashboard is served. */
+  statusBindAddress: BindAddress | "off";
+  statusCertPath: string;
   healthProbeBindAddress: BindAddress | "off";
   logLevel: LogLevel;
   /** Distinguishes this process from the other replicas in the lease and in Events: the name of the pod, or of the machine. */
@@ -270,10 +302,8 @@ export interface RunOptions extends ClusterOptions {
 /** Health checks; the remediator has work without any family. */
 const DETECTOR_FAMILIES: readonly Family[] = ["node-health-check", "machine-health-check", "okd-machine-health-check"];
 
-type Texts = Readonly<Record<string, string | undefined>>;
-
 /** @throws OptionError naming the flag or variable at fault. */
-export function resolveClusterOptions(flags: Texts, env: Texts): ClusterOptions {
+export function resolveClusterOptions(flags: FlagTexts, env: FlagTexts): ClusterOptions {
   return {
     kubeconfig: resolveOption(CLUSTER_OPTIONS.kubeconfig, flags, env),
     context: resolveOption(CLUSTER_OPTIONS.context, flags, env),
@@ -282,12 +312,12 @@ export function resolveClusterOptions(flags: Texts, env: Texts): ClusterOptions 
 }
 
 /** @throws OptionError naming the flag or variable at fault. */
-export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
+export function resolveRunOptions(flags: FlagTexts, env: FlagTexts): RunOptions {
   const components = requireOption(RUN_OPTIONS.components, flags, env);
   const families = requireOption(RUN_OPTIONS.families, flags, env);
   if (!components.has("remediator") && !DETECTOR_FAMILIES.some((family) => families.has(family))) {
     throw new OptionError(
-      `${flagName("families")}: leaves the detector nothing to do; give it one of ${DETECTOR_FAMILIES.join(", ")}`,
+      `${flagName("families")}: the detector has nothing to do with these; add one of ${DETECTOR_FAMILIES.join(", ")}`,
     );
   }
   return {
@@ -305,11 +335,14 @@ export function resolveRunOptions(flags: Texts, env: Texts): RunOptions {
     nodeName: resolveOption(RUN_OPTIONS.nodeName, flags, env),
     ownCluster: resolveOption(RUN_OPTIONS.ownCluster, flags, env),
     recordDecisions: resolveOption(RUN_OPTIONS.recordDecisions, flags, env),
+    otlpEndpoint: resolveOption(RUN_OPTIONS.otlpEndpoint, flags, env),
     allowLocalWorkloadClusters: requireOption(RUN_OPTIONS.allowLocalWorkloadClusters, flags, env),
     metricsBindAddress: requireOption(RUN_OPTIONS.metricsBindAddress, flags, env),
     metricsCertPath: requireOption(RUN_OPTIONS.metricsSecure, flags, env)
       ? requireOption(RUN_OPTIONS.metricsCertPath, flags, env)
       : undefined,
+    statusBindAddress: requireOption(RUN_OPTIONS.statusBindAddress, flags, env),
+    statusCertPath: requireOption(RUN_OPTIONS.statusCertPath, flags, env),
     healthProbeBindAddress: requireOption(RUN_OPTIONS.healthProbeBindAddress, flags, env),
     logLevel: requireOption(RUN_OPTIONS.logLevel, flags, env),
     instance: env["POD_NAME"] ?? hostname(),

@@ -95,7 +95,7 @@ export interface KubeClient {
    * Finds by API discovery how a kind is served.
    *
    * @param apiVersion `group/version`; with a bare group the server's preferred version is taken.
-   * @returns undefined where the server does not serve it (the answer is not cached then).
+   * @returns undefined if the server does not serve it (the answer is not cached then).
    */
   discover(apiVersion: string, kind: string, signal: AbortSignal): Promise<ResourceType | undefined>;
 }

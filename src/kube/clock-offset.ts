@@ -1,6 +1,4 @@
 import type { Clock } from "../runtime/clock.ts";
-import { parseTimeMs } from "../runtime/time.ts";
-import type { KubeTransport } from "./transport.ts";
 
 /** How far the API server's clock is ahead of our own, in milliseconds: somewhere between the two. Negative: ours is ahead. */
 export interface ClockOffset {
@@ -11,43 +9,4 @@ export interface ClockOffset {
 /** The time by the API server's clock, no sooner than it is, such as for a pause that must not end before its time. */
 export function latestServerTimeMs(runtime: { clock: Clock; clockOffset?(): ClockOffset | undefined }): number {
   return runtime.clock.nowMs() + (runtime.clockOffset?.()?.maxMs ?? 0);
-}
-
-/** A measurement is replaced by a wider one only when it is so old: clocks drift, and are set. */
-const KEPT_MS = 600_000;
-/** The `Date` header has whole seconds, rounded down. */
-const RESOLUTION_MS = 1_000;
-
-/**
- * The same transport; it also compares the `Date` of each answer with our clock, which shows nothing finer than a second and
- * the time that the call took.
- */
-export function measureClock(
-  transport: KubeTransport,
-  clock: Clock,
-): { transport: KubeTransport; clockOffset: () => ClockOffset | undefined } {
-  let best: (ClockOffset & { atMs: number }) | undefined;
-  const note = (header: string | undefined, startedMs: number): void => {
-    const dateMs = parseTimeMs(header);
-    if (dateMs === undefined) return;
-    const atMs = clock.monotonicMs();
-    const endMs = clock.nowMs();
-    const beganMs = endMs - (atMs - startedMs);
-    const measured = { minMs: dateMs - endMs, maxMs: dateMs + RESOLUTION_MS - beganMs, atMs };
-    const isNarrower = best === undefined || measured.maxMs - measured.minMs <= best.maxMs - best.minMs;
-    if (best === undefined || isNarrower || atMs - best.atMs > KEPT_MS) best = measured;
-  };
-  return {
-    clockOffset: () => best && { minMs: best.minMs, maxMs: best.maxMs },
-    transport: {
-      async send(request, signal) {
-        const startedMs = clock.monotonicMs();
-        const answer = await transport.send(request, signal);
-        note(answer.headers["date"], startedMs);
-        return answer;
-      },
-      stream: (request, signal) => transport.stream(request, signal),
-      close: () => transport.close(),
-    },
-  };
 }

@@ -57,7 +57,7 @@ export class KubeError extends Error {
     this.retryable = RETRYABLE.has(code);
   }
 
-  /** What a person does about it; undefined where the message says it, or where it passes by itself. */
+  /** What a person does about it; undefined if the message says it, or where it passes by itself. */
   get nextStep(): string | undefined {
     switch (this.code) {
       case "Unauthorized":

@@ -3,7 +3,7 @@ import type { Random } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ClockOffset } from "./clock-offset.ts";
 import type { KubeClient } from "./client.ts";
-import type { Contact } from "./contact.ts";
+import type { ClusterContact } from "./contact.ts";
 import type { EventRecorder } from "./events.ts";
 import type { KubeObject, ResourceType } from "./resource.ts";
 import type { Watched } from "./watched.ts";
@@ -18,7 +18,7 @@ export interface KubeRuntime {
   /** How far the API server's clock is ahead of our own, by its last answers; undefined if they do not show it. */
   clockOffset?(): ClockOffset | undefined;
   /** What its answers say of the API server. */
-  contact(): Contact;
+  contact(): ClusterContact;
   /** Starts a list-then-watch; it ends when `signal` aborts. */
   watch<T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T>;
 }

@@ -18,8 +18,8 @@ export interface KubeTransport {
   close(): Promise<void>;
 }
 
-/** Connections are kept apart by lane, so that a burst of writes never delays the lease, nor a watch a write, nor a review either. */
-export type Lane = "api" | "watch" | "lease" | "review";
+/** Connections are kept apart by lane, so that a burst of writes never delays the lease, nor a watch a write, nor a review or a page either. */
+export type Lane = "api" | "watch" | "lease" | "review" | "page";
 
 export interface TransportRequest {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

@@ -10,7 +10,7 @@ export type Change<T> =
 
 /** The local view of one watched collection: eventually what the server holds, and never a guess. */
 export interface Watched<T extends KubeObject> {
-  /** The object as last seen; undefined where there is none. Treat it as frozen. */
+  /** The object as last seen; undefined if there is none. Treat it as frozen. */
   get(key: ObjectKey): T | undefined;
   values(): IterableIterator<T>;
   readonly size: number;

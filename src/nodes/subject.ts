@@ -20,7 +20,7 @@ export interface MachineRef {
 export interface KnownCluster extends ClusterRef {
   /** Distinguishes it from another cluster that its kubeconfig may lead to later (`readClusterUid`). */
   uid?: string | undefined;
-  /** It is the very cluster that the agent lives in: a management cluster that manages itself. */
+  /** It is the cluster that the agent runs in: a management cluster that manages itself. */
   own?: boolean | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface Subject {
   nodeName: string | undefined;
   /** The Cluster of Cluster API whose Node it is; undefined for the cluster that the agent lives in. */
   cluster: KnownCluster | undefined;
-  /** Undefined where a Node alone was named. */
+  /** Undefined if only a node was named. */
   machine: MachineRef | undefined;
 }
 
@@ -40,10 +40,10 @@ export function localNode(nodeName: string): Subject {
 }
 
 /**
- * What a remediation is about: what was stored when that was found out, since an annotation may be edited while a host is off.
- * Before that the node that the annotation names, else the remediation's own name; but a Machine's remediation has the
- * Machine's name, which may be that of an unrelated node: only the live Machine shows its node and its cluster, and the subject
- * has neither until it was read.
+ * What a remediation is about. The stored subject counts first, because an annotation may be edited while a host is off.
+ * Otherwise it is the node that the annotation names, or the node with the name of the remediation. A remediation of a
+ * Machine has the name of the Machine, which an unrelated node may have too: only the live Machine shows its node and
+ * its cluster, and the subject has neither until the Machine was read.
  */
 export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   const { node, machine } = status ?? {};
@@ -61,7 +61,7 @@ export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   return { nodeName, cluster: undefined, machine: ref };
 }
 
-/** Whether the live Machine has to be read before anything is known of the subject. */
+/** Whether the live Machine has to be read first, because nothing else identifies the subject. */
 export function isUnresolved(remediation: BareMetalRemediation): boolean {
   if (remediation.status?.machine !== undefined) return false;
   const { nodeName, machine } = subjectOf(remediation);

@@ -4,33 +4,38 @@ import { BARE_METAL_REMEDIATIONS } from "../api/bare-metal-remediation.ts";
 import type { Node } from "../api/core.ts";
 import type { FencingTarget } from "../api/fencing-target.ts";
 import type { ClusterRef, WorkloadClusters } from "../clusters/workload-clusters.ts";
-import type { openDevice } from "../bmc/open-device.ts";
-import { Controller } from "../kube/controller.ts";
+import { measureDevices } from "../bmc/measured-device.ts";
+import type { OpenDevice } from "../bmc/open-device.ts";
+import { Controller } from "../kube/reconcile/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { AwaitedNodes } from "./controller/awaited-nodes.ts";
-import { FINALIZER } from "./effects/run-effect.ts";
+import { FINALIZER } from "./effects/finalizer.ts";
 import { DeletedMembers } from "./controller/deleted-members.ts";
-import { createMetrics } from "./metrics.ts";
+import type { FenceTracer } from "./telemetry/fence-tracer.ts";
+import { createMetrics } from "./telemetry/metrics.ts";
+import { countProbes } from "./telemetry/probe-metrics.ts";
+import { ProbeRecords } from "./probes/probe-records.ts";
+import { countViews } from "./telemetry/view-metrics.ts";
 import type { NodeCluster } from "./clusters/node-clusters.ts";
 import { NodeClusters } from "./clusters/node-clusters.ts";
 import { tendOrphans } from "./orphans/orphans.ts";
 import { mayRunEtcd } from "./machine/rules/quorum.ts";
 import { RemediationIndex } from "./controller/remediation-index.ts";
-import { Session, trimRemediation } from "./controller/session.ts";
+import { RemediationSession, trimRemediation } from "./controller/session.ts";
 import { keepFinalizers } from "./controller/keep-finalizers.ts";
-import { isBegun, isFinal, placeOf } from "./machine/model/state.ts";
+import { isBegun, isFinal, slotOf } from "./machine/model/state.ts";
 import { watchStopSwitch } from "./controller/stop-switch.ts";
 import type { NodeId } from "../nodes/subject.ts";
 import { clusterKey } from "../nodes/subject.ts";
 import { createBareMetalHostDirectory } from "./hosts/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "./hosts/bare-metal-host/host-store.ts";
 import { giveOrphanedImagesBack } from "./orphans/orphaned-images.ts";
-import { tellOrphanedHolds } from "./orphans/orphaned-holds.ts";
+import { reportOrphanedHolds } from "./orphans/orphaned-holds.ts";
 import { probeHosts } from "./probes/probe-hosts.ts";
 import { createCompositeDirectory, whyManaged } from "./hosts/composite-directory.ts";
-import { createFencingTargetDirectory } from "./hosts/fencing-target.ts";
+import { createFencingTargetDirectory } from "./hosts/fencing-target/directory.ts";
 import { startTargetController } from "./probes/target-controller.ts";
 import type { ViewHealth } from "./controller/stale-views.ts";
 import { reportStaleViews } from "./controller/stale-views.ts";
@@ -48,13 +53,13 @@ export interface RemediatorOptions {
   limits: AdmissionLimits;
   /** Label of a node that names its failure zone. */
   zoneLabel: string;
-  /** The node that this agent runs on, which it never powers off; undefined where it is not told. */
+  /** The node that this agent runs on, which it never powers off; undefined if it is not configured. */
   ownNode: string | undefined;
-  /** The Cluster that the agent lives in, where it is one: a management cluster that manages itself. */
+  /** The Cluster that the agent runs in, if it is one: a management cluster that manages itself. */
   ownCluster?: ClusterRef | undefined;
   /** Clusters whose etcd runs outside of them, by their `clusterKey`. */
   externalEtcd?: ReadonlySet<string>;
-  /** Gives the agent's lease to another one. It may do nothing where there is none to give. */
+  /** Hands the lease of the agent over to another agent. Does nothing if the agent holds no lease. */
   handOver: (why: string) => void;
 }
 
@@ -64,21 +69,23 @@ export interface RemediatorDeps {
   /** Other clusters whose nodes are fenced: those of Machines that remediations are of. */
   clusters: WorkloadClusters;
   targets: Watched<FencingTarget>;
-  /** The agent's own namespace: where FencingTargets, their Secrets and the stop switch lie. */
+  /** The agent's own namespace: it holds FencingTargets, their Secrets and the stop switch. */
   namespace: string;
-  openDevice: typeof openDevice;
+  openDevice: OpenDevice;
   registry: Registry;
-  /** Whether BareMetalHosts are hosts to fence, beside those of FencingTargets. */
+  /** Whether BareMetalHosts are hosts to fence, in addition to those of FencingTargets. */
   bareMetalHosts?: boolean;
-  /** Records every decision, and what it rests on; nothing is recorded where it is absent. */
+  /** Records every decision, and what it rests on; nothing is recorded if it is absent. */
   recorder?: DecisionRecorder | undefined;
+  /** Traces fences; undefined if tracing is off. */
+  tracer?: FenceTracer | undefined;
   options: RemediatorOptions;
 }
 
 /** Longest wait after an error of our own, e.g. a status that this version cannot read. */
 const ERROR_BACKOFF_MAX_MS = 60_000;
-/** How soon one is looked at again that could not be read live. */
-const LIVE_RETRY_MS = 1_000;
+/** The time until a remediation that could not be read live is read again. */
+const REREAD_MS = 1_000;
 /** How long the first remediations wait for BareMetalHosts before those that need them say that they do. */
 const UNREAD_START_MS = 5_000;
 
@@ -87,7 +94,12 @@ const UNREAD_START_MS = 5_000;
  * every device session is closed. Call it only while the agent's lease is held, with a signal that aborts when it is lost.
  */
 export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, nodes, targets, namespace, openDevice } = deps;
+  const { runtime, nodes, targets, namespace } = deps;
+  const metrics = createMetrics(deps.registry);
+  const openDevice = measureDevices(deps.openDevice, runtime.clock, (call) => {
+    metrics.bmcCall(call);
+    deps.tracer?.called(call);
+  });
   const clusters = new NodeClusters({ ...deps, ownCluster: deps.options.ownCluster });
   const ended = new AbortController();
   const running = AbortSignal.any([signal, ended.signal]);
@@ -101,8 +113,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   );
   const startedMs = runtime.clock.monotonicMs();
   const index = new RemediationIndex();
-  const sessions = new Map<string, Session>();
-  const metrics = createMetrics(deps.registry);
+  const sessions = new Map<string, RemediationSession>();
   const { limits, zoneLabel, ownNode, handOver } = deps.options;
   const latest = function* (): Generator<BareMetalRemediation> {
     for (const watched of remediations.values()) {
@@ -119,7 +130,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     return { get: (key) => nodes.get(key), values: () => deletedMembers.among(cluster, nodes.values()) };
   };
   const hasExternalEtcd = (cluster: string): boolean => deps.options.externalEtcd?.has(cluster) === true;
-  const turns = new Admissions({
+  const admissions = new Admissions({
     clock: runtime.clock,
     limits,
     zoneLabel,
@@ -137,11 +148,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(runtime, directory, bareMetalHosts),
     stopSwitch,
     metrics,
-    turns,
+    admissions,
     zoneLabel,
     ownNode,
     handOver,
     recorder: deps.recorder,
+    tracer: deps.tracer,
     siblingsOf: (session) => index.siblings(session.remediation),
     unreadFor: ({ status }) => {
       if (!nodes.synced) return whyUnread("Nodes", nodes);
@@ -151,9 +163,13 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
         return status.target.kind === BARE_METAL_HOSTS.kind ? bareMetalHosts?.problem : undefined;
       }
       const isStart = runtime.clock.monotonicMs() - startedMs < UNREAD_START_MS;
-      return isStart ? (bareMetalHosts?.unread ?? bareMetalHosts?.takersUnread) : undefined;
+      return isStart ? (bareMetalHosts?.unread ?? bareMetalHosts?.consumersUnread) : undefined;
     },
   };
+
+  const records = new ProbeRecords();
+  countViews(deps.registry, { targets, nodes, remediations, directory: shell.directory, stopSwitch });
+  countProbes(deps.registry, { targets, records, clock: runtime.clock });
 
   /** Keys of remediations that wait for a collection to be read. */
   const waitingForInput = new Set<string>();
@@ -162,8 +178,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     else waitingForInput.delete(key);
     metrics.waitingForInput(waitingForInput.size);
   };
-  /** Told which node's remediation has just been let go. */
-  const letGo = new Set<(node: NodeId) => void>();
+  /** Receives which node's remediation has just been let go. */
+  const endListeners = new Set<(node: NodeId) => void>();
   const awaitedNodes = new AwaitedNodes(clusters);
   const overdue = new Set<string>();
   const noteOverdue = (key: string, isOverdue: boolean): void => {
@@ -177,15 +193,16 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     metrics.inFlight(sessions.size);
     noteWaiting(key, false);
     noteOverdue(key, false);
-    if (session !== undefined) turns.leave(session.uid);
-    turns.review();
+    if (session !== undefined) admissions.withdraw(session.uid);
+    admissions.review();
     if (session === undefined) return;
     const { cluster, nodeName: name } = session.subject;
-    if (name !== undefined) for (const tell of letGo) tell({ cluster, name });
+    if (name !== undefined) for (const notify of endListeners) notify({ cluster, name });
+    deps.tracer?.ended(session.uid);
     await session.close();
   };
-  const beginSession = (key: string, watched: BareMetalRemediation): Session => {
-    const session = new Session(
+  const beginSession = (key: string, watched: BareMetalRemediation): RemediationSession => {
+    const session = new RemediationSession(
       { runtime, clusters, recorder: deps.recorder },
       watched,
       () => controller.enqueue(key),
@@ -209,23 +226,24 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       session.absorb(watched);
       if (mayBeLate(session)) {
         if (!(await refresh(runtime, session, running))) return endSession(key);
-        if (!session.isLive) return { requeueAfterMs: LIVE_RETRY_MS };
+        if (!session.wasReadLive) return { requeueAfterMs: REREAD_MS };
       }
-      turns.reviewIfOld();
-      const hadPlace = placeOf(session.status, runtime.clock.nowMs()) !== "None";
-      const requeueAfterMs = await reconcile(shell, session, signal);
+      admissions.reviewIfOld();
+      const hadSlot = slotOf(session.status, runtime.clock.nowMs()) !== "None";
+      const work = (): Promise<number | undefined> => reconcile(shell, session, signal);
+      const requeueAfterMs = await (deps.tracer === undefined ? work() : deps.tracer.within(session.traced, work));
       noteWaiting(key, session.waitsForInput);
       noteOverdue(key, session.isOverdue);
-      turns.observe(session.remediation);
+      admissions.observe(session.remediation);
       awaitedNodes.follow(key, session.remediation);
-      // One that has given its place back makes room for another.
-      if (hadPlace && placeOf(session.status, runtime.clock.nowMs()) === "None") turns.review();
+      // A released slot lets another remediation begin.
+      if (hadSlot && slotOf(session.status, runtime.clock.nowMs()) === "None") admissions.review();
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
       if (isFinal(session.status.phase)) await endSession(key);
     },
   });
 
-  const sessionsOf = ({ cluster, name }: NodeId): Session[] =>
+  const sessionsOf = ({ cluster, name }: NodeId): RemediationSession[] =>
     [...sessions.values()].filter(
       ({ subject: { cluster: itsCluster, nodeName } }) =>
         nodeName === name && clusterKey(itsCluster) === clusterKey(cluster),
@@ -239,23 +257,24 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     remediations.subscribe((change) => {
       index.apply(change);
       wake([change.object]);
-      // Who waits for a host looks again when a remediation of the same node moves.
+      // A remediation that waits for a host checks again when another remediation of the same node changes.
       wake(index.siblings(change.object));
     }),
     clusters.subscribe({
       onNode: (cluster, change, isNews) => {
         const { object } = change;
         deletedMembers.observe(cluster, change);
-        // Whoever holds a cluster looks at its node by itself: woken by that, one that has ended would hold it over and over.
+        // A session that holds a cluster reads its node itself. Waking it for that node would begin a remediation that
+        // has ended again and again.
         if (isNews) wake(index.ofNode(cluster, object.metadata.name));
-        if (mayRunEtcd(object)) turns.review();
+        if (mayRunEtcd(object)) admissions.review();
       },
       onConnection: (cluster) => {
         for (const [key, session] of sessions) {
           if (clusterKey(session.cluster.ref) === clusterKey(cluster)) controller.enqueue(key);
         }
         for (const key of awaitedNodes.in(cluster)) controller.enqueue(key);
-        turns.review();
+        admissions.review();
       },
     }),
     directory.subscribe((concerned) => {
@@ -270,7 +289,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     stopSwitch.subscribe(() => wake(remediations.values())),
   ];
   const vouching = {
-    powerOf: (node: NodeId) => sessionsOf(node).map(({ seen }) => seen.power),
+    powerOf: (node: NodeId) => sessionsOf(node).map(({ observations }) => observations.power),
     onTakenOff: (node: NodeId) => {
       for (const session of sessionsOf(node)) session.observe({ type: "TaintTakenOff" });
     },
@@ -298,14 +317,17 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       subscribeManaged: (listener: () => void) => bareMetalHosts.subscribeKnown(listener),
     };
     const onLetGo = (listener: (node: NodeId) => void): (() => void) => {
-      letGo.add(listener);
-      return () => letGo.delete(listener);
+      endListeners.add(listener);
+      return () => endListeners.delete(listener);
     };
     await Promise.all([
-      startTargetController({ runtime, targets, clusters, directory, namespace, openDevice, ...managed }, running),
-      tendOrphans({ runtime, clusters, targets, remediations, isServed, onLetGo, metrics }, running),
+      startTargetController(
+        { runtime, targets, clusters, directory, namespace, openDevice, records, ...managed },
+        running,
+      ),
+      tendOrphans({ runtime, clusters, targets, remediations, isServed, onSessionEnd: onLetGo, metrics }, running),
       bareMetalHosts && giveOrphanedImagesBack({ runtime, directory: bareMetalHosts, remediations }, running),
-      bareMetalHosts && tellOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running),
+      bareMetalHosts && reportOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running),
       bareMetalHosts && probeHosts({ runtime, directory: bareMetalHosts, nodes, metrics }, running),
     ]);
   };
@@ -334,10 +356,10 @@ function whyUnread(what: string, { problem }: Watched<Node> | Watched<FencingTar
 
 /**
  * Whether what a watch shows may be long over. What was stored last counts, by an earlier process or by the session before: it may
- * be that the remediation has ended, and is gone. Of one that neither bears our finalizer nor says so nothing was begun: the guard
- * of its first write tells.
+ * be that the remediation has ended, and is gone. Of one that neither has our finalizer nor says so nothing was begun: the guard
+ * of its first write shows it.
  */
-function mayBeLate({ isLive, remediation, status }: Session): boolean {
+function mayBeLate({ wasReadLive, remediation, status }: RemediationSession): boolean {
   const hasBegun = remediation.metadata.finalizers?.includes(FINALIZER) === true || isBegun(status);
-  return !isLive && hasBegun && !isFinal(status.phase);
+  return !wasReadLive && hasBegun && !isFinal(status.phase);
 }

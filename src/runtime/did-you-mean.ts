@@ -3,7 +3,7 @@ const EDITS_MAX = 3;
 
 /**
  * The name that was probably meant: the one that takes the fewest edits (a character added, left out, replaced, or two
- * swapped), three at most and no more than a third of its length. Undefined where none is close, or several are.
+ * swapped), three at most and no more than a third of its length. Undefined if none is close, or several are.
  */
 export function didYouMean(name: string, candidates: Iterable<string>): string | undefined {
   let best: { candidate: string; edits: number } | undefined;

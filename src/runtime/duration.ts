@@ -14,7 +14,7 @@ export const DURATION_PATTERN = "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
 /**
  * Reads a duration in Go's form (`300s`, `1h30m`, `1.5m`, `-10s`, `0`), as Kubernetes' `metav1.Duration` writes it.
  *
- * @returns milliseconds, or undefined where `text` is not such a duration.
+ * @returns milliseconds, or undefined if `text` is not such a duration.
  */
 export function parseDurationMs(text: string): number | undefined {
   const match = /^([+-]?)(.*)$/.exec(text);

@@ -5,3 +5,8 @@
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+/gu, " ");
 }
+
+/** The same for one line of a terminal: each such character is replaced by a question mark, so that the reader sees that it was there. */
+export function withoutControls(text: string): string {
+  return text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, "?");
+}

@@ -13,7 +13,7 @@ export function toHttpDate(epochMs: number): string {
   return new Date(epochMs).toUTCString();
 }
 
-/** Reads an RFC 3339 time, or the date of an HTTP header; undefined where `text` is absent or not one. */
+/** Reads an RFC 3339 time, or the date of an HTTP header; undefined if `text` is absent or not one. */
 export function parseTimeMs(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const epochMs = Date.parse(text);

@@ -18,7 +18,7 @@ export class CertificateFiles {
   #held: Pair;
   #readMs: number;
 
-  /** @throws Error naming the folder where the two are not there or do not belong together. */
+  /** @throws Error naming the folder if the two are not there or do not belong together. */
   constructor(folder: string, clock: Clock) {
     this.#folder = folder;
     this.#clock = clock;
@@ -30,7 +30,7 @@ export class CertificateFiles {
     return this.#held;
   }
 
-  /** A newer certificate; undefined where there is none, or none that can be used: then the old one serves. */
+  /** A newer certificate; undefined if there is none, or none that can be used: then the old one serves. */
   renewed(): Pair | undefined {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#readMs < AGE_MAX_MS) return undefined;

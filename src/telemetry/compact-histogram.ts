@@ -3,7 +3,7 @@ import type { Histogram, Registry } from "prom-client";
 /** Series that are kept; the oldest goes when there is one more. */
 const SERIES_MAX = 10_000;
 
-interface Series<Label extends string> {
+interface HistogramSeries<Label extends string> {
   labels: Record<Label, string>;
   /** Of each bucket alone, the one above the last bound included. */
   counts: number[];
@@ -19,7 +19,7 @@ export class CompactHistogram<Label extends string> {
   readonly name: string;
   readonly #help: string;
   readonly #bounds: readonly number[];
-  readonly #series = new Map<string, Series<Label>>();
+  readonly #series = new Map<string, HistogramSeries<Label>>();
 
   /** @param options.buckets upper bounds, ascending. */
   constructor(options: { name: string; help: string; buckets: readonly number[]; registry: Registry }) {

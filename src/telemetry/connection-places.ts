@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
  * The places for connections of one server. Where all are taken a newcomer gets the place of the oldest connection of the address
  * that has the most: one that opens connections without end takes them from itself, and a probe from another address gets through.
  */
-export class ConnectionPlaces {
+export class ConnectionLimit {
   readonly #max: number;
   readonly #byAddress = new Map<string, Set<Socket>>();
   #count = 0;

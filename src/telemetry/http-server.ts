@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { CertificateFiles } from "./certificate-files.ts";
-import { ConnectionPlaces } from "./connection-places.ts";
+import { ConnectionLimit } from "./connection-places.ts";
 
 /** What one request is answered. */
 export interface Answer {
@@ -27,7 +27,7 @@ export interface Protection {
 /** Until the whole request is there: a scrape or a probe is one short GET, and anything slower is not one. */
 const REQUEST_TIMEOUT_MS = 5_000;
 /** How often it is looked for requests that are late. */
-const LOOK_MS = 1_000;
+const CONNECTION_CHECK_MS = 1_000;
 /** A connection on which nothing moves, such as that of a client that does not read its answer. */
 const SILENCE_MAX_MS = 10_000;
 const CONNECTIONS_MAX = 64;
@@ -37,22 +37,38 @@ const CONNECTIONS_MAX = 64;
  *
  * @param protection without it, pages are served over plain HTTP and to everyone.
  * @returns the port that was bound (for port 0, the one that was free) and what ends the server.
- * @throws Error naming the address where it cannot be bound.
+ * @throws Error naming the address if it cannot be bound.
  */
 export async function servePages(
   address: { host: string; port: number },
   pages: Readonly<Record<string, Page>>,
   protection?: Protection,
 ): Promise<{ port: number; close(): Promise<void> }> {
-  const server = listener(protection?.certificate, (request, response) => {
+  return listen(address, protection?.certificate, (request, response) => {
     answer(request, pages, protection?.doorkeeper)
-      .then(({ status, contentType, body, headers }) =>
-        response.writeHead(status, { "content-type": contentType, "cache-control": "no-store", ...headers }).end(body),
-      )
+      .then((found) => sendAnswer(response, found))
       .catch(() => response.destroy());
   });
+}
+
+export function sendAnswer(response: ServerResponse, { status, contentType, body, headers }: Answer): void {
+  response.writeHead(status, { "content-type": contentType, "cache-control": "no-store", ...headers }).end(body);
+}
+
+/**
+ * A server with bounds on connections, on the time that a request takes to arrive and on silence.
+ *
+ * @param certificate without it, the server speaks plain HTTP.
+ * @throws Error naming the address if it cannot be bound.
+ */
+export async function listen(
+  address: { host: string; port: number },
+  certificate: CertificateFiles | undefined,
+  onRequest: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<{ port: number; close(): Promise<void> }> {
+  const server = listener(certificate, onRequest);
   server.setTimeout(SILENCE_MAX_MS);
-  const places = new ConnectionPlaces(CONNECTIONS_MAX);
+  const places = new ConnectionLimit(CONNECTIONS_MAX);
   server.on("connection", (socket) => places.take(socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => {
@@ -78,7 +94,7 @@ function listener(
   const limits = {
     requestTimeout: REQUEST_TIMEOUT_MS,
     headersTimeout: REQUEST_TIMEOUT_MS,
-    connectionsCheckingInterval: LOOK_MS,
+    connectionsCheckingInterval: CONNECTION_CHECK_MS,
   };
   if (certificate === undefined) return createServer(limits, onRequest);
   const tls = { minVersion: "TLSv1.2", handshakeTimeout: REQUEST_TIMEOUT_MS, ...certificate.current() } as const;

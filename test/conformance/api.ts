@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isObject, listOf, objectOf, textOf } from "../../hack/kube-mock/json.ts";
 import type { JsonObject } from "../../hack/kube-mock/json.ts";
-import { LineSplitter } from "../../src/kube/line-splitter.ts";
+import { LineSplitter } from "../../src/kube/answers/line-splitter.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 
 const CALL_TIMEOUT_MS = 20_000;
 const ESTABLISHED_TIMEOUT_MS = 20_000;
 const LINE_CHARACTERS_MAX = 4 * 1024 * 1024;
 
-/** One behaviour of the API: what is asked, and what every server must answer. */
+/** One behavior of the API: what is asked, and what every server must answer. */
 export interface ConformanceCase {
   name: string;
   /** Asks, and records what matters of the answers. */

@@ -12,7 +12,7 @@ import { SHIPPED_CRDS } from "./cases/shipped-crds.ts";
 import { WATCHES } from "./cases/watches.ts";
 import { WRITES } from "./cases/writes.ts";
 
-/** Every behaviour that ironfence, or its stand-in cluster, relies on. */
+/** Every behavior that ironfence, or its stand-in cluster, relies on. */
 const CASES: readonly ConformanceCase[] = [
   ...READS_AND_CREATES,
   ...WRITES,
@@ -34,7 +34,7 @@ export interface ServerUnderTest {
 /**
  * Runs every case as a test, each in a namespace of its own.
  *
- * @param run tells apart the runs against one server.
+ * @param run distinguishes the runs against one server.
  */
 export function testConformance(run: string, server: () => ServerUnderTest): void {
   for (const [index, { name, run: ask, answer }] of CASES.entries()) {

@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import { parseAllDocuments } from "yaml";
 import { readCrds } from "../../hack/lib/crds.ts";
 import { objectOf, textOf } from "../../hack/kube-mock/json.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { loadCluster } from "../../src/kube/connection/credentials.ts";
+import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { Api } from "./api.ts";
 import type { ServerUnderTest } from "./cases.ts";
 
 const COMPACTION_TIMEOUT_MS = 20_000;
 
-/** Tells this run's objects from those of runs before on the same server. */
+/** Distinguishes this run's objects from those of runs before on the same server. */
 export const RUN = randomBytes(3).toString("hex");
 
 /**

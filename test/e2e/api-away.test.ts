@@ -93,14 +93,16 @@ void describe("in the middle of a fence", () => {
       proxy.cut();
       await new Promise((resolve) => setTimeout(resolve, CUT_EVERY_MS));
     }
-    await explain(scenario, "the agent watches anew", WALK_TIMEOUT_MS, () => Promise.resolve(proxy.watches > 0));
+    await explain(scenario, "the agent opens its watches again", WALK_TIMEOUT_MS, () =>
+      Promise.resolve(proxy.watches > 0),
+    );
     assert.equal(await world.bmc.powerState(world.host(victim).systemUuid), "Off");
 
     proxy.darken();
     await letGo();
     await explain(
       scenario,
-      "live looks bring the fence to power-on, since no watch tells",
+      "live reads bring the fence to power-on, since no watch reports anything",
       WALK_TIMEOUT_MS,
       async () => {
         return (await world.host(victim).orderCount("On")) > 0;

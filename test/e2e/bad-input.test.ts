@@ -143,7 +143,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     );
   });
 
-  void test("and a node with all in order is still fenced", async () => {
+  void test("a node with everything in order is still fenced while others have wrong input", async () => {
     const marks = await marksOf(scenario, "worker-4");
     await scenario.world.host("worker-4").hang();
     await explain(

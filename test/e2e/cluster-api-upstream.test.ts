@@ -14,7 +14,7 @@ import { applyObject, waitUntilEstablished } from "../../hack/lib/apply.ts";
 import type { KubeApi } from "../../hack/lib/kube-api.ts";
 import type { HostSpec } from "../../hack/rack/host.ts";
 
-// Cluster API's own MachineHealthCheck and MachineSet controllers, with its CRDs and its rights, and ironfence as the remediator that
+// Cluster API's own MachineHealthCheck and MachineSet controllers, with its CRDs and RBAC, and ironfence as the remediator that
 // they ask: management and workload cluster are two real API servers, the hosts are a rack's. The stories run side by side, each on a
 // host and with a health check of its own, since upstream starts one remediation of a health check at a time.
 
@@ -243,7 +243,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
       assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
     });
 
-    void test("a Metal3Remediation of upstream's is served in the place of Metal3's controller", async () => {
+    void test("the agent serves a Metal3Remediation that upstream created, instead of Metal3's controller", async () => {
       const name = "metal3";
       world.rack.host(name).hang();
       const served = await explain("a request that is served", async () => {
@@ -256,7 +256,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
     });
   });
 
-  void test("as a health check beside them, it asks a vendor's remediator for the same as they do, and leaves theirs alone", async () => {
+  void test("a health check of the agent next to upstream's requests the same from a vendor's remediator, and leaves upstream's requests alone", async () => {
     world.rack.host("theirs").hang();
     const theirs = await explain("upstream's request", () => requestOf("theirs"));
     for (const agent of world.agents) await agent.stop();
@@ -274,7 +274,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
     assert.ok(theirMachine !== undefined && ourMachine !== undefined);
     assert.deepEqual(essence(ours, ourMachine), essence(theirs, theirMachine));
     for (const type of ["HealthCheckSucceeded", "ExternallyRemediated"]) {
-      // What they say is meant for people, and 1.14 tells the node's reason, too, which the agent does not keep.
+      // Their messages are for users, and 1.14 also reports the node's reason, which the agent does not keep.
       const said = (machine: ObjectView): object[] =>
         conditionForms(machine, type).map((form) => ({
           status: form?.status,
@@ -303,7 +303,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
 /** A signal that nobody aborts: what is built has a deadline of its own. */
 const forever = (): AbortSignal => new AbortController().signal;
 
-/** A vendor's kinds, with its rights lent to both health check controllers. */
+/** A vendor's kinds, with a role that both health check controllers aggregate. */
 async function applyVendor(api: KubeApi): Promise<void> {
   const [group = "", version = ""] = VENDOR.apiVersion.split("/");
   const plurals = ["fences", "fencetemplates"];
@@ -331,7 +331,7 @@ async function applyVendor(api: KubeApi): Promise<void> {
   });
 }
 
-/** A request without what tells one from the other: its own name and its Machine's, and what the API server adds. */
+/** A request without what differs between two: its own name and its Machine's, and what the API server adds. */
 function essence({ apiVersion, metadata, spec }: ObjectView, machine: ObjectView): object {
   const { name, labels, annotations, finalizers, ownerReferences } = metadata;
   const { uid } = machine.metadata;

@@ -20,8 +20,8 @@ import { install, repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests, applyObject } from "../../hack/lib/apply.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 
-// MachineHealthChecks in the form of Cluster API's documents, served by an agent that has no remediator: what becomes of a
-// Machine is told to its owner, or asked of another's remediator. The cluster manages itself, as one does after `clusterctl move`.
+// MachineHealthChecks in the form of Cluster API's documents, served by an agent that has no remediator: what happens to a
+// Machine is reported to its owner, or requested from a vendor's remediator. The cluster manages itself, as one does after `clusterctl move`.
 
 const WHERE = { version: "v1beta2", namespace: "default", cluster: "capi-quickstart" } as const;
 const PATHS = machinePaths(WHERE);
@@ -132,7 +132,7 @@ void describe("with the health checks of Cluster API's documents, without a reme
     await says("cp-2", "HealthCheckSucceeded", "True");
   });
 
-  void test("another's remediator gets a request of upstream's shape, which nobody but it touches", async () => {
+  void test("a vendor's remediator gets a request of upstream's shape, which only that remediator changes", async () => {
     const { api } = controlPlane;
     const path = `${PATHS.metal3Remediations}/m-1`;
     await report("m-1", "False");

@@ -90,7 +90,7 @@ void describe("the shipped manifests on a real control plane", () => {
         if (namespace !== undefined) {
           await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
         }
-        // What erases disks is refused until somebody has set by hand how that is to be done.
+        // A strategy that erases disks is refused until a user has set how to do it.
         const isToBeSet = JSON.stringify(manifest).includes('"via":"CHANGE-ME"');
         if (isToBeSet) {
           await assert.rejects(applyObject(api, manifest, { dryRun: true }), /strategy\.via: Unsupported value/, path);
@@ -151,7 +151,7 @@ void describe("the shipped manifests on a real control plane", () => {
     }
   });
 
-  void test("a vendor's labelled ClusterRole lends the detector the rights on its kinds", async () => {
+  void test("a vendor's labelled ClusterRole grants the detector the permissions on the vendor's kinds", async () => {
     const agent = await KubeApi.fromKubeconfig(
       await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT),
     );
@@ -196,7 +196,7 @@ const BEYOND_RESTRICTED: Readonly<Record<string, (pod: PodSpec, container: Conta
     securityContext: { ...pod.securityContext, seccompProfile: { type: "Unconfined" } },
   }),
   "to be privileged": (_, container) => withContext(container, { privileged: true, allowPrivilegeEscalation: true }),
-  "to gain rights": (_, container) => withContext(container, { allowPrivilegeEscalation: true }),
+  "to gain permissions": (_, container) => withContext(container, { allowPrivilegeEscalation: true }),
   "a capability": (_, container) => withContext(container, { capabilities: { drop: ["ALL"], add: ["SYS_ADMIN"] } }),
 };
 

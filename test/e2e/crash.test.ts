@@ -76,7 +76,7 @@ void describe("an agent is killed, or stands still, in the middle of a fence", (
     await database.remove();
   });
 
-  void test("frozen until its lease is another's, it has no effect when it wakes, and ends; its successor finishes with one power-off in all", async () => {
+  void test("an agent that is frozen until another one has its lease changes nothing when it wakes, and ends; its successor finishes with one power-off in all", async () => {
     const { world } = scenario;
     const pair = [await scenario.startAgent(), await scenario.startAgent()];
     await targetsReady(scenario);

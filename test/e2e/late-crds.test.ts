@@ -16,7 +16,7 @@ void describe("an agent that is started before everything else", () => {
   });
   after(() => scenario?.stop());
 
-  void test("without rights it says which it lacks", async () => {
+  void test("the agent without permissions reports which ones it lacks", async () => {
     const { api } = scenario.world;
     await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });
     await applyManifests(api, repositoryPath("deploy/kustomize/service-account.yaml"));
@@ -30,7 +30,7 @@ void describe("an agent that is started before everything else", () => {
     }
   });
 
-  void test("it waits for CRDs and serves them once they are there", async () => {
+  void test("an agent that starts first waits for CRDs and serves them once they are there", async () => {
     const { api } = scenario.world;
     await applyManifests(api, repositoryPath("deploy/node-health-check/namespace.yaml"));
     for (const file of ["namespace", "service-account", "role-agent", "role-remediators"]) {

@@ -53,7 +53,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
     }
   }
 
-  /** Kills a node, and has it hang once more in the first boot of its host. */
+  /** Kills a node, and makes it hang again in the first boot of its host. */
   function hangTwice(name: string): void {
     const host = world.rack.host(name);
     const stop = world.rack.subscribe((event) => {
@@ -106,7 +106,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
     });
   });
 
-  void test("a worker whose first reboot does not help is rebooted once more", async () => {
+  void test("a worker whose first reboot does not help is rebooted again", async () => {
     const name = "retries";
     hangTwice(name);
     await look.explain("a request", () => look.requestOf(name));
@@ -135,7 +135,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
   });
 
   void describe("a node of the control plane", { concurrency: 1 }, () => {
-    void test("is rebooted, and its Machine stays", async () => {
+    void test("a node of the control plane is rebooted, and its Machine stays", async () => {
       const name = "cp-1";
       const { uid } = (await look.machineOf(name)).metadata;
       world.rack.host(name).hang();
@@ -145,10 +145,10 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
       assert.equal((await look.machineOf(name)).metadata.uid, uid);
     });
 
-    void test("that is back before its power-off keeps its power, and the request goes", () =>
+    void test("a node of the control plane that is back before its power-off keeps its power, and the request goes", () =>
       comeBackBeforePowerOff("cp-2"));
 
-    void test("that no reboot helps is left to the control plane's own controller, in both forms of conditions", async () => {
+    void test("a node of the control plane that no reboot helps is left to the control plane's own controller, in both forms of conditions", async () => {
       const name = "cp-3";
       world.rack.host(name).failDisk();
       await look.explain("the end", async () => (await look.requestOf(name))?.status?.phase === "Deleting machine");

@@ -22,7 +22,7 @@ const STORY_TIMEOUT_MS = 120_000;
 const REBOOT_TIMEOUT = "12s";
 const WORKERS = ["recovers", "retries", "fails", "returns"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];
-/** Not covered by any health check: somebody else makes their requests. */
+/** No health check covers them: another client creates their requests. */
 const OTHERS = ["served", "withdrawn"];
 
 void describe("with the health checks of Metal3's documents, on two real API servers", { concurrency: true }, () => {
@@ -96,7 +96,7 @@ void describe("with the health checks of Metal3's documents, on two real API ser
     assert.equal((await look.machineOf(name)).metadata.uid, before.metadata.uid);
   });
 
-  void test("a worker whose first reboot does not help is rebooted once more", async () => {
+  void test("a worker whose first reboot does not help is rebooted again", async () => {
     const name = "retries";
     const host = world.rack.host(name);
     host.spec.bootMs = 600_000;
@@ -167,7 +167,7 @@ void describe("with the health checks of Metal3's documents, on two real API ser
     assert.deepEqual(look.ordersOf(name), ["ForceOff", "On"]);
   });
 
-  void test("a request that is deleted in mid-way is taken back: the host is on, and nothing is left", async () => {
+  void test("a request that is deleted during its fence is undone: the host is on, and nothing is left", async () => {
     const name = "withdrawn";
     await world.workload.api.create("/api/v1/namespaces/default/pods", {
       apiVersion: "v1",

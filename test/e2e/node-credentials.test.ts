@@ -7,7 +7,7 @@ import { install, NAMESPACE, SERVICE_ACCOUNT } from "../../hack/e2e/world.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../src/api/taints.ts";
 
-// What somebody can do to ironfence who holds the credentials of a kubelet, with the Node authorizer and NodeRestriction as kubeadm
+// What an attacker with the credentials of a kubelet can do to ironfence, with the Node authorizer and NodeRestriction as kubeadm
 // sets them up (docs/explanation/threat-model.md).
 
 const OWN = "/api/v1/nodes/n1";
@@ -110,7 +110,7 @@ void describe("the credentials of a kubelet", () => {
     ["become the agent on the node where it runs", () => own.create(TOKEN, tokenRequest())],
   ];
   for (const [what, tried] of grants) {
-    void test(`still ${what}`, async () => {
+    void test(`the credentials of a kubelet still ${what}`, async () => {
       assert.equal(await attempt(tried()), "allowed");
     });
   }

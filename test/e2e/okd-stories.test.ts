@@ -179,7 +179,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     const { metadata } = await world.api.get<ObjectView>(`${HOSTS}/${name}`);
     return Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith("reboot.metal3.io/"));
   };
-  /** What was told on a Machine. */
+  /** The Events of a Machine. */
   const notesOf = async (name: string, reason: string): Promise<string[]> => {
     const events = await world.api.list<{ reason: string; note: string; regarding: { name: string } }>(
       `/apis/events.k8s.io/v1/namespaces/${NAMESPACE}/events`,
@@ -193,7 +193,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     });
   const isIn = (name: string, phase: string): Promise<unknown> =>
     explain(`the remediation of ${name} is ${phase}`, async () => (await childOf(name))?.status?.phase === phase);
-  /** Waits until the node is Ready, the Machine bears nothing of its request, and its child is gone. */
+  /** Waits until the node is Ready, the Machine has nothing of its request, and its child is gone. */
   const isOver = (name: string): Promise<unknown> =>
     explain(`${name} is back, and nothing is left of its remediation`, async () => {
       const annotations = Object.keys((await machineOf(name))?.metadata.annotations ?? {});
@@ -270,7 +270,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.equal((await nodeOf(name))?.metadata.uid, before?.metadata.uid);
   });
 
-  void test("a power-off that comes late and a power cycle that does not help are tried once more", async () => {
+  void test("a power-off that comes late and a power cycle that does not help are tried again", async () => {
     const name = "retries";
     const { host, bmc } = { host: world.rack.host(name), bmc: world.rack.bmc(name) };
     await world.api.mergePatch(`/api/v1/nodes/${name}`, { metadata: { labels: { "example.com/rack": "r7" } } });
@@ -295,7 +295,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
     assert.equal(await uidOf(name), uid);
     assert.equal((await nodeOf(name))?.metadata.labels?.["example.com/rack"], "r7");
-    await explain("it is told", async () => (await notesOf(name, "RemediationSucceeded")).length === 1);
+    await explain("the result is reported", async () => (await notesOf(name, "RemediationSucceeded")).length === 1);
   });
 
   void test("a Machine whose host does not come back is deleted while that is off, and another one takes its place", async () => {
@@ -310,12 +310,12 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.equal(await isAsked(successorOf(name)), false);
   });
 
-  void test("a Machine whose power-off never completes stays, and people are told; once the node is back all is well", async () => {
+  void test("a Machine whose power-off never completes stays, and an Event informs the operator; once the node is back all is well", async () => {
     const name = "stuck";
     const uid = await uidOf(name);
     world.rack.bmc(name).orderDelayMs = NEVER_MS;
     world.rack.host(name).hang();
-    const [note = ""] = await explain("people are told", async () => {
+    const [note = ""] = await explain("an Event informs the operator", async () => {
       const notes = await notesOf(name, "RemediationFailed");
       return notes.length > 0 && notes;
     });
@@ -327,7 +327,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.deepEqual(ordersOf(name), []);
   });
 
-  void test("a request that is withdrawn in mid-way is taken back: the host is on, and the Node what it was", async () => {
+  void test("a request that is withdrawn during its fence is undone: the host is on, and the Node is as before", async () => {
     const name = "withdrawn";
     await world.api.mergePatch(`/api/v1/nodes/${name}`, { metadata: { labels: { "example.com/rack": "r7" } } });
     world.rack.host(name).spec.powerOnDelayMs = 8_000;
@@ -343,7 +343,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.equal((await nodeOf(name))?.metadata.labels?.["example.com/rack"], "r7");
   });
 
-  void test("a power fence whose health check is deleted in mid-way is carried to its end", async () => {
+  void test("a power fence whose health check is deleted meanwhile goes on to its end", async () => {
     const name = LEFT;
     world.rack.host(name).spec.powerOnDelayMs = 8_000;
     world.rack.host(name).hang();
@@ -351,18 +351,18 @@ void describe("health checks of OKD's form go through their whole stories", { co
     await world.api.delete(`${HEALTH_CHECKS}/${LEFT}`);
     await isOver(name);
     assert.deepEqual(ordersOf(name), ["ForceOff", "On"]);
-    await explain("it is told", async () => (await notesOf(name, "RemediationSucceeded")).length === 1);
+    await explain("the result is reported", async () => (await notesOf(name, "RemediationSucceeded")).length === 1);
   });
 
   void test("a master is power-fenced, and never deleted, with external-baremetal or without", async () => {
     const name = "master-1";
     const host = world.rack.host(name);
     host.failDisk();
-    await explain("people are told", async () => (await notesOf(name, "RemediationFailed")).length > 0);
+    await explain("an Event informs the operator", async () => (await notesOf(name, "RemediationFailed")).length > 0);
     assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On"]);
     assert.equal(host.power, "On");
     await world.api.mergePatch(`${HEALTH_CHECKS}/masters`, { metadata: { annotations: { [STRATEGY]: null } } });
-    await explain("it is told", async () => (await notesOf(name, "SkippedMaster")).length > 0);
+    await explain("the skipped master is reported", async () => (await notesOf(name, "SkippedMaster")).length > 0);
     assert.equal((await machineOf(name))?.metadata.deletionTimestamp, undefined);
     for (const other of MASTERS.slice(1)) assert.deepEqual(ordersOf(other), []);
   });
@@ -394,7 +394,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
   void test("a Machine on an externally provisioned host is never deleted, and its host is left on", async () => {
     const name = "host-external";
     world.rack.host(name).failDisk();
-    const [note = ""] = await explain("people are told", async () => {
+    const [note = ""] = await explain("an Event informs the operator", async () => {
       const notes = await notesOf(name, "RemediationFailed");
       return notes.length > 0 && notes;
     });
@@ -405,7 +405,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.deepEqual(await holdsOf(name), []);
   });
 
-  void test("with a template of ours the request is made, served, and deleted when the node is back", async () => {
+  void test("the request from a template of ironfence is created, served, and deleted when the node is back", async () => {
     const name = TEMPLATED;
     const [machine, before] = await Promise.all([machineOf(name), nodeOf(name)]);
     const request = (): Promise<ObjectView | undefined> =>

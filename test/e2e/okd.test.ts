@@ -9,7 +9,7 @@ import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 
-// OKD's objects on a real API server, the agent in a process of its own with the shipped rights of OKD's families.
+// OKD's objects on a real API server, the agent in a process of its own with the shipped RBAC of OKD's families.
 
 const NAMESPACE = "openshift-machine-api";
 const OKD = "machine.openshift.io/v1beta1";

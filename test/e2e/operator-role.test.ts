@@ -10,17 +10,17 @@ import { createRack } from "../../hack/rack/rack.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
-import { EXIT_FAILURE, EXIT_REFUSED } from "../../src/cli/failures.ts";
+import { EXIT_FAILURE, EXIT_REFUSED } from "../../src/cli/errors/failures.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// The commands of a person with the shipped rights, and no others, on a real API server.
+// The commands of a user with the shipped permissions, and no others, on a real API server.
 
 const NAMESPACE = "ironfence-system";
 const OPERATOR = "an-operator";
 const RBAC = "rbac.authorization.k8s.io";
 
-void describe("the shipped operator's rights", () => {
+void describe("the shipped operator's permissions", () => {
   let controlPlane: ControlPlane;
   let rack: Rack;
   let bmc: RedfishMock;
@@ -99,7 +99,7 @@ void describe("the shipped operator's rights", () => {
     return cli([...command.split(" "), "--kubeconfig", kubeconfig]);
   }
 
-  void test("are enough for every command of a person", async () => {
+  void test("the shipped operator's permissions are enough for every command of a person", async () => {
     const expected: readonly [command: string, code: number][] = [
       ["status", 0],
       ["explain node worker-1", 0],
@@ -120,10 +120,10 @@ void describe("the shipped operator's rights", () => {
       assert.equal(result.code, code, `${command}: ${result.out}${result.err}`);
       assert.doesNotMatch(result.err, /forbidden/i, command);
     }
-    assert.match((await ironfence("fence --node worker-1 --yes")).err, /is there for it already/);
+    assert.match((await ironfence("fence --node worker-1 --yes")).err, /already remediates it/);
   });
 
-  void test("do not reach targets and Secrets of other namespaces", async () => {
+  void test("the shipped operator's permissions do not reach targets and Secrets of other namespaces", async () => {
     const { err, code } = await ironfence("power status --target worker-1 --namespace kube-system");
     assert.equal(code, EXIT_FAILURE);
     assert.match(err, /forbidden/i);

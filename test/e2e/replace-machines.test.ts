@@ -18,7 +18,7 @@ import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyObject, readManifests } from "../../hack/lib/apply.ts";
 
 // The last resorts after reboots that do not help, on real API servers: a Machine is deleted, and its MachineSet makes another one;
-// or Metal3 installs a host anew that no Machine uses. Both as the examples say it.
+// or Metal3 reinstalls a host that no Machine uses. Both as the examples say it.
 
 const WHERE = { version: "v1beta2", namespace: "tenant", cluster: "prod" } as const;
 const PATHS = machinePaths(WHERE);
@@ -214,21 +214,21 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     assert.equal(world.rack.host(name).power, "On");
   });
 
-  void test("a host that no Machine uses is installed anew by Metal3, and its node joins with what it carried", async () => {
+  void test("a host that no Machine uses is reinstalled by Metal3, and its node joins with what it carried", async () => {
     const name = "bare-1";
     const node = (): Promise<NodeView | undefined> => world.api.find<NodeView>(`/api/v1/nodes/${name}`);
     await world.api.mergePatch(`/api/v1/nodes/${name}`, { metadata: { labels: { "example.com/rack": "r7" } } });
     const before = await node();
     const { machineID } = world.rack.host(name);
     world.rack.host(name).failDisk();
-    await look.explain("the node has joined anew, and nothing is left of its remediations", async () => {
+    await look.explain("the node has joined again, and nothing is left of its remediations", async () => {
       const found = await node();
       if (found === undefined || readyOf(found) !== "True" || found.metadata.uid === before?.metadata.uid) return false;
       const left = await world.api.list(`/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`);
       return left.length === 0 && (found.spec.taints ?? []).length === 0;
     });
     assert.equal((await node())?.metadata.labels?.["example.com/rack"], "r7");
-    assert.notEqual(world.rack.host(name).machineID, machineID, "it was installed anew");
+    assert.notEqual(world.rack.host(name).machineID, machineID, "it was reinstalled");
     const host = await look.hostOf(name);
     assert.deepEqual(host.spec["image"], IMAGE);
     assert.deepEqual(await look.holdsOf(name), []);

@@ -32,7 +32,7 @@ void describe("a reboot does not help a host whose disk died", () => {
   });
   after(() => scenario?.stop());
 
-  void test("the second template has it installed from the network, and its node joins anew with what it carried", async () => {
+  void test("the second template installs the host from the network, and its node joins again with its labels and annotations", async () => {
     const { world, chronicle } = scenario;
     const victim = "worker-2";
     await decorate(scenario, victim);
@@ -47,7 +47,7 @@ void describe("a reboot does not help a host whose disk died", () => {
     world.host(victim).broken = true;
     await world.host(victim).hang();
 
-    await explain(scenario, "the node has joined anew", 180_000, () =>
+    await explain(scenario, "the node has joined again", 180_000, () =>
       Promise.resolve(chronicle.nodes(victim).at(-1)?.object.metadata.uid !== uidBefore),
     );
     await walkEnds(scenario, victim, marks);

@@ -8,7 +8,7 @@ import { install, NAMESPACE, SERVICE_ACCOUNT } from "../../hack/e2e/world.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 
-// What somebody can do who has stolen the agent's token, and what the shipped rights and admission policies refuse
+// What an attacker with the agent's token can do, and what the shipped RBAC rules and admission policies refuse
 // (docs/explanation/threat-model.md).
 
 const NODE = "/api/v1/nodes/n1";
@@ -118,7 +118,7 @@ void describe("a stolen token of the agent", () => {
     ],
     ["speaks to no kubelet", () => thief.get(`${NODE}/proxy/pods`)],
     ["lifts no admission policy", () => thief.send("DELETE", `${POLICIES}/ironfence-agent-nodes${DRY}`)],
-    ["gives itself no rights", () => thief.create(`${BINDINGS}${DRY}`, clusterAdmin())],
+    ["gives itself no permissions", () => thief.create(`${BINDINGS}${DRY}`, clusterAdmin())],
     ["deletes no health check", () => thief.send("DELETE", `${HEALTH_CHECKS}/x${DRY}`)],
     ["forges no event of another controller", () => thief.create(`${EVENTS}${DRY}`, event("kubelet"))],
     ["writes no Secret", () => thief.create(`/api/v1/namespaces/${NAMESPACE}/secrets${DRY}`, secret("x"))],
@@ -170,7 +170,7 @@ void describe("a stolen token of the agent", () => {
     ["writes events in the agent's name", () => thief.create(`${EVENTS}${DRY}`, event("ironfence.io/agent"))],
   ];
   for (const [what, tried] of grants) {
-    void test(`still ${what}`, async () => {
+    void test(`a stolen token of the agent still ${what}`, async () => {
       assert.equal(await attempt(tried()), "allowed");
     });
   }

@@ -59,14 +59,14 @@ void describe("fifty of fifty-five nodes that die at once", () => {
   const uids = async (): Promise<Set<string>> =>
     new Set((await world.remediations()).map(({ metadata }) => metadata.uid));
 
-  void test("are left alone while too few are healthy; once a person lowers that limit no more than the limits of hosts are off at once, also across a kill of the agent, and all come back", async () => {
+  void test("fifty of fifty-five nodes that die at once are left alone while too few are healthy; once a person lowers that limit no more than the limits of hosts are off at once, also across a kill of the agent, and all come back", async () => {
     const { api, rack } = world;
     const cycles = watchCycles(world);
     const first = await world.startAgent(FLAGS);
     await wait("the health check sees all", async () => (await healthCheck()).status?.healthyNodes === HOSTS.length);
 
     for (const name of DEAD) rack.host(name).hang();
-    await wait("the storm is told", async () =>
+    await wait("the storm is reported", async () =>
       (await healthCheck()).status?.conditions?.some(({ type, status }) => type === "StormActive" && status === "True"),
     );
     await wait(
@@ -88,7 +88,7 @@ void describe("fifty of fifty-five nodes that die at once", () => {
         (status?.conditions ?? []).filter(({ reason }) => reason === "WaitingForTurn"),
       );
       return waiting.some(({ message }) =>
-        /hosts .*are being remediated: .*; place \d+ of the \d+ that wait/.test(message),
+        /hosts .*are being remediated: .*; position \d+ of \d+ in the queue/.test(message),
       );
     });
     await wait("the cycles are under way", () => Promise.resolve(orderedOff(world).length >= ORDERED_BEFORE_KILL));

@@ -19,7 +19,7 @@ import type { HealthCheckView, NodeMarks, Scenario, TargetView } from "../../hac
 import { RESTORED_BY_VELERO } from "../../src/api/labels.ts";
 import { kstatusOf } from "../lib/kstatus.ts";
 
-/** From the corrected Secret to the next remediation: a probe, and what it tells the health check. */
+/** From the corrected Secret to the next remediation: a probe, and what the health check reads from it. */
 const SOON_MS = 30_000;
 const OWN_REMEDIATIONS = "/apis/ironfence.io/v1alpha1/namespaces/ironfence-system/baremetalremediations";
 
@@ -28,10 +28,6 @@ interface EventView {
   reason: string;
   note: string;
   action: string;
-}
-interface PausableView {
-  metadata: { name: string; uid: string };
-  status: { phase?: string };
 }
 interface Table {
   columnDefinitions: { name: string }[];
@@ -61,13 +57,13 @@ void describe("a remediation that fails for a password that was rotated", () => 
   });
   after(() => scenario?.stop());
 
-  void test("ends every wait: kstatus, and kubectl wait for Processing=False", () => {
+  void test("a remediation that fails for a password that was rotated ends every wait: kstatus, and kubectl wait for Processing=False", () => {
     assert.equal(kstatusOf(failed), "Failed");
     assert.equal(conditionOf(failed, "Processing")?.status, "False");
     assert.equal(conditionOf(failed, "Stalled")?.reason, "BMCAuthenticationFailed");
   });
 
-  void test("is under way no more: the health check says why, when it is tried again, and how to try now", async () => {
+  void test("a remediation that fails for a password that was rotated is under way no more: the health check says why, when it is tried again, and how to try now", async () => {
     const { api } = scenario.world;
     const condition = await explain(scenario, "the health check says so", WALK_TIMEOUT_MS, async () => {
       const { status } = await api.get<HealthCheckView>(HEALTH_CHECK);
@@ -82,7 +78,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
     assert.equal(status.inFlightRemediations, undefined);
   });
 
-  void test("has its verdict in the columns of kubectl get", async () => {
+  void test("a remediation that fails for a password that was rotated has its verdict in the columns of kubectl get", async () => {
     const table = await tableOf(scenario, OWN_REMEDIATIONS);
     const names = table.columnDefinitions.map(({ name }) => name);
     const [row] = table.rows;
@@ -90,7 +86,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
     assert.match(String(row?.cells[names.indexOf("Message")]), /password|refused/);
   });
 
-  void test("is followed by another one as soon as the Secret is corrected, and the node comes back", async () => {
+  void test("a remediation that fails for a password that was rotated is followed by another one as soon as the Secret is corrected, and the node comes back", async () => {
     await applyFencingTarget(scenario.world, "worker-1");
     const correctedMs = performance.now();
     await explain(scenario, "the next remediation", SOON_MS, () => {
@@ -101,7 +97,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
     await walkEnds(scenario, "worker-1", marks);
   });
 
-  void test("and both are kept: by the Node's events, and by the target", async () => {
+  void test("a failed remediation and the one that follows it are both kept: by the Node's events, and by the target", async () => {
     const { api } = scenario.world;
     const events = await api.list<EventView>("/apis/events.k8s.io/v1/namespaces/default/events");
     const ofNode = events.filter(({ regarding }) => regarding.kind === "Node" && regarding.name === "worker-1");
@@ -116,26 +112,15 @@ void describe("a remediation that fails for a password that was rotated", () => 
     assert.deepEqual(results, ["Succeeded NodeRestored", "Failed BMCAuthenticationFailed"]);
   });
 
-  void test("and one of a node that is well, which a backup brings back, waits to be confirmed", async () => {
+  void test("a remediation of a healthy node that a backup restores waits until a person confirms it", async () => {
     const { api } = scenario.world;
     const host = scenario.world.host("worker-2");
     const orders = await host.orderCount("ForceOff");
-    // While it is paused, the health check deletes no remediation of a node that is well.
-    await api.mergePatch(HEALTH_CHECK, { spec: { pauseRequests: ["a restore"] } });
-    const { metadata: check } = await explain(scenario, "the health check is paused", SOON_MS, async () => {
-      const found = await api.get<PausableView>(HEALTH_CHECK);
-      return found.status.phase === "Paused" && found;
-    });
-    const owner = { apiVersion: "remediation.medik8s.io/v1alpha1", kind: "NodeHealthCheck", name: check.name };
-    const metadata = {
-      name: "worker-2",
-      labels: { [RESTORED_BY_VELERO]: "monday" },
-      ownerReferences: [{ ...owner, uid: check.uid }],
-    };
+    // It has no owner, as one that a person once created: a health check deletes its own remediation of a healthy node at once.
     await api.create(OWN_REMEDIATIONS, {
       apiVersion: "ironfence.io/v1alpha1",
       kind: "BareMetalRemediation",
-      metadata,
+      metadata: { name: "worker-2", labels: { [RESTORED_BY_VELERO]: "monday" } },
       spec: {},
     });
     await explain(scenario, "it waits", SOON_MS, () => {

@@ -29,7 +29,7 @@ interface LeaseView {
   spec?: { holderIdentity?: string };
 }
 
-/** What somebody adds who installs ironfence a second time, with another name for its Lease. */
+/** What a user adds who installs ironfence a second time, with another name for its Lease. */
 async function installAgain({ world: { api } }: Scenario): Promise<void> {
   const metadata = { namespace: NAMESPACE, name: OTHER };
   const rules = [
@@ -58,7 +58,7 @@ void describe("two installations in one cluster", () => {
   const holder = async (): Promise<string> =>
     (await scenario.world.api.find<LeaseView>(REMEDIATOR_LEASE))?.spec?.holderIdentity ?? "";
 
-  void test("do not act side by side: the second stands by, and finishes a fence once the first is gone", async () => {
+  void test("two installations in one cluster do not act side by side: the second stands by, and finishes a fence once the first is gone", async () => {
     const { world } = scenario;
     const first = await scenario.startAgent();
     await targetsReady(scenario);
@@ -91,7 +91,7 @@ void describe("two installations in one cluster", () => {
     assert.equal(second.running, true);
   });
 
-  void test("keep apart though a user deletes the Lease that does so: the one that works makes it again", async () => {
+  void test("two installations in one cluster keep apart though a user deletes the Lease that does so: the one that works makes it again", async () => {
     const { world } = scenario;
     const before = await world.api.get<LeaseView>(REMEDIATOR_LEASE);
     const again = await scenario.startAgent();

@@ -100,7 +100,7 @@ void describe("an uninstall", () => {
     return checks.map(({ metadata }) => metadata.name).toSorted();
   }
 
-  void test("of the agent first leaves nothing behind, and deletes no health check", async () => {
+  void test("an uninstall of the agent first leaves nothing behind, and deletes no health check", async () => {
     await stopAgents();
     await deleteFolder("deploy/kustomize");
     assert.deepEqual(await healthChecks(), ["others", "workers"]);
@@ -108,7 +108,7 @@ void describe("an uninstall", () => {
     await assertGone();
   });
 
-  void test("of the custom resources first leaves nothing behind", async () => {
+  void test("an uninstall of the custom resources first leaves nothing behind", async () => {
     const { api } = scenario.world;
     await deleteExamples();
     for (const { metadata } of await api.list<RemediationView>(REMEDIATIONS)) {
@@ -119,7 +119,7 @@ void describe("an uninstall", () => {
     await assertGone();
   });
 
-  void test("of the kinds first, once a fence under way is called off, leaves nothing behind", async () => {
+  void test("an uninstall of the kinds first, once a fence under way is called off, leaves nothing behind", async () => {
     const { world } = scenario;
     const { api, bmc } = world;
     await api.delete(HEALTH_CHECK);
@@ -157,7 +157,7 @@ async function failOne(scenario: Scenario): Promise<void> {
   await explain(scenario, "the remediation of a node that is not there fails", WALK_TIMEOUT_MS, async () => {
     const remediations = await api.list<RemediationView>(REMEDIATIONS);
     const failed = remediations.find(({ metadata }) => metadata.name === "no-such-node");
-    // The finalizer goes by the write after the verdict's: an agent that is stopped between the two would leave it.
+    // The write after the verdict removes the finalizer: an agent that is stopped between the two would leave it.
     const isReleased = (failed?.metadata.finalizers ?? []).length === 0;
     return isReleased && conditionOf(failed, "Succeeded")?.reason === "NodeNotFound";
   });

@@ -71,7 +71,7 @@ void describe("a node dies under a health check with escalation", () => {
     await database.remove();
   });
 
-  void test("a node whose host is switched off does not wait its duration where the health check asks for that", async () => {
+  void test("a node whose host is switched off does not wait its duration if the health check asks for that", async () => {
     const { world } = scenario;
     const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "10m" }];
     const annotations = { [SKIP_DURATION_IF_OFF]: "true" };

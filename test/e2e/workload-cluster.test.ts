@@ -16,9 +16,9 @@ import type { ClusterConnection, HeldCluster, WorkloadClusters } from "../../src
 import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";
 import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
+import { loadCluster } from "../../src/kube/connection/credentials.ts";
+import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -54,7 +54,7 @@ void describe("a workload cluster on an API server of its own", () => {
     await registerNode(workload.controlPlane.api, { name: "n1", labels: {}, systemUUID: systemRandom.uuid() });
     await applyManifests(management.api, repositoryPath("deploy/node-health-check"));
     await applyManifests(management.api, repositoryPath("deploy/kustomize"));
-    // With the rights of the agent, and no more.
+    // With the permissions of the agent, and no more.
     const kubeconfig = await management.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT);
     const deps = { clock: systemClock, random: systemRandom };
     const transport = createHttpTransport(await loadCluster({ kubeconfig }), deps);
@@ -101,7 +101,7 @@ void describe("a workload cluster on an API server of its own", () => {
   const readNode = async ({ runtime }: Connected): Promise<string> =>
     (await runtime.client.get(NODES, { name: "n1" }, AbortSignal.timeout(STATE_TIMEOUT_MS))).metadata.name;
 
-  void test("needs the rights that come with deploy/families/cluster-api", async () => {
+  void test("a workload cluster needs the permissions that come with deploy/families/cluster-api", async () => {
     firstKubeconfig = await workload.publishToken(management.api, "first");
     assert.match(await away("KubeconfigMissing"), /Secret default\/alpha-kubeconfig may not be read: .*forbidden/i);
     await applyManifests(management.api, repositoryPath("deploy/families/cluster-api"));
@@ -112,7 +112,7 @@ void describe("a workload cluster on an API server of its own", () => {
     );
   });
 
-  void test("has its machines remediated by the health check of the examples, and the request deleted when the node is well", async () => {
+  void test("a workload cluster on an API server of its own has its machines remediated by the health check of the examples, and the request deleted when the node is well", async () => {
     const { api } = management;
     await applyManifests(api, repositoryPath("hack/foreign-crds"));
     const created = await applyMachine(api);
@@ -155,7 +155,7 @@ void describe("a workload cluster on an API server of its own", () => {
     }
   });
 
-  void test("is worked with through a kubeconfig that was rotated, as soon as the old one is refused", async () => {
+  void test("a workload cluster on an API server of its own is worked with through a kubeconfig that was rotated, as soon as the old one is refused", async () => {
     const connection = await connected();
     const first = await KubeApi.fromKubeconfig(firstKubeconfig);
     await workload.publishToken(management.api, "second");
@@ -167,7 +167,7 @@ void describe("a workload cluster on an API server of its own", () => {
     assert.equal(held.connection, connection);
   });
 
-  void test("is away while its API server is, and the same connection is back with it", async () => {
+  void test("a workload cluster on an API server of its own is away while its API server is, and the same connection is back with it", async () => {
     const { runtime } = await connected();
     await workload.controlPlane.killApiServer();
     assert.match(await away("Unreachable"), /127\.0\.0\.1/);

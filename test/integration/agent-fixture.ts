@@ -20,9 +20,9 @@ import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
 import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
+import { loadCluster } from "../../src/kube/connection/credentials.ts";
+import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
@@ -48,9 +48,9 @@ export interface SocketOptions {
   hosts: readonly HostSpec[];
   /** Silence after which a node is Ready=Unknown. */
   monitorGracePeriodMs: number;
-  /** What the Secret of the BMCs holds; the right one where absent. */
+  /** What the Secret of the BMCs holds; the right one by default. */
   password?: string;
-  /** Where that Secret lies, and what names a host's BMC; FencingTargets in ironfence's namespace where absent. */
+  /** Where that Secret lies, and what names a host's BMC; FencingTargets in ironfence's namespace by default. */
   describe?: { namespace: string; host(server: ApiServer, host: Host, address: string): void };
 }
 

@@ -52,7 +52,7 @@ describe("the agent", () => {
   const holder = (): string =>
     kube.server.collection<Lease>(LEASES).get({ namespace: NAMESPACE, name: "ironfence" })?.spec.holderIdentity ?? "";
 
-  it("leads, serves probes and metrics, and gives its lease back when asked to stop", async () => {
+  it("the agent leads, serves probes and metrics, and gives its lease back when asked to stop", async () => {
     const agent = start("first");
     await until(agent, "it leads", () => holder() !== "");
     const probes = await until(agent, "it serves probes", () => addressIn(agent, "serving probes"));
@@ -72,7 +72,7 @@ describe("the agent", () => {
     assert.match(readFileSync(agent.logFile, "utf8"), /ironfence has stopped/);
   });
 
-  it("is not ready while it may not watch what its families need, and says what that is", async () => {
+  it("the agent is not ready while it may not watch what its families need, and says what that is", async () => {
     const match = { method: "GET", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
     kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
     const agent = start("refused", "--families", "bare-metal-host");
@@ -88,7 +88,7 @@ describe("the agent", () => {
     await agent.stop();
   });
 
-  it("is not ready while a kind of its families is served only in a version that it does not read, and names both", async () => {
+  it("the agent is not ready while a kind of its families is served only in a version that it does not read, and names both", async () => {
     const old = await startKubeMock({ clock: systemClock, random: systemRandom, tls: true, token: "let-me-in" });
     try {
       const crds = (await readForeignCrds(["v1beta1"])).map((text) =>
@@ -108,7 +108,7 @@ describe("the agent", () => {
         return text.startsWith("Metal3Remediation") && text;
       });
       const served = "Metal3Remediation is served as infrastructure.cluster.x-k8s.io/v1alpha5";
-      const next = "Upgrade its provider, or take the family out of --families";
+      const next = "Upgrade its provider, or remove the family from --families";
       const note = `${served}, and ironfence reads v1beta2 and v1beta1: family metal3-remediation does nothing. ${next}`;
       assert.equal(said, `${note}\n`);
       const found = await until(agent, "there is an event", () =>
@@ -123,7 +123,7 @@ describe("the agent", () => {
     }
   });
 
-  it("runs the half that it is told to, and ends with a failure when another takes its lease", async () => {
+  it("the agent runs the half that its options name, and ends with a failure when another takes its lease", async () => {
     const agent = start("half", "--components", "remediator");
     await until(agent, "it leads", () => holder() !== "");
     const metrics = await until(agent, "it serves metrics", () => addressIn(agent, "serving metrics"));
@@ -141,7 +141,7 @@ describe("the agent", () => {
     kube.server.collection(LEASES).delete({ namespace: NAMESPACE, name: "ironfence" });
   });
 
-  it("looks after the machines of a workload cluster where that family is chosen, through the cluster's own Secret", async () => {
+  it("the agent looks after the machines of a workload cluster if that family is chosen, through the cluster's own Secret", async () => {
     const workload = await startKubeMock({
       clock: systemClock,
       random: systemRandom,
@@ -177,6 +177,8 @@ describe("the agent", () => {
       const metrics = addressIn(agent, "serving metrics");
       const page = await (await fetch(`${metrics}/metrics`)).text();
       assert.match(page, /ironfence_workload_clusters\{state="connected"\} 1/);
+      assert.match(page, /^ironfence_leader 1$/m);
+      assert.match(page, /^ironfence_build_info\{version="\d+\.\d+\.\d+"\} 1$/m);
       await agent.stop();
       assert.match(await agent.ended, /ended with 0/);
       assert.doesNotMatch(readFileSync(agent.logFile, "utf8"), /let-me-in/);
@@ -185,7 +187,7 @@ describe("the agent", () => {
     }
   });
 
-  it("hands its lease to another one rather than power off the node that it runs on, which that one then fences", async () => {
+  it("the agent hands its lease to another one rather than power off the node that it runs on, which that one then fences", async () => {
     const metadata = { namespace: NAMESPACE, name: "n1" };
     kube.server.collection(NODES).create({ metadata: { name: "n1" }, spec: {}, status: {} });
     // A BMC on whose port nobody listens.

@@ -80,7 +80,7 @@ test("a write that lost a race is done again once, on what is there now", async 
   );
   refusals = 9;
   await assert.rejects(device.setBootOverride("NetworkOnce", forever()), hasCode("Refused", /412/));
-  // Two tries above; now the tag as it is, the tag made strong, any tag: then it is refused for good.
+  // Two tries above; now the tag as it is, the tag made strong, any tag: then the refusal is final.
   assert.deepEqual(
     patches(bmc)
       .slice(2)
@@ -112,7 +112,7 @@ test("a weak tag that is compared strictly is sent again made strong, and a tag 
 });
 
 for (const mode of ["UEFI", "Legacy"]) {
-  test(`a BMC that forgets the boot mode ${mode}, or wants it named, is told the present one`, async () => {
+  test(`a BMC that forgets the boot mode ${mode}, or requires it, gets the present one`, async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     const other = mode === "UEFI" ? "Legacy" : "UEFI";
@@ -135,7 +135,7 @@ for (const mode of ["UEFI", "Legacy"]) {
   });
 }
 
-test("a BMC that refuses the target None is told Disabled alone", async () => {
+test("a BMC that refuses the target None gets Disabled alone", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   await device.setBootOverride("NetworkOnce", forever());
@@ -147,7 +147,7 @@ test("a BMC that refuses the target None is told Disabled alone", async () => {
   assert.equal(await device.readBootOverride(forever()), "None");
 });
 
-test("HTTP boot serves where it is all the network boot that there is", async () => {
+test("HTTP boot serves if it is all the network boot that there is", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   (bmc.system["Boot"] as Json)["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["None", "UefiHttp", "Hdd"];

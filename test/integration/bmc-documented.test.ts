@@ -5,12 +5,12 @@ import { waitForPower } from "../../src/bmc/wait-for-power.ts";
 import { forever, hasCode, openFake, redfishError, RESET, startFakeBmc } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
-// What hardware does that no client can mend: what comes of it is written down in docs/reference/bmc-quirks.md.
+// Faults of hardware that no client can fix; docs/reference/bmc-quirks.md describes their effects.
 
 const CHASSIS_CONTROL = "ChassisControl";
 
 describe("an IPMI off that goes soft first (OpenBMC)", () => {
-  it("is no Off until the host is off, however long that takes, and is not repeated for it", async () => {
+  it("an IPMI off that goes soft first (OpenBMC) is no Off until the host is off, however long that takes, and is not repeated for it", async () => {
     await using world = await startIpmiWorld({ host: { powerOffDelayMs: 900 } });
     const device = world.open();
     await device.identify(forever());
@@ -28,7 +28,7 @@ describe("an IPMI off that goes soft first (OpenBMC)", () => {
 });
 
 describe("firmware that refuses off in POST", () => {
-  it("is Refused or Busy over Redfish, to be tried again, and no success", async () => {
+  it("firmware that refuses off in POST is Refused or Busy over Redfish, to be tried again, and no success", async () => {
     for (const [status, id, code] of [
       [400, "iLO.2.14.UnableToModifyDuringSystemPOST", "Busy"],
       [409, "Base.1.8.ResourceInUse", "Refused"],
@@ -46,7 +46,7 @@ describe("firmware that refuses off in POST", () => {
     }
   });
 
-  it("is Refused over IPMI, to be tried again, and no success", async () => {
+  it("firmware that refuses off in POST is Refused over IPMI, to be tried again, and no success", async () => {
     await using world = await startIpmiWorld();
     const device = world.open();
     world.mock.addFault({
@@ -65,7 +65,7 @@ describe("firmware that refuses off in POST", () => {
 });
 
 describe("a BMC that is gone together with its host", () => {
-  it("proves nothing: its host's power supply fed it, and unreachable is not off", async () => {
+  it("a BMC that is gone together with its host proves nothing: its host's power supply fed it, and unreachable is not off", async () => {
     await using world = await startIpmiWorld();
     const device = world.open({ callTimeoutMs: 2_000, connectTimeoutMs: 2_000 });
     await device.identify(forever());
@@ -75,7 +75,7 @@ describe("a BMC that is gone together with its host", () => {
     assert.ok(!proof.proven);
   });
 
-  it("proves nothing: its NC-SI link went with the host; a second level of its own power and network does", async () => {
+  it("a BMC that is gone together with its host proves nothing: its NC-SI link went with the host; a second level of its own power and network does", async () => {
     await using shared = await startIpmiWorld();
     await using own = await startIpmiWorld();
     const device = shared.open({ callTimeoutMs: 500, connectTimeoutMs: 500 });
@@ -99,7 +99,7 @@ describe("a BMC that is gone together with its host", () => {
 });
 
 describe("a BMC that hangs", () => {
-  it("is never restarted by a failing call: that is left to a person", async () => {
+  it("a BMC that hangs is never restarted by a failing call: that is left to a person", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ path }) => (path === RESET ? "hang" : undefined);
     await using device = openFake(bmc, { callTimeoutMs: 300 });

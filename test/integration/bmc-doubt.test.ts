@@ -94,7 +94,7 @@ test("a BMC that has shown the host On is not asked when it started, until somet
   assert.equal(looks(bmc), 1);
 });
 
-test("… be it a request that fails, or a connection that breaks and is opened anew", async () => {
+test("the same holds for a request that fails, and for a connection that breaks and is opened again", async () => {
   for (const reply of ["reset", { status: 200, body: "<html>" }] as const) {
     await using bmc = await startFakeBmc();
     addManager(bmc, { DateTime: "2026-03-01T00:00:10Z", LastResetTime: "2026-03-01T00:00:00Z" });
@@ -109,7 +109,7 @@ test("… be it a request that fails, or a connection that breaks and is opened 
   }
 });
 
-test("a BMC that tells nothing of its start is not believed for a while after it has lost our session", async () => {
+test("a BMC that does not report its start time is not believed for a while after it has lost our session", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   await device.forceOff(forever());
@@ -120,7 +120,7 @@ test("a BMC that tells nothing of its start is not believed for a while after it
   assert.match(reading.raw, /may have restarted/);
 });
 
-test("… nor after it was out of reach, by a driver opened since, as an agent does after every failure", async () => {
+test("a BMC is not believed after it was out of reach, by a driver opened since, as an agent does after every failure", async () => {
   const rack = createRack({ clock, random, hosts: [{ name: "one" }] });
   const mock = await startRedfishMock({ rack, clock, random, username: "fence", password: new Secret(PASSWORD) });
   mock.addFault({ match: { path: "Managers" }, action: { type: "override", without: ["LastResetTime"] } });
@@ -242,7 +242,7 @@ test("a host that was reset between two readings was not off all the while: the 
   assert.equal(await read("2026-03-01T00:00:09Z"), "Unknown");
   assert.equal(await read("2026-03-01T00:00:09Z"), "Off");
   await device.forceOff(forever());
-  assert.equal(await read("2026-03-01T00:00:20Z"), "Off", "an order may have reset it: the count begins anew");
+  assert.equal(await read("2026-03-01T00:00:20Z"), "Off", "an order may have reset it: the count starts again");
 });
 
 test("a BMC that restarts in the middle, loses the order and then shows Off does not fool us", async () => {
@@ -265,7 +265,7 @@ test("a BMC that restarts in the middle, loses the order and then shows Off does
   }
 });
 
-test("a fence takes eight requests, and nine where the System is not named", async () => {
+test("a fence takes eight requests, and nine if the System is not named", async () => {
   for (const [path, requestsMax] of [
     [SYSTEM, 8],
     ["", 9],

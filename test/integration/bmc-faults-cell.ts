@@ -10,7 +10,7 @@ import { sleep } from "../../src/runtime/clock.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { forever, PASSWORD } from "./bmc-fixture.ts";
 
-// One cell of the fault matrix: one fault, one operation of one driver, on real sockets, beside what is true of the host.
+// One cell of the fault matrix: one fault, one operation of one driver, on real sockets, compared with the true state of the host.
 
 export const OPERATIONS = {
   identify: (device: PowerDriver) => device.identify(forever()),
@@ -44,9 +44,9 @@ export interface Fault<World> {
   reading?: PowerState;
   /** The session begins with the host's identity, which later log-ins are compared with. */
   identified?: boolean;
-  /** Ends by a deadline only, hence with short ones. */
+  /** Only a deadline ends it, so the deadlines are short. */
   waits?: boolean;
-  /** The BMC says an Off that is none, or of another host: no driver can tell (see bmc-faults-proof.test.ts). */
+  /** The BMC reports a false Off, or the Off of another host: no driver can notice (see bmc-faults-proof.test.ts). */
   lies?: boolean;
   /** Each log-in has been ended once the device is closed. */
   endsSessions?: boolean;
@@ -128,7 +128,7 @@ export interface Cell<World> {
 /**
  * Sets one cell up: the world, the driver, its session, and the fault.
  *
- * @returns what runs the operation, and tells what it came to. @throws AssertionError where that is wrong.
+ * @returns what runs the operation and reports its result. @throws AssertionError if the result is wrong.
  */
 async function prepareCell<World extends CellWorld>(
   { fault, operation }: Cell<World>,
@@ -164,7 +164,7 @@ async function prepareCell<World extends CellWorld>(
   };
 }
 
-/** Cells that are set up or use the processor at once; those that wait do so beside them, all together. */
+/** Cells that are set up or use the processor at once; those that wait do so at the same time, all together. */
 const WIDTH = 8;
 
 /** Runs cells. @returns how many came to each outcome, and what was wrong. */

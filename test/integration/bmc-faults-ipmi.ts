@@ -2,7 +2,7 @@ import { startIpmiMock } from "../../hack/ipmi-mock/server.ts";
 import type { IpmiMock } from "../../hack/ipmi-mock/server.ts";
 import type { FaultRule, Step } from "../../hack/ipmi-mock/faults.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import { systemRandom as random } from "../../src/runtime/system.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -27,7 +27,7 @@ export async function startIpmiCell(): Promise<IpmiCell> {
     host: rack.host("one"),
     bmc: rack.bmc("one"),
     open: (timeouts) =>
-      openDevice(
+      openDeviceOn(clock)(
         { address: mock.address, username: "fence", password, tls: { insecureSkipVerify: false }, timeouts },
         { clock, logger: createLogger("silent") },
       ),
@@ -94,7 +94,7 @@ const SPOILT: readonly [string, Action][] = [
 export const IPMI_FAULTS: readonly IpmiFault[] = [
   ...SPOILT.map(([name, action]) => inSession(name, action, DROPPED, WAITS)),
   ...SPOILT.map(([name, action]) => inLogin(name, action, UNUSABLE, WAITS)),
-  // Behind the length that a handshake message tells nothing is looked at; within a session the code covers every byte.
+  // Nothing after the length that a handshake message gives is read; within a session the code covers every byte.
   inSession("an answer with a byte too many", { type: "pad", bytes: 1 }, DROPPED, WAITS),
   inLogin("an answer with a byte too many", { type: "pad", bytes: 1 }, "ok"),
   // RAKP 2 cannot say whether the password or the code is the wrong one.
@@ -199,7 +199,7 @@ export const IPMI_FAULTS: readonly IpmiFault[] = [
     { ...reads(NOBODY), ...changes("Timeout") },
     WAITS,
   ),
-  // A reading logs in anew; an order into a session that is gone is not sent again.
+  // A reading logs in again; an order into a session that is gone is not sent again.
   other("a restart of the BMC between calls", ({ bmc }) => bmc.restart(0), {
     outcomes: { ...reads(["ok", "Timeout"]), ...changes("Timeout") },
     waits: true,

@@ -4,7 +4,7 @@ import { BmcError } from "../../src/bmc/errors.ts";
 import { Topology } from "../../src/bmc/topology.ts";
 import { waitForPower } from "../../src/bmc/wait-for-power.ts";
 import { NOTHING_READ, recordFailedReading, recordReading } from "../../src/remediator/machine/rules/off-proof.ts";
-import { sameUuid } from "../../src/remediator/hosts/identity.ts";
+import { sameUuid } from "../../src/remediator/hosts/model/identity.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";
 import { forever, hasCode, SYSTEM } from "./bmc-fixture.ts";
 import type { CellWorld } from "./bmc-faults-cell.ts";
@@ -132,7 +132,7 @@ function stories<World extends RedfishCell | IpmiCell>(
 
   test(`${name}: an Off from before an order proves nothing about it, late as it takes effect`, () =>
     inWorld(async (world, device) => {
-      // Stale for good at what it was before the order, which has yet to arrive.
+      // Always the state from before the order, which has yet to arrive.
       world.bmc.orderDelayMs = 600_000;
       await device.forceOff(forever());
       assert.equal(await assertNeverProven(device, () => undefined), 0);

@@ -4,7 +4,7 @@ import type { FaultRule } from "../../hack/redfish-mock/faults.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import { systemRandom as random } from "../../src/runtime/system.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -41,7 +41,7 @@ export async function startRedfishCell(scheme: "http" | "https"): Promise<Redfis
     host: rack.host("one"),
     bmc: rack.bmc("one"),
     open: (timeouts) =>
-      openDevice(
+      openDeviceOn(clock)(
         {
           address: `${mock.url}${SYSTEM}`,
           username: "fence",
@@ -292,7 +292,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     ENDS,
   ),
   fault(
-    "rights that cannot be read (401)",
+    "permissions that cannot be read (401)",
     "later",
     { match: { path: "AccountService" }, action: { type: "status", status: 401 } },
     {},
@@ -335,7 +335,7 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     { findOffObstacle: "ChassisDisagrees" },
   ),
   chassis(
-    "shows On for ever",
+    "shows On forever",
     { type: "override", properties: { PowerState: "On" } },
     { reading: "Unknown", outcomes: { findOffObstacle: "ChassisDisagrees" } },
   ),

@@ -42,9 +42,10 @@ test("the documented matrix is this one", () => {
 });
 
 void describe("whatever a BMC does, a call ends in time and says nothing false", { concurrency: 2 }, () => {
-  test("over Redfish", (context) =>
+  test("whatever a BMC does, a call ends in time and says nothing false over Redfish", (context) =>
     runMatrix(context, "Redfish", REDFISH_FAULTS, OPERATION_NAMES, (fault) => startRedfishCell(schemeFor(fault))));
-  test("over IPMI", (context) => runMatrix(context, "IPMI", IPMI_FAULTS, IPMI_OPERATIONS, startIpmiCell));
+  test("whatever a BMC does, a call ends in time and says nothing false over IPMI", (context) =>
+    runMatrix(context, "IPMI", IPMI_FAULTS, IPMI_OPERATIONS, startIpmiCell));
 });
 
 function cellsOf<World>(faults: readonly Fault<World>[], operations: readonly Operation[]): Cell<World>[] {

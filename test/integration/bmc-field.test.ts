@@ -35,14 +35,14 @@ async function fence(bmc: FakeBmc, options: Parameters<typeof openFake>[1] = {})
 }
 
 describe("a host is fenced although its BMC", () => {
-  it("gives an empty token", async () => {
+  it("a host is fenced although its BMC gives an empty token", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = (request): Reply | undefined =>
       isLogin(request) ? { status: 201, headers: { "X-Auth-Token": "" } } : undefined;
     await fence(bmc);
   });
 
-  it("writes the UUID in another way at each reading", async () => {
+  it("a host is fenced although its BMC writes the UUID in another way at each reading", async () => {
     await using bmc = await startFakeBmc();
     const ways = [
       (uuid: string) => uuid.toLowerCase(),
@@ -59,7 +59,7 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("puts one link where a list of links belongs", async () => {
+  it("a host is fenced although its BMC puts one link if a list of links belongs", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["Links"] = { Chassis: { "@odata.id": CHASSIS } };
     bmc.chassis["Links"] = { ComputerSystems: { "@odata.id": SYSTEM } };
@@ -86,35 +86,35 @@ describe("a host is fenced although its BMC", () => {
     });
   }
 
-  it("does not know the System for a while, as after a restart", async () => {
+  it("a host is fenced although its BMC does not know the System for a while, as after a restart", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { path: SYSTEM });
     await device.identify(forever());
     bmc.override = ({ path }) => (path === SYSTEM ? { status: 404 } : undefined);
-    await assert.rejects(device.readPower(forever()), hasCode("Busy", /was there/));
+    await assert.rejects(device.readPower(forever()), hasCode("Busy", /existed/));
     await using second = openFake(bmc, { path: SYSTEM });
-    await assert.rejects(second.readPower(forever()), hasCode("Busy", /was there/));
+    await assert.rejects(second.readPower(forever()), hasCode("Busy", /existed/));
     bmc.override = () => undefined;
     assert.equal((await device.readPower(forever())).state, "On");
   });
 
-  it("lists no System for a while, as after a restart", async () => {
+  it("a host is fenced although its BMC lists no System for a while, as after a restart", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     await device.identify(forever());
     bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok({ Members: [] }) : undefined);
     await using second = openFake(bmc);
-    await assert.rejects(second.readPower(forever()), hasCode("Busy", /was there/));
+    await assert.rejects(second.readPower(forever()), hasCode("Busy", /existed/));
   });
 
-  it("wants a precondition with an action", async () => {
+  it("a host is fenced although its BMC wants a precondition with an action", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ path, headers }) =>
       path === RESET && headers["if-match"] === undefined ? { status: 428 } : undefined;
     await fence(bmc);
   });
 
-  it("puts a byte order mark before its JSON, and zeros behind it", async () => {
+  it("a host is fenced although its BMC puts a byte order mark before its JSON, and zeros behind it", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ method, path }) =>
       method === "GET" && path === SYSTEM
@@ -123,7 +123,7 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("gives the serial number as a number", async () => {
+  it("a host is fenced although its BMC gives the serial number as a number", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["SerialNumber"] = 4_711_000_815;
     bmc.system["UUID"] = null;
@@ -131,7 +131,7 @@ describe("a host is fenced although its BMC", () => {
     assert.equal((await device.identify(forever())).serialNumber, "4711000815");
   });
 
-  it("lists a System that is not there beside the host", async () => {
+  it("a host is fenced although its BMC lists a System that is not there, next to the host", async () => {
     await using bmc = await startFakeBmc();
     const members = [`${SYSTEM}gone`, SYSTEM].map((path) => ({ "@odata.id": path }));
     bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok({ Members: members }) : undefined);
@@ -142,14 +142,14 @@ describe("a host is fenced although its BMC", () => {
     await assert.rejects(device.forceOff(forever()), hasCode("SystemAmbiguous"));
   });
 
-  it("links to nothing beside its managers", async () => {
+  it("a host is fenced although its BMC links to nothing except its managers", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["Links"] = { ...(bmc.system["Links"] as Json), ManagedBy: [{ "@odata.id": "" }] };
     await fence(bmc);
   });
 
   for (const status of [500, 403]) {
-    it(`answers ${status} for the info of an action that lists nothing beside it`, async () => {
+    it(`a host is fenced although its BMC answers ${status} for the info of an action that lists no values itself`, async () => {
       await using bmc = await startFakeBmc();
       resetAction(bmc)["@Redfish.ActionInfo"] = `${SYSTEM}/ResetActionInfo`;
       delete resetAction(bmc)["ResetType@Redfish.AllowableValues"];
@@ -158,7 +158,7 @@ describe("a host is fenced although its BMC", () => {
     });
   }
 
-  it("has a LastResetTime that wavers by a second", async () => {
+  it("a host is fenced although its BMC has a LastResetTime that wavers by a second", async () => {
     await using bmc = await startFakeBmc();
     let reads = 0;
     bmc.override = ({ method, path }) => {
@@ -169,7 +169,7 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("redirects the root to the path without a slash", async () => {
+  it("a host is fenced although its BMC redirects the root to the path without a slash", async () => {
     await using bmc = await startFakeBmc();
     const elsewhere = "/redfish/v1/Sessions";
     bmc.override = ({ method, path }): Reply | undefined => {
@@ -184,7 +184,7 @@ describe("a host is fenced although its BMC", () => {
     assert.equal(bmc.sessions.size, 0);
   });
 
-  it("hides the Reset action of a host that is off", async () => {
+  it("a host is fenced although its BMC hides the Reset action of a host that is off", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ method, path }) =>
       method === "GET" && path === SYSTEM && bmc.system["PowerState"] === "Off"
@@ -193,7 +193,7 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("counts its Systems in a text", async () => {
+  it("a host is fenced although its BMC counts its Systems in a text", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ path }) =>
       path === "/redfish/v1/Systems"
@@ -202,14 +202,14 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("links to the info of an action by an object, and lists values in a text", async () => {
+  it("a host is fenced although its BMC links to the info of an action by an object, and lists values in a text", async () => {
     await using bmc = await startFakeBmc();
     resetAction(bmc)["@Redfish.ActionInfo"] = { "@odata.id": `${SYSTEM}/ResetActionInfo` };
     resetAction(bmc)["ResetType@Redfish.AllowableValues"] = "On, ForceOff";
     await fence(bmc);
   });
 
-  it("answers orders with a task that it does not know a moment later", async () => {
+  it("a host is fenced although its BMC answers orders with a task that it does not know a moment later", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ path, body }) => {
       if (path !== RESET) return undefined;
@@ -219,7 +219,7 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("closes each connection", async () => {
+  it("a host is fenced although its BMC closes each connection", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ method, path }) =>
       method === "GET" && path === SYSTEM
@@ -228,7 +228,7 @@ describe("a host is fenced although its BMC", () => {
     await fence(bmc);
   });
 
-  it("wraps a success in an error body", async () => {
+  it("a host is fenced although its BMC wraps a success in an error body", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ path, body }) => {
       if (path !== RESET) return undefined;

@@ -1,7 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import type { DeviceConfig } from "../../src/bmc/open-device.ts";
 import type { PowerDriver } from "../../src/bmc/driver.ts";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
@@ -198,10 +198,11 @@ export function openFake(
     isHost?: DeviceConfig["isHost"];
     powerChassis?: readonly string[];
     clock?: Clock;
-    mayOrder?: () => boolean;
+    isOrderAllowed?: () => boolean;
   } = {},
 ): PowerDriver & AsyncDisposable {
-  const device = openDevice(
+  const clock = options.clock ?? clockOf(bmc);
+  const device = openDeviceOn(clock)(
     {
       address: `${bmc.url}${options.path ?? ""}`,
       username: options.username ?? "fence",
@@ -215,9 +216,9 @@ export function openFake(
       },
     },
     {
-      clock: options.clock ?? clockOf(bmc),
+      clock,
       logger: createLogger("silent"),
-      ...(options.mayOrder !== undefined && { mayOrder: options.mayOrder }),
+      ...(options.isOrderAllowed !== undefined && { isOrderAllowed: options.isOrderAllowed }),
     },
   );
   return Object.assign(device, { [Symbol.asyncDispose]: () => device.close() });

@@ -3,14 +3,14 @@ import { test } from "node:test";
 import { forever, hasCode, openFake, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
-// An agent that was suspended in the middle of a call goes on where it was, though its lease may be another's by now.
+// An agent that was suspended in the middle of a call continues that call, although another agent may have its lease now.
 
 test("no order leaves over Redfish once the process may give none, though the call has logged in and read before", async () => {
   await using bmc = await startFakeBmc();
-  let mayOrder = true;
-  await using device = openFake(bmc, { mayOrder: () => mayOrder });
+  let isOrderAllowed = true;
+  await using device = openFake(bmc, { isOrderAllowed: () => isOrderAllowed });
   bmc.override = ({ method, path }) => {
-    if (method === "GET" && path === SYSTEM) mayOrder = false;
+    if (method === "GET" && path === SYSTEM) isOrderAllowed = false;
     return undefined;
   };
   await assert.rejects(device.forceOff(forever()), hasCode("Aborted"));
@@ -26,7 +26,7 @@ test("an order over IPMI whose first datagram was lost is not sent again once th
   await using world = await startIpmiWorld();
   world.mock.addFault({ steps: ["ChassisControl"], times: 1, action: { type: "loseRequest" } });
   let asked = 0;
-  const device = world.open({ mayOrder: () => (asked += 1) === 1 });
+  const device = world.open({ isOrderAllowed: () => (asked += 1) === 1 });
   await assert.rejects(device.forceOff(forever()), hasCode("Aborted"));
   assert.equal(asked, 2);
   assert.equal((await world.open().readPower(forever())).state, "On");

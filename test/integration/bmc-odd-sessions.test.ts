@@ -38,7 +38,7 @@ describe("a session whose Location does not serve", () => {
     ["an empty Location", { Location: "" }, { Id: "1" }],
     ["a Location that is the collection", { Location: SESSIONS }, { Id: "1" }],
   ] as const) {
-    it(`is kept, and ended: ${what}`, async () => {
+    it(`a session whose Location does not serve is kept, and ended: ${what}`, async () => {
       await using bmc = await startFakeBmc();
       login(bmc, headers, body);
       const device = openFake(bmc);
@@ -48,7 +48,7 @@ describe("a session whose Location does not serve", () => {
     });
   }
 
-  it("is ended where it was given without a token, and basic authentication serves in its place", async () => {
+  it("a session whose Location does not serve is ended if it was given without a token, and basic authentication serves in its place", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = (request): Reply | undefined => {
       if (!isLogin(request)) return undefined;
@@ -66,7 +66,7 @@ describe("a session whose Location does not serve", () => {
     ["nothing says where it is", {}],
     ["its Location is no session's", { Location: "/redfish/v1/AccountService/Accounts/3" }],
   ] as const) {
-    it(`is kept where ${what}, and nothing else is deleted in its place`, async () => {
+    it(`a session whose Location does not serve is kept if ${what}, and nothing else is deleted in its place`, async () => {
       await using bmc = await startFakeBmc();
       login(bmc, headers);
       const device = openFake(bmc);
@@ -79,7 +79,7 @@ describe("a session whose Location does not serve", () => {
 });
 
 describe("a slow BMC", () => {
-  it("is left no log-in by a call that was aborted while it logged in", async () => {
+  it("a slow BMC is left no log-in by a call that was aborted while it logged in", async () => {
     await using bmc = await startFakeBmc();
     bmc.hold = () => delay(300);
     const device = openFake(bmc, { callTimeoutMs: 2_000, path: SYSTEM });
@@ -91,7 +91,7 @@ describe("a slow BMC", () => {
     assert.equal(bmc.sessions.size, 0, bmc.log().join("\n"));
   });
 
-  it("is given the time to end the session, though an answer takes it more than five seconds", async () => {
+  it("a slow BMC is given the time to end the session, though an answer takes it more than five seconds", async () => {
     await using bmc = await startFakeBmc();
     const device = openFake(bmc, { path: SYSTEM, callTimeoutMs: 15_000 });
     await device.identify(forever());
@@ -101,7 +101,7 @@ describe("a slow BMC", () => {
     assert.deepEqual(bmc.answered.at(-1), `DELETE ${SESSIONS}/1`);
   });
 
-  it("is left no log-in that would be cut off in the middle: there is none where time is too short for it", async () => {
+  it("a slow BMC is left no log-in that would be cut off in the middle: there is none if time is too short for it", async () => {
     await using bmc = await startFakeBmc();
     bmc.hold = () => delay(300);
     const elsewhere = "/redfish/v1/Sessions";
@@ -118,7 +118,7 @@ describe("a slow BMC", () => {
 });
 
 describe("a log-in that says what is wrong", () => {
-  it("is made by basic authentication where the BMC has sessions disabled", async () => {
+  it("a log-in that says what is wrong is made by basic authentication if the BMC has sessions disabled", async () => {
     for (const status of [403, 404, 405, 500, 503]) {
       await using bmc = await startFakeBmc();
       bmc.override = (request) => (isLogin(request) ? redfishError(status, "Base.1.8.ServiceDisabled") : undefined);
@@ -128,11 +128,11 @@ describe("a log-in that says what is wrong", () => {
   });
 
   for (const [id, words] of [
-    ["PasswordChangeRequired", /has to change its password/],
+    ["PasswordChangeRequired", /must change its password/],
     ["InsufficientPrivilege", /may not log in by Redfish/],
   ] as const) {
     for (const status of [401, 403]) {
-      it(`is PrivilegeTooLow by ${status} ${id}, and keeps nobody from logging in later`, async () => {
+      it(`a log-in that says what is wrong is PrivilegeTooLow by ${status} ${id}, and keeps nobody from logging in later`, async () => {
         await using bmc = await startFakeBmc();
         bmc.override = (request) => (isLogin(request) ? redfishError(status, `Base.1.8.${id}`) : undefined);
         await using device = openFake(bmc);
@@ -149,7 +149,7 @@ describe("a log-in that says what is wrong", () => {
     [401, "PasswordChangeRequired"],
     [401, "InsufficientPrivilege"],
   ] as const) {
-    it(`is PrivilegeTooLow where the session may do nothing (${status} ${id}), and is ended`, async () => {
+    it(`a log-in that says what is wrong is PrivilegeTooLow if the session may do nothing (${status} ${id}), and is ended`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = ({ path }) => (path === SYSTEM ? redfishError(status, `Base.1.8.${id}`) : undefined);
       const device = openFake(bmc, { path: SYSTEM });
@@ -163,7 +163,7 @@ describe("a log-in that says what is wrong", () => {
 });
 
 describe("a plain HTTP address that redirects", () => {
-  it("is refused before a password goes out, with the address to give", async () => {
+  it("a plain HTTP address that redirects is refused before a password goes out, with the address to give", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = ({ path }) => ({ status: 301, headers: { location: `https://bmc.example${path}` } });
     await using device = openFake(bmc);
@@ -178,7 +178,7 @@ describe("a plain HTTP address that redirects", () => {
 
 describe("a service that serves nobody by plain HTTP", () => {
   for (const status of [301, 403, 426]) {
-    it(`is sent no password where it answers ${status} without an address`, async () => {
+    it(`a service that serves nobody by plain HTTP is sent no password if it answers ${status} without an address`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = () => ({ status });
       await using device = openFake(bmc);
@@ -190,7 +190,7 @@ describe("a service that serves nobody by plain HTTP", () => {
 });
 
 describe("an identity that grows after a power-on", () => {
-  it("is the same host's: the serial number comes after POST, and a new log-in", async () => {
+  it("an identity that grows after a power-on is the same host's: the serial number comes after POST, and a new log-in", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["SerialNumber"] = null;
     await using device = openFake(bmc);
@@ -202,7 +202,7 @@ describe("an identity that grows after a power-on", () => {
     assert.equal(bmc.system["PowerState"], "Off");
   });
 
-  it("is another host's where nothing of it was known before", async () => {
+  it("an identity that grows after a power-on is another host's if nothing of it was known before", async () => {
     await using bmc = await startFakeBmc();
     Object.assign(bmc.system, { UUID: null, SerialNumber: "To be filled by O.E.M." });
     await using device = openFake(bmc);
@@ -219,7 +219,7 @@ describe("a reading of another host", () => {
     ["another UUID", { UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" }],
     ["another serial number, and no UUID", { SerialNumber: "SN-0002", UUID: null }],
   ] as const) {
-    it(`is no Off: ${what}`, async () => {
+    it(`a reading of another host is no Off: ${what}`, async () => {
       await using bmc = await startFakeBmc();
       await using device = openFake(bmc);
       await device.identify(forever());
@@ -236,13 +236,13 @@ describe("an identity that changes while the host is off", () => {
   for (const [what, change] of [
     ["the UUID vanishes", { UUID: null }],
     ["the UUID is all zeros", { UUID: "00000000-0000-0000-0000-000000000000" }],
-    ["the UUID is what firmware has for want of one", { UUID: "03000200-0400-0500-0006-000700080009" }],
+    ["the UUID is the default of firmware that has none", { UUID: "03000200-0400-0500-0006-000700080009" }],
     ["the same in the other byte order", { UUID: "00020003-0004-0005-0006-000700080009" }],
     ["the UUID is turned round", { UUID: "44454c4c-4200-1035-8051-b4c04f4e3732" }],
     ["the serial number vanishes", { SerialNumber: "" }],
     ["the serial number is a placeholder", { SerialNumber: "Not Specified" }],
   ] as const) {
-    it(`is not another host's, also after a new log-in: ${what}`, async () => {
+    it(`an identity that changes while the host is off is not another host's, also after a new log-in: ${what}`, async () => {
       await using bmc = await startFakeBmc();
       await using device = openFake(bmc);
       await device.identify(forever());
@@ -257,19 +257,19 @@ describe("an identity that changes while the host is off", () => {
     });
   }
 
-  it("is enough to be powered on by where nothing of it is left, and not to be powered off by", async () => {
+  it("an identity that changes while the host is off is enough to be powered on by if nothing of it is left, and not to be powered off by", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     await device.identify(forever());
     await device.forceOff(forever());
     Object.assign(bmc.system, { UUID: null, SerialNumber: null });
     bmc.sessions.clear();
-    await assert.rejects(device.forceOff(forever()), hasCode("Refused", /does not say any more who it is/));
+    await assert.rejects(device.forceOff(forever()), hasCode("Refused", /no longer reports its identity/));
     await device.on(forever());
     assert.equal(bmc.system["PowerState"], "On");
   });
 
-  it("is another host's where a value differs", async () => {
+  it("an identity that changes while the host is off is another host's if a value differs", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     await device.identify(forever());
@@ -292,7 +292,7 @@ describe("a tag in quotes too many, or too few", () => {
     ['W/""a1""', '"a1"'],
     ['""a1""', '""a1""'],
   ] as const) {
-    it(`${given} is sent as ${wanted} where that is what the service compares with`, async () => {
+    it(`a tag in quotes too many, or too few ${given} is sent as ${wanted} if that is what the service compares with`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = ({ method, path, headers }) => {
         if (path !== SYSTEM) return undefined;

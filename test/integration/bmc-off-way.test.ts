@@ -23,7 +23,7 @@ function handClock(): Clock & { advance: (ms: number) => void } {
 const resetAction = (bmc: FakeBmc): Json =>
   (bmc.system["Actions"] as Record<string, Json>)["#ComputerSystem.Reset"] ?? {};
 
-/** Lists what it takes beside the action. */
+/** Lists the values that it accepts in the action itself. */
 function list(bmc: FakeBmc, ...types: string[]): void {
   resetAction(bmc)["ResetType@Redfish.AllowableValues"] = types;
 }
@@ -39,7 +39,7 @@ async function readTwice(device: ReturnType<typeof openFake>): Promise<string[]>
 describe("which chassis has to be off as well", () => {
   const contents = { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }] } };
   for (const [what, chassis] of [
-    ["the BMC's own module, which is on for ever", { ChassisType: "Module", ...contents }],
+    ["the BMC's own module, which is always on", { ChassisType: "Module", ...contents }],
     ["a component (GPU baseboard, BMC_0 of HGX)", { ChassisType: "Component", ...contents }],
     ["an enclosure that calls itself a blade, and contains no System", { ChassisType: "Blade" }],
     ["an enclosure without a type or a System (Cisco)", {}],
@@ -48,7 +48,7 @@ describe("which chassis has to be off as well", () => {
       { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }, { "@odata.id": `${SYSTEM}2` }] } },
     ],
   ] as const) {
-    it(`is not ${what}`, async () => {
+    it(`which chassis has to be off as well is not ${what}`, async () => {
       await using bmc = await startFakeBmc();
       bmc.chassis = { "@odata.id": CHASSIS, PowerState: "On", ...chassis };
       await using device = openFake(bmc);
@@ -59,7 +59,7 @@ describe("which chassis has to be off as well", () => {
     });
   }
 
-  it("is the one that contains this System alone: its On is found while the host is off in quiet times", async () => {
+  it("which chassis has to be off as well is the one that contains this System alone: its On is found while the host is off in quiet times", async () => {
     await using bmc = await startFakeBmc();
     bmc.chassis["PowerState"] = "On";
     await using device = openFake(bmc);
@@ -71,7 +71,7 @@ describe("which chassis has to be off as well", () => {
     assert.match(obstacle.message, /\/redfish\/v1\/Chassis\/1 shows On .*powerChassis/);
   });
 
-  it("is none where a person says so, and the one that a person names", async () => {
+  it("which chassis has to be off as well is none if a person says so, and the one that a person names", async () => {
     await using bmc = await startFakeBmc();
     bmc.chassis["PowerState"] = "On";
     bmc.system["PowerState"] = "Off";
@@ -96,7 +96,7 @@ describe("a chassis that is not there yet, or contains nothing yet, as a BMC sta
     ["not there", { status: 404 }],
     ["without its System", ok({ ChassisType: "RackMount", PowerState: "On" })],
   ] as const) {
-    it(`counts once it is filled in: ${what}`, async () => {
+    it(`a chassis that is not there yet, or contains nothing yet, as a BMC starts, counts once it is filled in: ${what}`, async () => {
       await using bmc = await startFakeBmc();
       const clock = handClock();
       bmc.chassis["PowerState"] = "On";
@@ -110,7 +110,7 @@ describe("a chassis that is not there yet, or contains nothing yet, as a BMC sta
     });
   }
 
-  it("counts at once after whatever may have been a restart", async () => {
+  it("a chassis that is not there yet, or contains nothing yet, as a BMC starts, counts at once after whatever may have been a restart", async () => {
     await using bmc = await startFakeBmc();
     (bmc.system["Links"] as Json)["ManagedBy"] = [{ "@odata.id": "/redfish/v1/Managers/1" }];
     const manager = { DateTime: "2026-03-01T10:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" };
@@ -127,7 +127,7 @@ describe("a chassis that is not there yet, or contains nothing yet, as a BMC sta
     assert.deepEqual(await readTwice(device), ["Unknown", "Unknown"]);
   });
 
-  it("costs no request at each reading, where it never is", async () => {
+  it("a chassis that is not there yet, or contains nothing yet, as a BMC starts, costs no request at each reading, if it never is", async () => {
     await using bmc = await startFakeBmc();
     const clock = handClock();
     const empty = [1, 2, 3, 4].map((id) => `/redfish/v1/Chassis/HGX_GPU_${id}`);
@@ -199,12 +199,12 @@ describe("a way to Off that is blocked is found while the host is on", () => {
   });
 });
 
-describe("the rights of the account, where it may read them", () => {
+describe("the permissions of the account, if it may read them", () => {
   const ACCOUNTS = "/redfish/v1/AccountService/Accounts";
   const ROLE = "/redfish/v1/AccountService/Roles/Own";
   const link = (path: string): Json => ({ "@odata.id": path });
 
-  /** An AccountService with an empty slot, somebody else, and us. */
+  /** An AccountService with an empty slot, another client, and us. */
   function addAccounts(bmc: FakeBmc, account: Json, role: Json): void {
     const tree: Record<string, Json> = {
       "/redfish/v1/": { Systems: link("/redfish/v1/Systems"), AccountService: link("/redfish/v1/AccountService") },
@@ -229,13 +229,13 @@ describe("the rights of the account, where it may read them", () => {
       {},
     ],
   ] as const) {
-    it(`are found too low before an outage: ${what}`, async () => {
+    it(`the permissions of the account, if it may read them, are found too low before an outage: ${what}`, async () => {
       await using bmc = await startFakeBmc();
       addAccounts(bmc, account, role);
       await using device = openFake(bmc, { path: SYSTEM });
       const obstacle = await device.findOffObstacle?.(forever());
       assert.equal(obstacle?.reason, "OffNotPermitted");
-      assert.match(obstacle.message, /user fence has .*: give the account a role that may power hosts/);
+      assert.match(obstacle.message, /user fence has .*: give the account a role on the BMC that may control power/);
       addAccounts(bmc, account, { AssignedPrivileges: ["Login", "ConfigureComponents"] });
       if (!("Oem" in account)) assert.equal(await device.findOffObstacle?.(forever()), undefined, "mended");
     });
@@ -256,7 +256,7 @@ describe("the rights of the account, where it may read them", () => {
     ["no role", { Links: {} }, {}],
     ["another user's account alone", { UserName: "Fence" }, { AssignedPrivileges: ["Login"] }],
   ] as const) {
-    it(`are no obstacle, and are left alone for an hour: ${what}`, async () => {
+    it(`the permissions of the account, if it may read them, are no obstacle, and are left alone for an hour: ${what}`, async () => {
       await using bmc = await startFakeBmc();
       const clock = handClock();
       addAccounts(bmc, account, role);
@@ -280,7 +280,7 @@ describe("the rights of the account, where it may read them", () => {
     "reset",
     { status: 200, body: "<html>" },
   ] as const) {
-    it(`that cannot be read cost nothing: ${typeof reply === "string" ? reply : reply.status}`, async () => {
+    it(`the permissions of the account, if it may read them, that cannot be read cost nothing: ${typeof reply === "string" ? reply : reply.status}`, async () => {
       await using bmc = await startFakeBmc();
       addAccounts(bmc, {}, {});
       const { override } = bmc;
@@ -292,7 +292,7 @@ describe("the rights of the account, where it may read them", () => {
     });
   }
 
-  it("are read for a probe alone, never on the way to Off", async () => {
+  it("the permissions of the account, if it may read them, are read for a probe alone, never on the way to Off", async () => {
     await using bmc = await startFakeBmc();
     addAccounts(bmc, {}, { AssignedPrivileges: ["Login"] });
     await using device = openFake(bmc, { path: SYSTEM });
@@ -304,7 +304,7 @@ describe("the rights of the account, where it may read them", () => {
 });
 
 describe("the reset types as they are offered now", () => {
-  it("come from ActionInfo as well where the list beside the action lacks one", async () => {
+  it("the reset types as they are offered now come from ActionInfo as well if the list next to the action lacks one", async () => {
     await using bmc = await startFakeBmc();
     list(bmc, "GracefulShutdown");
     const info = `${SYSTEM}/ResetActionInfo`;
@@ -317,7 +317,7 @@ describe("the reset types as they are offered now", () => {
     assert.deepEqual(orders(bmc), ["ForceOff"]);
   });
 
-  it("ask for ActionInfo only where the list beside the action does not do", async () => {
+  it("the reset types as they are offered now ask for ActionInfo only if the list in the action is not enough", async () => {
     await using bmc = await startFakeBmc();
     resetAction(bmc)["@Redfish.ActionInfo"] = `${SYSTEM}/ResetActionInfo`;
     await using device = openFake(bmc);
@@ -341,7 +341,7 @@ describe("a Reset action that is hidden while the host is off", () => {
     [["ForceOff", "GracefulShutdown"], "On"],
     [["ForceOff", "PushPowerButton"], "PushPowerButton"],
   ] as const) {
-    it(`is known to the next device, which sends ${sent}: the BMC has listed ${types.join(", ")}`, async () => {
+    it(`a Reset action that is hidden while the host is off is known to the next device, which sends ${sent}: the BMC has listed ${types.join(", ")}`, async () => {
       await using bmc = await startFakeBmc();
       list(bmc, ...types);
       hide(bmc);
@@ -355,7 +355,7 @@ describe("a Reset action that is hidden while the host is off", () => {
     });
   }
 
-  it("is no obstacle to a power-off, seen while the host is off", async () => {
+  it("a Reset action that is hidden while the host is off is no obstacle to a power-off, seen while the host is off", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["PowerState"] = "Off";
     hide(bmc);
@@ -363,7 +363,7 @@ describe("a Reset action that is hidden while the host is off", () => {
     assert.equal(await device.findOffObstacle?.(forever()), undefined);
   });
 
-  it("is never taken from another host of the BMC", async () => {
+  it("a Reset action that is hidden while the host is off is never taken from another host of the BMC", async () => {
     await using bmc = await startFakeBmc();
     const second = "/redfish/v1/Systems/2";
     const twin = {
@@ -397,7 +397,7 @@ describe("a power button that is all there is to power a host on", () => {
     await test(bmc, handClock());
   }
 
-  it("is pushed right after a fresh Off", () =>
+  it("a power button that is all there is to power a host on is pushed right after a fresh Off", () =>
     withButton(async (bmc, clock) => {
       await using device = openFake(bmc, { clock });
       await device.on(forever());
@@ -405,7 +405,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.equal(bmc.system["PowerState"], "On");
     }));
 
-  it("is never pushed on a host that is on, or that nobody knows to be off", () =>
+  it("a power button that is all there is to power a host on is never pushed on a host that is on, or that nobody knows to be off", () =>
     withButton(async (bmc, clock) => {
       bmc.system["PowerState"] = "On";
       await using device = openFake(bmc, { clock });
@@ -420,7 +420,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.deepEqual(orders(bmc), []);
     }));
 
-  it("is not pushed again after a lost answer while that push may be on its way, by whatever driver", () =>
+  it("a power button that is all there is to power a host on is not pushed again after a lost answer while that push may be on its way, by whatever driver", () =>
     withButton(async (bmc, clock) => {
       bmc.override = ({ method, path }) => (method === "POST" && path === RESET ? "reset" : undefined);
       await using device = openFake(bmc, { clock });
@@ -437,7 +437,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.equal(bmc.system["PowerState"], "On");
     }));
 
-  it("is not pushed while another order to power on may be on its way", () =>
+  it("a power button that is all there is to power a host on is not pushed while another order to power on may be on its way", () =>
     withButton(async (bmc, clock) => {
       list(bmc, "On", "PushPowerButton");
       bmc.override = ({ method, path }) => (method === "POST" && path === RESET ? { status: 204 } : undefined);
@@ -451,7 +451,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.deepEqual(orders(bmc), ["On"]);
     }));
 
-  it("is not pushed again after an answer of a gateway: the BMC may have carried the push out", () =>
+  it("a power button that is all there is to power a host on is not pushed again after an answer of a gateway: the BMC may have carried the push out", () =>
     withButton(async (bmc, clock) => {
       bmc.override = ({ method, path }) =>
         method === "POST" && path === RESET ? redfishError(503, "Base.1.8.ServiceTemporarilyUnavailable") : undefined;
@@ -461,7 +461,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.deepEqual(orders(bmc), ["PushPowerButton"]);
     }));
 
-  it("is not pushed after a new log-in on a host that has come on meanwhile", () =>
+  it("a power button that is all there is to power a host on is not pushed after a new log-in on a host that has come on meanwhile", () =>
     withButton(async (bmc, clock) => {
       let denied = 0;
       bmc.override = ({ method, path }) => {
@@ -472,11 +472,11 @@ describe("a power button that is all there is to power a host on", () => {
         return redfishError(401, "Base.1.8.NoValidSession");
       };
       await using device = openFake(bmc, { clock });
-      await assert.rejects(device.on(forever()), hasCode("Refused", /not off any more/));
+      await assert.rejects(device.on(forever()), hasCode("Refused", /no longer off/));
       assert.equal(bmc.system["PowerState"], "On");
     }));
 
-  it("is pushed again at once where it was refused", () =>
+  it("a power button that is all there is to power a host on is pushed again at once if it was refused", () =>
     withButton(async (bmc, clock) => {
       bmc.override = ({ method, path }) =>
         method === "POST" && path === RESET ? redfishError(409, "Base.1.8.ResourceInUse") : undefined;
@@ -487,7 +487,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.equal(bmc.system["PowerState"], "On");
     }));
 
-  it("is left alone where On or ForceOn is offered, and never serves for Off", () =>
+  it("a power button that is all there is to power a host on is left alone if On or ForceOn is offered, and never serves for Off", () =>
     withButton(async (bmc, clock) => {
       list(bmc, "PushPowerButton", "ForceOn");
       await using device = openFake(bmc, { clock });

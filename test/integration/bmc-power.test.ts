@@ -110,7 +110,7 @@ test("an Off that the System's own chassis gainsays is no Off", async () => {
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
-test("a look at the chassis serves the next reading, but not after an order, another state, a failure or a second", async () => {
+test("a read of the chassis serves the next reading, but not after an order, another state, a failure or a second", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   const looks = (): number => bmc.log().filter((line) => line === `GET ${CHASSIS}`).length;
@@ -223,7 +223,7 @@ test("a BMC without ForceOff is not asked for anything weaker", async () => {
   assert.deepEqual(orders(bmc), []);
 });
 
-test("a list of what is taken in the present state alone is read anew after each order", async () => {
+test("a list of what is taken in the present state alone is read again after each order", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   const list = (): void => {
@@ -241,7 +241,7 @@ test("a list of what is taken in the present state alone is read anew after each
   assert.equal(bmc.system["PowerState"], "On");
 });
 
-test("ForceOn serves where On is not offered", async () => {
+test("ForceOn serves if On is not offered", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   reset(bmc)["ResetType@Redfish.AllowableValues"] = ["ForceOn", "ForceOff"];
@@ -320,7 +320,7 @@ test("an order that is aborted while it waits for the login is never sent", asyn
   assert.equal(bmc.sessions.size, 0, "the session of the aborted call is ended");
 });
 
-test("a read whose connection broke is sent once more", async () => {
+test("a read whose connection broke is sent again", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   let broken = 0;

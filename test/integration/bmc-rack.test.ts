@@ -43,7 +43,7 @@ for (const ways of [
   { resetTypesIn: "ActionInfo", bootIn: "Settings" },
 ] as const) {
   const where = `with reset types in ${ways.resetTypesIn} and the boot override in ${ways.bootIn}`;
-  test(`off, proven off, network boot set, on, ${where}: one host, and that one alone`, async () => {
+  test(`a host is powered off, proven off, set to boot from the network and powered on ${where}, and no other host is`, async () => {
     await using world = await startRack(ways);
     const { rack, mock, tls } = world;
     const device = openFake(mock, { path: mock.systemPath("one"), tls });

@@ -34,7 +34,7 @@ test("concurrent calls share one login", async () => {
   assert.equal(logins(bmc), 1);
 });
 
-test("the sessions are where SessionService is, if the root has no link to them", async () => {
+test("the sessions are if SessionService is, if the root has no link to them", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   bmc.override = ({ path }) =>
@@ -183,7 +183,7 @@ test("a BMC that repeats what it was sent does not get the password into the err
   await assert.rejects(device.readPower(forever()), hasCode("AuthFailed"));
 });
 
-test("a full session table falls back to basic authentication, and is Busy where that is refused", async () => {
+test("a full session table falls back to basic authentication, and is Busy if that is refused", async () => {
   await using bmc = await startFakeBmc();
   const full = redfishError(503, "Base.1.18.SessionLimitExceeded");
   bmc.override = ({ path }) => (path === SESSIONS ? full : undefined);
@@ -210,7 +210,7 @@ test("an expired session is replaced once, for reads and for orders", async () =
   assert.equal(bmc.sessions.size, 0);
 });
 
-test("after a new log-in nothing is ordered where another host answers than before", async () => {
+test("after a new log-in nothing is ordered if another host answers than before", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   const changes = (): string[] =>
@@ -234,14 +234,14 @@ test("after a new log-in nothing is ordered where another host answers than befo
   }
   assert.equal(bmc.system["PowerState"], "On");
   assert.equal((bmc.system["Boot"] as Json)["BootSourceOverrideEnabled"], "Disabled");
-  // Whether that is the host is for the caller to judge, who asks anew.
+  // Whether that is the host is for the caller to judge, who asks again.
   Object.assign(bmc.system, { UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" });
   await device.identify(forever());
   await device.forceOff(forever());
   assert.equal(bmc.system["PowerState"], "Off");
 });
 
-test("after a new log-in the host is identified anew before an order, once, and the same host gets it", async () => {
+test("after a new log-in the host is identified again before an order, once, and the same host gets it", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   const looks = (): number => bmc.log().filter((line) => line === `GET ${SYSTEM}`).length;

@@ -26,7 +26,7 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { PASSWORD } from "./bmc-fixture.ts";
 
-// Processes that are stopped in the middle of a fence: BMCs have few sessions, and none of ours may stay behind.
+// Processes that are stopped in the middle of a fence: BMCs have few sessions, and no session of the agent may stay open.
 
 const NAMESPACE = "ironfence-system";
 const USERNAME = "fencing";
@@ -64,7 +64,7 @@ void describe("a process that gets SIGTERM while it waits for a host to go off e
         logFile,
         env,
       });
-      await until(command, "it waits", async () => (await readFile(logFile, "utf8")).includes("the BMC says"));
+      await until(command, "it waits", async () => (await readFile(logFile, "utf8")).includes("the BMC reports"));
       assert.equal(sessions(), 1);
       await command.stop();
       assert.match(await command.ended, /ended with 1/);

@@ -35,7 +35,7 @@ const isRead = ({ method, path }: Request): boolean => method === "GET" && path 
 const logins = (bmc: FakeBmc): number => bmc.requests.filter(isLogin).length;
 
 describe("a stray 401", () => {
-  it("to a log-in is sat out for each user of a BMC that has several", async () => {
+  it("a stray 401 to a log-in is sat out for each user of a BMC that has several", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     const asAnother = ({ method, path, body }: Request): Reply | undefined => {
@@ -64,7 +64,7 @@ describe("a stray 401", () => {
   });
 
   for (const count of [1, 2]) {
-    it(`to ${count} log-ins in a row, of a user who has logged in lately, is sat out`, async () => {
+    it(`a stray 401 to ${count} log-ins in a row, of a user who has logged in lately, is sat out`, async () => {
       await using bmc = await startFakeBmc();
       const clock = hastyClock();
       await openFake(bmc, { clock }).readPower(forever());
@@ -74,7 +74,7 @@ describe("a stray 401", () => {
       assert.deepEqual(clock.waits, [1_000, 2_000].slice(0, count));
     });
 
-    it(`to ${count} reads in a row, each in a session that was just given, is no refusal`, async () => {
+    it(`a stray 401 to ${count} reads in a row, each in a session that was just given, is no refusal`, async () => {
       await using bmc = await startFakeBmc();
       stray(bmc, count, isRead);
       await using device = openFake(bmc);
@@ -83,7 +83,7 @@ describe("a stray 401", () => {
     });
   }
 
-  it("to an order has it sent again: it was not carried out", async () => {
+  it("a stray 401 to an order has it sent again: it was not carried out", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     await device.identify(forever());
@@ -92,7 +92,7 @@ describe("a stray 401", () => {
     assert.equal(bmc.system["PowerState"], "Off");
   });
 
-  it("to basic authentication that has worked is sat out", async () => {
+  it("a stray 401 to basic authentication that has worked is sat out", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     await using device = openFake(bmc, { clock });
@@ -112,7 +112,7 @@ describe("a stray 401", () => {
 
 describe("sessions that a BMC has denied, rightly or not", () => {
   for (const denied of [1, 2, 3, 5, 9]) {
-    it(`are all ended: ${denied} reads were denied`, async () => {
+    it(`sessions that a BMC has denied, rightly or not, are all ended: ${denied} reads were denied`, async () => {
       await using bmc = await startFakeBmc();
       stray(bmc, denied, isRead);
       const device = openFake(bmc, { path: SYSTEM });
@@ -122,7 +122,7 @@ describe("sessions that a BMC has denied, rightly or not", () => {
     });
   }
 
-  it("are ended where the end itself is denied", async () => {
+  it("sessions that a BMC has denied, rightly or not, are ended if the end itself is denied", async () => {
     await using bmc = await startFakeBmc();
     const device = openFake(bmc, { path: SYSTEM });
     await device.readPower(forever());
@@ -131,7 +131,7 @@ describe("sessions that a BMC has denied, rightly or not", () => {
     assert.equal(bmc.sessions.size, 0);
   });
 
-  it("are ended soon, not only once the device is closed: a BMC has few", async () => {
+  it("sessions that a BMC has denied, rightly or not, are ended soon, not only once the device is closed: a BMC has few", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { path: SYSTEM });
     for (let round = 0; round < 6; round += 1) {
@@ -144,8 +144,8 @@ describe("sessions that a BMC has denied, rightly or not", () => {
 });
 
 describe("a stray 401 in a session", () => {
-  /** Nothing but the session tells of the BMC: it has no Manager, and its chassis shows no power. */
-  it("is no sign of a restart: an Off is proven all the same", async () => {
+  /** Only the session service can answer for the BMC: it has no Manager, and its chassis shows no power. */
+  it("a stray 401 in a session is no sign of a restart: an Off is proven all the same", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { path: SYSTEM });
     await device.identify(forever());
@@ -157,7 +157,7 @@ describe("a stray 401 in a session", () => {
     assert.equal((await device.readPower(forever())).state, "Unknown", "a session that is lost is one");
   });
 
-  it("that comes after a silence of the BMC is a sign of a restart", async () => {
+  it("a stray 401 in a session that comes after a silence of the BMC is a sign of a restart", async () => {
     await using bmc = await startFakeBmc();
     let aheadMs = 0;
     const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
@@ -179,7 +179,7 @@ describe("a full session table where basic authentication is refused", () => {
   const basics = (bmc: FakeBmc): number =>
     bmc.requests.filter(({ headers }) => headers.authorization !== undefined).length;
 
-  it("is tried by basic authentication once, by however many calls and devices", async () => {
+  it("a full session table where basic authentication is refused is tried by basic authentication once, by however many calls and devices", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = full;
     for (let at = 0; at < 3; at += 1) {
@@ -191,7 +191,7 @@ describe("a full session table where basic authentication is refused", () => {
     assert.equal(basics(bmc), 1);
   });
 
-  it("is left as soon as a session is free, by the same device", async () => {
+  it("a full session table where basic authentication is refused is left as soon as a session is free, by the same device", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = full;
     const device = openFake(bmc, { path: SYSTEM });
@@ -205,7 +205,7 @@ describe("a full session table where basic authentication is refused", () => {
 });
 
 describe("a full session table where basic authentication serves", () => {
-  it("is asked for a session again after a while", async () => {
+  it("a full session table where basic authentication serves is asked for a session again after a while", async () => {
     await using bmc = await startFakeBmc();
     let aheadMs = 0;
     const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
@@ -226,7 +226,7 @@ describe("a stray 401 to basic authentication while no session is free", () => {
     isLogin(request) ? redfishError(400, "Base.1.8.SessionLimitExceeded") : undefined;
   const isBasic = ({ headers }: Request): boolean => headers.authorization !== undefined;
 
-  it("is sat out at its first use, of a user who has logged in lately", async () => {
+  it("a stray 401 to basic authentication while no session is free is sat out at its first use, of a user who has logged in lately", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     const earlier = openFake(bmc, { clock });
@@ -244,7 +244,7 @@ describe("a stray 401 to basic authentication while no session is free", () => {
   });
 
   for (const username of ["fence", "another"]) {
-    it(`costs no other device what has worked for it: ${username} is refused`, async () => {
+    it(`a stray 401 to basic authentication while no session is free costs no other device what has worked for it: ${username} is refused`, async () => {
       await using bmc = await startFakeBmc();
       let aheadMs = 0;
       const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
@@ -259,7 +259,7 @@ describe("a stray 401 to basic authentication while no session is free", () => {
     });
   }
 
-  it("keeps no new device of another user from basic authentication", async () => {
+  it("a stray 401 to basic authentication while no session is free keeps no new device of another user from basic authentication", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = full;
     await using other = openFake(bmc, { username: "another", password: "wrong" });
@@ -274,7 +274,7 @@ describe("a password that was changed on the BMC", () => {
     ["at the usual place", SESSIONS],
     ["elsewhere", "/redfish/v1/Sessions"],
   ] as const) {
-    it(`costs three log-ins at most, where sessions are made ${what}`, async () => {
+    it(`a password that was changed on the BMC costs three log-ins at most, if sessions are made ${what}`, async () => {
       await using bmc = await startFakeBmc();
       const clock = hastyClock();
       let isChanged = false;
@@ -307,7 +307,7 @@ describe("a password that was changed while basic authentication was in use", ()
   const noSessions = (request: Request): Reply | undefined => (isLogin(request) ? { status: 405 } : undefined);
   const isBasic = ({ headers }: Request): boolean => headers.authorization !== undefined;
 
-  it("is sent three times at most, by however many devices", async () => {
+  it("a password that was changed while basic authentication was in use is sent three times at most, by however many devices", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     bmc.override = noSessions;
@@ -324,7 +324,7 @@ describe("a password that was changed while basic authentication was in use", ()
     await Promise.all(devices.map((device) => device.close()));
   });
 
-  it("keeps no device from the BMC whose own password works", async () => {
+  it("a password that was changed while basic authentication was in use keeps no device from the BMC whose own password works", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     bmc.override = noSessions;
@@ -361,7 +361,7 @@ describe("a BMC that starts, and whose web server is up before Redfish is", () =
     });
   }
 
-  it("is believed no Off yet: it may have restarted", async () => {
+  it("a BMC that starts, and whose web server is up before Redfish is, is believed no Off yet: it may have restarted", async () => {
     await using bmc = await startFakeBmc();
     const earlier = openFake(bmc, { path: SYSTEM });
     await earlier.forceOff(forever());
@@ -376,7 +376,7 @@ describe("a BMC that starts, and whose web server is up before Redfish is", () =
 });
 
 describe("stray 401s that lie far apart", () => {
-  it("never add up to a refusal, however many come to basic authentication", async () => {
+  it("stray 401s that lie far apart never add up to a refusal, however many come to basic authentication", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     await using device = openFake(bmc, { clock });

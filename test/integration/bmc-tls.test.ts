@@ -27,7 +27,7 @@ test("a certificate that nobody vouches for is refused before anything is sent",
   assert.deepEqual(bmc.requests, []);
 });
 
-test("a CA bundle vouches for its certificates, also beside others and text", async () => {
+test("a CA bundle vouches for its certificates, even if the bundle has other certificates and text", async () => {
   await using bmc = await startFakeBmc(pair(good));
   const ca = `# racks 1 to 4\n${stranger.certPem}\n\n# rack 5\n${authority.certPem}\n`;
   await using device = openFake(bmc, { tls: { ca, insecureSkipVerify: false } });
@@ -40,6 +40,17 @@ test("a CA bundle does not vouch for another host's certificate, nor for an expi
     await using device = openFake(bmc, { tls: { ca: authority.certPem, insecureSkipVerify: false } });
     await assert.rejects(device.readPower(forever()), hasCode("TlsUntrusted"));
     assert.deepEqual(bmc.requests, []);
+  }
+});
+
+test("how long a certificate is valid is known after the handshake, also of one that is not trusted", async () => {
+  for (const validDays of [10, -1]) {
+    await using bmc = await startFakeBmc(pair(await issue(["127.0.0.1"], validDays)));
+    await using device = openFake(bmc, { tls: { ca: authority.certPem, insecureSkipVerify: false } });
+    assert.equal(device.certificateUntilMs, undefined);
+    await device.readPower(forever()).catch(() => undefined);
+    const days = ((device.certificateUntilMs ?? 0) - systemClock.nowMs()) / 86_400_000;
+    assert.ok(Math.abs(days - validDays) < 0.1, `${days}`);
   }
 });
 
@@ -58,7 +69,7 @@ test("a pin trusts that very certificate, whoever signed it and whatever it name
   }
 });
 
-test("a pin refuses every other certificate, also a trusted one and also beside insecureSkipVerify", async () => {
+test("a pin refuses every other certificate, even a trusted one, and even with insecureSkipVerify", async () => {
   await using bmc = await startFakeBmc(pair(good));
   const { sha256Fingerprint } = await issue(["127.0.0.1"]);
   for (const tls of [
@@ -142,7 +153,7 @@ test("trust that cannot be read is refused when the device is opened, not weaken
   assert.throws(open({ ca: "no certificate" }), hasCode("TlsUntrusted"));
   assert.throws(
     open({ ca: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----" }),
-    hasCode("TlsUntrusted", /cannot be read/),
+    hasCode("TlsUntrusted", /cannot be parsed/),
   );
   assert.throws(open({ sha256Fingerprint: "abcd" }), hasCode("TlsUntrusted", /SHA-256/));
 });

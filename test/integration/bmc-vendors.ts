@@ -25,7 +25,7 @@ export interface Vendor {
   /** What this maker answers in its own way; undefined: as the standard has it. */
   quirk?: (request: Request, state: TreeState) => Reply | undefined;
   expected: { systemUUID?: string; serialNumber?: string };
-  /** What the service was told, beyond what is common, is checked here at the end. */
+  /** What the service received, beyond what is common, is checked here at the end. */
   boots: boolean;
 }
 
@@ -170,7 +170,7 @@ const settings = (systemPath: string, name: string): Json => ({
 
 export const VENDORS: readonly Vendor[] = [
   {
-    name: "Dell iDRAC 8: sessions beside the SessionService, 409 for no change",
+    name: "Dell iDRAC 8: sessions outside of the SessionService, 409 for no change",
     ...idrac(`${ROOT}/Sessions`),
     sessions: { path: `${ROOT}/Sessions`, location: relative },
     quirk: (request, state) => {
@@ -220,7 +220,7 @@ export const VENDORS: readonly Vendor[] = [
     boots: true,
   },
   {
-    name: "HPE iLO 5: a session located by its own name, the boot mode read-only, success told in an error body",
+    name: "HPE iLO 5: a session located by its own name, the boot mode read-only, success reported in an error body",
     ...ilo("#ComputerSystem.v1_10_0.ComputerSystem"),
     sessions: { path: `${SESSIONS}/`, location: (path) => `https://ilo-5.example${path}/` },
     quirk: iloWays((request) => {

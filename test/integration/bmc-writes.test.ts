@@ -12,7 +12,7 @@ import { startIpmiWorld } from "./ipmi-fixture.ts";
 /** Every call of a driver, but the boot override. */
 async function fence(device: PowerDriver): Promise<void> {
   await device.identify(forever());
-  await device.readOffer?.(forever());
+  await device.readSupportedOrders?.(forever());
   await device.readPower(forever());
   await device.forceOff(forever());
   await waitForPower(device, "Off", { clock, pollMs: 20, timeoutMs: 10_000, freshReads: 2 }, forever());
@@ -31,7 +31,7 @@ const inWords = ({ method, path, body }: Request): string =>
     typeof value === "string" && key !== "ResetType" ? "…" : value,
   )}`;
 
-test("by Redfish: a session, its end, and the two orders", async () => {
+test("the driver writes a session, its end and the two orders by Redfish, and nothing else", async () => {
   await using bmc = await startFakeBmc();
   const device = openFake(bmc);
   await fence(device);
@@ -45,7 +45,7 @@ test("by Redfish: a session, its end, and the two orders", async () => {
   ]);
 });
 
-test("by Redfish: a network boot writes the override of one boot, and nothing else of the System", async () => {
+test("a network boot by Redfish writes the override of one boot, and nothing else of the System", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   await bootFromNetwork(device);
@@ -71,7 +71,7 @@ const HARMLESS: ReadonlySet<string> = new Set([
   "ReadFRUData",
 ]);
 
-test("by IPMI: a session, its end, off and on", async () => {
+test("the driver writes a session, its end, off and on by IPMI, and nothing else", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   await fence(device);
@@ -86,7 +86,7 @@ test("by IPMI: a session, its end, off and on", async () => {
   );
 });
 
-test("by IPMI: a network boot writes the boot flags, and that they outlast the order's minute", async () => {
+test("a network boot by IPMI writes the boot flags, and that they outlast the order's minute", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   await bootFromNetwork(device);
@@ -98,7 +98,7 @@ test("by IPMI: a network boot writes the boot flags, and that they outlast the o
   );
 });
 
-test("by Redfish: the last reset is the one that the last reading has shown, without a request of its own", async () => {
+test("the last reset by Redfish is the one that the last reading has shown, without a request of its own", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   await device.identify(forever());

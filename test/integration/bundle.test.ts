@@ -70,7 +70,7 @@ void test("the bundle explains its run command", () => {
   assert.match(result.stdout, /--kubeconfig/);
 });
 
-void test("the bundle's agent starts, and says what is missing where there is no cluster", () => {
+void test("the bundle's agent starts, and says what is missing if there is no cluster", () => {
   const result = ironfence("run", "--kubeconfig", join(folder, "missing.kubeconfig"));
   assert.equal(result.status, 1, result.stderr);
   assert.match(result.stderr, /missing\.kubeconfig/);

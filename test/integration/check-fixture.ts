@@ -9,7 +9,7 @@ import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remed
 import { NODES } from "../../src/api/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
-import { LEASE } from "../../src/kube/lease-record.ts";
+import { LEASE } from "../../src/kube/lease/lease-record.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { VERSION } from "../../src/runtime/version.ts";
 

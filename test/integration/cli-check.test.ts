@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -15,22 +17,24 @@ import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
 import { CONFIG_MAPS, NODES, SECRETS } from "../../src/api/core-types.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import type { CheckResult } from "../../src/cli/check/check.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import { createLiveProbes } from "../../src/cli/check/read/live-probes.ts";
-import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/failures.ts";
-import { readOverview } from "../../src/cli/status-read.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
-import { LEASE } from "../../src/kube/lease-record.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/errors/failures.ts";
+import { readOverview } from "../../src/cli/status/read.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
+import { LEASE } from "../../src/kube/lease/lease-record.ts";
+import { loadCluster } from "../../src/kube/connection/credentials.ts";
+import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { installHealthy, NAMESPACE, NODE_NAMES, setTargetReady } from "./check-fixture.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
-import { readyOf } from "../../src/remediator/hosts/target-store.ts";
+import { readyOf } from "../../src/remediator/hosts/fencing-target/target-store.ts";
 
 // `ironfence check` over HTTPS, as users run it.
 
@@ -62,7 +66,7 @@ describe("ironfence check", () => {
     return new Map(checks.map((result) => [result.id, result]));
   };
 
-  it("passes every line where each node could be fenced, and writes nothing but reviews", async () => {
+  it("ironfence check passes every line if each node could be fenced, and writes only access reviews", async () => {
     const writes: string[] = [];
     const stop = kube.server.onRequest(({ method, path }) => {
       if (method !== "GET") writes.push(path);
@@ -77,21 +81,28 @@ describe("ironfence check", () => {
     for (const path of writes) assert.match(path, /subjectaccessreviews$/);
   });
 
-  it("passes before an installation as well, and warns about BMCs that it cannot reach from here", async () => {
+  it("ironfence check passes before an installation as well, and warns about BMCs that it cannot reach from here", async () => {
     const { out, code } = await check(["--pre"]);
     assert.equal(code, 0, out);
     assert.match(out, /^√ the API server enforces admission policies: /m);
     assert.match(out, /^√ you may install everything .*: you have all \d+ permissions/m);
     assert.match(out, /^ {4}‼ 3 of 3 BMCs cannot be reached: .*ECONNREFUSED 127\.0\.0\.1:1$/m);
-    assert.equal((await check(["--pre", "--fail-on", "warning"])).code, EXIT_FAILURE, "warnings fail if they shall");
+    assert.equal(
+      (await check(["--pre", "--fail-on", "warning"])).code,
+      EXIT_FAILURE,
+      "warnings fail with --fail-on warning",
+    );
     assert.equal((await check(["--pre", "--live"])).code, EXIT_USAGE);
   });
 
-  it("exits with 1, and shows what was found, what to do, and the page", async () => {
+  it("ironfence check exits with 1, and shows what was found, what to do, and the page", async () => {
     setTargetReady(kube.server, "worker-2", "False", "AuthenticationFailed", "the BMC refused user or password");
     const { out, err, code } = await check();
     assert.equal(code, EXIT_FAILURE);
-    assert.equal(err, "ironfence: not passed: fencing-targets\n");
+    assert.equal(
+      err,
+      "ironfence: [ChecksFailed] these checks did not pass: fencing-targets: the report says how to fix each (docs/reference/errors.md#checksfailed)\n",
+    );
     const failing = out.slice(out.indexOf("× the host of every")).split("\n").slice(0, 4);
     assert.deepEqual(failing, [
       "× the host of every FencingTarget can be powered off",
@@ -103,7 +114,7 @@ describe("ironfence check", () => {
     assert.equal((await check()).code, 0);
   });
 
-  it("finds a template that was deleted before any agent has noticed, and a pause", async () => {
+  it("ironfence check finds a template that was deleted before any agent has noticed, and a pause", async () => {
     const templates = kube.server.collection(BARE_METAL_REMEDIATION_TEMPLATES);
     const key = { namespace: NAMESPACE, name: "reboot" };
     templates.delete(key);
@@ -115,8 +126,10 @@ describe("ironfence check", () => {
       found.get("templates")?.findings[0]?.message ?? "",
       /reboot of NodeHealthCheck workers: there is no such/,
     );
-    assert.equal(found.get("pause")?.level, "failed");
+    assert.equal(found.get("pause")?.level, "warning");
     templates.create({ metadata: key, spec: { template: { spec: {} } } });
+    assert.equal((await check()).code, 0, "a pause alone fails no check");
+    assert.equal((await check(["--fail-on", "warning"])).code, EXIT_FAILURE);
     kube.server.collection(CONFIG_MAPS).delete({ namespace: NAMESPACE, name: "ironfence-pause" });
     assert.equal((await check()).code, 0);
   });
@@ -134,7 +147,7 @@ describe("ironfence check", () => {
     ["baremetalremediationtemplates", "templates"],
     ["configmaps", "pause"],
   ]) {
-    it(`says which permission is missing where ${resource} may not be read, and does not pass it`, async () => {
+    it(`ironfence check says which permission is missing if ${resource} may not be read, and does not pass it`, async () => {
       const match = { resource: resource ?? "", verbs: ["list", "get", "create"] as const };
       const give = kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
       const found = await results();
@@ -144,7 +157,7 @@ describe("ironfence check", () => {
     });
   }
 
-  it("waits until the checks pass, and says on the way for which", async () => {
+  it("ironfence check waits until the checks pass, and says on the way for which", async () => {
     const deployments = kube.server.collection(DEPLOYMENTS);
     const key = { namespace: NAMESPACE, name: "ironfence" };
     deployments.mergePatch(key, { status: { readyReplicas: 0 } }, "status");
@@ -155,7 +168,7 @@ describe("ironfence check", () => {
     assert.equal(code, 0, out);
   });
 
-  it("ends its waiting with the last report", async () => {
+  it("ironfence check ends its waiting with the last report", async () => {
     setTargetReady(kube.server, "worker-2", "False", "Unreachable", "no connection");
     const startMs = performance.now();
     const { out, code } = await check(["--wait", "4s"]);
@@ -165,7 +178,7 @@ describe("ironfence check", () => {
     setTargetReady(kube.server, "worker-2", "True", "Usable", "the host can be fenced");
   });
 
-  it("reports an API server that does not answer, or does not let it in, as a check that failed", async () => {
+  it("ironfence check reports an API server that does not answer, or does not let it in, as a check that failed", async () => {
     const stranger = join(folder, "stranger");
     writeFileSync(stranger, kube.kubeconfig.replace("let-me-in", "not-the-token"));
     const { out, code, err } = await cli(["check", "--kubeconfig", stranger]);
@@ -176,7 +189,7 @@ describe("ironfence check", () => {
   });
 
   for (const aheadMs of [-600_000, 600_000]) {
-    it(`passes the leader on a machine whose clock is ${aheadMs / 60_000} minutes ahead, and warns about that`, async () => {
+    it(`ironfence check passes the leader on a machine whose clock is ${aheadMs / 60_000} minutes ahead, and warns about that`, async () => {
       const leases = kube.server.collection(LEASE);
       const key = { namespace: NAMESPACE, name: "ironfence" };
       const renewTime = new Date().toISOString().replace("Z", "000Z");
@@ -191,7 +204,7 @@ describe("ironfence check", () => {
     });
   }
 
-  it("prints JUnit's XML for a pipeline, and colors on a terminal alone", async () => {
+  it("ironfence check prints JUnit's XML for a pipeline, and colors on a terminal alone", async () => {
     const { out } = await check(["-o", "junit"]);
     assert.match(
       out,
@@ -246,16 +259,36 @@ describe("ironfence check --live", () => {
   const live = (...flags: string[]): Promise<CliResult> =>
     cli(["check", "--live", ...flags, "--kubeconfig", kubeconfig]);
 
-  it("asks each BMC now, reads its certificate, and believes no older status", async () => {
+  it("ironfence check --live asks each BMC now, reads its certificate, and believes no older status", async () => {
     setTargetReady(kube.server, "worker-1", "False", "Unreachable", "an hour ago");
     const { out, err, code } = await live();
     assert.equal(code, 0, out + err);
     assert.match(out, /^√ the host of every FencingTarget can be powered off: 3 of 3 can be/m);
-    assert.match(out, /^√ the certificates of BMCs are valid for at least 21 days: 1 BMCs have one$/m);
+    assert.match(out, /^√ the certificates of BMCs are valid for at least 21 days: 3 of 3 that have one$/m);
     setTargetReady(kube.server, "worker-1", "True", "Usable", "the host can be fenced");
   });
 
-  it("finds a password that the BMC refuses now, and sends it once however long it waits", async () => {
+  it("ironfence check --live ends in its time though a BMC gives no answer, and fails for the targets that it has not probed", async (t) => {
+    const silent = createServer(() => undefined);
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as AddressInfo;
+    const targets = kube.server.collection<FencingTarget>(FENCING_TARGETS);
+    const key = { namespace: NAMESPACE, name: "worker-3" };
+    const [device] = targets.get(key)?.spec.devices ?? [];
+    t.after(() => {
+      targets.mergePatch(key, { spec: { devices: [device] } });
+      silent.close();
+    });
+    targets.mergePatch(key, { spec: { devices: [{ ...device, address: `redfish://127.0.0.1:${port}` }] } });
+    const startMs = performance.now();
+    const { out, code } = await live("--live-timeout", "2s");
+    assert.ok(performance.now() - startMs < 15_000);
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(out, /^ {4}× NotProbed: ironfence-system\/worker-3: the time for --live was over/m);
+    assert.equal((await live("--live-timeout", "soon")).code, EXIT_USAGE);
+  });
+
+  it("ironfence check --live finds a password that the BMC refuses now, and sends it once however long it waits", async () => {
     const secrets = kube.server.collection(SECRETS);
     const key = { namespace: NAMESPACE, name: "bmc" };
     secrets.mergePatch(key, { data: { password: Buffer.from("wrong").toString("base64") } });
@@ -271,7 +304,7 @@ describe("ironfence check --live", () => {
     assert.equal((await live()).code, 0);
   });
 
-  it("does not send a refused password again after minutes of waiting, which would lock the account", async () => {
+  it("ironfence check --live does not send a refused password again after minutes of waiting, which would lock the account", async () => {
     const secrets = kube.server.collection(SECRETS);
     const key = { namespace: NAMESPACE, name: "bmc" };
     secrets.mergePatch(key, { data: { password: Buffer.from("wrong").toString("base64") } });
@@ -284,7 +317,10 @@ describe("ironfence check --live", () => {
     const options = { namespace: NAMESPACE, leaseName: "ironfence", kubeconfig, context: undefined };
     const { signal } = new AbortController();
     const overview = await readOverview(runtime, options, { server: "", source: "" }, signal);
-    const probe = createLiveProbes(runtime, NAMESPACE);
+    const probe = createLiveProbes(
+      { runtime, openDevice: openDeviceOn(clock) },
+      { namespace: NAMESPACE, timeoutMs: 60_000 },
+    );
     const before = redfish.requests.length;
     for (let minute = 0; minute < 5; minute += 1) {
       const { targets } = await probe(overview, signal);

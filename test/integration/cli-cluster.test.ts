@@ -10,8 +10,8 @@ import { readCrds } from "../../hack/lib/crds.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { CONFIG_MAPS, NODES } from "../../src/api/core-types.ts";
 import type { ConfigMap } from "../../src/api/core.ts";
-import type { Lease } from "../../src/kube/lease-record.ts";
-import { LEASE } from "../../src/kube/lease-record.ts";
+import type { LeaderLease } from "../../src/kube/lease/lease-record.ts";
+import { LEASE } from "../../src/kube/lease/lease-record.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { folderOf } from "../../src/api/kinds.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
@@ -43,7 +43,7 @@ describe("a command on a cluster", () => {
   const stopSwitch = (): Record<string, string> | undefined =>
     kube.server.collection<ConfigMap>(CONFIG_MAPS).get({ namespace: NAMESPACE, name: "ironfence-pause" })?.data;
 
-  it("names the kinds that the cluster does not serve, instead of failing", async () => {
+  it("a command on a cluster names the kinds that the cluster does not serve, instead of failing", async () => {
     const { out, code } = await ironfence("status");
     assert.equal(code, 0);
     for (const kind of ["NodeHealthCheck", "BareMetalRemediation", "FencingTarget"]) {
@@ -53,16 +53,30 @@ describe("a command on a cluster", () => {
     assert.match((await ironfence("status")).out, /^FencingTarget: none$/m);
   });
 
-  it("says what to do where the agent's namespace is not there", async () => {
+  it("a command on a cluster says what to do if the agent's namespace is not there", async () => {
     const { err, code } = await ironfence("pause", "--namespace", "elsewhere");
     assert.equal(code, 1);
     assert.match(
       err,
-      /^ironfence: create ConfigMap elsewhere\/.*not found: apply deploy\/kustomize, or .*--namespace\n$/,
+      /^ironfence: \[APINotFound\] create ConfigMap elsewhere\/.*not found: apply deploy\/kustomize, or .*--namespace \(docs[^)]+\)\n$/,
     );
   });
 
-  it("pauses with a reason, which status shows, and resumes, whoever made the switch", async () => {
+  it("a command on a cluster ends the agent with a code and the next step if it cannot serve its pages", async () => {
+    const pages = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"];
+    const taken = kube.url.replace("https://", "");
+    const listening = await ironfence("run", ...pages.with(1, taken));
+    assert.equal(listening.code, 1);
+    assert.match(
+      listening.err,
+      /^ironfence: \[ListenFailed\] cannot listen on .*: choose a free address .* \(docs[^)]+#listenfailed\)$/m,
+    );
+    const secure = await ironfence("run", ...pages, "--metrics-secure", "--metrics-cert-path", join(folder, "none"));
+    assert.match(secure.err, /^ironfence: \[CertificateUnusable\] cannot use tls\.crt and tls\.key in .*: mount /m);
+    assert.doesNotMatch(listening.err + secure.err, /^ +at /m, "no stack");
+  });
+
+  it("a command on a cluster pauses with a reason, which status shows, and resumes, whoever made the switch", async () => {
     const paused = await ironfence("pause", "--reason", "rack 4 is being rewired");
     assert.equal(paused.code, 0, paused.err);
     assert.match(paused.out, /^no new power-off is sent: paused by .* since .*rack 4 is being rewired\n/);
@@ -86,7 +100,7 @@ describe("a command on a cluster", () => {
     assert.equal(stopSwitch()?.["paused"], "false");
   });
 
-  it("pauses for a time, with the name of the user of this machine, and refuses what is no duration", async () => {
+  it("a command on a cluster pauses for a time, with the name of the user of this machine, and refuses what is no duration", async () => {
     const paused = await cli(["pause", "--for", "2h", "--kubeconfig", kubeconfig], { env: { USER: "ann" } });
     assert.match(paused.out, /^no new power-off is sent: paused by ann since .* until .*\n/);
     assert.match(paused.out, /^end it sooner with: ironfence resume\n/m);
@@ -104,7 +118,7 @@ describe("a command on a cluster", () => {
     [-2_400_000, "behind"],
     [2_400_000, "ahead of"],
   ] as const) {
-    it(`pauses by the API server's clock on a machine that is 40 minutes ${where} it`, async () => {
+    it(`a command on a cluster pauses by the API server's clock on a machine that is 40 minutes ${where} it`, async () => {
       const { out, code, err } = await cli(["pause", "--for", "30m", "--kubeconfig", kubeconfig], { aheadMs });
       assert.equal(code, 0, err);
       const { since = "", until = "" } = stopSwitch() ?? {};
@@ -117,17 +131,20 @@ describe("a command on a cluster", () => {
     });
   }
 
-  it("fails where the pause has ended before it was written", async () => {
+  it("a command on a cluster fails if the pause has ended before it was written", async () => {
     const match = { method: "PATCH", pathPrefix: `/api/v1/namespaces/${NAMESPACE}/configmaps` };
     kube.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 4_000 } });
     const { out, code, err } = await ironfence("pause", "--for", "1s");
     assert.equal(out, "");
-    assert.match(err, /^ironfence: the pause has ended already, so power-offs are sent: choose a longer --for\n$/);
+    assert.match(
+      err,
+      /^ironfence: \[PauseExpired\] the pause has ended already, so power-offs are sent: choose a longer --for \(docs[^)]+\)\n$/,
+    );
     assert.equal(code, 1);
     await ironfence("resume");
   });
 
-  it("pauses although somebody else writes the switch at the same moment", async () => {
+  it("a command on a cluster pauses although another client writes the ConfigMap at the same moment", async () => {
     kube.server.faults.inject({
       match: { method: "PATCH", pathPrefix: `/api/v1/namespaces/${NAMESPACE}/configmaps` },
       times: 1,
@@ -138,16 +155,16 @@ describe("a command on a cluster", () => {
     assert.equal(stopSwitch()?.["paused"], "true");
   });
 
-  it("says in one line that it could not pause, and does not claim that it did", async () => {
+  it("a command on a cluster says in one line that it could not pause, and does not claim that it did", async () => {
     kube.server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "status", status: 403 } });
     const { code, out, err } = await ironfence("pause");
     assert.equal(code, 1);
     assert.equal(out, "");
-    assert.match(err, /^ironfence: patch ConfigMap [^\n]*403[^\n]*\n$/);
+    assert.match(err, /^ironfence: \[APIForbidden\] patch ConfigMap [^\n]*403[^\n]*\n$/);
     await ironfence("resume");
   });
 
-  it("shows a remediation's node, phase and reason, and a target's power, as tables and as JSON", async () => {
+  it("a command on a cluster shows a remediation's node, phase and reason, and a target's power, as tables and as JSON", async () => {
     kube.server.collection(FENCING_TARGETS).create({
       metadata: { namespace: NAMESPACE, name: "n1" },
       spec: { nodeName: "n1", devices: [{ address: "redfish://bmc", credentialsSecretRef: { name: "s" } }] },
@@ -193,19 +210,26 @@ describe("a command on a cluster", () => {
     const overview = JSON.parse((await ironfence("status", "-o", "json")).out) as {
       stopSwitch: object;
       remediations: { status: { phase: string } }[];
+      page: { now: { node: string; reason: string; plug: { safe: boolean } }[]; could: { yes: number } };
     };
     assert.deepEqual(overview.stopSwitch, { paused: false });
     assert.equal(overview.remediations[0]?.status.phase, "Verifying");
+    const { now, could } = overview.page;
+    assert.deepEqual([now[0]?.node, now[0]?.reason, now[0]?.plug.safe], ["n1", "BMCUnreachable", false]);
+    assert.equal(could.yes, 0);
   });
 
-  it("names each problem, what to do first, and exits with 1 where it is asked to", async () => {
+  it("a command on a cluster names each problem, what to do first, and exits with 1 if it is asked to", async () => {
     kube.server.collection(FENCING_TARGETS).create({
       metadata: { namespace: "default", name: "stray" },
       spec: { nodeName: "n2", devices: [{ address: "redfish://bmc", credentialsSecretRef: { name: "s" } }] },
     });
     const { out, code, err } = await ironfence("status", "--problems", "--exit-code");
     assert.equal(code, 1);
-    assert.equal(err, "ironfence: 4 problems\n");
+    assert.equal(
+      err,
+      "ironfence: [ProblemsFound] 4 problems keep nodes from being fenced: the lines marked ! say what to do (docs/reference/errors.md#problemsfound)\n",
+    );
     const lines = out.trimEnd().split("\n");
     assert.equal(lines[0], "PROBLEMS (4):");
     assert.match(lines[1] ?? "", /! Agent: NoAgent: no agent has led here .*start one with deploy\/kustomize/);
@@ -224,7 +248,7 @@ describe("a command on a cluster", () => {
     kube.server.collection(FENCING_TARGETS).delete({ namespace: "default", name: "stray" });
   });
 
-  it("says who leads, which version, since when, what it serves, and that it is silent once its lease has run out", async () => {
+  it("a command on a cluster says who leads, which version, since when, what it serves, and that it is silent once its lease has run out", async () => {
     const lease = (renewTime: Date) => ({
       metadata: {
         namespace: NAMESPACE,
@@ -243,7 +267,7 @@ describe("a command on a cluster", () => {
         renewTime: renewTime.toISOString().replace("Z", "000Z"),
       },
     });
-    const leases = kube.server.collection<Lease>(LEASE);
+    const leases = kube.server.collection<LeaderLease>(LEASE);
     leases.create(lease(new Date()));
     const { out } = await ironfence("status");
     assert.match(
@@ -267,7 +291,7 @@ describe("a command on a cluster", () => {
     ["leases", "agent: cannot be shown: "],
     ["configmaps", "- Status: Forbidden: "],
   ]) {
-    it(`shows the rest where ${resource} may not be read, and says so`, async () => {
+    it(`a command on a cluster shows the rest if ${resource} may not be read, and says so`, async () => {
       const match = { resource, verbs: ["list", "get"] as const };
       const give = kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
       const { out, code, err } = await ironfence("status");
@@ -281,7 +305,7 @@ describe("a command on a cluster", () => {
     });
   }
 
-  it("prints again when something has changed, and not before, until it is ended", async () => {
+  it("a command on a cluster prints again when something has changed, and not before, until it is ended", async () => {
     const ending = new AbortController();
     let out = "";
     const watching = cli(["status", "--watch", "--problems", "--kubeconfig", kubeconfig], {
@@ -303,7 +327,7 @@ describe("a command on a cluster", () => {
     await ironfence("resume");
   });
 
-  it("proposes nodes, targets and health checks of the cluster to a shell", async () => {
+  it("a command on a cluster proposes nodes, targets and health checks of the cluster to a shell", async () => {
     for (const name of ["worker-1", "worker-2", "db-1"]) kube.server.collection(NODES).create({ metadata: { name } });
     const complete = async (...words: string[]): Promise<string[]> => {
       const { out } = await cli(["__complete", ...words], { env: { IRONFENCE_KUBECONFIG: kubeconfig } });
@@ -315,12 +339,12 @@ describe("a command on a cluster", () => {
     assert.deepEqual(await complete("explain", "nhc", "x"), []);
   });
 
-  it("says in one line that it may not come in", async () => {
+  it("a command on a cluster says in one line that it may not come in", async () => {
     const stranger = join(folder, "stranger");
     writeFileSync(stranger, kube.kubeconfig.replace("let-me-in", "not-the-token"));
     const { code, err } = await cli(["status", "--kubeconfig", stranger]);
     assert.equal(code, 1);
-    assert.match(err, /^ironfence: [^\n]*401 Unauthorized[^\n]*\n$/);
+    assert.match(err, /^ironfence: \[APIUnauthorized\] [^\n]*401 Unauthorized[^\n]*\n$/);
     assert.doesNotMatch(err, /not-the-token/);
   });
 });

@@ -11,9 +11,9 @@ import { readCrds } from "../../hack/lib/crds.ts";
 import { LEASES, NODES } from "../../src/api/core-types.ts";
 import type { Lease, Node } from "../../src/api/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
-import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/failures.ts";
-import { readDecisions } from "../../src/cli/explain-read.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/errors/failures.ts";
+import { readDecisions } from "../../src/cli/explain/read.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
@@ -23,7 +23,7 @@ import { cli } from "./cli-fixture.ts";
 import type { CliResult } from "./cli-fixture.ts";
 import { crdOf, DetectorWorld, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
 
-// `ironfence explain` over HTTPS as users run it, and beside the controller that it speaks for.
+// `ironfence explain` over HTTPS as users run it, compared with the controller whose decisions it explains.
 
 const EXCLUDE = "remediation.medik8s.io/exclude-from-remediation";
 
@@ -82,16 +82,16 @@ describe("ironfence explain", () => {
     return JSON.parse(out).healthChecks.find(({ healthCheck }: { healthCheck: string }) => healthCheck === "workers");
   }
 
-  it("says of a healthy node which conditions it was judged by, and names checks that do not cover it", async () => {
+  it("ironfence explain says of a healthy node which conditions it was judged by, and names checks that do not cover it", async () => {
     const { out, code, err } = await explain("node", "w1");
     assert.equal(code, 0, err);
     assert.match(out, /^NodeHealthCheck workers: healthy: No condition makes it unhealthy$/m);
-    assert.match(out, /^ {2}Ready=Unknown for 5m +no: True since 20/m);
-    assert.match(out, /^ {2}threshold +3 of 3 are healthy; at least 2 must be$/m);
+    assert.match(out, /^ {2}Ready=Unknown for 5m +True since 20/m);
+    assert.match(out, /^ {2}threshold +3 of 3 are healthy; minHealthy is 51%$/m);
     assert.match(out, /^NodeHealthCheck others: Its selector does not cover the node$/m);
   });
 
-  it("tells when a node will be unhealthy", async () => {
+  it("ironfence explain reports when a node will be unhealthy", async () => {
     ready("w1", "Unknown", 60);
     const { outcome, nextCheck, actions } = await underWorkers("w1");
     assert.equal(outcome, "soonUnhealthy");
@@ -101,7 +101,7 @@ describe("ironfence explain", () => {
     assert.match((await explain("node", "w1")).out, /^ {2}next +\S+Z \(in (3m\d+s|4m)\), or when something changes$/m);
   });
 
-  it("tells what would be created, and writes nothing", async () => {
+  it("ironfence explain reports what would be created, and writes nothing", async () => {
     ready("w1", "Unknown", 600);
     const { outcome, actions } = await underWorkers("w1");
     assert.equal(outcome, "create");
@@ -114,7 +114,7 @@ describe("ironfence explain", () => {
     );
   });
 
-  it("names who holds the node's lease, and until when", async () => {
+  it("ironfence explain names who holds the node's lease, and until when", async () => {
     ready("w1", "Unknown", 600);
     const lease = { namespace: "medik8s-leases", name: "node-w1" };
     kube.server.collection<Lease>(LEASES).create({
@@ -127,7 +127,7 @@ describe("ironfence explain", () => {
     });
     try {
       const { outcome, reason, nextCheck } = await underWorkers("w1");
-      assert.equal(outcome, "held");
+      assert.equal(outcome, "deferred");
       assert.match(reason, /already taken by node-maintenance$/);
       assert.ok(Date.parse(String(nextCheck)) > systemClock.nowMs() + 3_000_000);
     } finally {
@@ -135,7 +135,7 @@ describe("ironfence explain", () => {
     }
   });
 
-  it("names the label, the threshold and the pause that hold a remediation back", async () => {
+  it("ironfence explain names the label, the threshold and the pause that hold a remediation back", async () => {
     ready("w1", "Unknown", 600);
     const nodes = kube.server.collection<Node>(NODES);
     nodes.mergePatch({ name: "w1" }, { metadata: { labels: { [EXCLUDE]: "true" } } });
@@ -146,7 +146,7 @@ describe("ironfence explain", () => {
     assert.equal((await underWorkers("w1")).outcome, "threshold");
     const ofCheck = await explain("nhc", "workers");
     assert.match(ofCheck.out, /^ {2}nodes +3 selected, 1 healthy$/m);
-    assert.match(ofCheck.out, /^ {2}threshold +1 of 3 are healthy; too few, at least 2 must be$/m);
+    assert.match(ofCheck.out, /^ {2}threshold +1 of 3 are healthy; minHealthy is 51%$/m);
     assert.match(ofCheck.out, /^w1 +threshold +- +Skipped remediation because the number of healthy nodes/m);
     ready("w2", "True", 600);
 
@@ -158,7 +158,7 @@ describe("ironfence explain", () => {
     checks.mergePatch({ name: "workers" }, { spec: { pauseRequests: null } });
   });
 
-  it("says that a template is not there", async () => {
+  it("ironfence explain says that a template is not there", async () => {
     const key = { namespace: "fencing", name: "fence-template" };
     const templates = kube.server.collection(vendorType("FenceTemplate"));
     templates.delete(key);
@@ -167,7 +167,7 @@ describe("ironfence explain", () => {
     templates.create({ metadata: key, spec: { template: { spec: {} } } });
   });
 
-  it("fails for names that are not there, and on a command line without one", async () => {
+  it("ironfence explain fails for names that are not there, and on a command line without one", async () => {
     for (const [kind, words] of [
       ["node", /there is no node nobody/],
       ["nhc", /there is no NodeHealthCheck nobody/],
@@ -180,7 +180,7 @@ describe("ironfence explain", () => {
     }
   });
 
-  it("fails rather than guess where it may not read what the agent reads", async () => {
+  it("ironfence explain fails rather than guess if it may not read what the agent reads", async () => {
     for (const pathPrefix of [
       "/apis/fence.example/v1/fences",
       "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases",
@@ -221,7 +221,7 @@ async function decisionsIn(world: DetectorWorld) {
 }
 
 describe("an explanation and the controller", () => {
-  it("decide the same", async () => {
+  it("an explanation and the controller decide the same", async () => {
     const world = new DetectorWorld();
     const decisions = () => decisionsIn(world);
     world.template();
@@ -276,7 +276,7 @@ describe("ironfence explain on OKD", () => {
     return world;
   }
 
-  it("fails where the person may not read whether an upgrade goes on: the agent may, and need not stand still", async () => {
+  it("ironfence explain on OKD fails if the person may not read whether an upgrade goes on: the agent may, and need not stand still", async () => {
     const world = await okd();
     const match = { pathPrefix: "/apis/config.openshift.io/v1/clusterversions" };
     world.server.faults.inject({ match, times: 10, action: { kind: "status", status: 403 } });
@@ -286,10 +286,10 @@ describe("ironfence explain on OKD", () => {
     await world.stop();
   });
 
-  it("tells that etcd's quorum holds a control plane node back, or fails where that may not be read", async () => {
+  it("ironfence explain on OKD reports that etcd's quorum holds a control plane node back, or fails if that may not be read", async () => {
     const world = await okd();
     const [verdict] = (await decisionsIn(world)).nodes;
-    assert.equal(verdict?.outcome, "held");
+    assert.equal(verdict?.outcome, "deferred");
     assert.match(verdict?.reason ?? "", /m0: cannot check etcd quorum: found 0 PodDisruptionBudgets/);
     const match = { pathPrefix: "/apis/policy/v1" };
     world.server.faults.inject({ match, times: 10, action: { kind: "status", status: 403 } });

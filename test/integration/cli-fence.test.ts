@@ -12,12 +12,16 @@ import { PROVISIONED_STATUS } from "../../hack/rack/bare-metal-host-status.ts";
 import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES, SECRETS } from "../../src/api/core-types.ts";
-import type { Node, SecretObject } from "../../src/api/core.ts";
+import type { Node } from "../../src/api/core.ts";
+import type { SecretObject } from "../../src/kube/objects/secret-reader.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
-import { runAgent } from "../../src/cli/agent.ts";
-import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
+import type { TraceCollector } from "../lib/trace-collector.ts";
+import { attributeOf, startCollector } from "../lib/trace-collector.ts";
+import { runAgent } from "../../src/cli/agent/agent.ts";
+import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/errors/failures.ts";
 import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -51,6 +55,24 @@ after(async () => {
   await world.stop();
   await rm(folder, { recursive: true });
 });
+
+/** One trace for each of the two fences; states below the fence, and calls of the BMC below the state. */
+function assertTraces({ spans, received }: TraceCollector): void {
+  const fences = spans.filter(({ name }) => name === "fence");
+  const of = (node: string) => fences.find((span) => attributeOf(span, "k8s.node.name") === node);
+  const [restored, refused] = [of("node-4"), of("node-5")];
+  assert.ok(restored && refused && fences.length === 2);
+  assert.equal(attributeOf(restored, "reason"), "NodeRestored");
+  assert.deepEqual(refused.status, { code: 2, message: "IdentityMismatch" });
+  const states = spans.filter(({ parentSpanId }) => parentSpanId === restored.spanId);
+  const names = states.map(({ name }) => name);
+  for (const name of ["Resolving", "Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining"])
+    assert.ok(names.includes(name), `${name}: ${names.join(" ")}`);
+  const off = spans.find(({ name, traceId }) => name === "bmc forceOff" && traceId === restored.traceId);
+  assert.equal(states.find(({ spanId }) => spanId === off?.parentSpanId)?.name, "PoweringOff");
+  for (const { startTimeUnixNano: start, endTimeUnixNano: end } of spans) assert.ok(BigInt(start) <= BigInt(end));
+  assert.ok(!received.includes(password), "a trace has the BMCs' password");
+}
 
 async function ironfence(command: string, options: CliOptions = {}): Promise<CliResult> {
   const result = await cli([...command.split(" "), "--kubeconfig", world.kubeconfigPath], options);
@@ -103,7 +125,7 @@ async function whilePaused(work: () => Promise<void>): Promise<void> {
 }
 
 describe("ironfence power --target", () => {
-  test("reads the power by the target's own Secret and certificate", async () => {
+  test("ironfence power --target reads the power by the target's own Secret and certificate", async () => {
     const { code, out } = await ironfence("power status --target node-1 -o json");
     assert.equal(code, 0);
     assert.deepEqual(JSON.parse(out), {
@@ -113,7 +135,7 @@ describe("ironfence power --target", () => {
     });
   });
 
-  test("does not power off a Ready node unless a person agrees", async () => {
+  test("ironfence power --target does not power off a Ready node unless a person agrees", async () => {
     const inScript = await ironfence("power off --target node-1");
     assert.equal(inScript.code, EXIT_REFUSED);
     assert.match(inScript.err, /node node-1 is Ready.*--yes agrees to it/);
@@ -123,13 +145,13 @@ describe("ironfence power --target", () => {
     assert.deepEqual(orders("node-1"), []);
   });
 
-  test("powers off, proves it, and does not power a node on that is tainted out-of-service", async () => {
+  test("ironfence power --target powers off, proves it, and does not power a node on that is tainted out-of-service", async () => {
     const off = await ironfence("power off --target node-1 -o json", { answers: ["yes"] });
     assert.equal(off.code, 0, off.err);
     const report = JSON.parse(off.out);
     assert.equal(report.proven, true);
     assert.equal(report.orders[0].state, "Off");
-    assert.match(off.err, /the BMC says: PoweringOff/);
+    assert.match(off.err, /the BMC reports: PoweringOff/);
     assert.equal(world.rack.host("node-1").power, "Off");
 
     const nodes = world.server.collection<Node>(NODES);
@@ -144,7 +166,7 @@ describe("ironfence power --target", () => {
     assert.equal(world.bmcs.get("node-1")?.sessionCount, 0);
   });
 
-  test("sends nothing to a host that is not the target's", async () => {
+  test("ironfence power --target sends nothing to a host that is not the target's", async () => {
     const { systemUUID } = world.rack.host("node-2").spec;
     const other = { identity: { systemUUID: world.rack.host("node-3").spec.systemUUID } };
     for (const [spec, words] of [
@@ -162,11 +184,11 @@ describe("ironfence power --target", () => {
     assert.deepEqual(orders("node-2"), []);
   });
 
-  test("keeps its hands off a host in maintenance, and off one that a remediation owns", async () => {
+  test("ironfence power --target sends nothing to a host in maintenance, nor to one that a remediation owns", async () => {
     await whileTarget("node-2", { maintenance: true }, { maintenance: false }, async () => {
       const { code, err } = await ironfence("power on --target node-2 --yes");
       assert.equal(code, EXIT_REFUSED);
-      assert.match(err, /hands off/);
+      assert.match(err, /in maintenance/);
     });
     const owner = world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).create({
       metadata: { namespace: NAMESPACE, name: "node-2" },
@@ -183,7 +205,7 @@ describe("ironfence power --target", () => {
     assert.match(busy.err, /BareMetalRemediation ironfence-system\/node-2 owns the host/);
     const fence = await ironfence("fence --node node-2 --yes");
     assert.equal(fence.code, EXIT_REFUSED);
-    assert.match(fence.err, /is there for it already/);
+    assert.match(fence.err, /already remediates it/);
     // An owner that is gone owns nothing.
     world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
     assert.deepEqual(orders("node-2"), []);
@@ -193,7 +215,7 @@ describe("ironfence power --target", () => {
     assert.match(cycled.out, /off: proven by two fresh reads.*\n.*on: read back/);
   });
 
-  test("asks before it powers a host off while the stop switch is on", async () => {
+  test("ironfence power --target asks before it powers a host off while the stop switch is on", async () => {
     await whilePaused(async () => {
       const { code, asked, err } = await ironfence("power off --target node-3", { answers: ["no"] });
       assert.equal(code, EXIT_REFUSED);
@@ -203,7 +225,7 @@ describe("ironfence power --target", () => {
     assert.deepEqual(orders("node-3"), []);
   });
 
-  test("asks during a pause that has an end, though this machine's clock is past it", async () => {
+  test("ironfence power --target asks during a pause that has an end, though this machine's clock is past it", async () => {
     assert.equal((await ironfence("pause --for 30m --reason rewiring")).code, 0);
     try {
       const { code, err } = await ironfence("power off --target node-3", { answers: ["no"], aheadMs: 2_400_000 });
@@ -215,10 +237,10 @@ describe("ironfence power --target", () => {
     assert.deepEqual(orders("node-3"), []);
   });
 
-  test("takes no credentials beside a target, and names what is missing", async () => {
-    const { code, err } = await ironfence("power status --target node-1 --username somebody");
+  test("ironfence power --target accepts no credentials together with a target, and names what is missing", async () => {
+    const { code, err } = await ironfence("power status --target node-1 --username admin");
     assert.equal(code, EXIT_USAGE);
-    assert.match(err, /^ironfence: --username: a --target has credentials/);
+    assert.match(err, /^ironfence: \[CommandLineInvalid\] --username: a --target has credentials/);
     const none = await ironfence("power status --target nobody");
     assert.equal(none.code, EXIT_REFUSED);
     assert.match(none.err, /there is no FencingTarget nobody in namespace/);
@@ -226,7 +248,7 @@ describe("ironfence power --target", () => {
 });
 
 describe("ironfence probe --target", () => {
-  test("goes through every check and changes nothing", async () => {
+  test("ironfence probe --target goes through every check and changes nothing", async () => {
     const { code, out, err } = await ironfence("probe --target node-3 -o json");
     assert.equal(code, 0, err);
     const { ok, checks } = JSON.parse(out);
@@ -242,7 +264,7 @@ describe("ironfence probe --target", () => {
     assert.equal(world.bmcs.get("node-3")?.sessionCount, 0);
   });
 
-  test("says why not: a Secret that is missing, a host that is another's", async () => {
+  test("ironfence probe --target reports why it refuses: a Secret that is missing, a host of another owner", async () => {
     const [device] =
       world.server.collection<FencingTarget>(FENCING_TARGETS).get({ namespace: NAMESPACE, name: "node-3" })?.spec
         .devices ?? [];
@@ -276,7 +298,7 @@ describe("ironfence probe --host", () => {
     hosts().mergePatch(key, { status: PROVISIONED_STATUS }, "status");
   });
 
-  test("goes through every check of a BareMetalHost by its own Secret, and changes nothing", async () => {
+  test("ironfence probe --host goes through every check of a BareMetalHost by its own Secret, and changes nothing", async () => {
     const { code, out, err } = await ironfence(`probe --host ${NAMESPACE}/host-3 -o json`);
     assert.equal(code, 0, err + out);
     const { checks } = JSON.parse(out) as { checks: { check: string; result: string }[] };
@@ -287,7 +309,7 @@ describe("ironfence probe --host", () => {
     assert.equal(world.bmcs.get("node-3")?.sessionCount, 0);
   });
 
-  test("says why not: switched off, another machine, no Secret, no host", async () => {
+  test("ironfence probe --host says why not: switched off, another machine, no Secret, no host", async () => {
     hosts().mergePatch(key, { spec: { online: false } });
     const serial = { hardware: { systemVendor: { serialNumber: "OTHER" } } };
     hosts().mergePatch(key, { status: serial }, "status");
@@ -300,11 +322,14 @@ describe("ironfence probe --host", () => {
     const none = await ironfence(`probe --host ${NAMESPACE}/nobody`);
     assert.deepEqual(
       [none.code, none.err],
-      [EXIT_REFUSED, `ironfence: there is no BareMetalHost ${NAMESPACE}/nobody\n`],
+      [
+        EXIT_REFUSED,
+        `ironfence: [ObjectNotFound] there is no BareMetalHost ${NAMESPACE}/nobody: kubectl get bmh -A lists them (docs/reference/errors.md#objectnotfound)\n`,
+      ],
     );
   });
 
-  test("refuses what cannot go with it", async () => {
+  test("ironfence probe --host refuses what cannot go with it", async () => {
     for (const more of ["https://bmc", "--target node-3", "--username admin"]) {
       assert.equal((await ironfence(`probe --host ${NAMESPACE}/host-3 ${more}`)).code, EXIT_USAGE, more);
     }
@@ -313,7 +338,7 @@ describe("ironfence probe --host", () => {
 });
 
 describe("ironfence fence", () => {
-  test("shows with --dry-run what would be done, and creates nothing", async () => {
+  test("ironfence fence shows with --dry-run what would be done, and creates nothing", async () => {
     const { code, out, err } = await ironfence("fence --node node-4 --dry-run -o json");
     assert.equal(code, 0, err);
     const plan = JSON.parse(out);
@@ -321,7 +346,7 @@ describe("ironfence fence", () => {
     assert.deepEqual(plan.node, { name: "node-4", ready: true, controlPlane: false });
     assert.match(plan.identity, /as spec identity says/);
     assert.match(plan.power, /^On /);
-    assert.deepEqual(plan.concerns, ["node node-4 is Ready: its pods run, and end without notice"]);
+    assert.deepEqual(plan.concerns, ["node node-4 is Ready: its pods run, and end without a graceful shutdown"]);
     assert.match((await ironfence("fence --node node-4 --dry-run")).out, /result +would be fenced/);
     await whileTarget("node-4", { maintenance: true }, { maintenance: false }, async () => {
       const refused = await ironfence("fence --node node-4 --dry-run");
@@ -332,7 +357,7 @@ describe("ironfence fence", () => {
     assert.deepEqual(orders("node-4"), []);
   });
 
-  test("creates nothing while paused, for a node that is not there, or that a person has not given up", async () => {
+  test("ironfence fence creates nothing while paused, for a node that is not there, or that a person has not given up", async () => {
     await whilePaused(async () => {
       const { code, err } = await ironfence("fence --node node-4 --yes");
       assert.equal(code, EXIT_REFUSED);
@@ -345,9 +370,11 @@ describe("ironfence fence", () => {
     assert.deepEqual(remediations(), []);
   });
 
-  test("has the agent do the walk, tells each step, and reports how it ended", async (t) => {
+  test("ironfence fence makes the agent fence the host, reports each step, and reports how it ended", async (t) => {
     const stop = new AbortController();
     const log = join(folder, "decisions.jsonl");
+    const collector = await startCollector();
+    t.after(() => collector.stop());
     const agent = runAgent(
       {
         kubeconfig: world.kubeconfigPath,
@@ -358,6 +385,7 @@ describe("ironfence fence", () => {
         leaderElect: false,
         ownCluster: undefined,
         recordDecisions: log,
+        otlpEndpoint: collector.endpoint,
         allowLocalWorkloadClusters: false,
         leaseName: "ironfence",
         nodeLeaseNamespace: "medik8s-leases",
@@ -369,11 +397,18 @@ describe("ironfence fence", () => {
         nodeName: undefined,
         metricsBindAddress: "off",
         metricsCertPath: undefined,
+        statusBindAddress: "off",
+        statusCertPath: "",
         healthProbeBindAddress: "off",
         logLevel: "error",
         instance: "test",
       },
-      { clock: systemClock, random: systemRandom, logger: createLogger("silent") },
+      {
+        clock: systemClock,
+        random: systemRandom,
+        logger: createLogger("silent"),
+        openDevice: openDeviceOn(systemClock),
+      },
       stop.signal,
     );
     t.after(async () => {
@@ -405,8 +440,9 @@ describe("ironfence fence", () => {
     assert.deepEqual(orders("node-5"), []);
 
     // What the agent has decided can be decided again, from its log alone.
-    stop.abort(new Error("the agent is told to stop"));
+    stop.abort(new Error("the agent is asked to stop"));
     await agent;
+    assertTraces(collector);
     const replayed = await cli(["replay", log]);
     assert.equal(replayed.code, 0, replayed.err);
     assert.match(replayed.out, /^\d{2,} decisions from \d{2,} events, in \d+ sessions\nevery decision is the same\n$/);
@@ -424,7 +460,7 @@ describe("ironfence fence", () => {
     assert.match(different.err, /line \d+, remediation .*decides differently/);
   });
 
-  test("goes on without the person who ends the waiting", async () => {
+  test("ironfence fence goes on without the person who ends the waiting", async () => {
     const stop = new AbortController();
     const left = ironfence("fence --node node-6 --yes", {
       signal: stop.signal,
@@ -434,7 +470,7 @@ describe("ironfence fence", () => {
     });
     const { code, err } = await left;
     assert.equal(code, EXIT_FAILURE);
-    assert.match(err, /goes on; to have it taken back, delete it/);
+    assert.match(err, /continues; delete it to have it undone/);
     assert.ok(remediations().some(({ metadata }) => metadata.name.startsWith("node-6-by-hand-")));
   });
 });
@@ -457,12 +493,12 @@ describe("ironfence bmc reset --target", () => {
     assert.equal(world.bmcs.get("node-2")?.sessionCount, 0);
   }
 
-  test("sends nothing unless a person agrees", async () => {
+  test("ironfence bmc reset --target sends nothing unless a person agrees", async () => {
     await assertRefused(/restart the BMC of FencingTarget .*--yes agrees to it/s, {}, "");
-    await assertRefused(/the BMC is away for minutes/, { answers: ["y"] }, "");
+    await assertRefused(/the BMC does not answer for some minutes/, { answers: ["y"] }, "");
   });
 
-  test("sends nothing to a BMC whose host is not the target's, or is another target's as well", async () => {
+  test("ironfence bmc reset --target sends nothing to a BMC whose host is not the target's, or is another target's as well", async () => {
     const { systemUUID } = world.rack.host("node-2").spec;
     const shared = { identity: { systemUUID: world.rack.host("node-3").spec.systemUUID } };
     for (const [spec, words] of [
@@ -473,8 +509,8 @@ describe("ironfence bmc reset --target", () => {
     }
   });
 
-  test("keeps its hands off a host in maintenance, and off one that a remediation owns", async () => {
-    await whileTarget("node-2", { maintenance: true }, { maintenance: false }, () => assertRefused(/hands off/));
+  test("ironfence bmc reset --target sends nothing to a host in maintenance, nor to one that a remediation owns", async () => {
+    await whileTarget("node-2", { maintenance: true }, { maintenance: false }, () => assertRefused(/in maintenance/));
     const { kind, metadata } = world.server
       .collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS)
       .create({ metadata: key, spec: {} });
@@ -484,14 +520,14 @@ describe("ironfence bmc reset --target", () => {
     world.server.collection(BARE_METAL_REMEDIATIONS).delete(key);
   });
 
-  test("looks again after the person has answered", async () => {
+  test("ironfence bmc reset --target looks again after the person has answered", async () => {
     await whileTarget("node-2", { maintenance: false }, { maintenance: false }, () =>
       assertRefused(
-        /hands off/,
+        /in maintenance/,
         {
           answers: ["yes"],
           onNote: (line) => {
-            if (line.includes("away for minutes")) patchTarget("node-2", { maintenance: true });
+            if (line.includes("for some minutes")) patchTarget("node-2", { maintenance: true });
           },
         },
         "",
@@ -499,11 +535,11 @@ describe("ironfence bmc reset --target", () => {
     );
   });
 
-  test("takes one subject, no credentials beside a target, and a target that is there", async () => {
+  test("ironfence bmc reset --target accepts one host selection, no credentials together with a target, and only a target that exists", async () => {
     for (const [inputs, expected, words] of [
       ["", EXIT_USAGE, /give either the ADDRESS of a BMC or --target NAME/],
       ["https://bmc --target node-2", EXIT_USAGE, /give either the ADDRESS of a BMC or --target NAME/],
-      ["--target node-2 --username somebody", EXIT_USAGE, /--username: a --target has credentials/],
+      ["--target node-2 --username admin", EXIT_USAGE, /--username: a --target has credentials/],
       ["--target nobody", EXIT_REFUSED, /there is no FencingTarget nobody in namespace/],
     ] as const) {
       const { code, err } = await ironfence(`bmc reset --yes ${inputs}`.trimEnd());
@@ -513,13 +549,13 @@ describe("ironfence bmc reset --target", () => {
     assert.equal(restartedMs(), beforeMs);
   });
 
-  test("sends nothing while ironfence is paused: a host in mid-fence may hang on that BMC", async () => {
+  test("ironfence bmc reset --target sends nothing while ironfence is paused: a host that is being fenced may depend on that BMC", async () => {
     await whilePaused(() =>
       assertRefused(/nothing is sent, since ironfence is paused .*rewiring.*: ironfence resume/s),
     );
   });
 
-  test("restarts the BMC of the target's own host by the target's Secret, and leaves the host on", async () => {
+  test("ironfence bmc reset --target restarts the BMC of the target's own host by the target's Secret, and leaves the host on", async () => {
     const sent = orders("node-2").length;
     const { code, out, err } = await ironfence("bmc reset --target node-2", { answers: ["yes"] });
     assert.equal(code, 0, err);

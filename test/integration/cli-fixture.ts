@@ -1,6 +1,7 @@
+import { openDeviceOn } from "../lib/open-device.ts";
 import { runCli } from "../../src/cli/app.ts";
-import type { CliContext } from "../../src/cli/context.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
+import type { CliContext } from "../../src/cli/terminal/context.ts";
+import type { Terminal } from "../../src/cli/terminal/terminal.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 
 // Command lines run in this process, with all that they print.
@@ -53,10 +54,12 @@ export async function cli(inputs: readonly string[], options: CliOptions = {}): 
     env: options.env ?? {},
     exitCode: null,
   };
+  const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + (options.aheadMs ?? 0) };
   await runCli(inputs, {
     process,
-    clock: { ...systemClock, nowMs: () => systemClock.nowMs() + (options.aheadMs ?? 0) },
+    clock,
     random: systemRandom,
+    openDevice: openDeviceOn(clock),
     signal: options.signal ?? new AbortController().signal,
     terminal: options.answers === undefined ? undefined : terminal,
   });

@@ -97,7 +97,7 @@ describe("ironfence in a management cluster", () => {
     return { type, status, reason: type, message: "", lastTransitionTime };
   }
 
-  it("explains what a MachineHealthCheck does about its machines, and writes nothing", async () => {
+  it("ironfence in a management cluster explains what a MachineHealthCheck does about its machines, and writes nothing", async () => {
     const { out, err, code } = await ironfence("explain", "mhc", "tenant/workers");
     assert.equal(err, "");
     assert.equal(code, 0);
@@ -115,13 +115,13 @@ describe("ironfence in a management cluster", () => {
     assert.equal(machines.length, 1);
   });
 
-  it("says that there is no such health check", async () => {
+  it("ironfence in a management cluster says that there is no such health check", async () => {
     const { err, code } = await ironfence("explain", "mhc", "tenant/other");
     assert.match(err, /there is no MachineHealthCheck tenant\/other of Cluster API or OKD/);
     assert.equal(code, 1);
   });
 
-  it("shows MachineHealthChecks beside its own kinds", async () => {
+  it("ironfence in a management cluster shows MachineHealthChecks in addition to its own kinds", async () => {
     management.server
       .collection({
         group: "cluster.x-k8s.io",
@@ -147,14 +147,14 @@ describe("ironfence in a management cluster", () => {
     assert.match(out, /^ *tenant +workers +3 +2 +0 +too many$/m);
   });
 
-  it("shows what a MachineHealthCheck says though remediation is allowed", async () => {
+  it("ironfence in a management cluster shows what a MachineHealthCheck says though remediation is allowed", async () => {
     create("MachineHealthCheck", "misspelt", { clusterName: "prod", selector: { matchLabels: {} } }, [
       { ...condition("RemediationAllowed", "True", 1), message: "No Machine is selected: compare" },
     ]);
     assert.match((await ironfence("status")).out, /^ *tenant +misspelt +- +- +- +No Machine is selected: compare$/m);
   });
 
-  it("does not take a cluster for away whose first connection breaks", async () => {
+  it("ironfence in a management cluster does not take a cluster for away whose first connection breaks", async () => {
     const { hostname, port } = new URL(workload.url);
     let connections = 0;
     const door = createServer((socket) => {
@@ -180,7 +180,7 @@ describe("ironfence in a management cluster", () => {
     }
   });
 
-  it("shows why a health check without its Cluster has no counts, and what keeps hosts from being fenced", async () => {
+  it("ironfence in a management cluster shows why a health check without its Cluster has no counts, and what keeps hosts from being fenced", async () => {
     create("MachineHealthCheck", "lost", { clusterName: "gone", selector: { matchLabels: {} } });
     const hosts = management.server.collection(BARE_METAL_HOSTS);
     for (const [name, online] of [
@@ -193,7 +193,7 @@ describe("ironfence in a management cluster", () => {
       hosts.mergePatch({ namespace: NAMESPACE, name }, { status }, "status");
     }
     const { out } = await ironfence("status");
-    assert.match(out, /^ *tenant +lost +- +- +- +its Cluster is not there$/m);
+    assert.match(out, /^ *tenant +lost +- +- +- +its Cluster does not exist$/m);
     assert.match(out, /^BareMetalHost:$/m);
     assert.match(out, /^ *tenant +h1 +- +provisioned +On +- *$/m);
     assert.match(
@@ -208,7 +208,7 @@ describe("ironfence in a management cluster", () => {
     assert.deepEqual([withoutCluster, bareMetalHosts.length], [["tenant/lost"], 2]);
   });
 
-  it("shows the rest where a family's kind may not be listed", async () => {
+  it("ironfence in a management cluster shows the rest if a family's kind may not be listed", async () => {
     const match = { pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
     management.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
     const { out, code } = await ironfence("status");
@@ -218,7 +218,7 @@ describe("ironfence in a management cluster", () => {
     assert.match(out, /^FencingTarget: none$/m);
   });
 
-  it("shows what becomes of others' requests", async () => {
+  it("ironfence in a management cluster shows what happens to requests of other projects", async () => {
     const requests = management.server.collection({
       group: "infrastructure.cluster.x-k8s.io",
       version: "v1beta2",
@@ -247,7 +247,7 @@ describe("ironfence in a management cluster", () => {
     assert.match(out, new RegExp(`^ *tenant +r2 +Running +1 +${child} *$`, "m"));
   });
 
-  it("explains a MachineHealthCheck of OKD, by the nodes of its own cluster", async () => {
+  it("ironfence in a management cluster explains a MachineHealthCheck of OKD, by the nodes of its own cluster", async () => {
     const okd = (kind: string) => ({
       group: "machine.openshift.io",
       version: "v1beta1",
@@ -281,7 +281,7 @@ describe("ironfence in a management cluster", () => {
     assert.match(out, /^o2 +/m);
   });
 
-  it("says why nothing can be known where the workload cluster is away", async () => {
+  it("ironfence in a management cluster says why nothing can be known if the workload cluster is away", async () => {
     await workload.close();
     const { out, code } = await ironfence("explain", "mhc", "tenant/workers");
     assert.equal(code, 0);

@@ -16,7 +16,7 @@ import type { Rack } from "../../hack/rack/rack.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
-import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/failures.ts";
+import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/errors/failures.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
@@ -90,7 +90,7 @@ function orderTypes(): string[] {
 }
 
 describe("ironfence bmc reset ADDRESS", () => {
-  test("restarts the BMC over IPMI, and leaves its host on; without agreement it sends nothing", async () => {
+  test("ironfence bmc reset ADDRESS restarts the BMC over IPMI, and leaves its host on; without agreement it sends nothing", async () => {
     const before = rack.bmc("one").lastRestartMs;
     const env = { ...LOGIN, IRONFENCE_BMC_PASSWORD: "short-password" };
     const refused = await ironfence(["bmc", "reset", ipmi.address], { env });
@@ -109,7 +109,7 @@ describe("ironfence bmc reset ADDRESS", () => {
     await delay(9_000);
   });
 
-  test("restarts the BMC over Redfish by its Manager's Reset", async () => {
+  test("ironfence bmc reset ADDRESS restarts the BMC over Redfish by its Manager's Reset", async () => {
     const before = rack.bmc("one").lastRestartMs;
     const done = await onRedfish("bmc reset --yes");
     assert.equal(done.code, 0, done.err);
@@ -118,7 +118,7 @@ describe("ironfence bmc reset ADDRESS", () => {
     await delay(9_000);
   });
 
-  test("has its help, with the exit codes", async () => {
+  test("ironfence bmc reset ADDRESS has its help, with the exit codes", async () => {
     const { code, out } = await ironfence(["bmc", "reset", "--help"]);
     assert.equal(code, 0);
     assert.match(out, /Manager\.Reset over Redfish.*Exit codes: 0 sent/s);
@@ -126,10 +126,10 @@ describe("ironfence bmc reset ADDRESS", () => {
 });
 
 describe("ironfence power ADDRESS", () => {
-  test("reads, powers off with a proof, and powers on, over Redfish", async () => {
+  test("ironfence power ADDRESS reads, powers off with a proof, and powers on, over Redfish", async () => {
     const status = await onRedfish("power status");
     assert.equal(status.code, 0, status.err);
-    assert.match(status.out, /^HOST +POWER +BMC SAYS\n\S+ +On +On\n$/);
+    assert.match(status.out, /^HOST +POWER +BMC REPORTS\n\S+ +On +On\n$/);
     const from = orderTypes().length;
     const off = await onRedfish("power off --yes");
     assert.equal(off.code, 0, off.err);
@@ -143,7 +143,7 @@ describe("ironfence power ADDRESS", () => {
     assert.equal(redfish.sessionCount, 0);
   });
 
-  test("cycles over IPMI, in this order: off, proven, on", async () => {
+  test("ironfence power ADDRESS cycles over IPMI, in this order: off, proven, on", async () => {
     const from = orderTypes().length;
     const env = { ...LOGIN, IRONFENCE_BMC_PASSWORD: "short-password" };
     const { code, out, err } = await ironfence(["power", "cycle", ipmi.address, "--yes", "-o", "json"], { env });
@@ -160,7 +160,7 @@ describe("ironfence power ADDRESS", () => {
     assert.equal(ipmi.sessionCount, 0);
   });
 
-  test("asks before it powers off what it knows nothing of; without a terminal it refuses", async () => {
+  test("ironfence power ADDRESS asks before it powers off what it knows nothing of; without a terminal it refuses", async () => {
     const from = orderTypes().length;
     const inScript = await onRedfish("power off");
     assert.equal(inScript.code, EXIT_REFUSED);
@@ -170,7 +170,7 @@ describe("ironfence power ADDRESS", () => {
     assert.deepEqual(orderTypes().slice(from), []);
   });
 
-  test("does not take an answer for a proof: a host that stays on is not off, and is not cycled", async () => {
+  test("ironfence power ADDRESS does not take an answer for a proof: a host that stays on is not off, and is not cycled", async () => {
     // The BMC takes the order and does nothing.
     redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 204 } });
     const { code, out, err } = await onRedfish("power cycle --yes --timeout 1200ms -o json");
@@ -181,33 +181,33 @@ describe("ironfence power ADDRESS", () => {
       report.orders.map(({ order }: { order: string }) => order),
       ["Off"],
     );
-    assert.match(err, /not proven off after .*; last seen: On/);
+    assert.match(err, /not proven off after .*; last reading: On/);
     assert.equal(redfish.sessionCount, 0);
   });
 
-  test("lets the power state tell what became of an order whose answer was lost", async () => {
+  test("ironfence power ADDRESS judges an order whose answer was lost by the power state", async () => {
     redfish.addFault({ match: { method: "POST", path: "Reset" }, times: 1, action: { type: "drop", effect: "done" } });
     const from = orderTypes().length;
     const { code, out, err } = await onRedfish("power off --yes");
     assert.equal(code, 0, err);
-    assert.match(err, /the answer was lost .*the power state will tell/);
+    assert.match(err, /the answer was lost .*the power state will show the result/);
     assert.match(out, /off: proven/);
     assert.deepEqual(orderTypes().slice(from), ["ForceOff"], "it is not sent twice");
     assert.equal((await onRedfish("power on")).code, 0);
   });
 
-  test("ends its session where it is stopped while it waits, and says so in one line", async () => {
+  test("ironfence power ADDRESS ends its session if it is stopped while it waits, and says so in one line", async () => {
     redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 204 } });
     const stop = new AbortController();
     const { code, err } = await onRedfish("power off --yes", {
       env: LOGIN,
       signal: stop.signal,
       onNote: (line) => {
-        if (line.includes("the BMC says")) stop.abort(new CommandFailure("stopped by SIGTERM"));
+        if (line.includes("the BMC reports")) stop.abort(new CommandFailure("Stopped", "stopped by SIGTERM"));
       },
     });
     assert.equal(code, EXIT_FAILURE);
-    assert.match(err, /^ironfence: [^\n]*(?:aborted|stopped by SIGTERM)[^\n]*\n$/m);
+    assert.match(err, /^ironfence: \[Stopped\] [^\n]*(?:aborted|stopped by SIGTERM)[^\n]*\n$/m);
     assert.doesNotMatch(err, / at .*\.ts:/);
     assert.equal(redfish.sessionCount, 0);
   });
@@ -216,7 +216,7 @@ describe("ironfence power ADDRESS", () => {
     ["logs in", { method: "POST", path: "Sessions" }, { type: "delay", delayMs: 1_000 }],
     ["waits for the answer to its order", { method: "POST", path: "Reset" }, { type: "hang", effect: "none" }],
   ] as const) {
-    test(`leaves no session where the process is told to end while it ${moment}`, async () => {
+    test(`ironfence power ADDRESS leaves no session if the process is asked to end while it ${moment}`, async () => {
       redfish.addFault({ match, action });
       const child = spawn(process.execPath, [MAIN, "power", "off", redfish.url, "--ca-file", caFile, "--yes"], {
         stdio: ["ignore", "ignore", "pipe"],
@@ -235,7 +235,7 @@ describe("ironfence power ADDRESS", () => {
     });
   }
 
-  test("says in one line where the BMC refuses", async () => {
+  test("ironfence power ADDRESS says in one line if the BMC refuses", async () => {
     redfish.addFault({ match: { method: "POST", path: "Reset" }, action: { type: "status", status: 403 } });
     const refused = await onRedfish("power on");
     assert.equal(refused.code, EXIT_FAILURE);
@@ -252,21 +252,24 @@ describe("ironfence power ADDRESS", () => {
     assert.equal(error["page"], "docs/reference/reasons.md#bmcprivilegetoolow");
   });
 
-  test("needs an address or a target, and an address that can be read", async () => {
+  test("ironfence power ADDRESS needs an address or a target, and an address that can be read", async () => {
     for (const inputs of [["status"], ["status", redfish.url, "--target", "n1"]]) {
       const { code, err } = await ironfence(["power", ...inputs], { env: LOGIN });
       assert.equal(code, EXIT_USAGE);
-      assert.match(err, /^ironfence: give either the ADDRESS of a BMC or --target NAME\n$/);
+      assert.match(
+        err,
+        /^ironfence: \[CommandLineInvalid\] give either the ADDRESS of a BMC or --target NAME \(docs[^)]+\)\n$/,
+      );
     }
     const { code, err, asked } = await ironfence(["power", "status", "gopher://bmc"], { answers: [] });
     assert.equal(code, EXIT_USAGE);
     assert.deepEqual(asked, [], "nobody is asked for its password");
-    assert.match(err, /^ironfence: cannot use the BMC address "gopher:\/\/bmc"[^\n]*\n$/);
+    assert.match(err, /^ironfence: \[CommandLineInvalid\] cannot use the BMC address "gopher:\/\/bmc"[^\n]*\n$/);
   });
 });
 
 describe("ironfence probe ADDRESS", () => {
-  test("finds all that a fence needs, over Redfish and IPMI, and leaves no session", async () => {
+  test("ironfence probe ADDRESS finds all that a fence needs, over Redfish and IPMI, and leaves no session", async () => {
     const from = orderTypes().length;
     const overRedfish = await onRedfish("probe");
     assert.equal(overRedfish.code, 0, overRedfish.err);
@@ -283,7 +286,7 @@ describe("ironfence probe ADDRESS", () => {
     assert.equal(redfish.sessionCount + ipmi.sessionCount, 0);
   });
 
-  test("finds an account that may read and not power", async () => {
+  test("ironfence probe ADDRESS finds an account that may read and not power", async () => {
     const deps = { clock: systemClock, random: systemRandom };
     const mock = await startRedfishMock({ ...deps, rack, username: "fencing", password: new Secret(PASSWORD) });
     const properties = { AssignedPrivileges: ["Login", "ConfigureSelf"] };
@@ -297,7 +300,7 @@ describe("ironfence probe ADDRESS", () => {
     }
   });
 
-  test("takes a list of what the BMC takes in the present state for no fault", async () => {
+  test("ironfence probe ADDRESS takes a list of what the BMC takes in the present state for no fault", async () => {
     const allowed = { "ResetType@Redfish.AllowableValues": ["ForceOff", "GracefulShutdown"] };
     const Actions = { "#ComputerSystem.Reset": { target: "/redfish/v1/x", ...allowed } };
     redfish.addFault({ match: { path: "Systems/1$" }, action: { type: "override", properties: { Actions } } });
@@ -306,7 +309,7 @@ describe("ironfence probe ADDRESS", () => {
     assert.match(out, /^orders +ok +ForceOff \(listed: ForceOff, GracefulShutdown\)/m);
   });
 
-  test("shows the SHA-256 of a certificate that is not trusted, sends it no password, and takes the pin", async () => {
+  test("ironfence probe ADDRESS shows the SHA-256 of a certificate that is not trusted, sends it no password, and takes the pin", async () => {
     const before = redfish.requests.length;
     const untrusted = await ironfence(["probe", redfish.url, "-o", "json"], { env: LOGIN });
     assert.equal(untrusted.code, EXIT_FAILURE);
@@ -322,7 +325,7 @@ describe("ironfence probe ADDRESS", () => {
     assert.match(otherPin.out, /^tls +failed +not the pinned certificate/m);
   });
 
-  test("names the one check that fails, whatever it is", async () => {
+  test("ironfence probe ADDRESS names the one check that fails, whatever it is", async () => {
     const failing = async (inputs: readonly string[], env: Readonly<Record<string, string>>, check: string) => {
       const { code, out } = await ironfence(["probe", ...inputs, "-o", "json"], { env });
       assert.equal(code, EXIT_FAILURE);
@@ -366,14 +369,14 @@ describe("ironfence probe ADDRESS", () => {
     await failing([redfish.url, ...trusted], LOGIN, "service");
   });
 
-  test("tells that a session is left open", async () => {
+  test("ironfence probe ADDRESS reports that a session is left open", async () => {
     redfish.addFault({ match: { method: "DELETE" }, times: 1, action: { type: "status", status: 500 } });
     const { code, out } = await onRedfish("probe");
     assert.equal(code, 0);
     assert.match(out, /^session +warning +it could not be ended/m);
   });
 
-  test("does not let a BMC write to the terminal what it likes", async () => {
+  test("ironfence probe ADDRESS does not let a BMC write to the terminal what it likes", async () => {
     redfish.addFault({
       match: { path: "Systems/1$" },
       action: { type: "override", properties: { SerialNumber: "SN\u001b[2J\r\nsession ok" } },
@@ -384,7 +387,7 @@ describe("ironfence probe ADDRESS", () => {
   });
 });
 
-test("old TLS is spoken where an option says so, and the failure names the option", async () => {
+test("old TLS is spoken if an option says so, and the failure names the option", async () => {
   const server = createServer(
     { ...pair, minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" },
     (_request, response) => response.writeHead(404).end(),
@@ -394,7 +397,7 @@ test("old TLS is spoken where an option says so, and the failure names the optio
   try {
     const refused = await ironfence(["probe", address, "--ca-file", caFile], { env: LOGIN });
     assert.equal(refused.code, EXIT_FAILURE);
-    assert.match(refused.out, /^tls +failed +no TLS in common .*--tls-min-version/m);
+    assert.match(refused.out, /^tls +failed +no common TLS version .*--tls-min-version/m);
     const spoken = await ironfence(["probe", address, "--ca-file", caFile, "--tls-min-version", "1.0"], { env: LOGIN });
     assert.match(spoken.out, /^tls +ok/m);
     const wrong = await ironfence(["probe", address, "--tls-min-version", "1"], { env: LOGIN });
@@ -416,7 +419,7 @@ test("the IPMI cipher suites of an option are tried in the default's place; none
 });
 
 describe("passwords", () => {
-  test("come from a file or the prompt as well, and the prompt does not show them", async () => {
+  test("passwords come from a file or the prompt as well, and the prompt does not show them", async () => {
     const file = await onRedfish(`power status --username fencing --password-file ${passwordFile}`, { env: {} });
     assert.equal(file.code, 0, file.err);
     const prompted = await onRedfish("power status", { env: {}, answers: ["fencing", PASSWORD] });
@@ -427,7 +430,7 @@ describe("passwords", () => {
     ]);
   });
 
-  test("that are missing or cannot be read are told before anything is sent", async () => {
+  test("passwords that are missing or cannot be read are reported before anything is sent", async () => {
     for (const [env, flags, words] of [
       [{}, "", /--username .* is required/],
       [{ IRONFENCE_BMC_USERNAME: "x" }, "", /a password is required: set IRONFENCE_BMC_PASSWORD/],
@@ -444,12 +447,12 @@ describe("passwords", () => {
     assert.ok(!noPem.err.includes(PASSWORD));
   });
 
-  test("on the command line are refused without being repeated", async () => {
+  test("passwords on the command line are refused without being repeated", async () => {
     for (const flag of [["--password", "hunter2"], ["--password=hunter2"]]) {
       for (const command of [["power", "status"], ["power", "off"], ["probe"]]) {
         const { code, out, err } = await ironfence([...command, redfish.url, ...flag], { env: LOGIN });
         assert.equal(code, EXIT_USAGE);
-        assert.match(err, /^ironfence: --password: refused/);
+        assert.match(err, /^ironfence: \[CommandLineInvalid\] --password: refused/);
         assert.ok(!(out + err).includes("hunter2"));
       }
     }
@@ -457,7 +460,7 @@ describe("passwords", () => {
     assert.ok(!(inAddress.out + inAddress.err).includes("hunter2"));
   });
 
-  test("are neither in the process's command line nor in anything that it prints", async () => {
+  test("passwords are neither in the process's command line nor in anything that it prints", async () => {
     const inputs = ["power", "status", redfish.url, "--ca-file", caFile, "-o", "json"];
     const child = spawn(process.execPath, [MAIN, ...inputs], {
       stdio: ["ignore", "pipe", "pipe"],

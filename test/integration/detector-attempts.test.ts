@@ -24,6 +24,11 @@ const remembered = (name = "n1") => {
   return (JSON.parse(text ?? "{}") as Record<string, string>)[name]?.split(",") ?? [];
 };
 
+async function metric(series: string): Promise<string | undefined> {
+  const lines = (await world.registry.metrics()).split("\n");
+  return lines.find((line) => line.startsWith(`${series} `))?.slice(series.length + 1);
+}
+
 /** The node fails, is remediated and recovers. */
 async function cycle(): Promise<void> {
   world.ready("n1", "Unknown");
@@ -33,7 +38,7 @@ async function cycle(): Promise<void> {
 }
 
 describe("detector: attempts", () => {
-  it("are remembered beyond recovery and restarts; once spent the node is left for people", async () => {
+  it("detector: attempts are remembered beyond recovery and restarts; once spent the node is left to the operator", async () => {
     await enabled({}, { "ironfence.io/attempt-budget": "2/1h" });
     await cycle();
     assert.equal(remembered().length, 1);
@@ -45,15 +50,18 @@ describe("detector: attempts", () => {
     await world.until("left", () => world.condition("AttemptBudgetSpent")?.status === "True", 15_000);
     await world.clock.advance(5 * MINUTE_MS);
     assert.deepEqual(world.fences(), []);
+    assert.equal(await metric("ironfence_attempt_budget_spent"), "1");
+    assert.equal(await metric('ironfence_health_checks{state="Enabled",reason="AttemptBudgetSpent"}'), "1");
     assert.equal(world.told("RemediationSkipped").length, 1);
     assert.match(world.told("RemediationSkipped")[0] ?? "", /Giving up on node n1 until .*: it was remediated 2 times/);
 
     world.annotate({ "ironfence.io/attempt-budget": "3/1h" });
     await world.until("a CR", () => world.fences().length > 0, 2_000);
     assert.equal(world.condition("AttemptBudgetSpent")?.status, "False");
+    assert.equal(await metric("ironfence_attempt_budget_spent"), "0");
   });
 
-  it("go on by themselves when the window has passed", async () => {
+  it("detector: attempts go on by themselves when the window has passed", async () => {
     await enabled({}, { "ironfence.io/attempt-budget": "1/10m" });
     await cycle();
     world.ready("n1", "Unknown");
@@ -61,7 +69,7 @@ describe("detector: attempts", () => {
     await world.until("a CR", () => world.fences().length > 0, 11 * MINUTE_MS);
   });
 
-  it("start anew 10 minutes after the last step has failed, on CRs of their own", async () => {
+  it("detector: attempts start again 10 minutes after the last step has failed, on CRs of their own", async () => {
     await enabled(escalation("A", "B"), {}, ["A", "B"]);
     world.ready("n1", "Unknown");
     await world.until("A", () => world.fences("A").length > 0, 12_000);
@@ -78,7 +86,7 @@ describe("detector: attempts", () => {
     assert.deepEqual([...world.fences("A"), ...world.fences("B")], []);
   });
 
-  it("start anew also where there is one step, which its remediator says has failed", async () => {
+  it("detector: attempts start again also if there is one step, which its remediator says has failed", async () => {
     await enabled({}, {});
     world.ready("n1", "Unknown");
     await world.until("a CR", () => world.fences().length > 0, 12_000);
@@ -90,7 +98,7 @@ describe("detector: attempts", () => {
     await world.until("another", () => ![undefined, failed.metadata.uid].includes(uidOf()), 2 * MINUTE_MS);
   });
 
-  it("wait for the remediator that still undoes the round before", async () => {
+  it("detector: attempts wait for the remediator that still undoes the round before", async () => {
     await enabled(escalation("A"), {}, ["A"]);
     world.ready("n1", "Unknown");
     await world.until("A", () => world.fences("A").length > 0, 12_000);
@@ -106,7 +114,7 @@ describe("detector: attempts", () => {
     await world.until("another", () => ![undefined, first].includes(uidOf("A")), 5_000);
   });
 
-  it("are not started anew where an annotation says so", async () => {
+  it("detector: attempts are not started again if an annotation says so", async () => {
     await enabled(escalation("A"), { "ironfence.io/start-anew": "false" }, ["A"]);
     world.ready("n1", "Unknown");
     await world.until("A", () => world.fences("A").length > 0, 12_000);

@@ -38,7 +38,7 @@ describe("detector: wrong clocks", () => {
     );
   });
 
-  it("nor does it for a node that had failed before it began to watch, where the API server tells its time", async () => {
+  it("an agent whose clock is an hour ahead waits as long for a node that had failed before its start, by the API server's time", async () => {
     prepared();
     world.aheadMs = HOUR_MS;
     world.tellsTime = true;

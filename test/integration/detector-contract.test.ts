@@ -28,7 +28,7 @@ const hold = (kind: string, name: string, finalizers: string[]) =>
   world.server.collection(vendorType(kind)).mergePatch({ namespace: "fencing", name }, { metadata: { finalizers } });
 
 describe("detector: escalation", () => {
-  it("goes through the steps by time-out, marks each, and says when none is left", async () => {
+  it("detector: escalation goes through the steps by time-out, marks each, and says when none is left", async () => {
     await enabled({ kinds: ["A", "B", "C", "D"], spec: escalation("A", "B", "C", "D") });
     const first = await fenced("n1", "A");
     const tookMs = await world.until("B", () => fenceOf("n1", "B") !== undefined, 70_000);
@@ -58,21 +58,21 @@ describe("detector: escalation", () => {
     );
   });
 
-  it("escalates at once when a CR says that it failed", async () => {
+  it("detector: escalation escalates at once when a CR says that it failed", async () => {
     await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
     world.report(await fenced("n1", "A"), "Succeeded", "False");
     await world.until("B", () => fenceOf("n1", "B") !== undefined, 500);
     assert.ok(fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT] !== undefined);
   });
 
-  it("does not mark a succeeded CR whose time is over, and goes on to the next", async () => {
+  it("detector: escalation does not mark a succeeded CR whose time is over, and goes on to the next", async () => {
     await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
     world.report(await fenced("n1", "A"), "Succeeded", "True");
     await world.until("B", () => fenceOf("n1", "B") !== undefined, 70_000);
     assert.equal(fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT], undefined);
   });
 
-  it("stands still while a change of conditions makes the node soon unhealthy again", async () => {
+  it("detector: escalation stands still while a change of conditions makes the node soon unhealthy again", async () => {
     await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
     await fenced("n1", "A");
     await world.clock.advance(55_000);
@@ -94,7 +94,7 @@ describe("detector: escalation", () => {
     await world.until("B", () => fenceOf("n1", "B") !== undefined, 1_000);
   });
 
-  it("takes two templates of one kind where both say that they support it", async () => {
+  it("detector: escalation takes two templates of one kind if both say that they support it", async () => {
     world = new DetectorWorld();
     const annotations = { "remediation.medik8s.io/multiple-templates-support": "true" };
     world.template("Fence", { name: "soft", annotations });
@@ -122,7 +122,7 @@ describe("detector: escalation", () => {
 });
 
 describe("detector: budget", () => {
-  it("starts nothing below minHealthy, counts truly, says why once, and goes on when regained", async () => {
+  it("detector: budget starts nothing below minHealthy, counts truly, says why once, and goes on when regained", async () => {
     await enabled({ nodes: 4, spec: { minHealthy: "75%" } });
     for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
     await world.until("told", () => world.reasons().includes("RemediationSkipped"));
@@ -141,7 +141,7 @@ describe("detector: budget", () => {
     await world.until("a CR", () => fenceOf("n1") !== undefined, 500);
   });
 
-  it("never starts more at once than the threshold allows, though the nodes fail one after the other", async () => {
+  it("detector: budget never starts more at once than the threshold allows, though the nodes fail one after the other", async () => {
     await enabled({ nodes: 6, spec: { maxUnhealthy: 2 } });
     for (const name of ["n0", "n1"]) world.ready(name, "Unknown");
     await world.until("two", () => world.fences().length === 2);
@@ -150,7 +150,7 @@ describe("detector: budget", () => {
     assert.equal(world.fences().length, 2);
   });
 
-  it("starts nothing that was decided a moment too early: the threshold is looked at again before the CR", async () => {
+  it("detector: budget starts nothing that was decided a moment too early: the threshold is looked at again before the CR", async () => {
     await enabled({ nodes: 4, spec: { minHealthy: 3 } });
     const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io" };
     world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 4_000 } });
@@ -163,7 +163,7 @@ describe("detector: budget", () => {
     await world.until("a CR", () => fenceOf("n1") !== undefined, 1_000);
   });
 
-  it("counts anew for each CR of a pass: a node that fails between two of them holds the second back", async () => {
+  it("detector: budget counts again for each CR of an evaluation: a node that fails between two of them holds the second back", async () => {
     await enabled({ nodes: 6, spec: { minHealthy: 4 } });
     const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io" };
     world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 4_000 } });
@@ -176,7 +176,7 @@ describe("detector: budget", () => {
     await world.until("the second CR", () => world.fences().length === 2, 1_000);
   });
 
-  it("counts what it has just created, though the watch does not show it yet", async () => {
+  it("detector: budget counts what it has just created, though the watch does not show it yet", async () => {
     world = new DetectorWorld();
     world.template("Fence", { annotations: { "remediation.medik8s.io/multiple-templates-support": "true" } });
     world.nodes(3);
@@ -194,12 +194,12 @@ describe("detector: budget", () => {
     assert.equal(entry("n1")?.remediations?.length, 1);
   });
 
-  it("remediates no control plane node while somebody else's CR is there for another one", async () => {
+  it("detector: budget remediates no control plane node while another client's CR is there for another one", async () => {
     await enabled({ nodes: 1 });
     const role = { "node-role.kubernetes.io/control-plane": "" };
     for (const name of ["cp0", "cp1"]) world.node(name, role);
     const fences = world.server.collection(vendorType("Fence"));
-    // Told by its label where the node is gone, and by the node where it has no label.
+    // Recognized by its label if the node is gone, and by the node if it has no label.
     const labels = { "remediation.medik8s.io/isControlPlaneNode": "" };
     fences.create({ metadata: { namespace: "fencing", name: "cp9", labels }, spec: {} });
     world.ready("cp0", "Unknown");
@@ -213,7 +213,7 @@ describe("detector: budget", () => {
     await world.until("its turn", () => fenceOf("cp0") !== undefined, 1_000);
   });
 
-  it("guards against storms: cooldown after regaining, ended by a new breach", async () => {
+  it("detector: budget guards against storms: cooldown after regaining, ended by a new breach", async () => {
     await enabled({ nodes: 4, spec: { minHealthy: 3, stormCooldownDuration: "60s" } });
     for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
     await world.until("storm", () => world.condition("StormActive")?.status === "True");
@@ -241,7 +241,7 @@ describe("detector: budget", () => {
     );
   });
 
-  it("ends a storm that recovers in full, so that a lone failure later does not wait (upstream leaves StormActive)", async () => {
+  it("detector: budget ends a storm that recovers in full, so that a lone failure later does not wait (upstream leaves StormActive)", async () => {
     await enabled({ nodes: 4, spec: { minHealthy: 3, stormCooldownDuration: "60s" } });
     for (const name of ["n1", "n2"]) world.ready(name, "Unknown");
     await world.until("storm", () => world.condition("StormActive")?.status === "True");
@@ -250,7 +250,7 @@ describe("detector: budget", () => {
     await fenced("n3");
   });
 
-  it("remediates one control plane node at a time, over all health checks", async () => {
+  it("detector: budget remediates one control plane node at a time, over all health checks", async () => {
     await enabled({ nodes: 1 });
     world.check({ selector: { matchLabels: { pool: "b" } } }, "other");
     const role = { "node-role.kubernetes.io/control-plane": "" };
@@ -270,7 +270,7 @@ describe("detector: budget", () => {
     );
   });
 
-  it("fences 60 of 300 nodes that die at once, all within a second", async () => {
+  it("detector: budget fences 60 of 300 nodes that die at once, all within a second", async () => {
     await enabled({ nodes: 300, spec: { minHealthy: "51%" } });
     for (let index = 0; index < 60; index += 1) world.ready(`n${index}`, "Unknown");
     world.requests.length = 0;
@@ -279,7 +279,7 @@ describe("detector: budget", () => {
     assert.ok(asked <= 4 * 60, `${asked} requests`);
   });
 
-  it("asks the API server for nothing at rest, with 5,000 nodes that report and two templates of two kinds", async () => {
+  it("detector: budget asks the API server for nothing at rest, with 5,000 nodes that report and two templates of two kinds", async () => {
     await enabled({ kinds: ["A", "B"], nodes: 5_000, spec: escalation("A", "B") });
     await world.clock.advance(5_000);
     assert.equal(world.status().observedNodes, 5_000);
@@ -359,7 +359,7 @@ describe("detector: who is left alone", () => {
     assert.equal(world.leases()[0]?.spec.holderIdentity, "NodeHealthCheck-check");
   });
 
-  it("a node whose CR somebody else made: it is said, and the CR stays", async () => {
+  it("a node whose CR another client made: it is said, and the CR stays", async () => {
     await enabled();
     const foreign = world.server.collection(vendorType("Fence")).create({
       metadata: {
@@ -377,7 +377,7 @@ describe("detector: who is left alone", () => {
       spec: {},
     });
     world.ready("n1", "Unknown");
-    await world.until("told", () => world.told("RemediationSkipped").some((note) => /does not own/.test(note)));
+    await world.until("told", () => world.told("RemediationSkipped").some((note) => /it has another owner/.test(note)));
     world.ready("n1", "True");
     await world.clock.advance(30_000);
     assert.deepEqual(
@@ -426,7 +426,7 @@ describe("detector: the lease of a node", () => {
       },
     });
 
-  it("is taken over from a holder whose time was over long enough ago for its clock to be off", async () => {
+  it("detector: the lease of a node is taken over from a holder whose time was over long enough ago for its clock to be off", async () => {
     await enabled();
     const endsMs = world.clock.nowMs() + 60_000;
     lease("node-maintenance", world.clock.nowMs());
@@ -438,7 +438,7 @@ describe("detector: the lease of a node", () => {
     assert.equal(taken?.spec.leaseTransitions, 1);
   });
 
-  it("is nobody's where its namespace does not exist: the node is remediated without", async () => {
+  it("detector: the lease of a node is nobody's if its namespace does not exist: the node is remediated without", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
     world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 404 } });
@@ -446,7 +446,7 @@ describe("detector: the lease of a node", () => {
     assert.deepEqual(world.leases(), []);
   });
 
-  it("counts as taken where leases may not be written, and that is told", async () => {
+  it("detector: the lease of a node counts as taken if leases may not be written, and that is reported", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
     world.server.faults.inject({ match, times: 2, action: { kind: "status", status: 403 } });
@@ -458,7 +458,7 @@ describe("detector: the lease of a node", () => {
     await world.until("a CR", () => fenceOf("n1") !== undefined, 60_000);
   });
 
-  it("is given back by a node that is well again before a CR could be made", async () => {
+  it("detector: the lease of a node is given back by a node that is well again before a CR could be made", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/fence.example/v1/namespaces/fencing/fences" };
     world.server.faults.inject({ match, times: 1_000, action: { kind: "status", status: 403 } });
@@ -496,7 +496,7 @@ describe("detector: the Machine of a node", () => {
     return (metadata.ownerReferences ?? []).slice(1);
   }
 
-  it("owns the CR too, if it lies in the CR's namespace", async () => {
+  it("detector: the Machine of a node owns the CR too, if it lies in the CR's namespace", async () => {
     const owners = await fencedWithMachine("fencing/machine-1");
     const { uid } = world.server.collection(machines).get({ namespace: "fencing", name: "machine-1" })?.metadata ?? {};
     assert.deepEqual(owners, [
@@ -504,11 +504,11 @@ describe("detector: the Machine of a node", () => {
     ]);
   });
 
-  it("does not own it from another namespace: the CR would be collected", async () => {
+  it("detector: the Machine of a node does not own it from another namespace: the CR would be collected", async () => {
     assert.deepEqual(await fencedWithMachine("other/machine-1"), []);
   });
 
-  it("that is not there, or is no name, keeps nobody from being remediated", async () => {
+  it("detector: the Machine of a node that is not there, or is no name, keeps nobody from being remediated", async () => {
     assert.deepEqual(await fencedWithMachine("fencing/machine-2"), []);
     await world.stop();
     assert.deepEqual(await fencedWithMachine("machine-1"), []);
@@ -516,7 +516,7 @@ describe("detector: the Machine of a node", () => {
 });
 
 describe("detector: recovery", () => {
-  it("keeps a node listed until its CR is gone, and counts it as not healthy", async () => {
+  it("detector: recovery keeps a node listed until its CR is gone, and counts it as not healthy", async () => {
     await enabled();
     const cr = await fenced();
     hold("Fence", cr.metadata.name, ["fence.example/undo"]);
@@ -529,7 +529,7 @@ describe("detector: recovery", () => {
     await world.until("clean", () => world.status().phase === "Enabled" && world.status().healthyNodes === 3, 1_000);
   });
 
-  it("orders the deletion of a CR once, though the watch does not show it yet", async () => {
+  it("detector: recovery orders the deletion of a CR once, though the watch does not show it yet", async () => {
     await enabled();
     const { metadata } = await fenced();
     hold("Fence", metadata.name, ["fence.example/undo"]);
@@ -545,7 +545,7 @@ describe("detector: recovery", () => {
     assert.equal(world.told("RemediationRemoved").length, 1);
   });
 
-  it("starts a relapse from nothing: a new CR with its own time, once the old one is gone", async () => {
+  it("detector: recovery starts a relapse from nothing: a new CR with its own time, once the old one is gone", async () => {
     await enabled({ kinds: ["A", "B"], spec: escalation("A", "B") });
     const old = await fenced("n1", "A");
     hold("A", old.metadata.name, ["fence.example/undo"]);
@@ -565,7 +565,7 @@ describe("detector: recovery", () => {
     assert.equal(entry("n1")?.remediations?.length, 1);
   });
 
-  it("waits for healthyDelay, which a relapse begins anew", async () => {
+  it("detector: recovery waits for healthyDelay, which starts again with a relapse", async () => {
     await enabled({ spec: { healthyDelay: "30s" } });
     await fenced();
     world.ready("n1", "True");
@@ -581,7 +581,7 @@ describe("detector: recovery", () => {
     await world.until("deleted", () => world.fences().length === 0, 3_000);
   });
 
-  it("waits for a person where healthyDelay is negative, and consumes the confirmation", async () => {
+  it("detector: recovery waits for a person if healthyDelay is negative, and consumes the confirmation", async () => {
     await enabled({ spec: { healthyDelay: "-1s" } });
     await fenced();
     world.ready("n1", "True");
@@ -597,7 +597,7 @@ describe("detector: recovery", () => {
     await world.until("consumed", () => confirmed() === undefined, 1_000);
   });
 
-  it("deletes the CR of a node that was deleted", async () => {
+  it("detector: recovery deletes the CR of a node that was deleted", async () => {
     await enabled();
     await fenced();
     world.server.collection(NODES).delete({ name: "n1" });
@@ -605,7 +605,7 @@ describe("detector: recovery", () => {
     assert.equal(world.status().observedNodes, 2);
   });
 
-  it("keeps it where its remediator said so before, even if that word comes late, until it has succeeded", async () => {
+  it("detector: recovery keeps it if its remediator said so before, even if that word comes late, until it has succeeded", async () => {
     await enabled();
     const cr = await fenced();
     world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example" }, 3_000);
@@ -620,7 +620,7 @@ describe("detector: recovery", () => {
     await world.until("deleted", () => world.fences().length === 0, 1_000);
   });
 
-  it("leaves a half-done remediation alone when its node is relabelled, and deletes it when it is over", async () => {
+  it("detector: recovery leaves a half-done remediation alone when its node is relabelled, and deletes it when it is over", async () => {
     await enabled();
     const cr = await fenced();
     label("n1", { pool: "elsewhere" });
@@ -631,7 +631,7 @@ describe("detector: recovery", () => {
     await world.until("clean", () => world.fences().length === 0 && world.status().unhealthyNodes === undefined, 1_000);
   });
 
-  it("counts a CR older than 48 hours once", async () => {
+  it("detector: recovery counts a CR older than 48 hours once", async () => {
     await enabled();
     await fenced();
     await world.clock.advance(48 * 3_600_000);
@@ -720,7 +720,7 @@ describe("detector: what can be missing or broken", () => {
     await world.until("disabled", () => /more than once/.test(world.condition("Disabled")?.message ?? ""), 1_000);
   });
 
-  it("nothing where a Metal3RemediationTemplate lies outside OKD's own namespace: Cluster API's do", async () => {
+  it("nothing if a Metal3RemediationTemplate lies outside OKD's own namespace: Cluster API's do", async () => {
     const kind = "Metal3Remediation";
     await enabled({ kinds: [kind], spec: { remediationTemplate: reference(kind) } });
     await fenced("n1", kind);
@@ -752,7 +752,7 @@ describe("detector: what can be missing or broken", () => {
     await fenced();
   });
 
-  it("the right to read a template: the check is disabled, and its message says how to lend it", async () => {
+  it("the permission to read a template: the check is disabled, and its message says how to grant it", async () => {
     world = new DetectorWorld();
     const forbidden = { kind: "status", status: 403 } as const;
     for (const pathPrefix of [
@@ -781,7 +781,7 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(JSON.stringify(cr.spec), JSON.stringify(content));
   });
 
-  it("one node's CR cannot be made: the others' are, people are told, and it is tried again", async () => {
+  it("one node's CR cannot be made: the others' are, an Event says so, and it is tried again", async () => {
     await enabled();
     const path = "/api/v1/nodes/n0";
     world.server.faults.inject({ match: { pathPrefix: path }, times: 20, action: { kind: "status", status: 500 } });
@@ -800,7 +800,7 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(entry("n1")?.remediations?.[0]?.resource.uid, world.fences()[0]?.metadata.uid);
   });
 
-  it("the news of a CR that somebody deletes meanwhile: it is read live, and does not count for ever", async () => {
+  it("the news of a CR that a user deletes meanwhile: it is read live, and does not count forever", async () => {
     await enabled();
     world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example/v1/fences" }, 3_600_000);
     world.ready("n1", "Unknown");
@@ -812,7 +812,7 @@ describe("detector: what can be missing or broken", () => {
     assert.notEqual(fenceOf("n1")?.metadata.uid, first?.uid);
   });
 
-  it("the right to create CRs: it is told", async () => {
+  it("the permission to create CRs: its absence is reported", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/fence.example/v1/namespaces/fencing/fences" };
     world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 403 } });
@@ -840,7 +840,7 @@ describe("detector: another operator's CRD of health checks", () => {
     world.nodes(3);
   }
 
-  it("has the rules checked here: Disabled, in words, until the spec is mended", async () => {
+  it("detector: another operator's CRD of health checks has the rules checked here: Disabled, with a message, until the spec is fixed", async () => {
     bare();
     world.check({ minHealthy: 1, maxUnhealthy: 1 });
     world.start();
@@ -854,7 +854,7 @@ describe("detector: another operator's CRD of health checks", () => {
     await world.until("a CR", () => fenceOf("n1") !== undefined, 1_000);
   });
 
-  it("may have fields of the status that are not known here: they stay", async () => {
+  it("detector: another operator's CRD of health checks may have fields of the status that are not known here: they stay", async () => {
     bare();
     world.check();
     world.start();
@@ -868,7 +868,7 @@ describe("detector: another operator's CRD of health checks", () => {
     assert.deepEqual(Object.entries(world.status()).find(([field]) => field === "later")?.[1], { a: 1 });
   });
 
-  it("may be an older one that lacks fields of the status: the rest is written, and not over and over", async () => {
+  it("detector: another operator's CRD of health checks may be an older one that lacks fields of the status: the rest is written, and not over and over", async () => {
     world = new DetectorWorld({ installed: false });
     const ours = readFileSync(
       new URL("../../deploy/node-health-check/remediation.medik8s.io_nodehealthchecks.yaml", import.meta.url),

@@ -10,7 +10,7 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
 import { trimNode } from "../../src/api/trim.ts";
 import { runNodeHealthChecks } from "../../src/detector/nodes/run.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
@@ -102,7 +102,7 @@ export class DetectorWorld {
     );
   }
 
-  /** Starts the detector, or starts it anew after `stop`. */
+  /** Starts the detector, or starts it again after `stop`. */
   start(): void {
     this.#stop = new AbortController();
     const { signal } = this.#stop;

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { DetectorWorld, vendorType } from "./detector-fixture.ts";
 
-// The whole detector beside a model of a few lines: after every second the same nodes must have a remediation.
+// The whole detector compared with a model of a few lines: after every second the same nodes must have a remediation.
 
 const DURATION_SECONDS = 10;
 /** How long a node stays as it is: shorter and longer than the condition's duration. */
@@ -40,7 +40,7 @@ class Model {
 
 describe("detector: nodes that flap", () => {
   for (const seed of SEEDS) {
-    it(`are remediated when the contract says so, once an outage, whatever the pattern (seed ${seed})`, async () => {
+    it(`detector: nodes that flap are remediated when the contract says so, once an outage, whatever the pattern (seed ${seed})`, async () => {
       const random = seededRandom(seed);
       const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random.next() * choices.length)] as T;
       const world = new DetectorWorld();

@@ -10,7 +10,7 @@ import { STOP_SWITCH_NAME } from "../../src/api/stop-switch.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { DetectorWorld } from "./detector-fixture.ts";
 
-// The detector alone, with somebody else's remediator and with proofs that another process writes.
+// The detector alone, with another client's remediator and with proofs that another process writes.
 
 const ASKS = { [SKIP_DURATION_IF_OFF]: "true" };
 const NAMESPACE = "fencing";
@@ -72,7 +72,7 @@ async function waitsItsWholeDuration(): Promise<void> {
 }
 
 describe("detector: a host that is proven off", () => {
-  it("has its node remediated at once by whatever kind, on three reads and a lease", async () => {
+  it("detector: a host that is proven off has its node remediated at once by whatever kind, on three reads and a lease", async () => {
     await enabled();
     world.ready("n1", "Unknown");
     await world.clock.advance(1_000);
@@ -95,7 +95,7 @@ describe("detector: a host that is proven off", () => {
     assert.equal(world.told("DetectedUnhealthy").length, 1);
   });
 
-  it("is not believed where the live target or stop switch says otherwise, however far watches are behind", async () => {
+  it("detector: a host that is proven off is not believed if the live target or stop switch says otherwise, however far watches are behind", async () => {
     const edits: [string, () => void][] = [
       [
         "/apis/ironfence.io",
@@ -135,7 +135,7 @@ describe("detector: a host that is proven off", () => {
     }
   });
 
-  it("is not believed by a proof that was there before the agent, but by the next one", async () => {
+  it("detector: a host that is proven off is not believed by a proof that was there before the agent, but by the next one", async () => {
     await enabled();
     await world.stop();
     world.ready("n1", "Unknown");
@@ -147,7 +147,7 @@ describe("detector: a host that is proven off", () => {
     await world.until("a CR", () => world.fences().length > 0, 1_000);
   });
 
-  it("is no other one for the target of a node of that name in another cluster", async () => {
+  it("detector: a host that is proven off is no other one for the target of a node of that name in another cluster", async () => {
     await enabled();
     target("far", { nodeName: "n1", clusterRef: { namespace: NAMESPACE, name: "edge" } });
     world.ready("n1", "Unknown");
@@ -156,7 +156,7 @@ describe("detector: a host that is proven off", () => {
     await world.until("a CR", () => world.fences().length > 0, 100);
   });
 
-  it("makes no difference to a node whose target lies in another namespace", async () => {
+  it("detector: a host that is proven off makes no difference to a node whose target lies in another namespace", async () => {
     await enabled({ targets: [] });
     const devices = [{ address: "redfish://n1.example", credentialsSecretRef: { name: "bmc" } }];
     const metadata = { namespace: "medik8s-leases", name: "n1" };
@@ -170,8 +170,8 @@ describe("detector: a host that is proven off", () => {
   });
 });
 
-describe("detector: where proofs cannot be had", () => {
-  it("works on without their CRD, says so once, and picks it up when it comes", async () => {
+describe("a detector that cannot get proofs", () => {
+  it("a detector that cannot get proofs works on without their CRD, says so once, and picks it up when it comes", async () => {
     await enabled({ crd: false });
     await world.until("told", () => world.told("OffProofUnavailable").length > 0);
     assert.match(world.told("OffProofUnavailable")[0] ?? "", /does not serve FencingTargets: apply deploy\/crds/);
@@ -191,7 +191,7 @@ describe("detector: where proofs cannot be had", () => {
     ["FencingTargets", `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`],
     ["the stop switch", `/api/v1/namespaces/${NAMESPACE}/configmaps`],
   ] as const) {
-    it(`works on without the right to read ${what}, and says so once`, async () => {
+    it(`a detector that cannot get proofs works on without the right to read ${what}, and says so once`, async () => {
       await enabled({ targets: [] });
       await world.stop();
       target();
@@ -205,7 +205,7 @@ describe("detector: where proofs cannot be had", () => {
     });
   }
 
-  it("costs nothing at rest but one list and one watch of each, and nothing at all where no health check asks", async () => {
+  it("a detector that cannot get proofs costs nothing at rest but one list and one watch of each, and nothing at all if no health check asks", async () => {
     await enabled();
     await world.clock.advance(30_000);
     world.requests.length = 0;

@@ -58,7 +58,7 @@ function machineCheck(name: string, ...types: string[]): void {
 const enabled = () => world.until("enabled", () => world.status().phase === "Enabled");
 
 describe("detector: OKD's own health checks", () => {
-  it("disable a health check, and one that is under way creates no more, until they are gone", async () => {
+  it("detector: OKD's own health checks disable a health check, and one that is under way creates no more, until they are gone", async () => {
     okd();
     machineCheck("workers", "Ready");
     world.start();
@@ -73,7 +73,7 @@ describe("detector: OKD's own health checks", () => {
     await world.until("a CR", () => world.fences().length > 0, 2_000);
   });
 
-  it("that come later disable it too", async () => {
+  it("detector: OKD's own health checks that come later disable it too", async () => {
     okd();
     world.start();
     await enabled();
@@ -81,7 +81,7 @@ describe("detector: OKD's own health checks", () => {
     await world.until("disabled", () => world.status().phase === "Disabled", 2_000);
   });
 
-  it("are no conflict where they only see to nodes that their cloud terminates, and those nodes are theirs", async () => {
+  it("detector: OKD's own health checks are no conflict if they only see to nodes that their cloud terminates, and those nodes are theirs", async () => {
     okd();
     machineCheck("machine-api-termination-handler", "Terminating");
     world.start();
@@ -101,7 +101,7 @@ describe("detector: OKD's own health checks", () => {
 });
 
 describe("detector: cluster upgrades", () => {
-  it("postpone remediation while the cluster version is progressing; counts and clean-up go on", async () => {
+  it("detector: cluster upgrades postpone remediation while the cluster version is progressing; counts and clean-up go on", async () => {
     okd();
     world.ready("n0", "Unknown");
     world.start();
@@ -118,7 +118,7 @@ describe("detector: cluster upgrades", () => {
     await world.until("a CR", () => world.fences().length === 1, 2_000);
   });
 
-  it("show by an unhealthy node that is being brought to another configuration too", async () => {
+  it("detector: cluster upgrades show by an unhealthy node that is being brought to another configuration too", async () => {
     okd();
     const annotate = (current: string, desired: string) =>
       world.server
@@ -134,7 +134,7 @@ describe("detector: cluster upgrades", () => {
     await world.until("a CR", () => world.fences().length === 1, 2_000);
   });
 
-  it("that begin between the decision and the CR still count", async () => {
+  it("detector: cluster upgrades that begin between the decision and the CR still count", async () => {
     okd();
     world.start();
     await enabled();
@@ -147,7 +147,7 @@ describe("detector: cluster upgrades", () => {
     assert.deepEqual(world.fences(), []);
   });
 
-  it("nothing starts where it may not be read whether one goes on", async () => {
+  it("nothing starts if it may not be read whether one goes on", async () => {
     okd();
     const match = { pathPrefix: "/apis/config.openshift.io/v1/clusterversions" };
     world.server.faults.inject({ match, times: 1_000, action: { kind: "status", status: 403 } });
@@ -197,7 +197,7 @@ describe("detector: etcd's quorum on OKD", () => {
       );
   const told = (words: RegExp) => () => world.told("RemediationSkipped").some((note) => words.test(note));
 
-  it("is kept: a control plane node waits while etcd can do without none", async () => {
+  it("detector: etcd's quorum on OKD is kept: a control plane node waits while etcd can do without none", async () => {
     await guarded(0);
     world.ready("n1", "Unknown");
     await world.until("told", told(/m1: etcd would lose its quorum: etcd-guard-pdb allows no disruption/), 12_000);
@@ -212,7 +212,7 @@ describe("detector: etcd's quorum on OKD", () => {
     await world.until("its turn", () => world.fences().length === 2, 61_000);
   });
 
-  it("is kept where a guard tells nothing of itself", async () => {
+  it("detector: etcd's quorum on OKD is kept if a guard has no status", async () => {
     await guarded(0);
     world.server
       .collection(PODS)
@@ -221,7 +221,7 @@ describe("detector: etcd's quorum on OKD", () => {
     assert.deepEqual(world.fences(), []);
   });
 
-  it("is kept where nobody has counted yet what the budget allows", async () => {
+  it("detector: etcd's quorum on OKD is kept if nobody has counted yet what the budget allows", async () => {
     await guarded(0);
     const key = { namespace: ETCD, name: "etcd-guard-pdb" };
     world.server.collection(BUDGETS).mergePatch(key, { status: { disruptionsAllowed: null } }, "status");
@@ -229,31 +229,43 @@ describe("detector: etcd's quorum on OKD", () => {
     assert.deepEqual(world.fences(), []);
   });
 
-  it("is not touched by a node whose own member is down", async () => {
+  it("detector: etcd's quorum on OKD is not touched by a node whose own member is down", async () => {
     await guarded(0);
     guardReady("m1", "False");
     await world.until("a CR", () => world.fences().length === 1, 12_000);
   });
 
-  it("leaves room where the budget says so", async () => {
+  it("detector: etcd's quorum on OKD leaves room if the budget says so", async () => {
     await guarded(1);
     await world.until("a CR", () => world.fences().length === 1, 12_000);
   });
 
-  it("counts as lost where nobody can tell: no budget, two, one that selects nothing, or no right to read it", async () => {
+  it("detector: etcd's quorum on OKD counts as lost if nobody can tell: no budget, two, one that selects nothing, or no right to read it", async () => {
     await guarded(0);
     const key = { namespace: ETCD, name: "etcd-guard-pdb" };
     world.server.collection(BUDGETS).delete(key);
-    await world.until("told of none", told(/cannot check etcd quorum: found 0 PodDisruptionBudgets/), 12_000);
+    await world.until(
+      "the missing budget is reported",
+      told(/cannot check etcd quorum: found 0 PodDisruptionBudgets/),
+      12_000,
+    );
     for (const name of ["a", "b"]) budget(name, 1);
-    await world.until("told of two", told(/cannot check etcd quorum: found 2 PodDisruptionBudgets/), 61_000);
+    await world.until(
+      "the two budgets are reported",
+      told(/cannot check etcd quorum: found 2 PodDisruptionBudgets/),
+      61_000,
+    );
     world.server.collection(BUDGETS).delete({ ...key, name: "b" });
     world.server.collection(BUDGETS).mergePatch({ ...key, name: "a" }, { spec: { selector: null } });
     world.server.collection(BUDGETS).mergePatch({ ...key, name: "a" }, { status: { disruptionsAllowed: 0 } }, "status");
-    await world.until("told of the selector", told(/cannot check etcd quorum: a: the selector is empty/), 61_000);
+    await world.until(
+      "the empty selector is reported",
+      told(/cannot check etcd quorum: a: the selector is empty/),
+      61_000,
+    );
     const match = { pathPrefix: `/apis/policy/v1/namespaces/${ETCD}` };
     world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 403 } });
-    await world.until("told of the right", told(/cannot check etcd quorum \(forbidden\)/), 61_000);
+    await world.until("the missing permission is reported", told(/cannot check etcd quorum \(forbidden\)/), 61_000);
     assert.deepEqual(world.fences(), []);
   });
 });

@@ -66,7 +66,7 @@ function somebodysFence() {
 const REPRIEVES: [string, () => void][] = [
   ["is Ready again", () => world.ready("n1", "True")],
   [
-    "has failed anew, if long ago by a clock that is wrong",
+    "has failed again, if long ago by a clock that is wrong",
     () => {
       const lastTransitionTime = toTime(world.clock.nowMs() - 3_600_000);
       const conditions = [{ type: "Ready", status: "False", lastTransitionTime }];
@@ -166,7 +166,7 @@ describe("detector: a node that an older health check comes to select is left to
     await world.until("enabled", () => world.status("younger").phase === "Enabled");
   }
 
-  it("is remediating it", async () => {
+  it("detector: a node that an older health check comes to select is left to the younger one that is remediating it", async () => {
     await twoChecks();
     world.ready("n1", "Unknown");
     await world.until("a CR", () => world.fences("A").length > 0, 12_000);
@@ -176,7 +176,7 @@ describe("detector: a node that an older health check comes to select is left to
     assert.deepEqual(world.fences(), []);
   });
 
-  it("is about to", async () => {
+  it("detector: a node that an older health check comes to select is left to the younger one that is about to", async () => {
     await twoChecks();
     await meanwhile(
       { method: "POST", path: `${NAMESPACED}/as` },
@@ -201,7 +201,7 @@ describe("detector: of two control plane nodes under two health checks", () => {
   });
 });
 
-describe("detector: a CR stays, though its deletion was decided, where meanwhile", () => {
+describe("detector: a CR stays, though its deletion was decided, if meanwhile", () => {
   const cases: [string, () => Promise<void>, cause: () => void, change: () => void][] = [
     [
       "the node that had recovered is ill again",
@@ -254,7 +254,7 @@ describe("detector: a CR stays, though its deletion was decided, where meanwhile
   }
 });
 
-describe("detector: what is another's by the time that a write arrives stays so:", () => {
+describe("detector: what belongs to another client when a write arrives stays so:", () => {
   it("a CR of the name of the one that is deleted", async () => {
     await world.enabled();
     const { metadata } = await world.fenced();
@@ -277,7 +277,7 @@ describe("detector: what is another's by the time that a write arrives stays so:
     await world.enabled();
     await meanwhile({ method: "POST", path: FENCES }, () => world.ready("n1", "Unknown"), somebodysFence);
     assert.equal(world.entry("n1")?.remediations, undefined);
-    assert.match(world.told("RemediationSkipped").join(), /does not own it/);
+    assert.match(world.told("RemediationSkipped").join(), /it has another owner/);
   });
 
   it("a CR that has succeeded is not marked as timed out", async () => {

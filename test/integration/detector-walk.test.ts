@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { NODES } from "../../src/api/core-types.ts";
 import { DetectorWorld } from "./detector-fixture.ts";
 
-describe("detector: the walk of one node", () => {
+describe("detector: the course of one node", () => {
   let world: DetectorWorld;
   beforeEach(() => {
     world = new DetectorWorld();
@@ -14,7 +14,7 @@ describe("detector: the walk of one node", () => {
   });
   afterEach(() => world.stop());
 
-  it("creates one CR by the contract when the duration is over, and no sooner", async () => {
+  it("detector: the course of one node creates one CR by the contract when the duration is over, and no sooner", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     assert.equal(world.status().observedNodes, 3);
     assert.equal(world.status().healthyNodes, 3);
@@ -76,7 +76,7 @@ describe("detector: the walk of one node", () => {
     );
   });
 
-  it("deletes the CR, releases the lease and clears the status once the node is well", async () => {
+  it("detector: the course of one node deletes the CR, releases the lease and clears the status once the node is well", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.ready("n1", "Unknown");
     await world.until("recorded", () => world.status().phase === "Remediating");
@@ -91,7 +91,7 @@ describe("detector: the walk of one node", () => {
     assert.match(metrics, /nodehealthcheck_unhealthy_node_duration_seconds_count\{.*name="n1".*\} 1/);
   });
 
-  it("lists the nodes once before it creates CRs where the watch has been silent", async () => {
+  it("detector: the course of one node lists the nodes once before it creates CRs if the watch has been silent", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.requests.length = 0;
     world.ready("n1", "Unknown");
@@ -100,7 +100,7 @@ describe("detector: the walk of one node", () => {
     assert.equal(world.requests.filter(({ watch, path }) => !watch && path.startsWith("/api/v1/nodes?")).length, 1);
   });
 
-  it("starts nothing that a live list forbids, whatever the held watch shows, and goes on when that allows it", async () => {
+  it("detector: the course of one node starts nothing that a live list forbids, whatever the held watch shows, and goes on when that allows it", async () => {
     world.edit({ minHealthy: 2 });
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.ready("n1", "Unknown");
@@ -114,7 +114,7 @@ describe("detector: the walk of one node", () => {
     await world.until("a CR", () => world.fences().length > 0);
   });
 
-  it("starts nothing while a silent watch leaves open how nodes are and they cannot be listed, says so, and tries again", async () => {
+  it("detector: the course of one node starts nothing while a silent watch leaves open how nodes are and they cannot be listed, says so, and tries again", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.server.faults.inject({
       match: { method: "GET", pathPrefix: "/api/v1/nodes", watch: false },
@@ -122,13 +122,13 @@ describe("detector: the walk of one node", () => {
       times: 3,
     });
     world.ready("n1", "Unknown");
-    await world.until("it is told", () => world.told("RemediationSkipped").length > 0);
+    await world.until("it is reported", () => world.told("RemediationSkipped").length > 0);
     assert.deepEqual(world.fences(), []);
     assert.match(world.told("RemediationSkipped").join(), /cannot be listed/);
     await world.until("a CR", () => world.fences().length > 0);
   });
 
-  it("needs three requests for a CR, and none at rest", async () => {
+  it("detector: the course of one node needs three requests for a CR, and none at rest", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     await world.clock.advance(2_000);
     world.requests.length = 0;
@@ -154,7 +154,7 @@ describe("detector: the walk of one node", () => {
     ]);
   });
 
-  it("counts a restart as nothing: no second CR, the records and the clock of the attempt as before", async () => {
+  it("detector: the course of one node counts a restart as nothing: no second CR, the records and the clock of the attempt as before", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.ready("n1", "Unknown");
     await world.until("a CR", () => world.fences().length > 0);

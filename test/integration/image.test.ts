@@ -24,7 +24,7 @@ const NAMESPACE = "ironfence-system";
 const BUILD_TIMEOUT_MS = 60_000;
 const LEAD_TIMEOUT_MS = 60_000;
 const POLL_MS = 100;
-/** The user of the image; only root may become somebody else. */
+/** The user of the image; only root may change to another user. */
 const USER = process.getuid?.() === 0 ? { uid: 65532, gid: 65532 } : {};
 
 const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
@@ -67,14 +67,14 @@ describe("the image", () => {
     return spawnSync(process.execPath, ["-e", read], { ...USER, cwd: "/" }).status === 0;
   };
 
-  it("runs no install script while it is built, and not as root, and starts Node as the benchmarks do", () => {
+  it("the image runs no install script while it is built, and not as root, and starts Node as the benchmarks do", () => {
     assert.match(dockerfile, /^RUN npm ci --ignore-scripts /m);
     assert.match(dockerfile, /^RUN chmod 0711 \/usr\/local\/bin\/node$/m);
     assert.match(dockerfile, /^USER 65532:65532$/m);
     assert.deepEqual(flags, AGENT_NODE_FLAGS.slice(0, -1));
   });
 
-  it("opens no debugger, writes no file and starts no program", () => {
+  it("the image opens no debugger, writes no file and starts no program", () => {
     const tries = `
       process.kill(process.pid, "SIGUSR1");
       const tried = (what) => { try { what(); return "done"; } catch (error) { return error.code; } };
@@ -85,7 +85,7 @@ describe("the image", () => {
     assert.equal(stdout.trim(), "ERR_ACCESS_DENIED ERR_ACCESS_DENIED undefined");
   });
 
-  it("runs the agent, whose memory no other process of its user can read and of which no core dump is made", async () => {
+  it("the image runs the agent, whose memory no other process of its user can read and of which no core dump is made", async () => {
     const listen = ["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"];
     const program = [join(folder, "ironfence.js"), "run", `--kubeconfig=${join(folder, "kubeconfig")}`, ...listen];
     const agent = spawn(node, [...flags, ...program], { ...USER, cwd: "/", stdio: ["ignore", "pipe", "pipe"] });

@@ -4,7 +4,7 @@ import { createRack } from "../../hack/rack/rack.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
 import type { Host, HostSpec } from "../../hack/rack/host.ts";
 import type { PowerDriver } from "../../src/bmc/driver.ts";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import type { DeviceConfig } from "../../src/bmc/open-device.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
@@ -35,7 +35,7 @@ export interface OpenOptions {
   ipmi?: DeviceConfig["ipmi"];
   callTimeoutMs?: number;
   connectTimeoutMs?: number;
-  mayOrder?: () => boolean;
+  isOrderAllowed?: () => boolean;
 }
 
 export async function startIpmiWorld(
@@ -70,9 +70,9 @@ export async function startIpmiWorld(
       ipmi,
       callTimeoutMs = 6_000,
       connectTimeoutMs = 2_000,
-      mayOrder,
+      isOrderAllowed,
     } = {}) => {
-      const device = openDevice(
+      const device = openDeviceOn(clock)(
         {
           address: `${mock.address}${query}`,
           username,
@@ -81,7 +81,7 @@ export async function startIpmiWorld(
           timeouts: { connectTimeoutMs, callTimeoutMs },
           ...(ipmi !== undefined && { ipmi }),
         },
-        { clock, logger: createLogger("silent"), ...(mayOrder !== undefined && { mayOrder }) },
+        { clock, logger: createLogger("silent"), ...(isOrderAllowed !== undefined && { isOrderAllowed }) },
       );
       opened.push(device);
       return device;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { test } from "node:test";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import type { PowerDriver } from "../../src/bmc/driver.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -40,7 +40,7 @@ async function startRelay(
 }
 
 function open(world: IpmiWorld, address: string): PowerDriver & AsyncDisposable {
-  const device = openDevice(
+  const device = openDeviceOn(world.clock)(
     {
       address,
       username: USERNAME,

@@ -49,7 +49,7 @@ for (const suite of [17, 3, 16, 2, 15, 1] as const satisfies readonly CipherSuit
   });
 }
 
-test("17 is tried first, and 3 where the BMC does not know it", async () => {
+test("17 is tried first, and 3 if the BMC does not know it", async () => {
   await using world = await startIpmiWorld({ mock: { suites: [3] } });
   const device = world.open();
   await device.readPower(forever());

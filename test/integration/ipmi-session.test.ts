@@ -65,7 +65,7 @@ test("the pause after a refused login grows, up to a bound, and ends", async () 
   assert.equal(await attempt(), 1);
 });
 
-test("user names and passwords that IPMI cannot take are refused without a word to the BMC", async () => {
+test("user names and passwords that IPMI cannot take are refused without a call to the BMC", async () => {
   await using world = await startIpmiWorld();
   const longName = world.open({ username: "a-name-of-17-byte" });
   await assert.rejects(longName.readPower(forever()), hasCode("AuthFailed", /16 bytes/));
@@ -80,7 +80,7 @@ test("a password of 20 bytes and a user name of 16 fit", async () => {
   await world.open({ username, password }).readPower(forever());
 });
 
-test("an operator is let in as one, where the BMC will not have an administrator", async () => {
+test("an operator is let in as one, if the BMC will not have an administrator", async () => {
   await using world = await startIpmiWorld({ mock: { privilegeMax: 3 } });
   await world.open().forceOff(forever());
   assert.equal(world.host.orders.length, 1);
@@ -184,7 +184,7 @@ test("a doubled RAKP 1 is no wrong password", async () => {
   assert.equal(opens(world), 2);
 });
 
-test("a BMC that has restarted is logged in at anew for a reading", async () => {
+test("a BMC that has restarted is logged in at again for a reading", async () => {
   await using world = await startIpmiWorld();
   const device = world.open({ callTimeoutMs: 3_000 });
   await device.readPower(forever());
@@ -228,7 +228,7 @@ test("nobody listens, or nobody answers: Unreachable, and no handshake is begun"
   await assert.rejects(world.open().forceOff(forever()), hasCode("Unreachable"));
 });
 
-test("close is final: it ends the session, aborts what is under way, and no call logs in again", async () => {
+test("closing is final: it ends the session, aborts what is under way, and no call logs in again", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   await device.readPower(forever());
@@ -243,7 +243,7 @@ test("close is final: it ends the session, aborts what is under way, and no call
   assert.equal(world.mock.datagramCount, before);
 });
 
-test("close during a login leaves no session behind", async () => {
+test("closing during a login leaves no session behind", async () => {
   await using world = await startIpmiWorld();
   world.mock.addFault({ steps: ["RAKP3"], action: { type: "loseAnswer" } });
   const device = world.open();
@@ -300,7 +300,7 @@ test("an Off of a BMC that was silent before, and may have restarted, is not bel
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
-test("… nor by a driver that was opened after the silence, as an agent does after every failure", async () => {
+test("a BMC is not believed by a driver that was opened after the silence, as an agent does after every failure", async () => {
   await using world = await startIpmiWorld();
   const before = world.open({ callTimeoutMs: 1_500, connectTimeoutMs: 500 });
   await before.readPower(forever());
@@ -355,9 +355,9 @@ test("a BMC with a key of its own (K_G) lets in who has it, as text or in hex, a
     assert.equal((await device.readPower(forever())).state, "On");
     await device.close();
   }
-  await assert.rejects(world.open().readPower(forever()), hasCode("Unsupported", /K_G\), and none was given/));
+  await assert.rejects(world.open().readPower(forever()), hasCode("Unsupported", /K_G\), and none is configured/));
   const other = world.open({ ipmi: { bmcKey: new Secret("another") } });
-  await assert.rejects(other.readPower(forever()), hasCode("Unsupported", /another key \(K_G\)/));
+  await assert.rejects(other.readPower(forever()), hasCode("Unsupported", /the key \(K_G\) is not/));
   // The word that the session is over is not waited for.
   while (world.mock.sessionCount > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   const datagrams = world.mock.datagramCount;
@@ -366,7 +366,7 @@ test("a BMC with a key of its own (K_G) lets in who has it, as text or in hex, a
   assert.equal(world.mock.datagramCount, datagrams);
 });
 
-test("after a new log-in nothing is ordered, and no Off believed, where another host answers than before", async () => {
+test("after a new log-in nothing is ordered, and no Off believed, if another host answers than before", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   await device.identify(forever());
@@ -381,7 +381,7 @@ test("after a new log-in nothing is ordered, and no Off believed, where another 
   const reading = await device.readPower(forever());
   assert.equal(reading.state, "Unknown");
   assert.match(reading.raw, /another host answers/);
-  // Whether that is the host is for the caller to judge, who asks anew.
+  // Whether that is the host is for the caller to judge, who asks again.
   await device.identify(forever());
   await device.forceOff(forever());
   assert.deepEqual(
@@ -390,7 +390,7 @@ test("after a new log-in nothing is ordered, and no Off believed, where another 
   );
 });
 
-test("after a new log-in the host is identified anew before an order, once, and the same host gets it", async () => {
+test("after a new log-in the host is identified again before an order, once, and the same host gets it", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   const asked = (): number => world.mock.steps().filter((step) => step === "GetSystemGUID").length;

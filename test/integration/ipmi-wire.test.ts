@@ -126,7 +126,7 @@ test("a request that the network doubles is carried out once", async () => {
   assert.equal(world.host.orders.length, 1);
 });
 
-test("wrong checksums are tolerated where the authentication code vouches for the message", async () => {
+test("wrong checksums are tolerated if the authentication code vouches for the message", async () => {
   await using world = await startIpmiWorld();
   world.mock.addFault({ action: { type: "badChecksum" } });
   const device = world.open();

@@ -7,10 +7,10 @@ import { after, before, test } from "node:test";
 import { stringify } from "yaml";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import type { CertificateAndKey, CertificateAuthority } from "../../hack/lib/pki.ts";
-import { loadCluster } from "../../src/kube/credentials.ts";
+import { loadCluster } from "../../src/kube/connection/credentials.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
-import type { Environment } from "../../src/kube/cluster-environment.ts";
+import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
+import type { Environment } from "../../src/kube/connection/cluster-environment.ts";
 import type { TransportResponse } from "../../src/kube/transport.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { json, startApiStub } from "../unit/kube/api-stub.ts";
@@ -92,7 +92,7 @@ async function whoAmI(file: string, context?: string): Promise<Seen> {
 
 const seenBy = (answer: TransportResponse): Seen => JSON.parse(answer.body) as Seen;
 
-test("a client certificate, as data and as files beside the kubeconfig", async () => {
+test("a client certificate, as data and as files in the folder of the kubeconfig", async () => {
   const inline = { "client-certificate-data": base64(client.certPem), "client-key-data": base64(client.keyPem) };
   assert.equal((await whoAmI(kubeconfig("mtls", withCa(), inline))).user, "agent");
   write("pki/client.crt", client.certPem);
@@ -150,7 +150,7 @@ test("an empty token file is no credentials at all", async () => {
   );
 });
 
-test("an exec plugin gives the token, is asked again when refused, and is told what the protocol promises", async () => {
+test("an exec plugin gives the token, is asked again when refused, and gets what the protocol promises", async () => {
   const counter = path.join(folder, "plugin-runs");
   const plugin = write(
     "bin/plugin.sh",
@@ -195,7 +195,7 @@ test("what a kubeconfig or a plugin says in a broken way is not repeated: it hol
     error instanceof Error && (error.message.includes("hunter2") || quotes(error.cause));
   const broken = write("broken", "users:\n- name: u\n  user:\n    password: hunter2: oops\n");
   await assert.rejects(loadCluster({ kubeconfig: broken }, nowhere()), (error: Error) => {
-    assert.match(error.message, /broken: it is no YAML at line 4/);
+    assert.match(error.message, /broken: it is not valid YAML at line 4/);
     return !quotes(error);
   });
   const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "echo", args: ["hunter2"] };
@@ -205,7 +205,7 @@ test("what a kubeconfig or a plugin says in a broken way is not repeated: it hol
   });
 });
 
-test("user names, impersonation and namespaces of contexts are honoured", async () => {
+test("user names, impersonation and namespaces of contexts are honored", async () => {
   const file = kubeconfig("others", withCa(), { username: "joe", password: "pw", as: "jane" }, { namespace: "fences" });
   const seen = await whoAmI(file);
   assert.equal(seen.authorization, `Basic ${base64("joe:pw")}`);
@@ -213,7 +213,7 @@ test("user names, impersonation and namespaces of contexts are honoured", async 
   assert.equal((await loadCluster({ kubeconfig: file }, nowhere())).namespace, "fences");
 });
 
-test("a server whose certificate is not trusted is refused, unless told otherwise", async () => {
+test("a server whose certificate is not trusted is refused, unless the kubeconfig says otherwise", async () => {
   const untrusted = { server: stub.url };
   await assert.rejects(
     whoAmI(kubeconfig("untrusted", untrusted, {})),
@@ -252,7 +252,7 @@ test("several files are merged: the first entry of a name wins, and files that a
   assert.equal((await side.loadCredentials({ discardCached: false })).headers["authorization"], "Bearer from-file");
 });
 
-test("the home directory is looked in, and a pod's service account serves where there is no kubeconfig", async () => {
+test("the home directory is looked in, and a pod's service account serves if there is no kubeconfig", async () => {
   kubeconfig("home/.kube/config", withCa(), { token: "home" });
   const atHome = await loadCluster({}, { ...nowhere(), homeDirectory: path.join(folder, "home") });
   assert.match(atHome.source, /^context main of .*\.kube\/config$/);
@@ -293,14 +293,14 @@ test("what is wrong with a kubeconfig is said, with the file and what to do", as
   await refused(write("rubbish", "just text"), /cannot read the kubeconfig .*rubbish: it is not a kubeconfig/);
   await refused(write("broken", "a: [b"), /cannot read the kubeconfig .*broken/);
   const good = kubeconfig("good", withCa(), {});
-  await refused(good, /has no context prod \(there are: main\)/, "prod");
+  await refused(good, /has no context prod: .*\(there are: main\)/, "prod");
   await refused(write("no-current", "clusters: []\ncontexts: []\nusers: []\n"), /has no current-context.*--context/);
   await refused(
     write(
       "dangling",
       stringify({ "current-context": "x", contexts: [{ name: "x", context: { cluster: "gone", user: "u" } }] }),
     ),
-    /the cluster gone, which is not there/,
+    /the cluster gone, which the file does not have/,
   );
   await refused(
     kubeconfig("proxy", { ...withCa(), "proxy-url": "http://192.0.2.1:3128" }, {}),

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
-import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/http-transport.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeErrorCode } from "../../src/kube/errors.ts";
-import { startReflector } from "../../src/kube/reflector.ts";
+import { startReflector } from "../../src/kube/watch/reflector.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import { systemClock } from "../../src/runtime/system.ts";
@@ -41,7 +41,7 @@ function failsWith(code: KubeErrorCode, text: RegExp): (error: unknown) => boole
   };
 }
 
-test("sends method, path, body and headers, and reads any answer whole", async () => {
+test("the transport sends method, path, body and headers, and reads any answer whole", async () => {
   stub.handle((_request, response) => json(response, 418, { grüße: "✓" }, { "X-Kind": "teapot" }));
   const body = JSON.stringify({ a: 1 });
   const answer = await transport.send(
@@ -100,7 +100,7 @@ test("calls share connections, lanes do not", async () => {
   assert.ok([...api].every((port) => !lease.has(port)));
 });
 
-test("a redirect is an answer like others: no credentials are sent to where it leads", async () => {
+test("a redirect is an answer like others: no credentials are sent to if it leads", async () => {
   const elsewhere = await startApiStub((_request, response) => json(response, 200, {}));
   for (const status of [301, 302, 303, 307, 308]) {
     stub.handle((_request, response) => json(response, status, {}, { location: `${elsewhere.url}/version` }));
@@ -123,7 +123,7 @@ test("a lane that is full of calls that hang does not hold up the lease", async 
   await Promise.all(hanging);
 });
 
-test("a server that never answers, or stops in mid-answer, is left at the deadline of the injected clock", async () => {
+test("a server that never answers, or stops in the middle of an answer, is left at the deadline of the injected clock", async () => {
   const clock = new VirtualClock();
   const onClock = createHttpTransport(accessTo(stub.url), { clock });
   for (const half of [false, true]) {
@@ -156,6 +156,16 @@ test("broken and refused connections are Network, and the next call makes a new 
   const late = createHttpTransport(accessTo(url), { clock: systemClock });
   await assert.rejects(late.send(get(), never), failsWith("Network", /ECONNREFUSED/));
   await late.close();
+});
+
+test("an answer is read whole, in whatever pieces it comes, also if they cut a character", async () => {
+  const text = JSON.stringify({ a: "ä€😀".repeat(20_000) });
+  const bytes = Buffer.from(text);
+  stub.handle((_request, response) => {
+    for (let at = 0; at < bytes.length; at += 997) response.write(bytes.subarray(at, at + 997));
+    response.end();
+  });
+  assert.equal((await transport.send(get("/text"), never)).body, text);
 });
 
 test("an answer without end is cut off at its bound, which is lower for a workload cluster", async () => {

@@ -34,7 +34,7 @@ afterEach(async () => {
 
 for (const version of ["v1beta1", "v1beta2"] as const) {
   describe(`a MachineHealthCheck of ${version}`, () => {
-    it("makes a request by the contract when a node has failed for its timeout, and deletes it when the node is well", async () => {
+    it(`a MachineHealthCheck of ${version} makes a request by the contract when a node has failed for its timeout, and deletes it when the node is well`, async () => {
       const world = await start(version);
       world.template("Fence", {
         template: { metadata: { labels: { rack: "r1" }, annotations: { note: "n" } }, spec: { mode: "off" } },
@@ -80,7 +80,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.equal(world.condition(world.machineOf("m1"), "ExternallyRemediated"), undefined);
     });
 
-    it("shows its status, belongs to its cluster, and says that remediation is allowed", async () => {
+    it(`a MachineHealthCheck of ${version} shows its status, belongs to its cluster, and says that remediation is allowed`, async () => {
       const world = await start(version);
       world.template();
       world.machinesOf("m", 3);
@@ -103,7 +103,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.equal(world.condition(world.check(), "Paused")?.status, version === "v1beta1" ? undefined : "False");
     });
 
-    it("asks the machine's owner where it names no template, and asks once", async () => {
+    it(`a MachineHealthCheck of ${version} asks the machine's owner if it names no template, and asks once`, async () => {
       const world = await start(version);
       world.machinesOf("m", 2);
       world.healthCheck({ template: null });
@@ -123,7 +123,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.equal(world.fences().length, 0);
     });
 
-    it("starts nothing while too many are unhealthy, tells it once in upstream's words, and goes on when enough are well", async () => {
+    it(`a MachineHealthCheck of ${version} starts nothing while too many are unhealthy, reports it once in upstream's words, and goes on when enough are well`, async () => {
       const world = await start(version);
       world.template();
       const names = world.machinesOf("m", 6);
@@ -147,7 +147,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.equal(world.check().status?.["remediationsAllowed"], 0);
     });
 
-    it("starts nothing that a live list of the nodes forbids, whatever the held watch shows, and goes on when that allows it", async () => {
+    it(`a MachineHealthCheck of ${version} starts nothing that a live list of the nodes forbids, whatever the held watch shows, and goes on when that allows it`, async () => {
       const world = await start(version);
       world.template();
       world.machinesOf("m", 6);
@@ -166,13 +166,13 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.deepEqual(world.fenceNames(), ["m0"]);
     });
 
-    it("saves that there is no template, and goes on when it comes", async () => {
+    it(`a MachineHealthCheck of ${version} saves that there is no template, and goes on when it comes`, async () => {
       const world = await start(version);
       world.machinesOf("m", 2);
       world.healthCheck();
       world.start();
       world.ready("m0", "Unknown");
-      await world.until("it is told", () => world.told("RemediationTemplateNotFound").length > 0);
+      await world.until("it is reported", () => world.told("RemediationTemplateNotFound").length > 0);
       await world.until("the machine is marked", () => world.told("MachineMarkedUnhealthy").length > 0);
       await world.until("it is saved", () =>
         version === "v1beta1"
@@ -192,7 +192,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
 }
 
 describe("MachineHealthChecks where upstream is weak", () => {
-  it("gives every unhealthy machine its request, though the first one has its own already", async () => {
+  it("MachineHealthChecks where upstream is weak gives every unhealthy machine its request, though the first one has its own already", async () => {
     const world = await serve(5);
     world.ready("m0", "Unknown");
     await world.until("the first request", () => world.fences().length === 1);
@@ -201,7 +201,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.deepEqual(world.fenceNames(), ["m0", "m1", "m2", "m3"]);
   });
 
-  it("deletes the requests of machines that are well again while it is short-circuited", async () => {
+  it("MachineHealthChecks where upstream is weak deletes the requests of machines that are well again while it is short-circuited", async () => {
     const world = await serve(5, { max: 2 });
     for (const name of ["m0", "m1"]) world.ready(name, "Unknown");
     await world.until("two requests", () => world.fences().length === 2);
@@ -213,7 +213,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.equal(world.check().status?.["remediationsAllowed"], 0);
   });
 
-  it("acts on a second failure at once: passes of one health check are not spaced apart", async () => {
+  it("MachineHealthChecks where upstream is weak acts on a second failure at once: passes of one health check are not spaced apart", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
@@ -223,7 +223,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.ok(laterMs <= 3_500, `${laterMs} ms after the first`);
   });
 
-  it("stops asking for replacements that all fail: the budget counts over the machines of a MachineDeployment", async () => {
+  it("MachineHealthChecks where upstream is weak stops asking for replacements that all fail: the budget counts over the machines of a MachineDeployment", async () => {
     const world = await start();
     const labels = { "cluster.x-k8s.io/deployment-name": "workers" };
     world.machinesOf("old", 2);
@@ -241,7 +241,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
       world.management.collection(world.type("Machine")).delete({ namespace: NAMESPACE, name: `new${attempt}` });
     }
     world.machine("new4", { node: false, labels });
-    await world.until("it is left for people", () => world.told("RemediationSkipped").length > 0);
+    await world.until("the node is left to the operator", () => world.told("RemediationSkipped").length > 0);
     await world.clock.advance(120_000);
     assert.equal(asked().length, 0);
     assert.match(
@@ -254,7 +254,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.until("the old one's owner is asked", () => asked().length === 1);
   });
 
-  it("makes a request that failed again, with pauses that double, and gives up none", async () => {
+  it("MachineHealthChecks where upstream is weak makes a request that failed again, with pauses that double, and gives up none", async () => {
     const world = await serve(3);
     const uid = (): string | undefined => world.fences()[0]?.metadata.uid;
     const fail = (): void => {
@@ -280,7 +280,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.until("the request is gone", () => world.fences().length === 0);
   });
 
-  it("makes a request that failed again at once when its host can be fenced again", async () => {
+  it("MachineHealthChecks where upstream is weak makes a request that failed again at once when its host can be fenced again", async () => {
     const world = await serve(3);
     const crd = new URL("../../deploy/crds/ironfence.io_fencingtargets.yaml", import.meta.url);
     world.management.load(readFileSync(crd, "utf8"));
@@ -306,13 +306,13 @@ describe("MachineHealthChecks where upstream is weak", () => {
     await world.clock.advance(5_000);
     say("False");
     await world.clock.advance(120_000);
-    assert.equal(world.fences()[0]?.metadata.uid, uid, "nothing is mended yet");
+    assert.equal(world.fences()[0]?.metadata.uid, uid, "nothing is fixed yet");
     say("True");
     const tookMs = await world.until("another one", () => ![undefined, uid].includes(world.fences()[0]?.metadata.uid));
     assert.ok(tookMs < 2_000, `${tookMs} ms`);
   });
 
-  it("tells that a request was refused, and tries again", async () => {
+  it("MachineHealthChecks where upstream is weak reports that a request was refused, and tries again", async () => {
     const world = await start();
     world.template();
     world.machinesOf("m", 2);
@@ -339,7 +339,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
 });
 
 describe("a MachineHealthCheck whose workload cluster is away", () => {
-  it("starts nothing, takes no node for gone, tells it, and goes on when the cluster is back", async () => {
+  it("a MachineHealthCheck whose workload cluster is away starts nothing, takes no node for gone, reports it, and goes on when the cluster is back", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(5_000);
@@ -358,7 +358,7 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
     assert.deepEqual(world.fenceNames(), ["m0"]);
   });
 
-  it("remediates a machine whose node is gone only by the cluster's own word", async () => {
+  it("a MachineHealthCheck whose workload cluster is away remediates a machine whose node is gone only by the cluster's own word", async () => {
     const world = await serve(3);
     // The node is gone, and whoever asks for it gets no answer.
     world.workload.faults.inject({
@@ -377,7 +377,7 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
 });
 
 describe("a MachineHealthCheck whose kubeconfig leads to another cluster", () => {
-  it("takes none of its nodes for deleted, tells it, and asks for nothing before one of them is seen again", async () => {
+  it("a MachineHealthCheck whose kubeconfig leads to another cluster takes none of its nodes for deleted, reports it, and asks for nothing before one of them is seen again", async () => {
     const world = await serve(2);
     world.away("the kubeconfig was exchanged");
     for (const name of ["m0", "m1"]) world.deleteNode(name);
@@ -392,7 +392,7 @@ describe("a MachineHealthCheck whose kubeconfig leads to another cluster", () =>
     assert.deepEqual(world.fenceNames(), ["m1"]);
   });
 
-  it("judges no machine by a namesake of its node, which has another providerID", async () => {
+  it("a MachineHealthCheck whose kubeconfig leads to another cluster judges no machine by a namesake of its node, which has another providerID", async () => {
     const world = await serve(2);
     const machines = world.management.collection(world.type("Machine"));
     machines.mergePatch({ namespace: NAMESPACE, name: "m0" }, { spec: { providerID: "metal3://tenant/h0/m0" } });
@@ -407,7 +407,7 @@ describe("a MachineHealthCheck whose kubeconfig leads to another cluster", () =>
 });
 
 describe("a MachineHealthCheck whose view is behind", () => {
-  it("remediates no machine that a live read shows well", async () => {
+  it("a MachineHealthCheck whose view is behind remediates no machine that a live read shows well", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
@@ -418,7 +418,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     assert.equal(world.told("MachineMarkedUnhealthy").length, 0);
   });
 
-  it("remediates no machine whose node comes back while the nodes are listed", async () => {
+  it("a MachineHealthCheck whose view is behind remediates no machine whose node comes back while the nodes are listed", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
@@ -435,7 +435,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     assert.equal(world.fences().length, 0);
   });
 
-  it("remediates no machine in place of another one that had its name", async () => {
+  it("a MachineHealthCheck whose view is behind remediates no machine in place of another one that had its name", async () => {
     const world = await serve(3);
     world.management.faults.lagWatches({ pathPrefix: "/apis/cluster.x-k8s.io/" }, 40_000);
     world.ready("m0", "Unknown");
@@ -447,7 +447,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     assert.equal(world.fences().length, 0);
   });
 
-  it("starts nothing once it has not heard of machines for minutes, and goes on when it has", async () => {
+  it("a MachineHealthCheck whose view is behind starts nothing once it has not heard of machines for minutes, and goes on when it has", async () => {
     const world = await serve(3);
     const machines = { pathPrefix: "/apis/cluster.x-k8s.io/v1beta2/machines" };
     world.management.faults.inject({ match: machines, times: 10_000, action: { kind: "status", status: 503 } });
@@ -460,7 +460,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     await world.until("a request", () => world.fences().length === 1, 120_000);
   });
 
-  it("asks no owner to replace a machine that a live read shows well", async () => {
+  it("a MachineHealthCheck whose view is behind asks no owner to replace a machine that a live read shows well", async () => {
     const world = await start();
     world.machinesOf("m", 3);
     world.healthCheck({ template: null });
@@ -536,18 +536,18 @@ describe("what a MachineHealthCheck leaves alone", () => {
     await world.clock.advance(5_000);
     assert.equal(world.fences().length, 1);
     world.ready("m0", "Unknown");
-    await world.until("it is told", () => world.told("RemediationSkipped").length > 0);
+    await world.until("it is reported", () => world.told("RemediationSkipped").length > 0);
     assert.equal(world.fences().length, 1);
   });
 
-  it("a machine that is being remediated at another's word", async () => {
+  it("a machine that is being remediated on behalf of another health check", async () => {
     const world = await serve(2);
     const { uid } = world.machineOf("m0").metadata;
     const owner = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", name: "m0", uid };
     const fences = world.management.collection(vendorType("Fence"));
     fences.create({ metadata: { namespace: NAMESPACE, name: "by-hand", ownerReferences: [owner] }, spec: {} });
     world.ready("m0", "Unknown");
-    await world.until("it is told", () => world.told("RemediationSkipped").length > 0);
+    await world.until("it is reported", () => world.told("RemediationSkipped").length > 0);
     assert.deepEqual(world.fenceNames(), ["by-hand"]);
     fences.delete({ namespace: NAMESPACE, name: "by-hand" });
     await world.until("a request", () => world.fenceNames().join() === "m0");
@@ -585,14 +585,14 @@ describe("what a MachineHealthCheck leaves alone", () => {
 });
 
 describe("a MachineHealthCheck that is paused", () => {
-  it("is served where it is paused for others alone, and says nothing of being paused", async () => {
+  it("a MachineHealthCheck that is paused is served if it is paused for others alone, and says nothing of being paused", async () => {
     const world = await serve(2, { annotations: { "cluster.x-k8s.io/paused": "ironfence.io" } });
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);
     assert.equal(world.condition(world.check(), "Paused"), undefined);
   });
 
-  it("does nothing where it is paused otherwise", async () => {
+  it("a MachineHealthCheck that is paused does nothing if it is paused otherwise", async () => {
     const world = await start();
     world.template();
     world.machinesOf("m", 2);
@@ -607,7 +607,7 @@ describe("a MachineHealthCheck that is paused", () => {
 });
 
 describe("a MachineHealthCheck's process", () => {
-  it("finds its requests again after a restart, and does not make them twice", async () => {
+  it("a MachineHealthCheck's process finds its requests again after a restart, and does not make them twice", async () => {
     const world = await serve(2);
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);
@@ -623,7 +623,7 @@ describe("a MachineHealthCheck's process", () => {
     await world.until("it is gone", () => world.fences().length === 0);
   });
 
-  it("costs nothing while nothing changes", async () => {
+  it("a MachineHealthCheck's process costs nothing while nothing changes", async () => {
     const world = await serve(20);
     await world.clock.advance(5_000);
     let writes = 0;

@@ -9,10 +9,10 @@ import type { ClusterConnection, WorkloadClusters } from "../../src/clusters/wor
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";
 import type { MachineHealthCheckKind } from "../../src/detector/machines/decide/kind.ts";
 import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
-import type { RunnableKubeRuntime } from "../../src/kube/create-runtime.ts";
+import type { RunnableKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
@@ -52,7 +52,7 @@ export class MachineWorld {
   readonly version: Version;
   readonly notes: EventNote[] = [];
   readonly kind: MachineHealthCheckKind;
-  /** Why the workload cluster cannot be worked with, as the connection tells. */
+  /** Why the workload cluster cannot be worked with, as the connection reports. */
   #away: string | undefined;
   #connection: ClusterConnection = { state: "connecting" };
   readonly #holders = new Set<() => void>();
@@ -80,7 +80,7 @@ export class MachineWorld {
     return { group, version: this.version, kind, plural, namespaced: true };
   }
 
-  /** Starts the detector's half, or starts it anew after `stop`. */
+  /** Starts the detector's half, or starts it again after `stop`. */
   start(): void {
     this.#stop = new AbortController();
     const { signal } = this.#stop;

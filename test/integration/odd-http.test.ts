@@ -3,7 +3,8 @@ import { createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
 import { describe, it } from "node:test";
 import { Connection } from "../../src/bmc/redfish/connection.ts";
-import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/http-transport.ts";
+import { SecureContexts } from "../../src/bmc/redfish/secure-contexts.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/http-transport.ts";
 import { DeadlineError } from "../../src/runtime/deadline.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -68,7 +69,7 @@ const HOSTILE: Readonly<Record<string, Case>> = {
   "two lengths": {
     serve: (socket) => void socket.write(`${HEAD}Content-Length: 2\r\nContent-Length: 200\r\n\r\n{}`),
   },
-  "a length beside chunks": {
+  "a length in addition to chunks": {
     serve: (socket) =>
       void socket.write(`${HEAD}Content-Length: 200\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`),
   },
@@ -110,7 +111,9 @@ interface Client {
 
 function openBmc(origin: string): Client {
   const deps = { clock: systemClock, logger: createLogger("silent") };
-  const connection = new Connection({ origin, tls: { insecureSkipVerify: false }, connectTimeoutMs: 1_000, deps });
+  const tls = { insecureSkipVerify: false };
+  const secureContexts = new SecureContexts();
+  const connection = new Connection({ origin, tls, connectTimeoutMs: 1_000, secureContexts, deps });
   return {
     call: async () => {
       const late = new AbortController();
@@ -141,13 +144,13 @@ const FAILED = /^(BadResponse|Unreachable|Network|Timeout)$/;
 for (const client of ["bmc", "api"] as const) {
   describe(`a server that the ${client} client asks`, () => {
     for (const [what, served] of Object.entries(HOSTILE)) {
-      it(`keeps a call no longer than its deadline, and fills no memory (${what})`, async () => {
+      it(`a server that the ${client} client asks keeps a call no longer than its deadline, and fills no memory (${what})`, async () => {
         const [end = ""] = await ask(served, 1, client);
         assert.match(end, FAILED);
       });
     }
 
-    it("answers a call once: a second answer is not that of the next call", async () => {
+    it(`a server that the ${client} client asks answers a call once: a second answer is not that of the next call`, async () => {
       const twice = `${answer('{"asked":1}')}${answer('{"late":1}')}`;
       const ends = await ask({ serve: (socket) => socket.write(twice) }, 3, client);
       assert.ok(

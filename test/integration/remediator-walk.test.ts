@@ -13,7 +13,7 @@ import type { Node } from "../../src/api/core.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { trimNode } from "../../src/api/trim.ts";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
 import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { systemClock } from "../../src/runtime/system.ts";
@@ -64,7 +64,7 @@ function remediate({ runtime }: SocketWorld, bareMetalHosts: boolean, signal: Ab
       clusters: NO_WORKLOAD_CLUSTERS,
       targets,
       namespace: NAMESPACE,
-      openDevice,
+      openDevice: openDeviceOn(systemClock),
       registry: new Registry(),
       bareMetalHosts,
       options: {
@@ -150,7 +150,7 @@ test("a BareMetalHost is fenced through its operator over real connections, and 
 /** What etcd takes as one request where nobody says otherwise (`--max-request-bytes`). */
 const ETCD_REQUEST_BYTES_MAX = 1.5 * 1024 * 1024;
 
-test("a node with 200 labels and 100 KiB of annotations is deleted, and has all of them when it has joined anew", async (t) => {
+test("a node with 200 labels and 100 KiB of annotations is deleted, and has all of them when it has joined again", async (t) => {
   const fixture = await setUp(t);
   const { server, ready } = fixture;
   const nodes = server.collection<Node>(NODES);
@@ -168,7 +168,7 @@ test("a node with 200 labels and 100 KiB of annotations is deleted, and has all 
   await until("there is a verdict", () => succeeded(fixture) !== undefined);
   stop();
   assert.equal(succeeded(fixture), "True NodeRestored");
-  const { metadata, spec } = nodes.get({ name: "n1" }) ?? assert.fail("the node has joined anew");
+  const { metadata, spec } = nodes.get({ name: "n1" }) ?? assert.fail("the node has joined again");
   assert.notEqual(metadata.uid, before);
   assert.deepEqual({ ...metadata.labels, ...labels }, metadata.labels);
   assert.deepEqual({ ...metadata.annotations, ...annotations }, metadata.annotations);

@@ -75,7 +75,7 @@ describe("the password of a BMC", () => {
     ["while a host is fenced with it", undefined],
     ["while the BMC refuses it", "a-typo-of-it"],
   ] as const) {
-    it(`is in no log, object, path, page, argument or variable of the agent (${what})`, async (t) => {
+    it(`the password of a BMC is in no log, object, path, page, argument or variable of the agent (${what})`, async (t) => {
       const seen = await fence(t, password);
       for (const [where, text] of seen) {
         assert.ok(text !== "" || where === "readiness", where);

@@ -7,7 +7,8 @@ import { EVENTS } from "../../src/api/core-types.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
-import { runAgent } from "../../src/cli/agent.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
+import { runAgent } from "../../src/cli/agent/agent.ts";
 import { resolveRunOptions } from "../../src/config/run-options.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -39,7 +40,9 @@ async function setUp(t: TestContext) {
     });
     const addresses = { metricsBindAddress: "0", healthProbeBindAddress: "0" };
     const options = resolveRunOptions({ kubeconfig, namespace: NAMESPACE, ...addresses }, {});
-    return runAgent(options, { clock: systemClock, random: systemRandom, logger: createLogger("silent") }, signal);
+    const logger = createLogger("silent");
+    const openDevice = openDeviceOn(systemClock);
+    return runAgent(options, { clock: systemClock, random: systemRandom, logger, openDevice }, signal);
   });
   const { server } = world;
   const target = (name: string) =>
@@ -72,8 +75,5 @@ test("a host that is switched off is proven off and its node restored at once; o
   const explained = await cli(["explain", "node", "n2", "--kubeconfig", kubeconfig, "--namespace", NAMESPACE]);
   assert.equal(explained.code, 0, explained.err);
   assert.match(explained.out, /soonUnhealthy: Unhealthy at .* not earlier, because FencingTarget ironfence-system\/n2/);
-  assert.match(
-    explained.out,
-    /^ {2}proven off +no: FencingTarget ironfence-system\/n2 (reports power state On|has no proof)/m,
-  );
+  assert.match(explained.out, /^ {2}host +FencingTarget ironfence-system\/n2 (reads On|has no proof)/m);
 });

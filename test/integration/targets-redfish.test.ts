@@ -11,13 +11,14 @@ import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import type { FencingTarget } from "../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { openDevice } from "../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../lib/open-device.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import { NodeClusters } from "../../src/remediator/clusters/node-clusters.ts";
 import { localNode } from "../../src/nodes/subject.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
-import { createFencingTargetDirectory } from "../../src/remediator/hosts/fencing-target.ts";
+import { createFencingTargetDirectory } from "../../src/remediator/hosts/fencing-target/directory.ts";
 import { DEFAULT_PROBE_INTERVALS } from "../../src/remediator/probes/probe-schedule.ts";
+import { ProbeRecords } from "../../src/remediator/probes/probe-records.ts";
 import { startTargetController } from "../../src/remediator/probes/target-controller.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { Secret } from "../../src/runtime/secret.ts";
@@ -97,7 +98,10 @@ const BY_CA = { caSecretRef: { name: "ca", key: "ca.crt" } };
 function directoryOf(fixture: Fixture): ReturnType<typeof createFencingTargetDirectory> {
   const { world, runtime, signal } = fixture;
   const targets = world.view<FencingTarget>(FENCING_TARGETS);
-  return createFencingTargetDirectory({ runtime, targets, namespace: NAMESPACE, openDevice }, signal);
+  return createFencingTargetDirectory(
+    { runtime, targets, namespace: NAMESPACE, openDevice: openDeviceOn(runtime.clock) },
+    signal,
+  );
 }
 
 test("the wrong machine is not fenced: with swapped addresses no BMC gets an order", { timeout: 60_000 }, async (t) => {
@@ -142,7 +146,7 @@ test("the right machine is verified, powered off, read Off and powered on again"
 });
 
 test(
-  "TLS is verified by CA or pin, and where a pin does not fit the BMC's own fingerprint is shown",
+  "TLS is verified by CA or pin, and if a pin does not fit the BMC's own fingerprint is shown",
   { timeout: 60_000 },
   async (t) => {
     const fixture = await setUp(t);
@@ -150,12 +154,13 @@ test(
     point(fixture, "n1", "n1");
     const running = startTargetController(
       {
+        records: new ProbeRecords(),
         runtime,
         targets: world.view<FencingTarget>(FENCING_TARGETS),
         clusters: new NodeClusters({ runtime, nodes: world.view<Node>(NODES), clusters: NO_WORKLOAD_CLUSTERS }),
         directory: directoryOf(fixture),
         namespace: NAMESPACE,
-        openDevice,
+        openDevice: openDeviceOn(runtime.clock),
         intervals: { ...DEFAULT_PROBE_INTERVALS, changeMs: 1 },
       },
       signal,
@@ -173,7 +178,7 @@ test(
       );
     await probed();
     assert.equal(ready().reason, "TlsUntrusted");
-    const advice = new RegExp(`${sha256Fingerprint} is the BMC's own.*spec\\.devices\\[0\\]\\.tls; compare`);
+    const advice = new RegExp(`${sha256Fingerprint} is that of the BMC.*spec\\.devices\\[0\\]\\.tls; compare`);
     assert.match(ready().message, advice);
 
     for (const tls of [BY_CA, { sha256Fingerprint }, { insecureSkipVerify: true }]) {

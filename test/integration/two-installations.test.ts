@@ -68,9 +68,9 @@ describe("two installations in one cluster", () => {
   const status = async (leaseName: string): Promise<string> =>
     (await cli(["status", "--kubeconfig", kubeconfig, "--lease-name", leaseName])).out;
 
-  it("has the second one stand by, which names the first one and the next step wherever it is looked for", async () => {
+  it("two installations in one cluster has the second one stand by, which names the first one and the next step wherever it is looked for", async () => {
     const first = start("ironfence");
-    await until(first, "it leads", async () => (await metrics(first)).includes("ironfence_remediations_in_flight 0"));
+    await until(first, "it leads", async () => (await metrics(first)).includes("ironfence_leader 1"));
     const second = start("other");
     await until(second, "it holds its own lease", () => holder(NAMESPACE, "other") !== "");
     const notes = ["detector", "remediator"].map(
@@ -82,6 +82,7 @@ describe("two installations in one cluster", () => {
     assert.deepEqual(notesOf("AnotherInstallation"), notes);
     const page = await metrics(second);
     assert.match(page, /^ironfence_cluster_lease\{lease="kube-system\/ironfence-remediator",state="taken"\} 1$/m);
+    assert.match(page, /^ironfence_leader 0$/m);
     assert.doesNotMatch(page, /ironfence_remediations_in_flight/);
     assert.match(await metrics(first), /^ironfence_cluster_lease\{lease="[a-z/-]+remediator",state="ours"\} 1$/m);
     assert.equal(await readiness(first), "ok\n");
@@ -94,22 +95,33 @@ describe("two installations in one cluster", () => {
     assert.match(await status("ironfence"), /^agent: \S+ leads since /m);
   });
 
-  it("has the first one lead without the Leases that it may not use, and say so wherever it is looked for", async () => {
+  it("two installations in one cluster has the first one lead without the Leases that it may not use, and say so wherever it is looked for", async () => {
     const match = { pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases" };
     kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
     const agent = start("ironfence");
-    await until(agent, "it leads", async () => (await metrics(agent)).includes("ironfence_remediations_in_flight 0"));
-    const notes = notesOf("ClusterLeaseRefused");
-    assert.equal(notes.length, 2);
+    await until(agent, "it leads", async () => (await metrics(agent)).includes("ironfence_leader 1"));
+    const notes = await until(agent, "both Leases are reported", async () => {
+      const found = notesOf("ClusterLeaseRefused");
+      return found.length === 2 && found;
+    });
     for (const note of notes)
-      assert.match(note, /^the Lease kube-system\/\S+ may not be used.*: apply deploy\/kustomize /);
-    assert.match(await readiness(agent), /^the Lease kube-system\/ironfence-detector may not be used/);
+      assert.match(
+        note,
+        /^this agent has no permission to use the Lease kube-system\/\S+, .*: apply deploy\/kustomize /,
+      );
+    assert.match(
+      await readiness(agent),
+      /^this agent has no permission to use the Lease kube-system\/ironfence-detector,/,
+    );
     assert.match(await metrics(agent), /^ironfence_cluster_lease\{lease="[a-z/-]+remediator",state="refused"\} 1$/m);
     const shown = await until(agent, "status shows it", async () => {
       const out = await status("ironfence");
-      return out.includes("may not be used") && out;
+      return out.includes("has no permission to use the Lease") && out;
     });
     assert.match(shown, /^agent: \S+ leads since /m);
-    assert.match(shown, /! Agent \S+: NotReady: the Lease kube-system\/ironfence-detector may not be used/);
+    assert.match(
+      shown,
+      /! Agent \S+: NotReady: this agent has no permission to use the Lease kube-system\/ironfence-detector,/,
+    );
   });
 });

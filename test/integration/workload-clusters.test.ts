@@ -19,8 +19,8 @@ import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { NAMESPACES, NODES, SECRETS } from "../../src/api/core-types.ts";
 import type { ClusterConnection, HeldCluster } from "../../src/clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
-import { createHttpTransport } from "../../src/kube/http-transport.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
+import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { base64, kubeconfigText } from "../unit/clusters/kubeconfig-text.ts";
 import { recordingLogger, until } from "../unit/kube/support.ts";
@@ -177,7 +177,7 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     stranger = await createCertificateAuthority(systemClock, "stranger");
   });
 
-  it("is worked with through its Secret, also after its API server has restarted", async (t) => {
+  it("a workload cluster over TLS is worked with through its Secret, also after its API server has restarted", async (t) => {
     const { workload, hold, writeSecret } = await startWorld(t, authority);
     writeSecret(workload.kubeconfig());
     const held = hold();
@@ -190,10 +190,10 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     await until("its view is fed again", () => connection.nodes.problem === undefined);
     const node = await connection.runtime.client.get(NODES, { name: "n1" }, signal);
     assert.equal(node.metadata.name, "n1");
-    assert.equal(held.connection, connection, "nobody was told of a restart");
+    assert.equal(held.connection, connection, "no listener was notified of a restart");
   });
 
-  it("takes a rotated token as soon as the server refuses the old one", async (t) => {
+  it("a workload cluster over TLS takes a rotated token as soon as the server refuses the old one", async (t) => {
     const { workload, hold, writeSecret, lines } = await startWorld(t, authority);
     writeSecret(workload.kubeconfig());
     const held = hold();
@@ -209,7 +209,7 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     assert.doesNotMatch(JSON.stringify(lines), /t0ken/);
   });
 
-  it("says so where the server refuses its credentials, or is another than the kubeconfig means", async (t) => {
+  it("a workload cluster over TLS says so if the server refuses its credentials, or is another than the kubeconfig means", async (t) => {
     const { workload, hold, writeSecret, lines } = await startWorld(t, authority);
     writeSecret(workload.kubeconfig({ token: "wr0ng-t0ken" }), "refused");
     writeSecret(workload.kubeconfig(undefined, stranger.certPem), "stranger");
@@ -221,7 +221,7 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     assert.doesNotMatch(JSON.stringify(lines) + messageOf(refused.connection), /t0ken/);
   });
 
-  it("says which cluster it is", async (t) => {
+  it("a workload cluster over TLS says which cluster it is", async (t) => {
     const { workload, hold, writeSecret, uid } = await startWorld(t, authority);
     writeSecret(workload.kubeconfig());
     const held = hold();
@@ -232,7 +232,7 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     assert.equal(connection.uid, uid);
   });
 
-  it("runs no program and reads no file that a Secret names, and sends nothing to its server", async (t) => {
+  it("a workload cluster over TLS runs no program and reads no file that a Secret names, and sends nothing to its server", async (t) => {
     const { workload, hold, writeSecret, folder, lines } = await startWorld(t, authority);
     const marker = join(folder, "it-ran");
     const tokenFile = join(folder, "token");

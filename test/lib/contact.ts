@@ -1,4 +1,9 @@
-import type { Contact } from "../../src/kube/contact.ts";
+import type { ClusterContact } from "../../src/kube/contact.ts";
 
 /** An API server that was never away, and whose clock nobody knows. */
-export const IN_CONTACT: Contact = { sinceMs: -Infinity, serverTimeMs: undefined, clockSteadySinceMs: -Infinity };
+export const IN_CONTACT: ClusterContact = {
+  sinceMs: -Infinity,
+  serverTimeMs: undefined,
+  earliestServerTimeMs: undefined,
+  clockSteadySinceMs: -Infinity,
+};

@@ -10,7 +10,7 @@ interface Entry {
   callback: (() => void) | undefined;
 }
 
-/** A clock that stands still until it is told to go on. Timers run in the order of their time. */
+/** A clock that stands still until a test advances it. Timers run in the order of their time. */
 export class VirtualClock implements Clock {
   #elapsedMs = 0;
   #orders = 0;

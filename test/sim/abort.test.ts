@@ -8,7 +8,7 @@ import { NAMESPACE, World } from "./world.ts";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 const WALK = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"] as const;
 
-/** A dead node whose walk can be caught in every state: a pod that takes its time, a slow boot of a node that is not Ready at once. */
+/** A dead node whose remediation can be caught in every state: a pod that ends slowly, and a slow boot of a node that is not Ready at once. */
 async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> {
   world.createPod("n1", "db");
   await world.clock.advance(3_000);
@@ -25,7 +25,7 @@ async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> 
 
 describe("a remediation that is deleted leaves host and node as it found them", () => {
   for (const phase of WALK.slice(0, 5)) {
-    it(`in ${phase}`, () =>
+    it(`a remediation that is deleted leaves host and node as it found them in ${phase}`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
         world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY);
@@ -42,7 +42,7 @@ describe("a remediation that is deleted leaves host and node as it found them", 
 
 describe("a remediation that the health check gave up stops in order and says so", () => {
   for (const phase of WALK.slice(0, 5)) {
-    it(`in ${phase}`, () =>
+    it(`a remediation that the health check gave up stops in order and says so in ${phase}`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
         const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };
@@ -60,7 +60,7 @@ describe("a remediation that the health check gave up stops in order and says so
 
 describe("an agent that is killed and restarted finishes, with one power-off in all", () => {
   for (const phase of WALK.slice(1, 5)) {
-    it(`in ${phase}`, () =>
+    it(`an agent that is killed and restarted finishes, with one power-off in all, in ${phase}`, () =>
       World.run({}, async (world) => {
         await reach(world, phase);
         await world.killAgent();
@@ -78,7 +78,7 @@ describe("an agent that is killed and restarted finishes, with one power-off in 
   }
 
   for (const phase of [...WALK, "Succeeded"]) {
-    it(`with the answer to the write that enters ${phase} lost`, () =>
+    it(`an agent that is killed and restarted finishes, with one power-off in all, with the answer to the write that enters ${phase} lost`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         let crashed: Promise<void> | undefined;
@@ -98,7 +98,7 @@ describe("an agent that is killed and restarted finishes, with one power-off in 
 });
 
 describe("with a successor waiting", () => {
-  it("the host is handed over as it is, and the successor proves it off anew", () =>
+  it("a host for which a successor waits is handed over as it is, and the successor proves it off again", () =>
     World.run({}, async (world) => {
       await reach(world, "Releasing");
       world.remediate("n1", {}, "second");
@@ -115,7 +115,7 @@ describe("with a successor waiting", () => {
       world.assertClean();
     }));
 
-  it("which then is deleted before it did anything, the host is powered on all the same", () =>
+  it("a host whose waiting successor is deleted before it did anything is powered on all the same", () =>
     World.run({}, async (world) => {
       await reach(world, "Releasing");
       world.remediate("n1", {}, "second");
@@ -137,7 +137,7 @@ describe("with a successor waiting", () => {
 });
 
 describe("an undo by a process that finds another host behind the BMC", () => {
-  it("asks again who answers, says so meanwhile, and powers the right one on as soon as it does", () =>
+  it("an undo by a process that finds another host behind the BMC asks again who answers, says so meanwhile, and powers the right one on as soon as it does", () =>
     World.run({}, async (world) => {
       await reach(world, "Releasing");
       await world.killAgent();

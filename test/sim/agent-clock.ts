@@ -64,7 +64,7 @@ export class AgentClock implements Clock {
     };
   }
 
-  /** The wall clock is set anew. */
+  /** The wall clock is set to another time. */
   jump(byMs: number): void {
     this.#aheadMs += byMs;
   }

@@ -5,20 +5,20 @@ import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { trimNode } from "../../src/api/trim.ts";
 import { BmcError } from "../../src/bmc/errors.ts";
-import type { openDevice } from "../../src/bmc/open-device.ts";
+import type { OpenDevice } from "../../src/bmc/open-device.ts";
 import { guardOrders } from "../../src/bmc/open-device.ts";
 import type { ClusterRef, WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
-import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../src/cli/installation.ts";
+import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../src/cli/agent/installation.ts";
 import { COMPONENTS } from "../../src/config/parsers.ts";
 import type { Family } from "../../src/config/parsers.ts";
 import { runNodeHealthChecks } from "../../src/detector/nodes/run.ts";
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";
 import { runOkdHealthChecks } from "../../src/detector/machines/run-okd.ts";
 import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
-import { ClusterLeases } from "../../src/kube/cluster-leases.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { ClusterLeases } from "../../src/kube/lease/cluster-leases.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import { KubeError } from "../../src/kube/errors.ts";
-import { guardWrites } from "../../src/kube/guarded-transport.ts";
+import { guardWrites } from "../../src/kube/connection/guarded-transport.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
@@ -86,33 +86,33 @@ type AgentClusters = WorkloadClusters & { settled?(): Promise<void> };
 export interface AgentProcessOptions {
   name: string;
   clock?: ClockFault;
-  /** The installation that it belongs to: the name of the lease under which its agents lead in turn. It leads at once where absent. */
+  /** The installation that it belongs to: the name of the lease under which its agents lead in turn. It leads at once by default. */
   installation?: string | undefined;
-  /** What it serves beside BareMetalRemediations and FencingTargets. */
+  /** What it serves in addition to BareMetalRemediations and FencingTargets. */
   families?: readonly Family[];
-  /** The clusters of Machines' nodes; there are none where absent. */
+  /** The clusters of Machines' nodes; there are none by default. */
   clusters?: (own: OwnCluster, signal: AbortSignal) => AgentClusters;
   /** The way to the BMCs where those of its own cluster's rack are not all. */
   openDeviceFor?: RackDevices["openDeviceFor"];
   seed: number;
   interference?: Interference;
-  /** How many hosts may be remediated at once: any number where absent. */
+  /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
   /** Clusters whose etcd runs outside of them; the empty text is the agent's own. */
   externalEtcd?: ReadonlySet<string>;
   /** The node that it runs on. */
   ownNode?: string | undefined;
   ownCluster?: ClusterRef | undefined;
-  /** Told that it wants to hand its lease over. */
+  /** Called when it wants to hand its lease over. */
   onHandOver?: (why: string) => unknown;
-  /** Told once when the process has ended by itself or by a crash. */
+  /** Called once when the process has ended by itself or by a crash. */
   onEnd?(why: Error): void;
   onNote?(note: EventNote): void;
-  /** Takes the lines of its log of decisions; nothing is recorded where it is absent. */
+  /** Takes the lines of its log of decisions; nothing is recorded by default. */
   record?: (line: string) => void;
 }
 
-/** How long a process that is told to stop may take, and how often that is looked at. */
+/** How long a process that is asked to stop may take, and how often that is checked. */
 const STOP_MAX_MS = 60_000;
 const STOP_LOOK_MS = 20;
 
@@ -221,8 +221,14 @@ export class AgentProcess {
       controllerName: "ironfence.io/agent",
       instance: name,
     });
-    const runtime = { ...created, events: { record: (note: EventNote) => this.#onNote(note) } };
     const { signal } = this.#abort;
+    const record = (note: EventNote): void => {
+      this.#onNote(note);
+      // Events are written like every other object: their writes meet the same faults, and their answers show the same server.
+      if (!this.#isDead) created.events.record(note);
+    };
+    const runtime = { ...created, events: { record } };
+    void created.run(signal).catch(() => undefined);
     const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
     const openDevice = guardOrders(openDeviceFor(this.#deviceUser()), () => mayAct());
     const own = { runtime, nodes, wire: (inner: KubeTransport) => this.#transport(inner), mayWrite: () => mayAct() };
@@ -250,7 +256,7 @@ export class AgentProcess {
   }
 
   /** The parts of an agent that leads. */
-  async #lead(own: OwnCluster, open: typeof openDevice, signal: AbortSignal): Promise<void> {
+  async #lead(own: OwnCluster, open: OpenDevice, signal: AbortSignal): Promise<void> {
     const { runtime, nodes } = own;
     const families = new Set(this.#options.families);
     const { registry } = this;
@@ -411,10 +417,13 @@ function dead(): Error {
   return new KubeError("Network", "the process has ended");
 }
 
-/** A write as people name it, e.g. `PATCH baremetalremediations/status`; undefined for a read, and for the lease's own writes. */
+/**
+ * A write as the API names it, for example `PATCH baremetalremediations/status`; undefined for a read, for the lease's own writes, and for
+ * Events, on which nothing rests.
+ */
 function effectOf({ method, path, lane }: TransportRequest): string | undefined {
-  if (method === "GET" || lane === "lease") return undefined;
-  return `${method} ${resourceOf(path)}`;
+  const resource = resourceOf(path);
+  return method === "GET" || lane === "lease" || resource === "events" ? undefined : `${method} ${resource}`;
 }
 
 function resourceOf(path: string): string {

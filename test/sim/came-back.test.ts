@@ -14,7 +14,7 @@ async function fence(world: World): Promise<void> {
   await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
 }
 
-/** A person mends n1: untaints it, powers it on, and lets its pod go. */
+/** The operator fixes n1: removes its taints, powers it on, and releases its pod. */
 async function mend(world: World): Promise<void> {
   world.server
     .collection(NODES)
@@ -43,7 +43,7 @@ async function assertSpared(world: World, offs = 1): Promise<void> {
 }
 
 describe("a node that came back", () => {
-  it("while the agent was away, from Releasing, is not powered off again", () =>
+  it("a node that came back while the agent was away, from Releasing, is not powered off again", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -54,7 +54,7 @@ describe("a node that came back", () => {
       await assertSpared(world);
     }));
 
-  it("while the agent was away, from PoweringOff, is not powered off again", () =>
+  it("a node that came back while the agent was away, from PoweringOff, is not powered off again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -67,7 +67,7 @@ describe("a node that came back", () => {
       await assertSpared(world);
     }));
 
-  it("before a power-off order that its BMC carries out late is powered on again after that order", () =>
+  it("a node that came back before a power-off order that its BMC carries out late is powered on again after that order", () =>
     World.run({}, async (world) => {
       world.rack.bmc("n1").orderDelayMs = 25_000;
       world.remediate("n1", { retryLimit: 0 });
@@ -83,7 +83,7 @@ describe("a node that came back", () => {
       world.assertClean();
     }));
 
-  it("while the agent was away, which does not know whether its order was sent, is not powered off again", () =>
+  it("a node that came back while the agent was away, which does not know whether its order was sent, is not powered off again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -100,7 +100,7 @@ describe("a node that came back", () => {
     }));
 
   for (const how of ["pause", "maintenance"] as const) {
-    it(`under ${how} is not powered off once that is over`, () =>
+    it(`a node that came back under ${how} is not powered off once that is over`, () =>
       World.run({}, async (world) => {
         await fence(world);
         hold(world, how, true);
@@ -112,7 +112,7 @@ describe("a node that came back", () => {
       }));
   }
 
-  it("by a person before the agent has noticed that it is on is not powered off", () =>
+  it("a node that came back by a person before the agent has noticed that it is on is not powered off", () =>
     World.run({}, async (world) => {
       await fence(world);
       world.devices.calls.length = 0;
@@ -123,7 +123,7 @@ describe("a node that came back", () => {
       await assertSpared(world);
     }));
 
-  it("as a host that turns itself on is forced off at once while its node is not Ready", () =>
+  it("a node that came back as a host that turns itself on is forced off at once while its node is not Ready", () =>
     World.run({}, async (world) => {
       await fence(world);
       world.somebodyOrders("n1", "On");

@@ -59,14 +59,14 @@ export interface ClusterOptions {
   hosts?: readonly (string | HostSpec)[];
   /** Labels that each kubelet registers with. */
   labels?: Record<string, string>;
-  /** Whether each host has a FencingTarget: it has, where absent. */
+  /** Whether each host has a FencingTarget: it has by default. */
   targets?: boolean;
   controllers?: Partial<ClusterControllerOptions>;
   kubelets?: KubeletOptions;
   seed?: number;
   /** Turns of the event loop between two timers. */
   turns?: number;
-  /** Of a world of several clusters; one of its own where absent. */
+  /** Of a world of several clusters; one of its own by default. */
   clock?: VirtualClock;
   /** The rules that are checked after every step. */
   invariants: readonly Invariant[];
@@ -129,7 +129,7 @@ export class Cluster {
     let haveEnded = false;
     void this.#kubelets.then(() => (haveEnded = true));
     await this.clock.advance(0);
-    // A promise that nobody settles would end the process in silence.
+    // A promise that never settles would end the process silently.
     if (!haveEnded) throw new Error("a kubelet did not end with its signal");
     this.#stopControllers();
     this.server.close();
@@ -139,7 +139,7 @@ export class Cluster {
 
   /** The API server's wall clock is set. */
   jumpServerClock(byMs: number): void {
-    this.observer.doubtClocks();
+    this.observer.doubtServerClock();
     this.server.jumpClock(byMs);
   }
 

@@ -11,7 +11,7 @@ const COOL_DOWN_MS = 300_000;
 
 /**
  * A CSI driver that fences as ceph-csi does. A client is a mapping on one host in one boot; which one a volume has stands in the volume's
- * own metadata. ControllerUnpublish puts it on the storage's blocklist where the node bears the out-of-service taint at that moment,
+ * own metadata. ControllerUnpublish puts it on the storage's blocklist where the node has the out-of-service taint at that moment,
  * and does nothing else. The storage itself keeps nobody else out: a volume with two clients that may write is lost.
  *
  * `client`: the blocklist has that one client. `address`: it has the whole host, whose node plugin takes it off again when it runs
@@ -22,7 +22,7 @@ export class CsiDriver {
   /** ControllerUnpublish fails. */
   isAway = false;
   readonly losses: string[] = [];
-  /** Each ControllerUnpublish that worked: of which node, and whether that bore the taint. */
+  /** Each ControllerUnpublish that worked: of which node, and whether that had the taint. */
   readonly unpublished: { node: string; sawTaint: boolean; blocked: string | undefined }[] = [];
   /** Since when a client or a host is on it. */
   readonly #blocklist = new Map<string, number>();

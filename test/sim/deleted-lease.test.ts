@@ -7,8 +7,8 @@ import { scenario } from "./explore/scenarios.ts";
 /** Longer than it takes until the leader gives up, and until another leads. */
 const CUT_OFF_MS = 30_000;
 
-describe("a leader that does not reach its Lease, which somebody deletes meanwhile", () => {
-  it("has stopped before another leads, whatever it was doing", async () => {
+describe("a leader that does not reach its Lease, which a user deletes meanwhile", () => {
+  it("a leader that does not reach its Lease, which a user deletes meanwhile, has stopped before another leads, whatever it was doing", async () => {
     const base = scenario("drainTimeout");
     const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
     const { effects } = await play(run);

@@ -7,12 +7,12 @@ import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
 import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
-// What people edit while a host is being fenced.
+// What users edit while a host is being fenced.
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
 describe("a target that is corrected while its host is being fenced", () => {
-  it("leads to no further order to the devices that it named before", () =>
+  it("a target that is corrected while its host is being fenced leads to no further order to the devices that it named before", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const targets = world.server.collection(FENCING_TARGETS);
@@ -31,7 +31,7 @@ describe("a target that is corrected while its host is being fenced", () => {
       assert.equal(orders(world, "n2"), 1);
     }));
 
-  it("is proven off anew: what another host's BMC said counts no more", () =>
+  it("a target that is corrected while its host is being fenced is proven off again: what another host's BMC said counts no more", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -43,7 +43,7 @@ describe("a target that is corrected while its host is being fenced", () => {
 });
 
 describe("a target without identity", () => {
-  it("that leads to another host than the node's own is found out before the first order", () =>
+  it("a target without identity that leads to another host than the node's own is found out before the first order", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
@@ -56,7 +56,7 @@ describe("a target without identity", () => {
 });
 
 describe("a stop switch that is thrown while the intent to power off is being stored", () => {
-  it("stops the order", () =>
+  it("a stop switch that is thrown while the intent to power off is being stored stops the order", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       delayIntent(world);
@@ -73,7 +73,7 @@ describe("a stop switch that is thrown while the intent to power off is being st
 });
 
 describe("a target that is corrected while the intent to power off is being stored", () => {
-  it("leads to no order to the devices that it named before", () =>
+  it("a target that is corrected while the intent to power off is being stored leads to no order to the devices that it named before", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
@@ -91,7 +91,7 @@ describe("a target that is corrected while the intent to power off is being stor
 });
 
 describe("a strategy that is edited while its host is fenced", () => {
-  it("leaves no taint on a host that is powered on", () =>
+  it("a strategy that is edited while its host is fenced leaves no taint on a host that is powered on", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { drainTimeout: "20s" });
@@ -111,7 +111,7 @@ describe("a strategy that is edited while its host is fenced", () => {
 });
 
 describe("a password that is changed while its host is fenced", () => {
-  it("is read anew, so that the host is powered on again", () =>
+  it("a password that is changed while its host is fenced is read again, so that the host is powered on again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0 });
@@ -123,7 +123,7 @@ describe("a password that is changed while its host is fenced", () => {
       world.assertClean();
     }));
 
-  it("on the BMC first and in the Secret minutes later leaves no host off", () =>
+  it("a password that is changed on the BMC first and in the Secret minutes later leaves no host off", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0 });
@@ -138,8 +138,8 @@ describe("a password that is changed while its host is fenced", () => {
     }));
 });
 
-describe("signatures that somebody strips from a node", () => {
-  it("do not keep our marks on it", () =>
+describe("signatures that a user strips from a node", () => {
+  it("signatures that a user strips from a node do not keep our marks on it", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");

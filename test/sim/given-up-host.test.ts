@@ -5,7 +5,7 @@ import type { Act, Fault } from "./explore/run.ts";
 import { scenario } from "./explore/scenarios.ts";
 
 describe("a host that is given up as its node fails again", () => {
-  it("is powered by nobody but the remediation that takes it then", async () => {
+  it("a host that is given up as its node fails again is powered by nobody but the remediation that takes it then", async () => {
     const strategy = { type: "Reboot", retryLimit: 1, drainTimeout: "0s", timeout: "10s" };
     // Eight wait for one host: each finds its node brought back, and gives the host up. In the midst of one such write, on a
     // slow wire, the node is seen to be dead: that remediation begins another attempt, and another one has the host by then.
@@ -35,7 +35,7 @@ describe("a host whose remediation is undone after the power-off", () => {
   const staleFrom = (index: number): Fault => ({ at: "call", index, times: 1_000, lie: "staleOn" });
   const undone = { givenUp: 0, reprovisionGivenUp: 30, wrongHost: 31, targetRemade: 29 };
 
-  it("is powered on again though its BMC says On all the time", async () => {
+  it("a host whose remediation is undone after the power-off is powered on again though its BMC says On all the time", async () => {
     for (const [name, index] of Object.entries(undone)) {
       const { violations } = await play({ ...scenario(name, 802_000_000), faults: [staleFrom(index)] });
       assert.deepEqual(violations, [], name);

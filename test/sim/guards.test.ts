@@ -5,8 +5,8 @@ import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-describe("a write of somebody else that comes between our read and our write", () => {
-  it("to the node survives: a cordon, a label and a taint that an administrator sets as the host is fenced", () =>
+describe("a write of another client that comes between our read and our write", () => {
+  it("a write of another client that comes between our read and our write to the node survives: a cordon, a label and a taint that an administrator sets as the host is fenced", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const nodes = world.server.collection<Node>(NODES);
@@ -33,7 +33,7 @@ describe("a write of somebody else that comes between our read and our write", (
       world.assertClean();
     }));
 
-  it("to the remediation is not overwritten: what is to be stored was decided on another version", () =>
+  it("a write of another client that comes between our read and our write to the remediation is not overwritten: what is to be stored was decided on another version", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);

@@ -22,7 +22,7 @@ async function fence(world: World, strategy: Record<string, unknown> = {}): Prom
 
 for (const how of ["pause", "maintenance"] as const) {
   describe(`${how} that is stored`, () => {
-    it("keeps a host from being powered off though no watch shows it", () =>
+    it(`${how} that is stored keeps a host from being powered off though no watch shows it`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         const group = how === "pause" ? "/api/v1/namespaces" : "/apis/ironfence.io/v1alpha1/namespaces";
@@ -41,7 +41,7 @@ for (const how of ["pause", "maintenance"] as const) {
 }
 
 describe("a hold that is stored", () => {
-  it("keeps a host in maintenance from being powered on though no watch shows it", () =>
+  it("a hold that is stored keeps a host in maintenance from being powered on though no watch shows it", () =>
     World.run({}, async (world) => {
       await fence(world);
       const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
@@ -64,7 +64,7 @@ describe("a hold that is stored", () => {
       ["have no answer", { kind: "hang" }, 150],
       ["have no answer, and its BMC is slow", { kind: "hang" }, 700],
     ] as const) {
-      it(`leaves no host off where looks at ${what} ${how}`, () =>
+      it(`a hold that is stored leaves no host off if looks at ${what} ${how}`, () =>
         World.run({ interference: { latencyMs: () => latencyMs } }, async (world) => {
           await fence(world);
           const match = { method: "GET", watch: false, pathPrefix, client: "agent" } as const;
@@ -81,7 +81,7 @@ describe("a hold that is stored", () => {
     ["the stop switch", `/api/v1/namespaces/${NAMESPACE}/configmaps/ironfence-pause`],
     ["the target", `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets/n1`],
   ] as const) {
-    it(`is taken to hold power-offs, and says so, where ${what} cannot be looked at`, () =>
+    it(`a hold that is stored is taken to hold power-offs, and says so, if ${what} cannot be looked at`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         const match = { method: "GET", watch: false, pathPrefix: path, client: "agent" } as const;
@@ -92,8 +92,8 @@ describe("a hold that is stored", () => {
         await world.clock.advance(60_000);
         assert.deepEqual(world.powerLog, []);
         const processing = world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Processing");
-        assert.equal(processing?.reason, "Paused");
-        assert.match(processing.message, /could not be looked at/);
+        assert.equal(processing?.reason, "PauseUnknown");
+        assert.match(processing.message, /could not be read/);
         world.server.faults.clear();
         await world.phase("n1", "Succeeded");
       }));
@@ -101,7 +101,7 @@ describe("a hold that is stored", () => {
 });
 
 describe("the stop switch", () => {
-  it("powers a host on that is off already", () =>
+  it("the stop switch powers a host on that is off already", () =>
     World.run({}, async (world) => {
       await fence(world);
       world.pause(true);
@@ -112,7 +112,7 @@ describe("the stop switch", () => {
       world.assertClean();
     }));
 
-  it("lets an undo power a host on", () =>
+  it("the stop switch lets an undo power a host on", () =>
     World.run({}, async (world) => {
       await fence(world);
       world.pause(true);
@@ -123,7 +123,7 @@ describe("the stop switch", () => {
       world.freePod();
     }));
 
-  it("leaves no host off between two attempts", () =>
+  it("the stop switch leaves no host off between two attempts", () =>
     World.run({}, async (world) => {
       await fence(world, { retryLimit: 1, powerOnTimeout: "60s" });
       const bmc = world.rack.bmc("n1");
@@ -138,7 +138,7 @@ describe("the stop switch", () => {
       world.assertClean();
     }));
 
-  it("leaves no host off for the remediation that waits for it", () =>
+  it("the stop switch leaves no host off for the remediation that waits for it", () =>
     World.run({}, async (world) => {
       await fence(world);
       world.remediate("n1", {}, "second");
@@ -151,7 +151,7 @@ describe("the stop switch", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("holds a further power-off for as long as it is on, and the time of its state with it", () =>
+  it("the stop switch holds a further power-off for as long as it is on, and the time of its state with it", () =>
     World.run({}, async (world) => {
       await fence(world, { powerOffTimeout: "60s" });
       world.rack.host("n1").failDisk();
@@ -168,7 +168,7 @@ describe("the stop switch", () => {
     }));
 });
 
-/** n1 is off by an order of which nothing but its intent could be stored, and no agent runs. */
+/** n1 is off by an order of which only its intent could be stored, and no agent runs. */
 async function loseOrder(world: World): Promise<void> {
   await world.hang("n1");
   const match = { client: "agent", method: "PATCH", pathPrefix: "/apis/ironfence.io/v1alpha1/namespaces/" } as const;
@@ -183,7 +183,7 @@ async function loseOrder(world: World): Promise<void> {
 }
 
 describe("a host that reads Off while a further power-off of it is held", () => {
-  it("is powered on by the stop switch, where it is not known whether the last one was sent", () =>
+  it("a host that reads Off while a further power-off of it is held is powered on by the stop switch, if it is not known whether the last one was sent", () =>
     World.run({}, async (world) => {
       await loseOrder(world);
       world.pause(true);
@@ -194,7 +194,7 @@ describe("a host that reads Off while a further power-off of it is held", () => 
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("waits in maintenance, where it is not known whether the last one was sent, and is fenced after that", () =>
+  it("a host that reads Off while a further power-off of it is held waits in maintenance, if it is not known whether the last one was sent, and is fenced after that", () =>
     World.run({}, async (world) => {
       await loseOrder(world);
       hold(world, "maintenance", true);
@@ -207,7 +207,7 @@ describe("a host that reads Off while a further power-off of it is held", () => 
     }));
 
   for (const how of ["pause", "maintenance"] as const) {
-    it(`is proven off and released in spite of ${how}, where the last one was sent`, () =>
+    it(`a host that reads Off while a further power-off of it is held is proven off and released in spite of ${how}, if the last one was sent`, () =>
       World.run({}, async (world) => {
         await fence(world, { powerOffTimeout: "60s" });
         hold(world, how, true);
@@ -223,7 +223,7 @@ describe("a host that reads Off while a further power-off of it is held", () => 
 });
 
 describe("maintenance of a target", () => {
-  it("holds an On until it is over", () =>
+  it("maintenance of a target holds an On until it is over", () =>
     World.run({}, async (world) => {
       await fence(world, { powerOnTimeout: "60s" });
       hold(world, "maintenance", true);
@@ -239,7 +239,7 @@ describe("maintenance of a target", () => {
 
 describe("a pause that ends by itself", () => {
   for (const agentAheadMs of [0, 600_000]) {
-    it(`ends by the API server's clock, where that of the agent is ${agentAheadMs / 60_000} minutes ahead`, () =>
+    it(`a pause that ends by itself ends by the API server's clock, if that of the agent is ${agentAheadMs / 60_000} minutes ahead`, () =>
       World.run({ agentAheadMs }, async (world) => {
         await world.hang("n1");
         world.pause(true, new Date(world.clock.nowMs() + 300_000).toISOString());
@@ -259,7 +259,7 @@ describe("a pause that ends by itself", () => {
     assert.equal(world.condition("n1", "Processing"), "True Paused");
   }
 
-  it("ends no sooner where the clock of the agent is set forward meanwhile, and its network has become slower", () => {
+  it("a pause that ends by itself ends no sooner if the clock of the agent is set forward meanwhile, and its network has become slower", () => {
     let latencyMs = 0;
     return World.run({ interference: { latencyMs: () => latencyMs } }, async (world) => {
       await waits(world);
@@ -271,7 +271,7 @@ describe("a pause that ends by itself", () => {
     });
   });
 
-  it("ends within a minute where the clock of the API server is set forward over its end", () =>
+  it("a pause that ends by itself ends within a minute if the clock of the API server is set forward over its end", () =>
     World.run({}, async (world) => {
       await waits(world);
       world.jumpServerClock(600_000);
@@ -282,7 +282,7 @@ describe("a pause that ends by itself", () => {
       await world.phase("n1", "Succeeded", 180_000);
     }));
 
-  it("goes on for longer where the clock of the API server is set back", () =>
+  it("a pause that ends by itself goes on for longer if the clock of the API server is set back", () =>
     World.run({}, async (world) => {
       await waits(world);
       world.jumpServerClock(-600_000);

@@ -12,7 +12,7 @@ function remove(world: World, name: string): void {
 }
 
 describe("the FencingTarget of a host", () => {
-  it("keeps what its remediations came to, newest first, after they are gone", () =>
+  it("the FencingTarget of a host keeps what its remediations came to, newest first, after they are gone", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", {}, "first");
@@ -32,7 +32,7 @@ describe("the FencingTarget of a host", () => {
       assert.equal(world.remediation("second"), undefined);
     }));
 
-  it("says that a remediation was called off", () =>
+  it("the FencingTarget of a host says that a remediation was called off", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -42,7 +42,7 @@ describe("the FencingTarget of a host", () => {
       assert.deepEqual(told(world), ["CalledOff RemediationDeleted"]);
     }));
 
-  it("counts a remediation once whose agent is killed as it gives the host up", () =>
+  it("the FencingTarget of a host counts a remediation once whose agent is killed as it gives the host up", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
@@ -56,7 +56,7 @@ describe("the FencingTarget of a host", () => {
       assert.deepEqual(told(world), ["Succeeded NodeRestored"]);
     }));
 
-  it("keeps ten of them", () =>
+  it("the FencingTarget of a host keeps ten of them", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.faults.password = "changed";
@@ -72,7 +72,7 @@ describe("the FencingTarget of a host", () => {
 });
 
 describe("the events of a Node", () => {
-  it("tell its fence, one each state", () =>
+  it("the events of a Node tell its fence, one each state", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");

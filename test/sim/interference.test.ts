@@ -10,7 +10,7 @@ const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", dr
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
 describe("two remediations of one outage", () => {
-  it("reboot the host once: the second ends as a success when the first has brought the node back", () =>
+  it("two remediations of one outage reboot the host once: the second ends as a success when the first has brought the node back", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
@@ -24,7 +24,7 @@ describe("two remediations of one outage", () => {
 });
 
 describe("a remediation whose node annotation is edited while the host is fenced", () => {
-  it("goes on with the node that it was made for", () =>
+  it("a remediation whose node annotation is edited while the host is fenced goes on with the node that it was made for", () =>
     World.run({}, async (world) => {
       world.createPod("n2", "healthy");
       await world.holdPod();
@@ -47,7 +47,7 @@ describe("a remediation whose node annotation is edited while the host is fenced
 });
 
 describe("a target that is given another node while its host is fenced", () => {
-  it("does not lead to the other node's host", () =>
+  it("a target that is given another node while its host is fenced does not lead to the other node's host", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").orderDelayMs = 10_000_000;
@@ -76,8 +76,8 @@ describe("a target that is given another node while its host is fenced", () => {
     }));
 });
 
-describe("a node that joins anew under the fenced one's name", () => {
-  it("keeps its pods: they run on another host", () =>
+describe("a node that joins again under the fenced one's name", () => {
+  it("a node that joins again under the fenced one's name keeps its pods: they run on another host", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -124,7 +124,7 @@ describe("durations without sense", () => {
 });
 
 describe("an Escalate that deletes the Node in its reboots", () => {
-  it("never reprovisions a control plane host whose Node object is gone", () =>
+  it("an Escalate that deletes the Node in its reboots never reprovisions a control plane host whose Node object is gone", () =>
     World.run({ hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       await world.clock.advance(100);
       world.rack.host("n1").failDisk();
@@ -137,7 +137,7 @@ describe("an Escalate that deletes the Node in its reboots", () => {
 });
 
 describe("a boot override that cannot be cleared", () => {
-  it("is named in the verdict, since the next power-on would install the host anew", () =>
+  it("a boot override that cannot be cleared is named in the verdict, since the next power-on would reinstall the host", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
@@ -151,7 +151,7 @@ describe("a boot override that cannot be cleared", () => {
 });
 
 describe("a host that another agent reaches, too", () => {
-  it("is reported as reset by others, where its BMC's history shows a reset that is not ours", () =>
+  it("a host that another agent reaches, too, is reported as reset by others, if its BMC's history shows a reset that is not ours", () =>
     World.run({}, async (world) => {
       const resets = (): string[] =>
         world.notes

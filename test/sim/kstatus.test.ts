@@ -41,7 +41,7 @@ function createCheck(world: World, spec: Record<string, unknown> = {}): void {
 }
 
 describe("a wait for a remediation", () => {
-  it("goes on while it is under way, and ends with its success", () =>
+  it("a wait for a remediation goes on while it is under way, and ends with its success", () =>
     World.run({}, async (world) => {
       const said = follow(world);
       await world.hang("n1");
@@ -53,7 +53,7 @@ describe("a wait for a remediation", () => {
       assert.equal(world.condition("n1", "Stalled"), "False NodeRestored");
     }));
 
-  it("ends with its failure", () =>
+  it("a wait for a remediation ends with its failure", () =>
     World.run({}, async (world) => {
       const said = follow(world);
       await world.hang("n1");
@@ -70,7 +70,7 @@ describe("a wait for a remediation", () => {
 });
 
 describe("a wait for a FencingTarget", () => {
-  it("ends while it is in maintenance, which a person has to end", () =>
+  it("a wait for a FencingTarget ends while it is in maintenance, which a person has to end", () =>
     World.run({}, async (world) => {
       const key = { namespace: NAMESPACE, name: "n1" };
       world.server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: true } });
@@ -84,7 +84,7 @@ describe("a wait for a FencingTarget", () => {
 });
 
 describe("a wait for a health check", () => {
-  it("fails while a template is missing, and ends once it is there", () =>
+  it("a wait for a health check fails while a template is missing, and ends once it is there", () =>
     World.run({ detector: true }, async (world) => {
       createCheck(world);
       await world.clock.advance(5_000);
@@ -102,7 +102,7 @@ describe("a wait for a health check", () => {
       assert.equal(kstatusOf(checkOf(world)), "Current");
     }));
 
-  it("shows in its reason a selector that matches nothing, and a threshold that holds", () =>
+  it("a wait for a health check shows in its reason a selector that matches nothing, and a threshold that holds", () =>
     World.run({ detector: true }, async (world) => {
       world.create(
         BARE_METAL_REMEDIATION_TEMPLATES,

@@ -5,7 +5,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts
 import { NAMESPACE, World } from "./world.ts";
 
 describe("an undo whose power-off was not seen to work", () => {
-  it("believes On only where it was read after the order had its time: one read before may have been stale", () =>
+  it("an undo whose power-off was not seen to work believes On only if it was read after the order had its time: one read before may have been stale", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");

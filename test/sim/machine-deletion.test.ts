@@ -35,7 +35,7 @@ function replace(okd: Okd, world: World, machine: string, node: string): void {
   okd.createMachine(machine, node);
 }
 
-/** Nodes that say which Machine they are, and Machines that do not go by themselves. */
+/** Nodes that say which Machine they are, and Machines that do not disappear by themselves. */
 async function prepare(okd: Okd, world: World): Promise<void> {
   for (const number of [1, 2]) {
     const annotations = { "machine.openshift.io/machine": `openshift-machine-api/m${number}` };
@@ -53,7 +53,7 @@ async function fail(world: World, ...nodes: string[]): Promise<void> {
 const isDeleting = (okd: Okd, machine: string): boolean =>
   okd.machine(machine)?.metadata.deletionTimestamp !== undefined;
 
-/** Ends the agent right after the write of a step, before it hears the answer, and starts it anew. */
+/** Ends the agent right after the write of a step, before it hears the answer, and starts it again. */
 async function crashAt(world: World, step: string): Promise<void> {
   let killed: Promise<void> | undefined;
   const stop = world.server.onChange(({ object }) => {
@@ -75,7 +75,7 @@ function run(test: (okd: Okd, world: World) => Promise<void>): Promise<void> {
 }
 
 describe("a node whose reboots did not help", () => {
-  it("has its Machine deleted, and the remediation goes once a node of another name has taken the place", () =>
+  it("a node whose reboots did not help has its Machine deleted, and the remediation goes once a node of another name has taken the place", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.remediate("n1", STRATEGY);
@@ -89,14 +89,14 @@ describe("a node whose reboots did not help", () => {
       assert.equal(isDeleting(okd, "m2"), false);
     }));
 
-  it("has its Machine deleted though a reboot has deleted the Node that names it", () =>
+  it("a node whose reboots did not help has its Machine deleted though a reboot has deleted the Node that names it", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.remediate("n1", { ...STRATEGY, workloadRelease: "DeleteNode" });
       await world.until("the Machine is deleted", () => isDeleting(okd, "m1"));
     }));
 
-  it("has a remediation that goes with its Machine, and waits for no Node that it has deleted before", () =>
+  it("a node whose reboots did not help has a remediation that goes with its Machine, and waits for no Node that it has deleted before", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.remediate("n1", { ...STRATEGY, workloadRelease: "DeleteNode" });
@@ -109,7 +109,7 @@ describe("a node whose reboots did not help", () => {
       assert.equal(world.rack.host("n1").power, "Off");
     }));
 
-  it("has its Machine deleted, and its host is not powered on where the remediation goes with that before it is on record", () =>
+  it("a node whose reboots did not help has its Machine deleted, and its host is not powered on if the remediation goes with that before it is on record", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.remediate("n1", STRATEGY);
@@ -128,7 +128,7 @@ describe("a node whose reboots did not help", () => {
       assert.equal(world.rack.host("n1").power, "Off");
     }));
 
-  it("has its Machine deleted once, whatever moment the agent ends at", () =>
+  it("a node whose reboots did not help has its Machine deleted once, whatever moment the agent ends at", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.remediate("n1", STRATEGY);
@@ -142,7 +142,7 @@ describe("a node whose reboots did not help", () => {
       await world.until("the remediation is gone", () => world.remediation("n1") === undefined);
     }));
 
-  it("waits until the other one has its Machine replaced", () =>
+  it("a node whose reboots did not help waits until the other one has its Machine replaced", () =>
     run(async (okd, world) => {
       await fail(world, "n1", "n2");
       world.remediate("n1", STRATEGY);
@@ -165,7 +165,7 @@ describe("a node whose reboots did not help", () => {
       );
     }));
 
-  it("is left to people where no other one comes in time, and its host to whoever deprovisions it", () =>
+  it("a node whose reboots did not help is left to the operator if no other one comes in time, and its host to whoever deprovisions it", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.remediate("n1", STRATEGY);
@@ -176,7 +176,7 @@ describe("a node whose reboots did not help", () => {
       assert.equal(world.rack.host("n1").power, "Off");
     }));
 
-  it("keeps its Machine where that is a master's", () =>
+  it("a node whose reboots did not help keeps its Machine if that is a master's", () =>
     run(async (okd, world) => {
       okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } } });
       await fail(world, "n1");
@@ -187,7 +187,7 @@ describe("a node whose reboots did not help", () => {
       assert.equal(world.rack.host("n1").power, "On");
     }));
 
-  it("keeps the Machine that its annotation names where that is another node's", () =>
+  it("a node whose reboots did not help keeps the Machine that its annotation names if that is another node's", () =>
     run(async (okd, world) => {
       const annotations = { "machine.openshift.io/machine": "openshift-machine-api/m2" };
       world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { annotations } });
@@ -198,7 +198,7 @@ describe("a node whose reboots did not help", () => {
       assert.equal(isDeleting(okd, "m2"), false);
     }));
 
-  it("keeps its Machine where the BMC was away: no reboot was proven", () =>
+  it("a node whose reboots did not help keeps its Machine if the BMC was away: no reboot was proven", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.rack.bmc("n1").setReachability("silent");

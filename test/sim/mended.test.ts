@@ -7,7 +7,7 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Both halves on one rack: what a remediation fails for is mended, and the node must not wait for the next try by the clock.
+// Both halves on one rack: the cause of a failed remediation is fixed, and the node must not wait for the scheduled next attempt.
 
 /** The first pause after a failure. */
 const PAUSE_MS = 600_000;
@@ -44,7 +44,7 @@ const checkCondition = (world: World, type: string): { status: string; message: 
     ?.status?.conditions?.find((condition) => condition.type === type);
 
 describe("a remediation that has failed for its target", () => {
-  it("is followed by another one as soon as the password is corrected", () =>
+  it("a remediation that has failed for its target is followed by another one as soon as the password is corrected", () =>
     run(async (world) => {
       world.faults.password = "rotated";
       await world.hang("n1");
@@ -53,7 +53,7 @@ describe("a remediation that has failed for its target", () => {
       await world.until("the target says so", () => !isReadyTarget(world), 30_000);
       assert.match(checkCondition(world, "RemediationFailed")?.message ?? "", /BMCAuthenticationFailed.*next try.*20/);
       await world.clock.advance(60_000);
-      assert.equal(remediations(world)[0]?.metadata.uid, failed?.metadata.uid, "no try before anything is mended");
+      assert.equal(remediations(world)[0]?.metadata.uid, failed?.metadata.uid, "no try before anything is fixed");
       for (const { metadata } of world.server.collection(SECRETS).values()) {
         const key = { namespace: metadata.namespace ?? "", name: metadata.name };
         const password = Buffer.from("rotated").toString("base64");
@@ -68,7 +68,7 @@ describe("a remediation that has failed for its target", () => {
       world.assertClean();
     }));
 
-  it("is followed by another one once its BMC is back, after a minute at the most", () =>
+  it("a remediation that has failed for its target is followed by another one once its BMC is back, after a minute at the most", () =>
     run(async (world) => {
       const bmc = world.rack.bmc("n1");
       bmc.setReachability("refused");
@@ -77,7 +77,7 @@ describe("a remediation that has failed for its target", () => {
       const [failed] = remediations(world);
       await world.until("the target says so", () => !isReadyTarget(world), 30_000);
       await world.clock.advance(300_000);
-      assert.equal(remediations(world)[0]?.metadata.uid, failed?.metadata.uid, "no try before anything is mended");
+      assert.equal(remediations(world)[0]?.metadata.uid, failed?.metadata.uid, "no try before anything is fixed");
       bmc.setReachability("up");
       const startMs = world.clock.nowMs();
       await world.until("another one", () => remediations(world)[0]?.metadata.uid !== failed?.metadata.uid, PAUSE_MS);
@@ -86,7 +86,7 @@ describe("a remediation that has failed for its target", () => {
       world.assertClean();
     }));
 
-  it("is not followed by another one where the target was Ready all the time", () =>
+  it("a remediation that has failed for its target is not followed by another one if the target was Ready all the time", () =>
     run(async (world) => {
       world.rack.host("n1").failDisk();
       await world.until("it has failed", () => isFailed(world), 1_200_000);
@@ -96,7 +96,7 @@ describe("a remediation that has failed for its target", () => {
       assert.ok(world.clock.nowMs() - failedMs >= PAUSE_MS - 1_000, `${world.clock.nowMs() - failedMs} ms`);
     }));
 
-  it("is not tried more often than the budget allows, however often its BMC comes back", () =>
+  it("a remediation that has failed for its target is not tried more often than the budget allows, however often its BMC comes back", () =>
     run(
       async (world) => {
         const bmc = world.rack.bmc("n1");

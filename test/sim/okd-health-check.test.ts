@@ -32,7 +32,7 @@ function watchDeletions(world: World): { name: string; atMs: number }[] {
 }
 
 describe("a MachineHealthCheck of OKD", () => {
-  it("shows its status as OKD does, and writes nothing while nothing changes", () =>
+  it("a MachineHealthCheck of OKD shows its status as OKD does, and writes nothing while nothing changes", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck({ maxUnhealthy: "40%" });
       await world.until("it is counted", () => okd.healthCheck?.status?.currentHealthy === 3);
@@ -49,7 +49,7 @@ describe("a MachineHealthCheck of OKD", () => {
       assert.equal(okd.healthCheck?.metadata.resourceVersion, metadata?.resourceVersion);
     }));
 
-  it("deletes a Machine whose node has failed for its timeout, and no sooner", () =>
+  it("a MachineHealthCheck of OKD deletes a Machine whose node has failed for its timeout, and no sooner", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck();
       const deletions = watchDeletions(world);
@@ -68,7 +68,7 @@ describe("a MachineHealthCheck of OKD", () => {
       assert.equal(deletions.length, 1);
     }));
 
-  it("deletes at once what its provider has given up", () =>
+  it("a MachineHealthCheck of OKD deletes at once what its provider has given up", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck();
       const deletions = watchDeletions(world);
@@ -77,7 +77,7 @@ describe("a MachineHealthCheck of OKD", () => {
       await world.until("m2 is deleted", () => deletions.length > 0, 5_000);
     }));
 
-  it("deletes one Machine after the other, each looked at once the one before is gone or going, and is not held up by one that does not go", () => {
+  it("a MachineHealthCheck of OKD deletes one Machine after the other, each looked at once the one before is gone or going, and is not held up by one that does not go", () => {
     const requests: string[] = [];
     const onRequest = (what: string): void => {
       if (/^(GET|DELETE) machines\//.test(what)) requests.push(what);
@@ -93,7 +93,7 @@ describe("a MachineHealthCheck of OKD", () => {
     });
   });
 
-  it("deletes none while another one is being deleted, where its annotation asks for one Machine at a time", () =>
+  it("a MachineHealthCheck of OKD deletes none while another one is being deleted, if its annotation asks for one Machine at a time", () =>
     Okd.run({ ...DETECTOR, hosts: hosts(4) }, async (okd, world) => {
       okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
       const annotations = { "ironfence.io/one-machine-at-a-time": "true" };
@@ -107,7 +107,7 @@ describe("a MachineHealthCheck of OKD", () => {
       await world.until("m2 is deleted", () => deletions.length === 2, 30_000);
     }));
 
-  it("does nothing while too many are unhealthy, tells it once, and asks for nothing over and over (upstream loops every 1 ms)", () => {
+  it("a MachineHealthCheck of OKD does nothing while too many are unhealthy, reports it once, and asks for nothing over and over (upstream loops every 1 ms)", () => {
     let requests = 0;
     return Okd.run({ ...DETECTOR, onRequest: () => (requests += 1) }, async (okd, world) => {
       okd.createHealthCheck({ maxUnhealthy: "40%" });
@@ -138,7 +138,7 @@ describe("a MachineHealthCheck of OKD", () => {
     });
   });
 
-  it("never deletes a Machine of the control plane, nor one without a controller, and says so", () =>
+  it("a MachineHealthCheck of OKD never deletes a Machine of the control plane, nor one without a controller, and says so", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } } });
       okd.patch("m2", { metadata: { ownerReferences: null } });
@@ -153,7 +153,7 @@ describe("a MachineHealthCheck of OKD", () => {
       assert.deepEqual(deletions, []);
     }));
 
-  it("does nothing while it is paused, unless it is paused for OKD's own controller alone", () =>
+  it("a MachineHealthCheck of OKD does nothing while it is paused, unless it is paused for OKD's own controller alone", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck({}, { "cluster.x-k8s.io/paused": "" });
       const deletions = watchDeletions(world);
@@ -165,7 +165,7 @@ describe("a MachineHealthCheck of OKD", () => {
       await world.until("m1 is deleted", () => deletions.length > 0, 5_000);
     }));
 
-  it("takes its metrics along when it goes (upstream leaves the short circuit behind)", () =>
+  it("a MachineHealthCheck of OKD takes its metrics along when it goes (upstream leaves the short circuit behind)", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck();
       await world.until("it is counted", () => okd.healthCheck?.status?.currentHealthy === 3);
@@ -178,22 +178,22 @@ describe("a MachineHealthCheck of OKD", () => {
 });
 
 describe("a Machine that a health check of OKD is about to delete", () => {
-  /** What changes between the decision and the live look, which the view does not show yet. */
+  /** What changes between the decision and the live read, which the view does not show yet. */
   const changes: Record<string, (okd: Okd, world: World) => void> = {
-    "is of the control plane by now": (okd) =>
+    "is of the control plane now": (okd) =>
       okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-type": "master" } } }),
-    "has lost its controller by now": (okd) => okd.patch("m1", { metadata: { ownerReferences: null } }),
-    "is another one of its name by now": (okd) => {
+    "has lost its controller now": (okd) => okd.patch("m1", { metadata: { ownerReferences: null } }),
+    "is another one of its name now": (okd) => {
       okd.delete("m1");
       okd.createMachine("m1", undefined);
     },
-    "has a node that is Ready by now": (_okd, world) => {
+    "has a node that is Ready now": (_okd, world) => {
       const conditions = [{ type: "Ready", status: "True", lastTransitionTime: toTime(world.clock.nowMs()) }];
       world.server.collection(NODES).mergePatch({ name: "n1" }, { status: { conditions } }, "status");
     },
   };
   for (const [what, change] of Object.entries(changes)) {
-    it(`is kept where a live look shows that it must not go (it ${what})`, () => {
+    it(`a Machine that a health check of OKD is about to delete is kept if a live read shows that it must not go (it ${what})`, () => {
       let act: (() => void) | undefined;
       const onRequest = (request: string): void => {
         if (request !== "GET machines/m1") return;
@@ -221,7 +221,7 @@ describe("a Machine that a health check of OKD is about to delete", () => {
 });
 
 describe("a MachineHealthCheck of OKD with external-baremetal", () => {
-  it("asks for power fencing once, and the node comes back: request met, nothing deleted", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal asks for power fencing once, and the node comes back: request met, nothing deleted", () =>
     Okd.run(BOTH, async (okd, world) => {
       okd.createHealthCheck({}, EXTERNAL);
       const deletions = watchDeletions(world);
@@ -237,7 +237,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       world.assertClean();
     }));
 
-  it("asks for a Machine of the control plane too", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal asks for a Machine of the control plane too", () =>
     Okd.run({ ...DETECTOR, hosts: hosts(3) }, async (okd, world) => {
       okd.patch("m1", { metadata: { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } } });
       okd.createHealthCheck({}, EXTERNAL);
@@ -245,7 +245,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       await world.until("it is asked for", () => okd.annotation("m1", REQUEST) !== undefined);
     }));
 
-  it("never takes a request back: whoever fences may hold the host off", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal never takes a request back: whoever fences may hold the host off", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck({}, EXTERNAL);
       const host = await world.hang("n1");
@@ -256,7 +256,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       assert.equal(okd.annotation("m1", REQUEST), "");
     }));
 
-  it("asks for nothing while too many are unhealthy", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal asks for nothing while too many are unhealthy", () =>
     Okd.run(BOTH, async (okd, world) => {
       okd.createHealthCheck({ maxUnhealthy: "40%" }, EXTERNAL);
       for (const host of hosts(2)) world.rack.host(host).hang();
@@ -267,7 +267,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       assert.deepEqual(world.powerLog, []);
     }));
 
-  it("has a Machine replaced whose host does not come back, after two power cycles", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal has a Machine replaced whose host does not come back, after two power cycles", () =>
     Okd.run({ ...BOTH, hosts: hosts(2) }, async (okd, world) => {
       okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
       // n2 is a spare host: its Machine is made when m1 goes.
@@ -293,9 +293,9 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
     }));
 });
 
-describe("the rights of OKD's families", () => {
+describe("the permissions of OKD's families", () => {
   const rulesOf = (family: string) => readRules(`deploy/families/${family}/role-${family}.yaml`);
-  /** What the agent needs in any case, beside its Roles in single namespaces. */
+  /** What the agent needs in any case, in addition to its Roles in single namespaces. */
   const base = [
     ...readRules("deploy/kustomize/role-agent.yaml"),
     ...readRules("deploy/kustomize/role-remediators.yaml"),
@@ -309,7 +309,7 @@ describe("the rights of OKD's families", () => {
     return records;
   };
 
-  it("are enough for a health check that deletes", () =>
+  it("the permissions of OKD's families are enough for a health check that deletes", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       const records = record(world);
       await okd.restart();
@@ -323,7 +323,7 @@ describe("the rights of OKD's families", () => {
       assert.notDeepEqual(beyondRights(records, base), []);
     }));
 
-  it("are enough for power fencing, from the request to the replacement", () =>
+  it("the permissions of OKD's families are enough for power fencing, from the request to the replacement", () =>
     Okd.run({ hosts: hosts(1) }, async (okd, world) => {
       const records = record(world);
       await okd.restart();

@@ -4,7 +4,7 @@ import { NODES } from "../../src/api/core-types.ts";
 import type { Node } from "../../src/api/core.ts";
 import { trimNode } from "../../src/api/trim.ts";
 import { runOkdHealthChecks } from "../../src/detector/machines/run-okd.ts";
-import { createKubeRuntime } from "../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import type { KubeTransport } from "../../src/kube/transport.ts";
@@ -25,7 +25,7 @@ import {
 import { World } from "./world.ts";
 import type { WorldOptions } from "./world.ts";
 
-// OKD's two halves as ironfence plays them, beside the whole remediator and a simulated rack.
+// OKD's two halves as ironfence plays them, with the whole remediator and a simulated rack.
 
 export { REQUEST };
 export const LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
@@ -37,7 +37,7 @@ export interface Halves {
   requests?: boolean;
   /** The detector's, over MachineHealthChecks. */
   healthChecks?: boolean;
-  /** Called before each request of theirs to the API, as `GET machines/m1`. */
+  /** Called before each of their requests to the API, as `GET machines/m1`. */
   onRequest?: (what: string) => void;
   /** How far their view of Machines lags behind. */
   lagMs?: number;
@@ -67,7 +67,7 @@ export class Okd extends OkdMachines {
     this.#halves = halves;
   }
 
-  /** A BareMetalHost that the Machine names, beside the FencingTarget by which its host is powered. */
+  /** A BareMetalHost that the Machine names, in addition to the FencingTarget that powers its host. */
   createHost(machine: string, name: string, spec: Record<string, unknown>): void {
     this.world.serve("metal3.io");
     this.world.create(BARE_METAL_HOSTS, { namespace: NAMESPACE, name }, { spec: { online: true, ...spec } });
@@ -113,7 +113,7 @@ export class Okd extends OkdMachines {
     return found?.values.find(({ labels }) => labels["name"] === "check" && labels["namespace"] === NAMESPACE)?.value;
   }
 
-  /** Starts the halves, or starts them anew after `stop`. */
+  /** Starts the halves, or starts them again after `stop`. */
   start(): void {
     const { clock, server } = this.world;
     const { requests = true, healthChecks = false, onRequest, lagMs = 0 } = this.#halves;

@@ -6,7 +6,7 @@ import { ANNOTATIONS_BACKUP, LABELS_BACKUP, Okd, REQUEST } from "./okd-world.ts"
 // The remediator's half of OKD's external-baremetal: whoever finds the Machine unhealthy annotates it.
 
 describe("external remediation of an OKD Machine", () => {
-  it("powers the host off, deletes the Node, powers it on, and gives the Node its labels and annotations back", () =>
+  it("external remediation of an OKD Machine powers the host off, deletes the Node, powers it on, and gives the Node its labels and annotations back", () =>
     Okd.run({}, async (okd, world) => {
       const metadata = { labels: { rack: "r1" }, annotations: { "example.com/note": "mine" } };
       world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata });
@@ -25,7 +25,7 @@ describe("external remediation of an OKD Machine", () => {
       assert.equal(node?.metadata.annotations?.["example.com/note"], "mine");
       assert.ok(
         [...backups].some((backup) => backup?.includes('"rack":"r1"')),
-        "the Machine bore the backup",
+        "the Machine had the backup",
       );
       assert.equal(okd.annotation("m1", LABELS_BACKUP), undefined);
       assert.equal(okd.annotation("m1", ANNOTATIONS_BACKUP), undefined);
@@ -34,7 +34,7 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("tries once more where the first power cycle did not help", () =>
+  it("external remediation of an OKD Machine tries again if the first power cycle did not help", () =>
     Okd.run({ hosts: ["n1"] }, async (okd, world) => {
       okd.createHealthCheck();
       const host = await world.hang("n1");
@@ -50,7 +50,7 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("leaves a node alone that is back before its power-off (upstream powers it off all the same)", () =>
+  it("external remediation of an OKD Machine leaves a node alone that is back before its power-off (upstream powers it off all the same)", () =>
     Okd.run({}, async (okd, world) => {
       const host = await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");
@@ -64,12 +64,12 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("has an end where the BMC is dead (upstream waits for ever), tells people, and is over once the node is back", () =>
+  it("external remediation of an OKD Machine ends if the BMC is dead (upstream waits forever), reports why, and is over once the node is back", () =>
     Okd.run({}, async (okd, world) => {
       const host = await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");
       okd.ask("m1");
-      await world.until("it is told", () => okd.reasons.includes("RemediationFailed"), 3_600_000);
+      await world.until("it is reported", () => okd.reasons.includes("RemediationFailed"), 3_600_000);
       assert.notEqual(okd.annotation("m1", REQUEST), undefined);
       host.resume();
       await world.until("the request is met", () => okd.annotation("m1", REQUEST) === undefined);
@@ -79,7 +79,7 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("is tried anew by itself once the BMC is back, though nobody asks again", () =>
+  it("external remediation of an OKD Machine is tried again by itself once the BMC is back, though nobody asks again", () =>
     Okd.run({ hosts: ["n1"] }, async (okd, world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");
@@ -93,14 +93,14 @@ describe("external remediation of an OKD Machine", () => {
       assert.deepEqual(okd.reasons, [
         "RemediationStarted",
         "RemediationFailed",
-        "TriedAnew",
+        "TriedAgain",
         "RemediationStarted",
         "RemediationSucceeded",
       ]);
       world.assertClean();
     }));
 
-  it("makes one child however often the remediator's half begins anew", () =>
+  it("external remediation of an OKD Machine makes one child however often the remediator's half begins again", () =>
     Okd.run({}, async (okd, world) => {
       const made = new Set<string>();
       world.server.onChange(({ object }) => {
@@ -117,7 +117,7 @@ describe("external remediation of an OKD Machine", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("is not begun anew on a view that still shows what was met: no node is power-cycled for that", () =>
+  it("external remediation of an OKD Machine is not begun again on a view that still shows what was met: no node is power-cycled for that", () =>
     Okd.run({ lagMs: 30_000 }, async (okd, world) => {
       await world.hang("n1");
       okd.ask("m1");
@@ -129,7 +129,7 @@ describe("external remediation of an OKD Machine", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("of two Machines goes on at the same time", () =>
+  it("external remediation of an OKD Machine of two Machines goes on at the same time", () =>
     Okd.run({}, async (okd, world) => {
       await world.hang("n1");
       await world.hang("n2");
@@ -145,7 +145,7 @@ describe("external remediation of an OKD Machine", () => {
 
 describe("a request of an OKD Machine that is withdrawn", () => {
   for (const phase of ["PoweringOff", "PoweringOn", "Rejoining"]) {
-    it(`is taken back: the host is on, and nothing of ours is left (${phase})`, () =>
+    it(`a request of an OKD Machine that is withdrawn is taken back: the host is on, and nothing of ironfence is left (${phase})`, () =>
       Okd.run({}, async (okd, world) => {
         world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { rack: "r1" } } });
         await world.hang("n1");
@@ -163,7 +163,7 @@ describe("a request of an OKD Machine that is withdrawn", () => {
 });
 
 describe("an OKD Machine", () => {
-  it("that is deleted ends its remediation", () =>
+  it("an OKD Machine that is deleted ends its remediation", () =>
     Okd.run({}, async (okd, world) => {
       okd.patch("m1", { metadata: { finalizers: ["machine.machine.openshift.io"] } });
       await world.hang("n1");
@@ -175,11 +175,11 @@ describe("an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("that OKD's own machine controller remediates is left to it, with a word", () =>
+  it("an OKD Machine that OKD's own machine controller remediates is left to it, with a word", () =>
     Okd.run({}, async (okd, world) => {
       await world.hang("n1");
       okd.annotate("m1", { [REQUEST]: "", "remediation.metal3.io/powered-off-for-remediation": "" });
-      await world.until("it is told", () => okd.reasons.includes("ConflictingController"));
+      await world.until("it is reported", () => okd.reasons.includes("ConflictingController"));
       await world.clock.advance(60_000);
       assert.equal(okd.child("m1"), undefined);
       assert.deepEqual(world.powerLog, []);
@@ -194,7 +194,7 @@ describe("an OKD Machine whose host does not come back is never deleted", () => 
     "without a controller": (okd) => okd.patch("m1", { metadata: { ownerReferences: null } }),
   };
   for (const [which, prepare] of Object.entries(kept)) {
-    it(`where it is ${which}: people are told`, () =>
+    it(`an OKD Machine whose host does not come back is never deleted if it is ${which}, and an Event says so`, () =>
       Okd.run({ hosts: ["n1"] }, async (okd, world) => {
         prepare(okd);
         okd.createHealthCheck();
@@ -202,7 +202,7 @@ describe("an OKD Machine whose host does not come back is never deleted", () => 
         host.failDisk();
         okd.ask("m1");
         await okd.waitOut("n1");
-        await world.until("it is told", () => okd.reasons.includes("RemediationFailed"));
+        await world.until("it is reported", () => okd.reasons.includes("RemediationFailed"));
         await world.clock.advance(60_000);
         assert.equal(okd.machine("m1")?.metadata.deletionTimestamp, undefined);
         assert.notEqual(okd.annotation("m1", REQUEST), undefined);
@@ -210,7 +210,7 @@ describe("an OKD Machine whose host does not come back is never deleted", () => 
       }));
   }
 
-  it("and is told why: whose host it is, and no condition of Cluster API's", () =>
+  it("an OKD Machine of another host gets the reason, and no condition of Cluster API", () =>
     Okd.run({ hosts: ["n1"] }, async (okd, world) => {
       okd.createHost("m1", "host-1", { externallyProvisioned: true });
       okd.createHealthCheck();
@@ -218,7 +218,7 @@ describe("an OKD Machine whose host does not come back is never deleted", () => 
       host.failDisk();
       okd.ask("m1");
       await okd.waitOut("n1");
-      await world.until("it is told", () => okd.reasons.includes("RemediationFailed"));
+      await world.until("it is reported", () => okd.reasons.includes("RemediationFailed"));
       assert.match(okd.notes.at(-1)?.note ?? "", /externally provisioned.*Machine m1 is not deleted/);
       assert.doesNotMatch(JSON.stringify([okd.machine("m1"), okd.notes]), /OwnerRemediated/);
     }));

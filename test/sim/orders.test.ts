@@ -8,7 +8,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 const QUICK = { retryLimit: 0, powerOffTimeout: "120s", drainTimeout: "600s", timeout: "60s" };
 
 describe("a host that switches itself on again each time it is off, and whose system does not come up", () => {
-  it("is not cut off for ever: the attempt fails and says why, and the host is left on, without marks", () =>
+  it("a host that switches itself on again each time it is off, and whose system does not come up, is not cut off forever: the attempt fails and says why, and the host is left on, without marks", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       const stop = keepOn(world);
@@ -23,7 +23,7 @@ describe("a host that switches itself on again each time it is off, and whose sy
       world.assertClean();
     }));
 
-  it("is ordered off after longer and longer pauses", () =>
+  it("a host that switches itself on again each time it is off, and whose system does not come up, is ordered off after longer and longer pauses", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       const stop = keepOn(world);
@@ -36,7 +36,7 @@ describe("a host that switches itself on again each time it is off, and whose sy
       world.freePod();
     }));
 
-  it("is not cut off more often by an agent that is restarted in between", () =>
+  it("a host that switches itself on again each time it is off, and whose system does not come up, is not cut off more often by an agent that is restarted in between", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       // A process that has just started waits 22 s for the node's lease, and the host has to be proven off to be said to come on.
@@ -55,7 +55,7 @@ describe("a host that switches itself on again each time it is off, and whose sy
       world.assertClean();
     }));
 
-  it("is not reprovisioned either: its reboots did not last", () =>
+  it("a host that switches itself on again each time it is off, and whose system does not come up, is not reprovisioned either: its reboots did not last", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       const stop = keepOn(world);
@@ -70,7 +70,7 @@ describe("a host that switches itself on again each time it is off, and whose sy
 });
 
 describe("a host that switches itself on again, and whose node is Ready then", () => {
-  it("has been rebooted: its remediation ends as a success", () =>
+  it("a host that switches itself on again, and whose node is Ready then, has been rebooted: its remediation ends as a success", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       const stop = keepOn(world);
@@ -86,7 +86,7 @@ describe("a host that switches itself on again, and whose node is Ready then", (
 });
 
 describe("a host that heeds no order to power on", () => {
-  it("is given a few, further and further apart, by the walk and by the undo; the verdict says that it is off", () =>
+  it("a host that heeds no order to power on gets a few, further and further apart, from the remediation and from the undo; the verdict says that it is off", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { ...QUICK, powerOnTimeout: "300s" });
@@ -103,7 +103,7 @@ describe("a host that heeds no order to power on", () => {
       world.assertClean();
     }));
 
-  it("is never given up by a remediation that is being deleted, which orders it on every few minutes", () =>
+  it("a host that heeds no order to power on is never given up by a remediation that is being deleted, which orders it on every few minutes", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", QUICK);
@@ -121,7 +121,7 @@ describe("a host that heeds no order to power on", () => {
     }));
 });
 
-/** Something else powers n1 on again each time, `afterMs` after it is off. @returns what makes an end of that. */
+/** Something else powers n1 on again each time, `afterMs` after it is off. @returns what ends that. */
 function keepOn(world: World, afterMs = 3_000): () => void {
   world.rack.host("n1").failDisk();
   const timers = new Set<{ cancel(): void }>();

@@ -22,7 +22,7 @@ function warnings(world: World): string[] {
 }
 
 describe("a remediation whose finalizer is removed by force", () => {
-  it("while the host is fenced leaves no taint, is told of once, and the rest goes when the node is Ready", () =>
+  it("a remediation whose finalizer is removed by force while the host is fenced leaves no taint, is reported once, and the rest goes when the node is Ready", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -39,13 +39,13 @@ describe("a remediation whose finalizer is removed by force", () => {
       world.assertClean();
     }));
 
-  it("while the host is coming up leaves the quarantine until the node is Ready, and no longer", () =>
+  it("a remediation whose finalizer is removed by force while the host is coming up leaves the quarantine until the node is Ready, and no longer", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
       await world.phase("n1", "Rejoining");
       removeByForce(world);
-      await world.until("it is told of", () => warnings(world).length > 0, 10_000);
+      await world.until("it is reported", () => warnings(world).length > 0, 10_000);
       assert.equal(bears(world.node("n1") ?? assert.fail(), QUARANTINE), true);
       await world.until("n1 is Ready", () => world.isReady("n1"));
       await world.clock.advance(1_000);
@@ -53,7 +53,7 @@ describe("a remediation whose finalizer is removed by force", () => {
       world.assertClean();
     }));
 
-  it("with the agent away is found by the next one", () =>
+  it("a remediation whose finalizer is removed by force with the agent away is found by the next one", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -66,7 +66,7 @@ describe("a remediation whose finalizer is removed by force", () => {
       // … and by the one after that, as long as the host may be off.
       await world.killAgent();
       world.startAgent();
-      await world.until("it is told of again", () => warnings(world).length === 2, 5_000);
+      await world.until("it is reported again", () => warnings(world).length === 2, 5_000);
       world.freePod();
       world.somebodyOrders("n1", "On");
       await world.until("n1 is Ready", () => world.isReady("n1"));
@@ -74,7 +74,7 @@ describe("a remediation whose finalizer is removed by force", () => {
       world.assertClean();
     }));
 
-  it("is followed by another one, which takes the host over and brings the node back", () =>
+  it("a remediation whose finalizer is removed by force is followed by another one, which takes the host over and brings the node back", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -91,7 +91,7 @@ describe("a remediation whose finalizer is removed by force", () => {
 });
 
 describe("labels of a Node that was deleted for a remediation which is then removed by force", () => {
-  it("are named with the command that sets them, and given back when the node joins again", () =>
+  it("labels of a Node that was deleted for a remediation which is then removed by force are named with the command that sets them, and given back when the node joins again", () =>
     World.run({}, async (world) => {
       world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { team: "a" } } });
       await world.hang("n1");
@@ -110,7 +110,7 @@ describe("labels of a Node that was deleted for a remediation which is then remo
 });
 
 describe("a remediation whose last change and whose end come one by one", () => {
-  it("is found to be lost, too, though it is still being let go when its end is heard of", () =>
+  it("a remediation whose last change and whose end come one by one is found to be lost, too, though it is still being let go when its end is heard of", () =>
     World.run({ interference: { event: () => undefined } }, async (world) => {
       await world.holdPod();
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
@@ -118,13 +118,13 @@ describe("a remediation whose last change and whose end come one by one", () => 
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       removeByForce(world);
-      await world.until("it is told of", () => warnings(world).length > 0, 1_000);
+      await world.until("it is reported", () => warnings(world).length > 0, 1_000);
       world.freePod();
     }));
 });
 
 describe("marks that are not a lost remediation's", () => {
-  it("stay: taints that somebody else has put on the node", () =>
+  it("marks that are not a lost remediation's stay: taints that another client has put on the node", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
@@ -132,12 +132,12 @@ describe("marks that are not a lost remediation's", () => {
       world.remediate("n1");
       await world.phase("n1", "Releasing");
       removeByForce(world);
-      await world.until("it is told of", () => warnings(world).length > 0, 10_000);
+      await world.until("it is reported", () => warnings(world).length > 0, 10_000);
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
       world.freePod();
     }));
 
-  it("go: the second taint alone, as version 0.1.0 leaves it behind after a rollback in the middle of a fence", () =>
+  it("marks that are not a lost remediation's go: the second taint alone, as version 0.1.0 leaves it behind after a rollback in the middle of a fence", () =>
     World.run({}, async (world) => {
       const taints = [{ ...FENCED, value: "00000000-0000-4000-8000-000000000000" }];
       world.server.collection(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
@@ -145,7 +145,7 @@ describe("marks that are not a lost remediation's", () => {
       world.assertClean();
     }));
 
-  it("stay: a person's taint on a node whose kubelet annotates it as ours", () =>
+  it("marks that are not a lost remediation's stay: a person's taint on a node whose kubelet annotates it as ours", () =>
     World.run({}, async (world) => {
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
       const nodes = world.server.collection(NODES);
@@ -159,7 +159,7 @@ describe("marks that are not a lost remediation's", () => {
       nodes.mergePatch({ name: "n1" }, { spec: { taints: taints.filter((taint) => taint !== OUT_OF_SERVICE) } });
     }));
 
-  it("stay: a person's taint, through a whole remediation of a node whose kubelet annotates it as ours", () =>
+  it("marks that are not a lost remediation's stay: a person's taint, through a whole remediation of a node whose kubelet annotates it as ours", () =>
     World.run({}, async (world) => {
       const nodes = world.server.collection(NODES);
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
@@ -171,7 +171,7 @@ describe("marks that are not a lost remediation's", () => {
       assert.equal(bears(world.node("n1") ?? assert.fail(), OUT_OF_SERVICE), true);
     }));
 
-  it("stay: those of a remediation that is there, though the watch does not show it yet", () =>
+  it("marks that are not a lost remediation's stay: those of a remediation that is there, though the watch does not show it yet", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       // The watch is cut, and its next connection says nothing for a while.

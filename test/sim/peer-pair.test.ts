@@ -9,7 +9,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
 describe("unlike the operators of today", () => {
-  it("no other machine is fenced where a target leads to one, and no dead node is left with the taint on", () =>
+  it("no other machine is fenced if a target leads to one, and no dead node is left with the taint on", () =>
     World.run({}, async (world) => {
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
       await world.hang("n1");
@@ -53,7 +53,7 @@ describe("unlike the operators of today", () => {
       assert.deepEqual(atOn, { pods: 0, tainted: false });
     }));
 
-  it("a recovery in mid-fence leaves no host off: its remediation is deleted, the agent killed, and the On is sent", () =>
+  it("a recovery during a fence leaves no host off: its remediation is deleted, the agent killed, and the On is sent", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
@@ -66,7 +66,7 @@ describe("unlike the operators of today", () => {
       world.assertClean();
     }));
 
-  it("a restart in mid-fence does not reboot the host twice", () =>
+  it("a restart during a fence does not reboot the host twice", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
@@ -94,7 +94,7 @@ describe("unlike the operators of today", () => {
       world.assertClean();
     }));
 
-  it("nobody is told of a taint that was never set, and nothing is written to its node", () =>
+  it("no Event reports a taint that was never set, and nothing is written to its node", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");

@@ -4,7 +4,7 @@ import type { Rack } from "../../hack/rack/rack.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../../src/bmc/driver.ts";
 import type { BmcErrorCode } from "../../src/bmc/errors.ts";
 import { BmcError, orderNotAllowed } from "../../src/bmc/errors.ts";
-import type { DeviceConfig, openDevice as OpenDevice } from "../../src/bmc/open-device.ts";
+import type { DeviceConfig, OpenDevice } from "../../src/bmc/open-device.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { abortReason, sleep } from "../../src/runtime/clock.ts";
 import { toTime } from "../../src/runtime/time.ts";
@@ -27,7 +27,7 @@ export interface BmcCall {
   atMs: number;
 }
 
-/** How a BMC fails, beside what the rack itself can play. */
+/** How a BMC fails, in addition to what the rack itself can play. */
 export interface BmcFaults {
   /** The password that BMCs take. */
   password: string;
@@ -42,7 +42,7 @@ export interface BmcFaults {
 /**
  * How one call goes wrong. An error code alone: it has no effect. With `after`: it takes effect all the same. slow: the answer
  * comes just within the deadline. late: an order is taken, and carried out much later. ignored: an order is taken, and
- * nothing comes of it. staleOn, changing, unknown: what is read instead of the truth. otherHost, nobody: who answers.
+ * it has no effect. staleOn, changing, unknown: what is read instead of the truth. otherHost, nobody: who answers.
  */
 export type CallFault = { error: BmcErrorCode; after?: boolean } | { lie: Lie };
 export type Lie = "slow" | "late" | "ignored" | "staleOn" | "changing" | "unknown" | "otherHost" | "nobody";
@@ -67,8 +67,8 @@ export type DeviceEvent =
 
 export interface RackDevices {
   /** For a user to whose calls nothing happens. */
-  openDevice: typeof OpenDevice;
-  openDeviceFor: (user: DeviceUser) => typeof OpenDevice;
+  openDevice: OpenDevice;
+  openDeviceFor: (user: DeviceUser) => OpenDevice;
   calls: BmcCall[];
   /** How many devices are open. */
   open(): number;
@@ -85,13 +85,13 @@ export function rackDevices(rack: Rack, clock: Clock, faults: BmcFaults): RackDe
   };
   let opened = 0;
   const openDeviceFor =
-    (user: DeviceUser): typeof OpenDevice =>
-    (config, { mayOrder = () => true }) => {
+    (user: DeviceUser): OpenDevice =>
+    (config, { isOrderAllowed = () => true }) => {
       opened += 1;
       const close = (): void => {
         opened -= 1;
       };
-      return openRackDevice({ rack, clock, faults, calls, tell, user, close, mayOrder }, config);
+      return openRackDevice({ rack, clock, faults, calls, tell, user, close, isOrderAllowed }, config);
     };
   return {
     openDevice: openDeviceFor(PLAIN_USER),
@@ -110,7 +110,7 @@ interface DriverDeps {
   tell(event: DeviceEvent): void;
   user: DeviceUser;
   close(): void;
-  mayOrder(): boolean;
+  isOrderAllowed(): boolean;
 }
 
 function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
@@ -136,7 +136,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     calls.push({ host, call: name, atMs: clock.nowMs() });
     const fault = user.fault(host, name);
     if (fault !== undefined || bmc.orderDelayMs > 0) deps.tell({ user: user.name, bmc: host, trouble: name });
-    // What changes something is on the wire by now, and arrives whatever becomes of who has sent it.
+    // What changes something is already on the wire, and arrives whatever happens to its sender.
     await sleep(clock, CALL_MS, CHANGING_CALLS.includes(name) ? NEVER : signal);
     if (bmc.reachability === "refused") throw new BmcError("Unreachable", `${address}: connection refused`);
     if (bmc.reachability === "silent") return timeOut(name, signal);
@@ -166,7 +166,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     signal: AbortSignal,
     work: (fault: CallFault | undefined) => void,
   ): Promise<void> => {
-    if (!deps.mayOrder()) throw orderNotAllowed(`${address}: ${name}`);
+    if (!deps.isOrderAllowed()) throw orderNotAllowed(`${address}: ${name}`);
     return call(name, signal, work);
   };
   const order = (type: PowerOrderType & ("ForceOff" | "On"), signal: AbortSignal): Promise<void> =>

@@ -3,7 +3,7 @@ import { it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-it("fences, frees and restores a dead node, each step in its order", () =>
+it("a reboot fences, frees and restores a dead node, each step in its order", () =>
   World.run({}, async (world) => {
     world.createPod("n1", "db");
     await world.clock.advance(3_000);
@@ -31,7 +31,7 @@ it("fences, frees and restores a dead node, each step in its order", () =>
     world.assertClean();
   }));
 
-it("succeeds although the health check deletes the remediation as soon as the node is Ready", () =>
+it("a reboot succeeds although the health check deletes the remediation as soon as the node is Ready", () =>
   World.run({}, async (world) => {
     await world.hang("n1");
     let said: string | undefined;
@@ -52,7 +52,7 @@ it("succeeds although the health check deletes the remediation as soon as the no
     world.assertClean();
   }));
 
-it("orders a host off that reads Off already, and proves it off only after that", () =>
+it("a reboot orders a host off that reads Off already, and proves it off only after that", () =>
   World.run({}, async (world) => {
     world.createPod("n1", "db");
     await world.clock.advance(3_000);

@@ -4,7 +4,7 @@ import type { Fault } from "../../hack/kube-mock/faults.ts";
 import { NODES } from "../../src/api/core-types.ts";
 import { World } from "./world.ts";
 
-/** How writes of Nodes fail for good: behind a webhook that is dead and fails closed, by a right that is missing, and by time-outs. */
+/** How writes of Nodes fail permanently: behind a webhook that is dead and fails closed, by a permission that is missing, and by time-outs. */
 const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "a dead webhook": { kind: "status", status: 500 },
   "a missing right": { kind: "status", status: 403 },
@@ -19,8 +19,8 @@ for (const [cause, action] of Object.entries(FAILURES)) {
     world.server.faults.inject({ match, times: Infinity, action });
   };
 
-  describe(`a Node that cannot be written for good, by ${cause}`, () => {
-    it("leaves its host off no longer than the power-off may take, since no taint stands", () =>
+  describe(`a Node that can never be written, by ${cause}`, () => {
+    it(`a Node that can never be written, by ${cause}, leaves its host off no longer than the power-off may take, since no taint stands`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         refuse(world);
@@ -31,7 +31,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         assert.ok(!world.markLog.includes("n1 +taint"));
       }));
 
-    it("keeps a host off whose taint stands, and says so within a minute; the next step is done as soon as it can be", () =>
+    it(`a Node that can never be written, by ${cause}, keeps a host off whose taint stands, and says so within a minute; the next step is done as soon as it can be`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -52,7 +52,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         world.assertClean();
       }));
 
-    it("keeps a host off no longer once somebody has taken the taint off by hand", () =>
+    it(`a Node that can never be written, by ${cause}, keeps a host off no longer once a user has taken the taint off by hand`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -63,7 +63,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 60_000);
       }));
 
-    it("does not have a node power-cycled again that has rejoined, and cannot be freed of its quarantine", () =>
+    it(`a Node that can never be written, by ${cause}, does not have a node power-cycled again that has rejoined, and cannot be freed of its quarantine`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.remediate("n1", { ...SHORT, retryLimit: 2, timeout: "60s" });
@@ -79,8 +79,8 @@ for (const [cause, action] of Object.entries(FAILURES)) {
   });
 }
 
-describe("a node's lease that cannot be read for good", () => {
-  it("leaves its host off no longer than the power-off may take, since no taint stands", () =>
+describe("a node's lease that can never be read", () => {
+  it("a node's lease that can never be read leaves its host off no longer than the power-off may take, since no taint stands", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", SHORT);

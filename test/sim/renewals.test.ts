@@ -40,7 +40,7 @@ describe("a host that is dead", () => {
     ["by a grace period of 20 s, with leases of 20 s", TUNED, { leaseDurationSeconds: 20 }],
     ["by its own grace period, with leases of 80 s", {}, { leaseDurationSeconds: 80 }],
   ] as const) {
-    it(`${name}, is tainted as soon as it is proven off`, async () => {
+    it(`a host that is dead ${name}, is tainted as soon as it is proven off`, async () => {
       for (let seed = 1; seed <= 5; seed += 1) {
         await World.run({ controllers, kubelets: { ...kubelets, ...jitter(seed) }, seed }, async (world) => {
           await world.clock.advance(seed * 1_700);
@@ -52,7 +52,7 @@ describe("a host that is dead", () => {
     });
   }
 
-  it("waits for its kubelet where it may have had no chance to renew: the API server was away, for this agent too", () =>
+  it("a host that is dead waits for its kubelet if it may have had no chance to renew: the API server was away, for this agent too", () =>
     World.run({ controllers: TUNED }, async (world) => {
       await world.hang("n1");
       world.server.faults.inject({ match: { client: "agent" }, times: Infinity, action: { kind: "drop" } });
@@ -69,7 +69,7 @@ describe("a host that is dead", () => {
 
 describe("a node that lives on another host than the one that was powered off", () => {
   for (const leaseDurationSeconds of [20, 40, 80]) {
-    it(`is never tainted, with leases of ${leaseDurationSeconds} s, whatever jitter and latency its renewals have`, async () => {
+    it(`a node that lives on another host than the one that was powered off is never tainted, with leases of ${leaseDurationSeconds} s, whatever jitter and latency its renewals have`, async () => {
       for (let seed = 1; seed <= 12; seed += 1) {
         const options = { kubelets: { leaseDurationSeconds, ...jitter(seed) }, controllers: TUNED, seed };
         // With longer leases Kubernetes needs a longer grace period.
@@ -86,7 +86,7 @@ describe("a node that lives on another host than the one that was powered off", 
     });
   }
 
-  it("is not tainted when it counts as dead and is back at any moment before the proof", async () => {
+  it("a node that lives on another host than the one that was powered off is not tainted when it counts as dead and is back at any moment before the proof", async () => {
     for (let backMs = -12_000; backMs <= 2_000; backMs += 500) {
       await World.run({ controllers: TUNED, kubelets: jitter(backMs + 20_000) }, async (world) => {
         lie(world);
@@ -103,7 +103,7 @@ describe("a node that lives on another host than the one that was powered off", 
     }
   });
 
-  it("is not tainted where its clock is minutes behind: the API server's clock says when its lease was renewed last", async () => {
+  it("a node that lives on another host than the one that was powered off is not tainted if its clock is minutes behind: the API server's clock says when its lease was renewed last", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       // It is seldom that its status is posted, so that it counts as dead for a while after it is back.
       const kubelets = { aheadMs: { n1: -300_000 }, statusPeriodMs: 60_000, ...jitter(seed) };
@@ -120,7 +120,7 @@ describe("a node that lives on another host than the one that was powered off", 
   });
 
   for (const byMs of [60_000, 600_000]) {
-    it(`is not tainted where the API server's clock is set forward by ${byMs / 60_000} minutes: stamps of before say nothing`, async () => {
+    it(`a node that lives on another host than the one that was powered off is not tainted if the API server's clock is set forward by ${byMs / 60_000} minutes: stamps of before say nothing`, async () => {
       for (let seed = 1; seed <= 6; seed += 1) {
         const kubelets = { statusPeriodMs: 60_000, ...jitter(seed) };
         await World.run({ controllers: TUNED, kubelets }, async (world) => {
@@ -137,7 +137,7 @@ describe("a node that lives on another host than the one that was powered off", 
     });
   }
 
-  it("is not tainted after an outage of the API server, in which no kubelet could renew", async () => {
+  it("a node that lives on another host than the one that was powered off is not tainted after an outage of the API server, in which no kubelet could renew", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       await World.run({ kubelets: jitter(seed), seed }, async (world) => {
         lie(world);
@@ -156,7 +156,7 @@ describe("a node that lives on another host than the one that was powered off", 
     }
   });
 
-  it("is not tainted after an outage that nobody asked the API server in, between the proof and the end of the wait", async () => {
+  it("a node that lives on another host than the one that was powered off is not tainted after an outage that nobody asked the API server in, between the proof and the end of the wait", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       await World.run({ kubelets: jitter(seed), seed }, async (world) => {
         lie(world);
@@ -169,6 +169,27 @@ describe("a node that lives on another host than the one that was powered off", 
         const action = { kind: "status", status: 500 } as const;
         world.server.faults.inject({ match: { client: "agent", watch: false }, times: Infinity, action });
         await world.clock.advance(11_000);
+        world.network.cut.delete("n1");
+        world.server.faults.clear();
+        await findsOut(world);
+      });
+    }
+  });
+
+  it("a node that lives on another host than the one that was powered off is not tainted after a time in which etcd was full: it was read, and nobody could write", async () => {
+    for (let seed = 1; seed <= 12; seed += 1) {
+      await World.run({ kubelets: jitter(seed), seed, installation: "ironfence" }, async (world) => {
+        lie(world);
+        await world.clock.advance(seed * 1_300);
+        world.remediate("n1");
+        await world.until("n2 is off", () => world.rack.host("n2").power === "Off");
+        await world.clock.advance(7_000);
+        // Shorter than the agent goes on without a renewal of its own Lease.
+        world.network.cut.add("n1");
+        const verbs = ["create", "patch", "update", "delete"] as const;
+        const action = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;
+        world.server.faults.inject({ match: { client: "agent", verbs }, times: Infinity, action });
+        await world.clock.advance(5_000);
         world.network.cut.delete("n1");
         world.server.faults.clear();
         await findsOut(world);

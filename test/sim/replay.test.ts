@@ -23,19 +23,19 @@ function replay(lines: readonly string[]): Replayer["result"] {
 const FENCE = await record(scenario("reboot", 1));
 
 describe("a recorded log", () => {
-  it("holds every decision of a fence, and leads to the same ones byte for byte", () => {
+  it("a recorded log holds every decision of a fence, and leads to the same ones byte for byte", () => {
     const { difference, decisions, events, endsEarly } = replay(FENCE);
     assert.deepEqual([difference, endsEarly], [undefined, undefined]);
     assert.ok(decisions > 20 && events > 20, `${decisions} decisions, ${events} events`);
   });
 
   for (const name of ["reprovision", "handOver", "wrongHost", "hostInstalled", "machineReplaced", "massOutage"]) {
-    it(`leads to the same decisions in the scenario ${name}`, async () => {
+    it(`a recorded log leads to the same decisions in the scenario ${name}`, async () => {
       assert.equal(replay(await record(scenario(name, 1))).difference, undefined);
     });
   }
 
-  it("begins again with each process, so that it holds what happens before and after a crash", async () => {
+  it("a recorded log begins again with each process, so that it holds what happens before and after a crash", async () => {
     const crash = { at: "effect", index: 6, how: "crash", place: "between" } as const;
     const { difference, sessions } = replay(await record({ ...scenario("reboot", 1), faults: [crash] }));
     assert.equal(difference, undefined);
@@ -43,12 +43,12 @@ describe("a recorded log", () => {
   });
 
   for (const seed of [7, 11, 23]) {
-    it(`leads to the same decisions in the random walk of seed ${seed}`, async () => {
+    it(`a recorded log leads to the same decisions in the random run of seed ${seed}`, async () => {
       assert.equal(replay(await record(walkOf(seed))).difference, undefined);
     });
   }
 
-  it("ends when it has its largest size, and says so", () => {
+  it("a recorded log ends when it has its largest size, and says so", () => {
     const lines: string[] = [];
     const write = (line: string): boolean => lines.push(line) > 0;
     const recorder = new DecisionRecorder({ process: "p", write, bytesMax: 300 });
@@ -58,7 +58,7 @@ describe("a recorded log", () => {
     assert.match(replay(lines).endsEarly ?? "", /largest size/);
   });
 
-  it("shows a decision that has changed, and where", () => {
+  it("a recorded log shows a decision that has changed, and where", () => {
     const at = FENCE.findIndex((line) => line.includes('"do":"forceOff"'));
     const changed = FENCE.with(at, (FENCE[at] ?? "").replace('"do":"forceOff"', '"do":"powerOn"'));
     const { difference } = replay(changed);
@@ -66,12 +66,12 @@ describe("a recorded log", () => {
     assert.ok(difference.replayed.includes('"do":"forceOff"') && difference.recorded.includes('"do":"powerOn"'));
   });
 
-  it("shows a decision that changes since an event is missing", () => {
+  it("a recorded log shows a decision that changes since an event is missing", () => {
     const at = FENCE.findIndex((line) => line.includes('"type":"PowerRead"'));
     assert.notEqual(replay(FENCE.toSpliced(at, 1)).difference, undefined);
   });
 
-  it("is plain JSON, line by line, which reads and writes the same", () => {
+  it("a recorded log is plain JSON, line by line, which reads and writes the same", () => {
     for (const line of FENCE) assert.equal(encode(decode(line)), line);
   });
 });

@@ -33,7 +33,7 @@ function assertDressed(world: World): void {
 }
 
 describe("a reprovision", () => {
-  it("follows a reboot that did not help, and the node that joins anew gets back what the old one had", () =>
+  it("a reprovision follows a reboot that did not help, and the node that joins again gets back what the old one had", () =>
     World.run({}, async (world) => {
       await dress(world);
       const before = world.node("n1")?.metadata.uid;
@@ -55,7 +55,7 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
-  it("gives the labels back before the node is Ready", () =>
+  it("a reprovision gives the labels back before the node is Ready", () =>
     World.run({}, async (world) => {
       await dress(world);
       await world.hang("n1");
@@ -71,7 +71,7 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
-  it("is refused without a proven reboot of this outage", () =>
+  it("a reprovision is refused without a proven reboot of this outage", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { ...QUICK, type: "Reprovision" });
@@ -81,7 +81,7 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
-  it("is refused where the last proven reboot belongs to an earlier outage", () =>
+  it("a reprovision is refused if the last proven reboot belongs to an earlier outage", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", QUICK, "first");
@@ -95,7 +95,7 @@ describe("a reprovision", () => {
       world.assertClean();
     }));
 
-  it("is never done to a control plane node", () =>
+  it("a reprovision is never done to a control plane node", () =>
     World.run({ hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false });
@@ -107,12 +107,12 @@ describe("a reprovision", () => {
 
   // Wherever between an order and the check of the identity before the next one the time is up.
   for (const timeout of ["30s", "38s"]) {
-    it(`that does not help within ${timeout} leaves no boot override behind, and says what was refused`, () =>
+    it(`a reprovision that does not help within ${timeout} leaves no boot override behind, and says what was refused`, () =>
       World.run({}, async (world) => {
         world.rack.host("n1").failDisk();
         await world.until("n1 is not Ready", () => !world.isReady("n1"));
         world.faults.refuses.add("n1 On");
-        // Opening the devices anew takes long.
+        // Opening the devices again takes long.
         const match = { method: "GET", pathPrefix: `/api/v1/namespaces/${NAMESPACE}/secrets`, client: "agent" };
         world.onPhase("n1", "PoweringOn", () =>
           world.server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs: 4_000 } }),
@@ -133,7 +133,7 @@ describe("a reprovision", () => {
     "Rejoining",
     "Restoring",
   ]) {
-    it(`survives a crash at the write that enters ${phase}`, () =>
+    it(`a reprovision survives a crash at the write that enters ${phase}`, () =>
       World.run({}, async (world) => {
         await dress(world);
         await world.hang("n1");
@@ -151,7 +151,7 @@ describe("a reprovision", () => {
         world.assertClean();
       }));
 
-    it(`given up in ${phase} leaves the host on, the node with its labels, and no boot override`, () =>
+    it(`a reprovision given up in ${phase} leaves the host on, the node with its labels, and no boot override`, () =>
       World.run({}, async (world) => {
         await dress(world);
         await world.hang("n1");
@@ -174,7 +174,7 @@ describe("a reprovision", () => {
 });
 
 describe("an escalation in one remediation", () => {
-  it("spends its reboots, then reprovisions", () =>
+  it("an escalation in one remediation spends its reboots, then reprovisions", () =>
     World.run({}, async (world) => {
       world.rack.host("n1").failDisk();
       await world.until("n1 is not Ready", () => !world.isReady("n1"));
@@ -185,7 +185,7 @@ describe("an escalation in one remediation", () => {
       world.assertClean();
     }));
 
-  it("does not reprovision if one of its reboots never proved the host off", () =>
+  it("an escalation in one remediation does not reprovision if one of its reboots never proved the host off", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("silent");
@@ -196,7 +196,7 @@ describe("an escalation in one remediation", () => {
       world.assertClean();
     }));
 
-  it("reboots a control plane node, and does not reprovision it", () =>
+  it("an escalation in one remediation reboots a control plane node, and does not reprovision it", () =>
     World.run({ hosts: ["n1", "n2", "n3"], labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       world.rack.host("n1").failDisk();
       await world.until("n1 is not Ready", () => !world.isReady("n1"));

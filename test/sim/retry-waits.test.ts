@@ -5,7 +5,7 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 describe("a node whose only step has no time-out and fails again and again", () => {
-  it("is tried again after waits that double", () =>
+  it("a node whose only step has no time-out and fails again and again is tried again after waits that double", () =>
     World.run({ detector: true }, async (world) => {
       const template = { namespace: NAMESPACE, name: "reboot" };
       const strategy = { retryLimit: 0, powerOffTimeout: "60s", timeout: "60s" };

@@ -11,7 +11,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };
 
 describe("the wrong host", () => {
-  it("with another identity is never powered, and the remediation fails at once", () =>
+  it("the wrong host with another identity is never powered, and the remediation fails at once", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
@@ -25,7 +25,7 @@ describe("the wrong host", () => {
       world.assertClean();
     }));
 
-  it("behind a lying BMC is powered on again once the node's lease shows that it lives; no taint, no retry", () =>
+  it("the wrong host behind a lying BMC is powered on again once the node's lease shows that it lives; no taint, no retry", () =>
     World.run({}, async (world) => {
       // The BMC of n1 powers n2, and says that it is n1. Node n1 is alive.
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
@@ -45,7 +45,7 @@ describe("the wrong host", () => {
 });
 
 describe("a node that may be alive", () => {
-  it("is quarantined before it is powered off, and tainted only 12 s after the proof", () =>
+  it("a node that may be alive is quarantined before it is powered off, and tainted only 12 s after the proof", () =>
     World.run({}, async (world) => {
       world.createPod("n1", "db");
       await world.clock.advance(3_000);
@@ -63,7 +63,7 @@ describe("a node that may be alive", () => {
 });
 
 describe("a BMC", () => {
-  it("that is away is waited for within the deadline, visibly, and no mark is set meanwhile", () =>
+  it("a BMC that is away is waited for within the deadline, visibly, and no mark is set meanwhile", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");
@@ -76,7 +76,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("that stays away fails every attempt, and the verdict tells why", () =>
+  it("a BMC that stays away fails every attempt, and the verdict reports why", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("silent");
@@ -88,7 +88,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("that does not let the account power hosts off is asked once, and the verdict is there as soon as the host reads On", () =>
+  it("a BMC that does not let the account power hosts off is asked once, and the verdict is there as soon as the host reads On", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.faults.denies.add("n1 ForceOff");
@@ -101,7 +101,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("that refuses the password is not asked over and over, and the remediation fails at once", () =>
+  it("a BMC that refuses the password is not asked over and over, and the remediation fails at once", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.faults.password = "changed";
@@ -116,7 +116,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("that loses the answer to the order is believed by its state, without a second order", () =>
+  it("a BMC that loses the answer to the order is believed by its state, without a second order", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.faults.losesAnswer.add("n1 ForceOff");
@@ -126,7 +126,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("that takes the order and does nothing is never believed", () =>
+  it("a BMC that takes the order and does nothing is never believed", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").orderDelayMs = 10_000_000;
@@ -137,7 +137,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("that goes silent while the host is fenced loses the taint within seconds; it comes back when the host is proven anew", () =>
+  it("a BMC that goes silent while the host is fenced loses the taint within seconds; it comes back when the host is proven again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -153,8 +153,8 @@ describe("a BMC", () => {
     }));
 });
 
-describe("a host that is powered on by somebody else while it is fenced", () => {
-  it("loses the taint at once, is forced off and proven anew under a new id", () =>
+describe("a host that another actor powers on while it is fenced", () => {
+  it("a host that another actor powers on while it is fenced loses the taint at once, is forced off and proven again under a new id", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -172,7 +172,7 @@ describe("a host that is powered on by somebody else while it is fenced", () => 
 });
 
 describe("workloads", () => {
-  it("that do not leave in time are named, and the host is powered on all the same", () =>
+  it("workloads that do not leave in time are named, and the host is powered on all the same", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);
@@ -183,7 +183,7 @@ describe("workloads", () => {
       world.assertClean();
     }));
 
-  it("that tolerate the taint stay, and hold nothing up", () =>
+  it("workloads that tolerate the taint stay, and hold nothing up", () =>
     World.run({}, async (world) => {
       world.createPod("n1", "agent", { tolerations: [{ operator: "Exists" }] });
       world.createPod("n1", "db");
@@ -199,7 +199,7 @@ describe("workloads", () => {
       world.assertClean();
     }));
 
-  it("are ended as Kubernetes' own sweep ends them: failed as disrupted, then deleted; what had finished stays so", () =>
+  it("workloads are ended as Kubernetes' own sweep ends them: failed as disrupted, then deleted; what had finished stays so", () =>
     World.run({}, async (world) => {
       world.createPod("n1", "db");
       world.createPod("n1", "job");
@@ -219,7 +219,7 @@ describe("workloads", () => {
       assert.deepEqual(ends.sort(), ["db Failed True", "job Succeeded -"]);
     }));
 
-  it("are left to Kubernetes' own sweep where that is asked for", () =>
+  it("workloads are left to Kubernetes' own sweep if that is asked for", () =>
     World.run({}, async (world) => {
       world.createPod("n1", "db");
       await world.clock.advance(3_000);
@@ -231,8 +231,8 @@ describe("workloads", () => {
     }));
 });
 
-describe("an out-of-service taint that somebody else put on the node", () => {
-  it("is respected and left", () =>
+describe("an out-of-service taint that another client put on the node", () => {
+  it("an out-of-service taint that another client put on the node is respected and left", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
@@ -256,7 +256,7 @@ describe("what is missing is named, waited for, and used once it is there", () =
       world.assertClean();
     }));
 
-  it("and fails where nobody helps in time", () =>
+  it("what is missing is named, waited for, and used once it is there, and fails if nobody helps in time", () =>
     World.run({}, async (world) => {
       world.remediate("ghost", QUICK);
       await world.until("it says so", () => world.condition("ghost", "Processing") === "True NodeNotFound", 5_000);
@@ -276,7 +276,7 @@ describe("what is missing is named, waited for, and used once it is there", () =
 });
 
 describe("the stop switch and maintenance", () => {
-  it("keep no node waiting for its power-off that has come back by itself meanwhile", () =>
+  it("the stop switch and maintenance keep no node waiting for its power-off that has come back by itself meanwhile", () =>
     World.run({}, async (world) => {
       const targets = world.server.collection(FENCING_TARGETS);
       const maintain = (maintenance: boolean) =>
@@ -292,7 +292,7 @@ describe("the stop switch and maintenance", () => {
       assert.deepEqual(world.powerLog, []);
     }));
 
-  it("keep a host from being powered off, and say so", () =>
+  it("the stop switch and maintenance keep a host from being powered off, and say so", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.pause(true);
@@ -306,7 +306,7 @@ describe("the stop switch and maintenance", () => {
       world.assertClean();
     }));
 
-  it("hold the power-on of a fenced host back until they are lifted, however long that takes", () =>
+  it("the stop switch and maintenance hold the power-on of a fenced host back until they are lifted, however long that takes", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { ...QUICK, drainTimeout: "300s" });
@@ -328,7 +328,7 @@ describe("the stop switch and maintenance", () => {
 });
 
 describe("an undo", () => {
-  it("that maintenance holds back powers the host on once it is over, however late", () =>
+  it("an undo that maintenance holds back powers the host on once it is over, however late", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);
@@ -350,7 +350,7 @@ describe("an undo", () => {
       world.assertClean();
     }));
 
-  it("whose BMC is away goes on trying for as long as the remediation is being deleted, and says why", () =>
+  it("an undo whose BMC is away goes on trying for as long as the remediation is being deleted, and says why", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);
@@ -369,7 +369,7 @@ describe("an undo", () => {
 
 describe("an API server that is away for a minute", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
-    it(`in ${phase} does no harm`, () =>
+    it(`an API server that is away for a minute in ${phase} does no harm`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         if (phase !== "Releasing") world.freePod();

@@ -13,7 +13,7 @@ function deafTwin(_agent: string, what: string): CallFault | undefined {
 }
 
 describe("an undo of a host with two power devices", () => {
-  it("leaves neither of them off, though one refused the order and reads On", () =>
+  it("an undo of a host with two power devices leaves neither of them off, though one refused the order and reads On", () =>
     World.run({ interference: { call: deafTwin } }, async (world) => {
       // Both BMCs power host n1, and its target names both: the one that obeys, and its twin.
       world.rack.bmc("n2").rewire(world.rack.host("n1"));

@@ -40,7 +40,7 @@ const proof = (world: World) => world.target("n1")?.status?.offProof;
 const notes = (world: World, reason: string): string[] =>
   world.notes.filter((note) => note.reason === reason).map(({ note }) => note);
 
-/** Somebody powers n1's host off, and the cluster notices. */
+/** A user powers n1's host off, and the cluster notices. */
 async function powerOff(world: World): Promise<void> {
   world.somebodyOrders("n1", "ForceOff");
   await world.until("n1 is Unknown", () => isUnknown(world));
@@ -55,7 +55,7 @@ function pauseCheck(world: World, pauseRequests: string[]): void {
 }
 
 describe("the duration of a node whose host is proven off", () => {
-  it("is skipped: it is remediated at once, which is told once, and comes back", () =>
+  it("the duration of a node whose host is proven off is skipped: it is remediated at once, which is reported once, and comes back", () =>
     run(true, async (world) => {
       world.createPod("n1", "db");
       await powerOff(world);
@@ -74,7 +74,7 @@ describe("the duration of a node whose host is proven off", () => {
       world.assertClean();
     }));
 
-  it("is kept where no health check asks, and no BMC is asked a thing", () =>
+  it("the duration of a node whose host is proven off is kept if no health check asks, and no BMC is asked a thing", () =>
     run(false, async (world) => {
       world.somebodyOrders("n1", "ForceOff");
       const calls = world.devices.calls.length;
@@ -90,7 +90,7 @@ describe("the duration of a node whose host is proven off", () => {
 describe("no duration is skipped", () => {
   const cases: [string, (world: World) => Promise<void>][] = [
     [
-      "of a Ready node, though its BMC says Off and its target bears a proof",
+      "of a Ready node, though its BMC says Off and its target has a proof",
       async (world) => {
         world.rack.bmc("n1").pretendPower("Off", 600_000);
         const { uid } = world.node("n1")?.metadata ?? assert.fail();
@@ -213,7 +213,7 @@ describe("no duration is skipped", () => {
     );
   }
 
-  it("under a pause whose end has come by the agent's clock alone", () =>
+  it("no duration is skipped under a pause whose end has come by the agent's clock alone", () =>
     run(
       true,
       async (world) => {
@@ -225,7 +225,7 @@ describe("no duration is skipped", () => {
       600_000,
     ));
 
-  it("by what a lagging watch shows: target and stop switch are read anew just before", () =>
+  it("no duration is skipped by what a lagging watch shows: target and pause are read again just before", () =>
     run(true, async (world) => {
       // Both come after the detector has decided, and before it has read.
       let orders = 0;

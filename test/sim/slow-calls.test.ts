@@ -7,6 +7,7 @@ import { NAMESPACE, World } from "./world.ts";
 const CALLS: Readonly<Record<string, RequestMatch>> = {
   "lists of pods": { method: "GET", pathPrefix: "/api/v1/pods" },
   "lists of volume attachments": { method: "GET", pathPrefix: "/apis/storage.k8s.io/v1/volumeattachments" },
+  "reads of its node": { method: "GET", pathPrefix: "/api/v1/nodes/n1" },
   "reads of leases": { method: "GET", pathPrefix: "/apis/coordination.k8s.io" },
   "status patches of pods": { method: "PATCH", pathPrefix: "/api/v1/namespaces/default/pods" },
   "deletions of pods": { method: "DELETE", pathPrefix: "/api/v1/namespaces/default/pods" },
@@ -29,7 +30,7 @@ const UNTAINTED_WITHIN_MS = 4_000;
 describe("a host that comes on by itself while it is fenced", () => {
   for (const [calls, match] of Object.entries(CALLS)) {
     for (const [how, action] of Object.entries(FAULTS)) {
-      it(`loses the taint in time though ${calls} ${how}`, () =>
+      it(`a host that comes on by itself while it is fenced loses the taint in time though ${calls} ${how}`, () =>
         World.run({}, async (world) => {
           const fault = { match: { ...match, client: "agent", watch: false }, times: Infinity, action };
           world.onPhase("n1", "Releasing", () => world.server.faults.inject(fault));
@@ -47,7 +48,7 @@ describe("a host that comes on by itself while it is fenced", () => {
 
   for (const method of ["GET", "PATCH"]) {
     for (const [how, action] of Object.entries(FAULTS)) {
-      it(`loses the taint by a second try where a first ${method} of its node would ${how}`, () =>
+      it(`a host that comes on by itself while it is fenced loses the taint by a second try if a first ${method} of its node would ${how}`, () =>
         World.run({}, async (world) => {
           await fence(world);
           const match = { method, pathPrefix: "/api/v1/nodes/n1", client: "agent", watch: false };
@@ -63,7 +64,7 @@ describe("a host that comes on by itself while it is fenced", () => {
 });
 
 describe("a host that stays off", () => {
-  it("is drained by lists that take 8 s each: its power is read meanwhile, and the proof holds", () =>
+  it("a host that stays off is drained by lists that take 8 s each: its power is read meanwhile, and the proof holds", () =>
     World.run({}, async (world) => {
       await fence(world);
       const match = { method: "GET", pathPrefix: "/api/v1/pods", client: "agent", watch: false };
@@ -75,7 +76,7 @@ describe("a host that stays off", () => {
       assert.ok(!world.notes.some(({ reason }) => reason === "PowerOffLost"));
     }));
 
-  it("is powered on at the end of the drain timeout though the list of its pods hangs", () =>
+  it("a host that stays off is powered on at the end of the drain timeout though the list of its pods hangs", () =>
     World.run({}, async (world) => {
       await fence(world, { drainTimeout: "30s" });
       const match = { method: "GET", pathPrefix: "/api/v1/pods", client: "agent", watch: false };
@@ -87,7 +88,7 @@ describe("a host that stays off", () => {
 });
 
 describe("a patch that puts the taint on and has no answer", () => {
-  it("takes no effect any more once its host is on: the next write overtakes it", () =>
+  it("a patch that puts the taint on and has no answer takes no effect any more once its host is on: the next write overtakes it", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const match = { method: "PATCH", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
@@ -104,7 +105,7 @@ describe("a patch that puts the taint on and has no answer", () => {
       world.pause(true);
       world.somebodyOrders("n1", "On");
       await world.clock.advance(2_500);
-      // Nothing but the patch that is on its way would put the taint on from here.
+      // Only the patch that is on its way would put the taint on from here.
       world.server.faults.clear();
       await world.clock.advance(4_000);
       assert.ok(!world.markLog.includes("n1 +taint"), world.story());
@@ -127,7 +128,7 @@ async function untainted(world: World, withinMs: number): Promise<void> {
 
 describe("a host that is to be powered on", () => {
   for (const delayMs of [2_700, 4_900]) {
-    it(`is powered on though each call to the API takes ${delayMs} ms: its identity is checked again, without a further store`, () =>
+    it(`a host that is to be powered on is powered on though each call to the API takes ${delayMs} ms: its identity is checked again, without a further store`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         const fault = {

@@ -30,7 +30,7 @@ async function assertWaits(world: World): Promise<void> {
 }
 
 describe("a remediation without status that is older than 10 minutes", () => {
-  it("of a Ready node waits until a person confirms this very object", () =>
+  it("a remediation without status that is older than 10 minutes of a Ready node waits until a person confirms this very object", () =>
     World.run({}, async (world) => {
       await comeLate(world);
       await assertWaits(world);
@@ -42,7 +42,7 @@ describe("a remediation without status that is older than 10 minutes", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("begins where its node is not Ready, also when that fails later", () =>
+  it("a remediation without status that is older than 10 minutes begins if its node is not Ready, also when that fails later", () =>
     World.run({}, async (world) => {
       await comeLate(world);
       await assertWaits(world);
@@ -51,7 +51,7 @@ describe("a remediation without status that is older than 10 minutes", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("begins where the health check that owns it lists its node as unhealthy", () =>
+  it("a remediation without status that is older than 10 minutes begins if the health check that owns it lists its node as unhealthy", () =>
     World.run({}, async (world) => {
       const template = { namespace: NAMESPACE, name: "reboot", kind: "BareMetalRemediationTemplate" };
       const remediationTemplate = { ...template, apiVersion: "ironfence.io/v1alpha1" };
@@ -66,7 +66,7 @@ describe("a remediation without status that is older than 10 minutes", () => {
       await world.phase("n1", "Succeeded");
     }));
 
-  it("is gone at once when it is deleted while it waits", () =>
+  it("a remediation without status that is older than 10 minutes is gone at once when it is deleted while it waits", () =>
     World.run({}, async (world) => {
       await comeLate(world);
       await assertWaits(world);
@@ -76,8 +76,26 @@ describe("a remediation without status that is older than 10 minutes", () => {
     }));
 });
 
+describe("a remediation without status that is older than 10 minutes, by the clock that stamped it", () => {
+  for (const agentAheadMs of [-3_600_000, 3_600_000]) {
+    it(`waits though the agent's own clock is an hour ${agentAheadMs < 0 ? "behind" : "ahead"}`, () =>
+      World.run({ agentAheadMs }, async (world) => {
+        await comeLate(world);
+        await assertWaits(world);
+      }));
+  }
+});
+
+describe("a remediation that is young by the clock that stamped it", () => {
+  it("begins though the agent's own clock is an hour ahead", () =>
+    World.run({ agentAheadMs: 3_600_000 }, async (world) => {
+      world.create(BARE_METAL_REMEDIATIONS, KEY, { spec: { strategy: { retryLimit: 0 } } });
+      await world.until("it begins", () => world.powerLog.length > 0, 60_000);
+    }));
+});
+
 describe("a remediation that Velero has restored", () => {
-  it("waits however young it is", () =>
+  it("a remediation that Velero has restored waits however young it is", () =>
     World.run({}, async (world) => {
       const labels = { [RESTORED_BY_VELERO]: "monday" };
       world.create(BARE_METAL_REMEDIATIONS, { ...KEY, labels }, { spec: {} });

@@ -5,7 +5,7 @@ import { scenario } from "./explore/scenarios.ts";
 import { World } from "./world.ts";
 
 describe("a watch that lags", () => {
-  it("does not make a remediation begin anew that has its verdict: it would take the host for good", () =>
+  it("a watch that lags does not restart a remediation that has its verdict: it would keep the host forever", () =>
     World.run({}, async (world) => {
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
       const match = { client: "agent", pathPrefix: "/apis/ironfence.io/v1alpha1/baremetalremediations" };
@@ -17,14 +17,14 @@ describe("a watch that lags", () => {
       world.assertClean();
     }));
 
-  it("makes no remediation that is gone be let go over and over, since its node lies in a cluster that is connected for it", async () => {
+  it("a watch that lags makes no remediation that is gone be let go over and over, since its node lies in a cluster that is connected for it", async () => {
     const held = { at: "event", index: 57, holdMs: 20_000, how: "show" } as const;
     const { violations, effects } = await play({ ...scenario("metal3Asked", 804_000_000), faults: [held] });
     assert.deepEqual(violations, []);
     assert.ok(effects.length < 100, `${effects.length} effects`);
   });
 
-  it("makes no remediation that is gone take the host: shown to begin, and to bear its finalizer, after its end", async () => {
+  it("a watch that lags makes no remediation that is gone take the host: shown to begin, and to bear its finalizer, after its end", async () => {
     const late = { detected: 21, massOutage: 30, metal3Checked: 26 };
     for (const [name, index] of Object.entries(late)) {
       const held = { at: "event", index, holdMs: 20_000, how: "show" } as const;

@@ -77,7 +77,7 @@ function somebodyTaints(world: World, name: string, on: boolean): void {
 
 for (const by of ["client", "address"] as const)
   describe(`storage that fences by the out-of-service taint, each ${by}`, () => {
-    it("has blocked the host's client before the taint goes, in a fence that drains; nothing is lost", async () => {
+    it(`storage that fences by the out-of-service taint, each ${by}, has blocked the host's client before the taint goes, in a fence that drains; nothing is lost`, async () => {
       const driver = await play(by, async (world, _driver, host) => {
         await world.hang(host);
         world.remediate(host, QUICK);
@@ -93,7 +93,7 @@ for (const by of ["client", "address"] as const)
       ["as the node joins", "Rejoining"],
       ["long after the fence", undefined],
     ] as const) {
-      it(`loses nothing where its detach works only ${name}, after the drain timeout: the client that was not blocked ended with the power`, async () => {
+      it(`storage that fences by the out-of-service taint, each ${by}, loses nothing if its detach works only ${name}, after the drain timeout: the client that was not blocked ended with the power`, async () => {
         const driver = await play(by, async (world, csi, host) => {
           csi.isAway = true;
           await world.hang(host);
@@ -117,7 +117,7 @@ for (const by of ["client", "address"] as const)
       });
     }
 
-    it("loses nothing where it never detaches: the volume stays with its host, and is used nowhere else", async () => {
+    it(`storage that fences by the out-of-service taint, each ${by}, loses nothing if it never detaches: the volume stays with its host, and is used nowhere else`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -130,7 +130,7 @@ for (const by of ["client", "address"] as const)
       assert.deepEqual(driver.unpublished, []);
     });
 
-    it("loses nothing where somebody powers the host on while its volumes are still to be detached", async () => {
+    it(`storage that fences by the out-of-service taint, each ${by}, loses nothing if a user powers the host on while its volumes are still to be detached`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -144,7 +144,7 @@ for (const by of ["client", "address"] as const)
       assert.deepEqual(driver.losses, []);
     });
 
-    it("is held off the host for as long as the drain timeout says, and detaches with the taint on within that", async () => {
+    it(`storage that fences by the out-of-service taint, each ${by}, is held off the host for as long as the drain timeout says, and detaches with the taint on within that`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -163,7 +163,7 @@ for (const by of ["client", "address"] as const)
 
 describe("the same storage without a fence, by which the model is seen to lose data", () => {
   for (const early of [false, true]) {
-    it(`${early ? "loses it" : "keeps it"} where a person taints a host that runs${early ? ", and untaints it before the driver has looked" : ": the client is blocked"}`, async () => {
+    it(`the same storage without a fence, by which the model is seen to lose data ${early ? "loses it" : "keeps it"} if a person taints a host that runs${early ? ", and untaints it before the driver has looked" : ": the client is blocked"}`, async () => {
       const driver = new CsiDriver("client");
       const { world, host } = await startDatabase(driver);
       driver.isAway = early;

@@ -10,7 +10,7 @@ import { NAMESPACE, World } from "./world.ts";
 /** On nobody's list of factory defaults. */
 const SHARED_UUID = "a1b2c3d4-0001-4000-8000-00000000abcd";
 
-/** Two hosts whose BMC addresses somebody has mixed up. */
+/** Two hosts whose BMC addresses a user has mixed up. */
 function swap(world: World): void {
   const [n1, n2] = [world.rack.host("n1"), world.rack.host("n2")];
   world.rack.bmc("n1").rewire(n2);
@@ -18,7 +18,7 @@ function swap(world: World): void {
 }
 
 describe("a rack whose BMC addresses are swapped", () => {
-  it("is never powered: both remediations fail, and say that another host answers", () =>
+  it("a rack whose BMC addresses are swapped is never powered: both remediations fail, and say that another host answers", () =>
     World.run({}, async (world) => {
       swap(world);
       for (const name of ["n1", "n2"]) {
@@ -37,7 +37,7 @@ describe("a rack whose BMC addresses are swapped", () => {
       world.assertClean();
     }));
 
-  it("shows at the next probe, long before a fence is needed", () =>
+  it("a rack whose BMC addresses are swapped shows at the next probe, long before a fence is needed", () =>
     World.run({}, async (world) => {
       swap(world);
       const ready = (name: string): string | undefined =>
@@ -49,7 +49,7 @@ describe("a rack whose BMC addresses are swapped", () => {
 });
 
 describe("two hosts with one factory-default UUID, of which one alone has a target", () => {
-  it("are not told apart by it: a wrong BMC address powers neither", () =>
+  it("two hosts with one factory-default UUID, of which one alone has a target, are not distinguished by their UUID: a wrong BMC address powers neither", () =>
     World.run({ hosts: ["n1", "n2"].map((name) => ({ name, systemUUID: SHARED_UUID })) }, async (world) => {
       const targets = world.server.collection<FencingTarget>(FENCING_TARGETS);
       targets.delete({ namespace: NAMESPACE, name: "n2" });
@@ -68,7 +68,7 @@ describe("two hosts with one factory-default UUID, of which one alone has a targ
     }));
 });
 
-describe("a node that reports the hardware of its neighbour", () => {
+describe("a node that reports the hardware of its neighbor", () => {
   /** The target of n1 has no identity but the pinned one. */
   async function pin(world: World): Promise<void> {
     const identity = { systemUUID: null, serialNumber: null };
@@ -92,7 +92,7 @@ describe("a node that reports the hardware of its neighbour", () => {
     report();
   }
 
-  it("in mid-fence does not leave it off: the host was verified before its power-off", () =>
+  it("a node that reports the hardware of its neighbor during a fence does not leave it off: the host was verified before its power-off", () =>
     World.run({}, async (world) => {
       await pin(world);
       await world.holdPod();
@@ -106,7 +106,7 @@ describe("a node that reports the hardware of its neighbour", () => {
       world.assertClean();
     }));
 
-  it("in mid-fence does not leave it off where that is undone by another agent", () =>
+  it("a node that reports the hardware of its neighbor during a fence does not leave it off if another agent undoes it", () =>
     World.run({}, async (world) => {
       await pin(world);
       await world.holdPod();
@@ -121,7 +121,7 @@ describe("a node that reports the hardware of its neighbour", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("before the power-off holds that, since one of the two would be cut off by mistake", () =>
+  it("a node that reports the hardware of its neighbor before the power-off holds that, since one of the two would be cut off by mistake", () =>
     World.run({}, async (world) => {
       await pin(world);
       await world.hang("n1");

@@ -5,7 +5,7 @@ import { NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOnTimeout: "60s" };
 
-/** A remediation of n1 in mid-fence whose target is deleted. */
+/** A remediation of n1 whose target is deleted during the fence. */
 async function loseTarget(world: World): Promise<void> {
   await world.holdPod();
   world.remediate("n1", QUICK);
@@ -18,8 +18,8 @@ function message(world: World): string {
   return world.remediation("n1")?.status?.conditions?.find(({ type }) => type === "Succeeded")?.message ?? "";
 }
 
-describe("a target that is deleted in mid-fence", () => {
-  it("leaves no mark; what the host may be is said at once, and in the verdict", () =>
+describe("a target that is deleted during a fence", () => {
+  it("a target that is deleted during a fence leaves no mark; what the host may be is said at once, and in the verdict", () =>
     World.run({}, async (world) => {
       await loseTarget(world);
       await world.until("it says so", () => world.condition("n1", "Processing") === "True TargetGone", 1_000);
@@ -31,7 +31,7 @@ describe("a target that is deleted in mid-fence", () => {
       world.assertClean();
     }));
 
-  it("and made anew for the same host serves to power it on", () =>
+  it("a target that is deleted during a fence and created again for the same host serves to power it on", () =>
     World.run({}, async (world) => {
       await loseTarget(world);
       await world.clock.advance(10_000);
@@ -44,7 +44,7 @@ describe("a target that is deleted in mid-fence", () => {
       world.assertClean();
     }));
 
-  it("and made anew in no time serves so, too, also to an agent that is restarted", () =>
+  it("a target that is deleted during a fence and created again at once serves for that, too, even after a restart of the agent", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);
@@ -59,7 +59,7 @@ describe("a target that is deleted in mid-fence", () => {
       world.assertClean();
     }));
 
-  it("and made anew for another host does not: nothing is ordered, and the verdict says what is left", () =>
+  it("a target that is deleted during a fence and created again for another host does not: nothing is ordered, and the verdict says what is left", () =>
     World.run({}, async (world) => {
       await loseTarget(world);
       world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });

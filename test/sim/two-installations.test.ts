@@ -25,7 +25,7 @@ async function playEach(run: Run, faultAt: (index: number) => Fault): Promise<vo
 }
 
 describe("two installations in one cluster", () => {
-  it("never power a host on under the other's taint", async () => {
+  it("two installations in one cluster never power a host on under the other's taint", async () => {
     for (const name of ["retry", "massOutage"]) {
       const { violations, verdicts } = await play(twoInstallations(name));
       assert.deepEqual(violations, [], name);
@@ -33,7 +33,7 @@ describe("two installations in one cluster", () => {
     }
   });
 
-  it("take over from each other at any moment of a fence after a crash", async () => {
+  it("two installations in one cluster take over from each other at any moment of a fence after a crash", async () => {
     await playEach(twoInstallations("drainTimeout"), (index) => ({
       at: "effect",
       index,
@@ -42,7 +42,7 @@ describe("two installations in one cluster", () => {
     }));
   });
 
-  it("do not act side by side where the first was stopped and goes on under the other's lease", async () => {
+  it("two installations in one cluster do not act side by side if the first was stopped and goes on under the other's lease", async () => {
     await playEach(twoInstallations("drainTimeout"), (index) => ({
       at: "effect",
       index,
@@ -52,7 +52,7 @@ describe("two installations in one cluster", () => {
     }));
   });
 
-  it("do not act side by side where the leases are deleted while the first cannot reach them", async () => {
+  it("two installations in one cluster do not act side by side if the leases are deleted while the first cannot reach them", async () => {
     await playEach(twoInstallations("drainTimeout"), (index) => ({
       at: "effect",
       index,

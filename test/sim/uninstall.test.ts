@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/core-types.ts";
-import { FINALIZER } from "../../src/remediator/effects/run-effect.ts";
+import { FINALIZER } from "../../src/remediator/effects/finalizer.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
@@ -20,7 +20,7 @@ async function goesWithoutAgent(world: World): Promise<boolean> {
 }
 
 describe("a remediation that has its verdict", () => {
-  it("can be deleted without any agent after a success", () =>
+  it("a remediation that has its verdict can be deleted without any agent after a success", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
@@ -31,7 +31,7 @@ describe("a remediation that has its verdict", () => {
       world.assertClean();
     }));
 
-  it("can be deleted without any agent after a failure", () =>
+  it("a remediation that has its verdict can be deleted without any agent after a failure", () =>
     World.run({}, async (world) => {
       world.rack.host("n1").failDisk();
       await world.until("n1 is not Ready", () => !world.isReady("n1"));
@@ -42,7 +42,7 @@ describe("a remediation that has its verdict", () => {
       world.assertClean();
     }));
 
-  it("is let go by the next agent where an earlier version has kept it", () =>
+  it("a remediation that has its verdict is released by the next agent if an earlier version has kept it", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
@@ -55,7 +55,7 @@ describe("a remediation that has its verdict", () => {
       assert.deepEqual(finalizersOf(world), ["example.com/audit"]);
     }));
 
-  it("is kept for the labels of a node that it deleted, until that has them back", () =>
+  it("a remediation that has its verdict is kept for the labels of a node that it deleted, until that has them back", () =>
     World.run({}, async (world) => {
       world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { [RACK]: "r7" } } });
       const host = world.rack.host("n1");

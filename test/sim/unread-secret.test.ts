@@ -22,7 +22,7 @@ for (const status of [403, 504]) {
       return { asked: () => asked };
     }
 
-    it("is asked for now and then, and the host that it keeps off is reported", () =>
+    it(`a Secret that answers ${status} after a restart is asked for now and then, and the host that it keeps off is reported`, () =>
       World.run({}, async (world) => {
         const { asked } = await fence(world);
         world.startAgent();
@@ -37,7 +37,7 @@ for (const status of [403, 504]) {
         world.assertClean();
       }));
 
-    it("does not have an undo give up, which powers the host on as soon as it can be read", () =>
+    it(`a Secret that answers ${status} after a restart does not have an undo give up, which powers the host on as soon as it can be read`, () =>
       World.run({}, async (world) => {
         await fence(world);
         const annotations = { [NHC_TIMED_OUT]: "2026-01-01T00:00:00Z" };

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FaultAction, Verb } from "../../hack/kube-mock/faults.ts";
-import { World } from "./world.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NAMESPACE, World } from "./world.ts";
 
 // An agent starts while the stop switch cannot be read. It holds power-offs, and nothing else.
 
@@ -29,7 +30,7 @@ async function restart(world: World, on: string, action?: FaultAction, verbs?: r
 }
 
 describe("a release whose agent is restarted before it begins", () => {
-  it("has its whole time, though its host was proven off long before", () =>
+  it("a release whose agent is restarted before it begins has its whole time, though its host was proven off long before", () =>
     World.run({}, async (world) => {
       await restart(world, "PowerOffSent");
       await world.phase("n1", "Releasing", 30_000);
@@ -45,7 +46,7 @@ describe("a host that is off while the stop switch cannot be read", () => {
     ["fail", { kind: "status", status: 500 }],
     ["have no answer", { kind: "hang" }],
   ] as const) {
-    it(`is released and powered on all the same, where reads of it ${how}`, () =>
+    it(`a host that is off while the stop switch cannot be read is released and powered on all the same, if reads of it ${how}`, () =>
       World.run({}, async (world) => {
         await restart(world, "PowerOffSent", action);
         await world.phase("n1", "Releasing", 30_000);
@@ -63,7 +64,7 @@ describe("a host that is off while the stop switch cannot be read", () => {
       await restart(world, "ordered", { kind: "status", status: 500 }, verbs);
       await world.clock.advance(30_000);
       assert.equal(world.remediation("n1")?.status?.phase, "PoweringOff");
-      assert.equal(world.condition("n1", "Processing"), "True Paused");
+      assert.equal(world.condition("n1", "Processing"), "True PauseUnknown");
       world.server.faults.clear();
       world.freePod();
       await world.phase("n1", "Succeeded", 120_000);
@@ -71,18 +72,76 @@ describe("a host that is off while the stop switch cannot be read", () => {
       world.assertClean();
     });
 
-  it("waits for the switch where nobody knows whether the power-off was sent, and is fenced once that is read", () =>
+  it("a host that is off while the stop switch cannot be read waits for the switch if nobody knows whether the power-off was sent, and is fenced once that is read", () =>
     waits());
 
-  it("waits as well where the look before a further power-off fails", () => waits(["get"]));
+  it("a host that is off while the stop switch cannot be read waits as well if the read before a further power-off fails", () =>
+    waits(["get"]));
 
-  it("is powered on at the end of the state's time where the switch stays unread and nobody knows of the power-off", () =>
+  it("a host that is off while the stop switch cannot be read is powered on at the end of the state's time if the switch stays unread and nobody knows of the power-off", () =>
     World.run({}, async (world) => {
       await restart(world, "ordered", { kind: "status", status: 500 });
       await world.until("n1 is powered on", () => world.powerLog.includes("n1 On"), 400_000);
       await world.phase("n1", "Failed", 60_000);
-      assert.equal(world.condition("n1", "Succeeded"), "False Paused");
+      assert.equal(world.condition("n1", "Succeeded"), "False PauseUnknown");
       world.server.faults.clear();
       world.freePod();
+    }));
+});
+
+describe("a pause or maintenance that can be read no longer", () => {
+  const hold = (world: World, how: string, isHeld: boolean): void => {
+    if (how === "pause") world.pause(isHeld);
+    else {
+      const key = { namespace: NAMESPACE, name: "n1" };
+      world.server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: isHeld } });
+    }
+  };
+  const unread = (world: World): void => {
+    const match = { resource: "configmaps", client: "agent" };
+    world.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
+  };
+
+  for (const how of ["pause", "maintenance"]) {
+    it(`a pause or maintenance that can be read no longer is not reported any more by an agent that was restarted meanwhile, if it was a ${how}`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        world.rack.bmc("n1").orderDelayMs = 100_000_000;
+        world.remediate("n1", { retryLimit: 0 });
+        await world.phase("n1", "PoweringOff");
+        await world.clock.advance(3_000);
+        hold(world, how, true);
+        await world.clock.advance(150_000);
+        assert.match(world.condition("n1", "Processing") ?? "", /Paused|Maintenance/);
+        await world.killAgent();
+        unread(world);
+        hold(world, how, false);
+        world.startAgent();
+        await world.clock.advance(30_000);
+        assert.equal(world.condition("n1", "Processing"), "True PauseUnknown");
+        assert.deepEqual(
+          world.powerLog.filter((order) => order !== "n1 ForceOff"),
+          [],
+        );
+        world.server.faults.clear();
+      }));
+  }
+
+  it("a pause or maintenance that can be read no longer takes no attempt away: once it can be read that it is over, the attempt has time to go on", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").orderDelayMs = 100_000_000;
+      world.remediate("n1", { retryLimit: 1 });
+      world.onPhase("n1", "PoweringOff", () => world.onPhase("n1", "Verifying", () => world.pause(true)));
+      await world.until("attempt 2", () => world.remediation("n1")?.status?.retryCount === 1);
+      await world.clock.advance(600_000);
+      await world.killAgent();
+      unread(world);
+      world.startAgent();
+      await world.clock.advance(40_000);
+      world.rack.bmc("n1").orderDelayMs = 0;
+      world.pause(false);
+      world.server.faults.clear();
+      await world.phase("n1", "Succeeded", 120_000);
     }));
 });

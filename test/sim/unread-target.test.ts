@@ -29,8 +29,8 @@ async function restart(world: World, action: Fault["action"], afterMs = 0): Prom
 }
 
 for (const [how, action] of Object.entries(FAILURES)) {
-  describe(`a FencingTarget that ${how} for good after a restart`, () => {
-    it("keeps its host off no longer than the release may take, and the taint is off by then", () =>
+  describe(`a FencingTarget that ${how} from a restart on`, () => {
+    it(`a FencingTarget that ${how} from a restart on keeps its host off no longer than the release may take, and the taint is off by then`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -43,7 +43,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
         world.assertClean();
       }));
 
-    it("keeps its host off no longer than the power-off may take", () =>
+    it(`a FencingTarget that ${how} from a restart on keeps its host off no longer than the power-off may take`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -52,7 +52,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
         await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 180_000);
       }));
 
-    it("keeps no host off whose remediation is being deleted", () =>
+    it(`a FencingTarget that ${how} from a restart on keeps no host off whose remediation is being deleted`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -64,7 +64,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
         await world.until("n1 is let go", () => world.remediation("n1") === undefined, 120_000);
       }));
 
-    it("does not have its host powered off", () =>
+    it(`a FencingTarget that ${how} from a restart on does not have its host powered off`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.rack.bmc("n1").setReachability("silent");
@@ -74,7 +74,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
         world.rack.bmc("n1").setReachability("up");
         await world.clock.advance(240_000);
         assert.deepEqual(world.powerLog, []);
-        assert.match(world.condition("n1", "Processing") ?? "", /ApiFailing|Paused/);
+        assert.match(world.condition("n1", "Processing") ?? "", /ApiFailing|PauseUnknown/);
         world.server.faults.clear();
         await world.phase("n1", "Succeeded", 600_000);
       }));
@@ -83,7 +83,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
 
 describe("a remediation that is undone, and whose agent is away past the time for that", () => {
   for (const awayMs of [40_000, 3_600_000]) {
-    it(`has its host powered on before it gets its verdict (away for ${awayMs} ms)`, () =>
+    it(`a remediation that is undone, and whose agent is away past the time for that, has its host powered on before it gets its verdict (away for ${awayMs} ms)`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);

@@ -9,7 +9,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 const REMEDIATIONS = "/apis/ironfence.io/v1alpha1/baremetalremediations";
 
-/** As far as the out-of-service taint, with a pod that keeps the walk there. */
+/** As far as the out-of-service taint, with a pod that keeps the remediation there. */
 async function fence(world: World): Promise<void> {
   await world.holdPod();
   world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -17,7 +17,7 @@ async function fence(world: World): Promise<void> {
   await world.clock.advance(2_000);
 }
 
-/** From now on the agent cannot list that collection. @returns what mends that. */
+/** From now on the agent cannot list that collection. @returns what fixes that. */
 function cannotList(world: World | Metal3World, path: string): () => void {
   const { faults } = world.server;
   faults.inject({ match: { client: "agent", path }, times: Infinity, action: { kind: "status", status: 500 } });
@@ -28,7 +28,7 @@ function hasReason(world: World, reason: string): boolean {
   return world.notes.some((note) => note.reason === reason);
 }
 
-/** The agent is away; the next one starts; somebody powers the fenced host on. */
+/** The agent is away; the next one starts; a user powers the fenced host on. */
 async function nextLeader(world: World): Promise<void> {
   world.startAgent();
   await world.clock.advance(10_000);
@@ -36,7 +36,7 @@ async function nextLeader(world: World): Promise<void> {
 }
 
 describe("the taint of a remediation whose next leader cannot go on", () => {
-  it("comes off while FencingTargets cannot be listed; the remediation says so, and goes on once they can", () =>
+  it("the taint of a remediation whose next leader cannot go on comes off while FencingTargets cannot be listed; the remediation says so, and goes on once they can", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -55,7 +55,21 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       world.assertClean();
     }));
 
-  it("comes off while Nodes cannot be listed: the stored status says which node may bear it", () =>
+  it("the taint of a remediation whose next leader cannot go on comes off while the node cannot be read: what the watch shows of it suffices", () =>
+    World.run({}, async (world) => {
+      await fence(world);
+      await world.killAgent();
+      const match = { client: "agent", method: "GET", path: "/api/v1/nodes/n1" };
+      const action = { kind: "status", status: 429, retryAfterSeconds: 30 } as const;
+      world.server.faults.inject({ match, times: Infinity, action });
+      const mend = cannotList(world, `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`);
+      await nextLeader(world);
+      assert.deepEqual(world.markLog, ["n1 +taint", "n1 -taint"]);
+      mend();
+      world.freePod();
+    }));
+
+  it("the taint of a remediation whose next leader cannot go on comes off while Nodes cannot be listed: the stored status says which node may bear it", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -72,7 +86,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       );
     }));
 
-  it("comes off while BareMetalRemediations cannot be listed: the node's own annotation says whose it is", () =>
+  it("the taint of a remediation whose next leader cannot go on comes off while BareMetalRemediations cannot be listed: the node's own annotation says whose it is", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -87,7 +101,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       );
     }));
 
-  it("comes off while BareMetalHosts cannot be listed, and their operator is away", () =>
+  it("the taint of a remediation whose next leader cannot go on comes off while BareMetalHosts cannot be listed, and their operator is away", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -107,7 +121,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       world.operator.setAway(false);
     }));
 
-  it("stays as long as the host is proven off by a leader that can", () =>
+  it("the taint of a remediation whose next leader cannot go on stays as long as the host is proven off by a leader that can", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.clock.advance(60_000);
@@ -121,7 +135,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
 });
 
 describe("a second taint that stands alone, as a rollback to 0.1.0 leaves it", () => {
-  it("is taken off at once: a person's taint beside it would be taken for ours", () =>
+  it("a second taint that stands alone, as a rollback to 0.1.0 leaves it, is removed at once: a taint that a user adds would be taken for ours", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.freePod();
@@ -141,7 +155,7 @@ describe("a second taint that stands alone, as a rollback to 0.1.0 leaves it", (
 });
 
 describe("a remediation that has lost its finalizer", () => {
-  it("gets it back while it is under way, and is undone when it is deleted", () =>
+  it("a remediation that has lost its finalizer gets it back while it is under way, and is undone when it is deleted", () =>
     World.run({}, async (world) => {
       await fence(world);
       world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(KEY, { metadata: { finalizers: null } });
@@ -155,7 +169,7 @@ describe("a remediation that has lost its finalizer", () => {
       world.assertClean();
     }));
 
-  it("goes on fencing while the finalizer cannot be put back, and puts it back no more than once in 5 s", () =>
+  it("a remediation that has lost its finalizer goes on fencing while the finalizer cannot be put back, and puts it back no more than once in 5 s", () =>
     World.run({}, async (world) => {
       await fence(world);
       let putBack = 0;
@@ -176,7 +190,7 @@ describe("a remediation that has lost its finalizer", () => {
       await world.phase("n1", "Succeeded");
     }));
 
-  it("to another's while it is being deleted is undone all the same, and says its verdict", () =>
+  it("a remediation that has lost its finalizer that points at another host while it is being deleted is undone all the same, and reports its verdict", () =>
     World.run({}, async (world) => {
       await fence(world);
       const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);

@@ -15,7 +15,7 @@ const RELEASED = JSON.parse(
 
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
-/** What another version has stored: fields of a status, beside what is there. */
+/** What another version has stored: fields of a status, in addition to what is there. */
 type Foreign = Omit<Partial<BareMetalRemediationStatus>, "attempt" | "installation"> & {
   attempt?: { action?: string };
   installation?: { step: string; image: string };
@@ -65,7 +65,7 @@ describe("a status that this version does not know", () => {
     ["a phase", { phase: "Draining" }],
     ["a state version", { stateVersion: 2 }],
   ] as const) {
-    it(`by ${what} loses its taint, says who wrote it, and is acted on again once it is known`, () =>
+    it(`a status that this version does not know by ${what} loses its taint, says who wrote it, and is acted on again once it is known`, () =>
       World.run({}, async (world) => {
         const known = await otherVersionTakesOver(world, foreign);
         world.startAgent();
@@ -89,7 +89,7 @@ describe("a status that this version does not know", () => {
       }));
   }
 
-  it("is taken back when it is deleted: the host is on again, and nothing of ours is left", () =>
+  it("a status that this version does not know is undone when it is deleted: the host is on again, and nothing of ironfence is left", () =>
     World.run({}, async (world) => {
       await otherVersionTakesOver(world, { phase: "Draining" });
       world.startAgent();
@@ -101,7 +101,7 @@ describe("a status that this version does not know", () => {
       world.assertClean();
     }));
 
-  it("by an order that it does not know is taken back, too: the host may be off for it", () =>
+  it("a status that this version does not know by an order that it does not know is taken back, too: the host may be off for it", () =>
     World.run({}, async (world) => {
       acceptAny(world, "status", "attempt", "action");
       await otherVersionTakesOver(world, { attempt: { action: "Cycle" } });
@@ -131,7 +131,7 @@ function setPodRelease(world: World, podRelease: string): void {
 }
 
 describe("a spec that this version does not know", () => {
-  it("is reported by condition, event and metric, and the remediation goes on once it is known", () =>
+  it("a spec that this version does not know is reported by condition, event and metric, and the remediation goes on once it is known", () =>
     World.run({ limits: { hosts: 1, perZone: Infinity } }, async (world) => {
       await laterSpec(world);
       await world.until("the taint is off at once", () => world.markLog.at(-1) === "n1 -taint", 10_000);
@@ -155,7 +155,7 @@ describe("a spec that this version does not know", () => {
     ["deleted", (world: World) => world.server.collection(BARE_METAL_REMEDIATIONS).delete(KEY)],
     ["given up by its health check", (world: World) => timeOut(world)],
   ] as const) {
-    it(`is undone when the remediation is ${what}: the host is on again`, () =>
+    it(`a spec that this version does not know is undone when the remediation is ${what}: the host is on again`, () =>
       World.run({}, async (world) => {
         await laterSpec(world);
         await world.until("it says so", () => world.condition("n1", "Processing") === "True UnknownState", 10_000);
@@ -168,7 +168,7 @@ describe("a spec that this version does not know", () => {
       }));
   }
 
-  it("before anything was begun waits, and begins once the spec is known", () =>
+  it("a spec that this version does not know before anything was begun waits, and begins once the spec is known", () =>
     World.run({}, async (world) => {
       acceptAny(world, "spec", "strategy", "podRelease");
       await world.hang("n1");
@@ -182,7 +182,7 @@ describe("a spec that this version does not know", () => {
 });
 
 describe("a status of which a part that an undo does not write is unknown", () => {
-  it("is taken back once when it is deleted: the host is on again, and nothing of ours is left", () =>
+  it("a status of which a part that an undo does not write is unknown is undone once when it is deleted: the host is on again, and nothing of ironfence is left", () =>
     World.run({}, async (world) => {
       acceptAny(world, "status", "installation", "step");
       await otherVersionTakesOver(world, { installation: { step: "Draining", image: "{}" } });
@@ -238,7 +238,7 @@ async function killIn(world: World, phase: string): Promise<void> {
 }
 
 describe("a taint that 0.1.0 put on, which signed it by an annotation alone", () => {
-  it("comes off while FencingTargets cannot be listed", () =>
+  it("a taint that 0.1.0 put on, which signed it by an annotation alone, comes off while FencingTargets cannot be listed", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -257,7 +257,7 @@ describe("a taint that 0.1.0 put on, which signed it by an annotation alone", ()
     ["times out while no agent runs", (world: World) => timeOut(world)],
     ["was stored by this version before the rollback", (world: World) => store(world, { stateVersion: 1 })],
   ] as const) {
-    it(`comes off where its remediation ${what}`, () =>
+    it(`a taint that 0.1.0 put on, which signed it by an annotation alone, comes off if its remediation ${what}`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -283,7 +283,7 @@ function timeOut(world: World): void {
 
 describe("an agent of this version that takes a fence over from 0.1.0", () => {
   for (const phase of ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"]) {
-    it(`in ${phase} brings the node back, in one power cycle`, () =>
+    it(`an agent of this version that takes a fence over from 0.1.0 in ${phase} brings the node back, in one power cycle`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.freePod();
@@ -302,7 +302,7 @@ describe("an agent of this version that takes a fence over from 0.1.0", () => {
       }));
   }
 
-  it("in Undoing powers the host on again, and lets the remediation go", () =>
+  it("an agent of this version that takes a fence over from 0.1.0 in Undoing powers the host on again, and lets the remediation go", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");
@@ -317,7 +317,7 @@ describe("an agent of this version that takes a fence over from 0.1.0", () => {
       world.assertClean();
     }));
 
-  it("in Provisioning goes on with the Node that was deleted, and gives the new one what that had", () =>
+  it("an agent of this version that takes a fence over from 0.1.0 in Provisioning goes on with the Node that was deleted, and gives the new one what that had", () =>
     World.run({ labels: { team: "a" } }, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { type: "Escalate", retryLimit: 0, timeout: "30s" });

@@ -28,11 +28,13 @@ export interface WorldOptions {
   seed?: number;
   /** How far the agent's wall clock is ahead of everybody else's. */
   agentAheadMs?: number;
-  /** How many hosts may be remediated at once: any number where absent. */
+  /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
   externalEtcd?: ReadonlySet<string>;
   /** The node that the agent runs on. */
   agentOn?: string;
+  /** The name of the Lease under which the agent leads; it leads without one by default. */
+  installation?: string;
   /** What happens to the agent on its way to the cluster. */
   interference?: Interference;
   /** Whether the agent runs the detector too. */
@@ -50,7 +52,7 @@ export class World extends Cluster {
   readonly phases = new Map<string, string[]>();
   /** Why the agent wanted to hand its lease over. */
   readonly handedOver: string[] = [];
-  readonly #agentOptions: Pick<WorldOptions, "limits" | "agentOn" | "externalEtcd">;
+  readonly #agentOptions: Pick<WorldOptions, "limits" | "agentOn" | "installation" | "externalEtcd">;
   readonly #aheadMs: number;
   readonly #interference: Interference | undefined;
   readonly #detector: boolean;
@@ -65,6 +67,7 @@ export class World extends Cluster {
     limits,
     externalEtcd,
     agentOn,
+    installation,
     ...options
   }: WorldOptions) {
     super({
@@ -76,6 +79,7 @@ export class World extends Cluster {
     this.#agentOptions = {
       ...(limits && { limits }),
       ...(agentOn !== undefined && { agentOn }),
+      ...(installation !== undefined && { installation }),
       ...(externalEtcd && { externalEtcd }),
     };
     this.#interference = interference;
@@ -107,10 +111,14 @@ export class World extends Cluster {
     assert.equal(world.clock.pending, 0, "nothing is left running");
   }
 
-  /** What the agent's metrics page says of one without labels. */
+  /** What the agent's metrics page says of one. */
+  async metrics(name: string): Promise<string> {
+    return (await this.#agent?.registry.getSingleMetricAsString(name)) ?? "";
+  }
+
+  /** Its value, of one without labels. */
   async metric(name: string): Promise<string | undefined> {
-    const text = await this.#agent?.registry.getSingleMetricAsString(name);
-    return text?.split("\n").at(-1)?.split(" ").at(-1);
+    return (await this.metrics(name)).split("\n").at(-1)?.split(" ").at(-1);
   }
 
   /** Broken rules, as sentences. */
@@ -127,6 +135,7 @@ export class World extends Cluster {
       ...(this.#agentOptions.limits !== undefined && { limits: this.#agentOptions.limits }),
       ...(this.#agentOptions.externalEtcd && { externalEtcd: this.#agentOptions.externalEtcd }),
       ownNode: this.#agentOptions.agentOn,
+      installation: this.#agentOptions.installation,
       onHandOver: (why) => this.handedOver.push(why),
       families: this.#detector ? ["node-health-check"] : [],
       ...(this.#interference !== undefined && { interference: this.#interference }),
@@ -141,7 +150,7 @@ export class World extends Cluster {
     this.#agent?.clock.jump(byMs);
   }
 
-  /** Ends the agent as if its process were told to: nothing of it runs afterwards. */
+  /** Ends the agent as if its process were asked to stop: nothing of it runs afterwards. */
   async killAgent(): Promise<void> {
     await this.#agent?.stop();
   }
@@ -151,7 +160,7 @@ export class World extends Cluster {
     await this.stopCluster();
   }
 
-  /** Kills node n1 with a pod on it that a finalizer holds, so that a walk stays in Releasing. */
+  /** Kills node n1 with a pod on it that a finalizer holds, so that a remediation stays in Releasing. */
   async holdPod(): Promise<void> {
     this.createPod("n1", "db");
     await this.clock.advance(3_000);
@@ -214,7 +223,7 @@ export class World extends Cluster {
     return [...timelines, `power: ${this.powerLog.join(", ")}`, `marks: ${this.markLog.join(", ")}`].join("\n");
   }
 
-  /** Nothing of ours is on any node, and nobody owns a host. */
+  /** Nothing of ironfence is on any node, and nobody owns a host. */
   assertClean(): void {
     for (const node of this.server.collection<Node>(NODES).values()) {
       const { annotations = {} } = node.metadata;

@@ -77,12 +77,12 @@ export const EVENTS = define(
 
 /**
  * @param clusterScoped namespaces in which an event about a cluster-scoped object may lie.
- * @param beside whether an event about a namespaced object must lie in that object's namespace.
+ * @param sharesNamespace whether an event about a namespaced object must lie in that object's namespace.
  */
-function validateNamespace(object: ApiObject, clusterScoped: readonly string[], beside: boolean): Cause[] {
+function validateNamespace(object: ApiObject, clusterScoped: readonly string[], sharesNamespace: boolean): Cause[] {
   const namespace = object.metadata.namespace ?? "";
   const regarded = textOf(objectOf(object["involvedObject"])["namespace"]);
-  const fits = regarded === "" ? clusterScoped.includes(namespace) : !beside || regarded === namespace;
+  const fits = regarded === "" ? clusterScoped.includes(namespace) : !sharesNamespace || regarded === namespace;
   if (fits) return [];
   const message = `Invalid value: "${regarded}": does not match event.namespace`;
   return [{ reason: "FieldValueInvalid", message, field: "involvedObject.namespace" }];

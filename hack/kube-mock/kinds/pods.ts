@@ -86,7 +86,7 @@ function fixedPart(spec: JsonObject): JsonObject {
   return { ...rest, containers };
 }
 
-/** A pod that no kubelet runs goes at once; the others when their kubelet, or somebody by force, confirms. */
+/** A pod that no kubelet runs goes at once; the others when their kubelet, or a forced deletion, confirms. */
 function graceSeconds(pod: ApiObject, requestedSeconds: number | undefined): number {
   const spec = objectOf(pod["spec"]);
   const phase = objectOf(pod["status"])["phase"];

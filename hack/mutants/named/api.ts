@@ -15,6 +15,14 @@ export const API_MUTANTS: readonly Mutant[] = [
     "test/unit/api/read-node.test.ts",
   ),
   mutant(
+    "owner-of-any-fields",
+    "trim",
+    "of an owner reference only the fields that are read are kept",
+    "ownerReferences: ownerReferences.map(trimOwner)",
+    "ownerReferences",
+    "test/unit/api/read-node.test.ts",
+  ),
+  mutant(
     "identity-of-any-length",
     "read-node",
     "what a kubelet reports of its host is kept so short that a status that repeats it can be stored",
@@ -26,7 +34,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "okd-either-label",
     "okd-machine",
-    "either label of OKD's tells a Machine of the control plane",
+    "either one of OKD's two labels marks a Machine of the control plane",
     "[OKD_MACHINE_ROLE_LABEL, OKD_MACHINE_TYPE_LABEL].some(",
     "[OKD_MACHINE_ROLE_LABEL].some(",
     OKD_MACHINES,
@@ -35,7 +43,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   mutant(
     "pause-ends-by-any-text",
     "stop-switch",
-    "a pause whose end is no time lasts until somebody ends it",
+    "a pause whose end is not a valid time lasts until a user ends it",
     "return text !== undefined && /^",
     "return text !== undefined && !/^x",
     "test/unit/targets/stop-switch.test.ts",

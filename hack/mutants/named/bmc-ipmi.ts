@@ -18,7 +18,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   mutant(
     "relogin-unidentified",
     "ipmi-driver",
-    "no order goes to, and no Off is believed of, a host that a new log-in may have led to (IPMI)",
+    "no order goes to, and no Off is believed of, a host that a new login may have led to (IPMI)",
     "if (this.#known === undefined || this.#known.session === session) return session;",
     "if (this.#known !== undefined || session.silentMs >= 0) return session;",
     IPMI_SESSION,
@@ -26,7 +26,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   mutant(
     "network-boot-for-ever-ipmi",
     "chassis",
-    "a host is told to boot from the network once: at every boot it would be installed anew (IPMI)",
+    "a network boot is set for one boot: with a permanent one every boot would install the host again (IPMI)",
     'const flags = override === "None" ? [0, 0] : [VALID |',
     'const flags = override === "None" ? [0, 0] : [VALID | 0x40 |',
     IPMI_HOST,
@@ -36,7 +36,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   mutant(
     "restarted-bmc-believed-ipmi",
     "ipmi-driver",
-    "an Off of a BMC that may just have restarted is none (IPMI)",
+    "an Off of a BMC that may just have restarted does not count (IPMI)",
     "else if (this.#client.mayHaveRestarted) {",
     'else if (this.#client.mayHaveRestarted && reading.raw === "") {',
     IPMI_SESSION,
@@ -44,7 +44,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   mutant(
     "unproven-bmc",
     "login",
-    "a BMC that does not know the password is not told our proof of it",
+    "a BMC that does not know the password does not get our proof of it",
     "if (!rakp.provesPassword(console, answer, answer.code)) {",
     "if (answer.code.length === 0) {",
     IPMI_SESSION,

@@ -39,9 +39,17 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
     WORKLOAD_CLUSTERS,
   ),
   mutant(
+    "uid-of-any-length",
+    "cluster-uid",
+    "a UID of a workload cluster that could not be stored in a status is not taken",
+    "uid.length <= UID_LENGTH_MAX",
+    "uid.length <= Infinity",
+    "test/unit/clusters/cluster-uid.test.ts",
+  ),
+  mutant(
     "identified-once",
     "link",
-    "another cluster that has come to be at the same address is told from the one before",
+    "another cluster that appears at the same address is distinguished from the one before",
     "this.#uid === undefined ? UID_RETRY_MS : UID_READ_MS",
     "this.#uid === undefined ? UID_RETRY_MS : 10 * UID_READ_MS",
     WORKLOAD_CLUSTERS,

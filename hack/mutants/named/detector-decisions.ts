@@ -10,7 +10,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "terminating-counts-as-gone",
     "nodes/decide/decide-node",
-    "no remediation starts beside one that is still being undone",
+    "no remediation starts while another one is still being undone",
     'conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
     "start(evaluation, facts, node, next, skipped);",
     NODE_DECIDE,
@@ -27,7 +27,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "mended-unheeded",
     "nodes/decide/retries",
-    "what a remediation failed for being mended, the next one does not wait for the clock",
+    "once the cause of a failed remediation is fixed, the next one does not wait for the clock",
     "return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;",
     "return fenceableSinceMs > failedMs ? Infinity : Infinity;",
     NODE_DECIDE,
@@ -42,11 +42,11 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
   ),
   // Hosts that are proven off.
   mutant(
-    "skip-age-by-sight-alone",
+    "skip-age-by-arrival-alone",
     "nodes/decide/skip-duration",
     "a proof that is old by its time is not fresh, whenever it was seen to come",
-    "PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity)",
-    "PROOF_AGE_MAX_MS - (seenAgoMs ?? Infinity)",
+    "PROOF_AGE_MAX_MS - Math.max(ageMs, arrivedAgoMs ?? Infinity)",
+    "PROOF_AGE_MAX_MS - (arrivedAgoMs ?? Infinity)",
     SKIP_DURATION,
   ),
 ];

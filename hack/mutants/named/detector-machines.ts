@@ -18,8 +18,8 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     "machines-gone-by-word",
     "snapshot/cluster-nodes",
     "a node is gone only by the cluster's own word",
-    'if (isKubeError(error, "NotFound")) return { state: "gone" };',
-    'if (isKubeError(error)) return { state: "gone" };',
+    "findObject<Node>(connection.runtime.client, NODES, { name: nodeName }, signal);",
+    "findObject<Node>(connection.runtime.client, NODES, { name: nodeName }, signal).catch(() => undefined);",
     MACHINES,
   ),
   mutant(
@@ -51,7 +51,7 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
   mutant(
     "machines-okd-live-remedy",
     "effects/actions",
-    "a Machine is deleted only where it is still to be, by a live look",
+    "a Machine is deleted only if a live read confirms that it must be",
     'if (!isStillRemedy(deps, context, live, "delete") || !context.mayStart(machine)) return;',
     "if (!context.mayStart(machine)) return;",
     OKD_HEALTH_CHECK,

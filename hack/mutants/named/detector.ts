@@ -8,7 +8,7 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "remediation-news-unheard",
     "shared/model/remediation",
-    "what bears on a health check in a remediation is heard at once",
+    "a change of a remediation that concerns a health check wakes the health check at once",
     "return !isDeepStrictEqual(unversioned(before), unversioned(after));",
     "return false;",
     "test/unit/detector/shared/remediation.test.ts",
@@ -18,8 +18,8 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "budget-off-by-one",
     "nodes/decide/threshold",
     "nothing starts below minHealthy",
-    "isMet: census.healthy >= required }",
-    "isMet: census.healthy + 1 >= required }",
+    "isMet: counts.healthy >= required }",
+    "isMet: counts.healthy + 1 >= required }",
     BUDGET,
   ),
   mutant(
@@ -36,15 +36,15 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "shared/views/view-freshness",
     "nodes are counted by a watched view only while it is proven to show how things are",
     "if (!this.isFresh(nowMs)) this.#isProven = false;",
-    "if (!this.isFresh(nowMs)) this.#isProven = nowMs > this.#heardMs;",
+    "if (!this.isFresh(nowMs)) this.#isProven = nowMs > this.#lastEventMs;",
     "test/unit/detector/shared/view-freshness.test.ts",
   ),
   mutant(
     "live-list-ignored",
     "nodes/decide/threshold",
     "nothing starts that a live list of the nodes forbids",
-    "judgeThreshold(threshold, live).isMet ? seen : live",
-    "judgeThreshold(threshold, seen).isMet ? seen : live",
+    "judgeThreshold(threshold, live).isMet ? watched : live",
+    "judgeThreshold(threshold, watched).isMet ? watched : live",
     BUDGET,
   ),
 ];

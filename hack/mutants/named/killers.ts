@@ -1,7 +1,7 @@
 /** Test files that kill mutants of several files. */
 export const DECIDE = "test/unit/remediator/decide.test.ts";
 export const PROPERTIES = "test/unit/remediator/decide-properties.test.ts";
-export const SEEN = "test/unit/remediator/seen.test.ts";
+export const OBSERVATIONS = "test/unit/remediator/observations.test.ts";
 export const MARKS = "test/unit/remediator/marks.test.ts";
 export const DEVICE_EFFECTS = "test/unit/remediator/device-effects.test.ts";
 export const RELEASE = "test/unit/remediator/release.test.ts";
@@ -29,10 +29,10 @@ export const MACHINE_DECIDE = "test/unit/detector/machines/decide.test.ts";
 export const MACHINE_DELETION_SIM = "test/sim/machine-deletion.test.ts";
 export const GUARDS_SIM = "test/sim/guards.test.ts";
 export const IDENTITY = "test/unit/targets/identity.test.ts";
-export const TURNS_SIM = "test/sim/turns.test.ts";
+export const ADMISSIONS_SIM = "test/sim/admissions.test.ts";
 export const RENEWALS_SIM = "test/sim/renewals.test.ts";
 export const BMC_WRITES = "test/integration/bmc-writes.test.ts";
-export const POWER_SEEN = "test/unit/remediator/off-proof.test.ts";
+export const POWER_READINGS = "test/unit/remediator/off-proof.test.ts";
 export const CONTACT = "test/unit/kube/contact.test.ts";
 export const ORDERS_SIM = "test/sim/orders.test.ts";
 export const REFUSED_WRITES_SIM = "test/sim/refused-writes.test.ts";

@@ -8,7 +8,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "ended-hold-untold",
     "orphans/orphaned-holds",
-    "a host that is held off for a remediation that has ended is told of",
+    "a host that is held off for a remediation that has ended is reported",
     "if (!isFinal(status?.phase)) atWork.add(",
     "if (status !== undefined) atWork.add(",
     BARE_METAL_SIM,
@@ -58,8 +58,8 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     "provider-id-believed",
     "hosts/bare-metal-host/host-search",
     "a providerID alone makes no host a machine's that another one has taken",
-    "else this.#nameFor(takers, host, way, isNodesWord);",
-    "else this.#nameFor([], host, way, isNodesWord);",
+    "else this.#nameFor(consumers, host, way, isReportedByNode);",
+    "else this.#nameFor([], host, way, isReportedByNode);",
     BARE_METAL_HOST,
   ),
 
@@ -68,7 +68,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     "kubelet-claims-host",
     "hosts/bare-metal-host/host-search",
     "a node's providerID leads to a host without a consumer only where the host's owner has allowed it",
-    'if (isNodesWord && host.consumerRef === undefined && host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true") {',
+    'if (isReportedByNode && host.consumerRef === undefined && host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true") {',
     'if (host.metadata.name === "") {',
     BARE_METAL_HOST,
   ),

@@ -42,7 +42,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "hung-look-kept",
     "orphans/unvouched-taints",
-    "a look at a taint that hangs is given up soon",
+    "a read of a taint that hangs is given up soon",
     "const withinMs = tryMs.get(key) ?? TRY_MS;",
     "const withinMs = tryMs.get(key) ?? TRY_MAX_MS;",
     UNVOUCHED,
@@ -115,8 +115,8 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "unknown-state-keeps-taint",
     "machine/states/unknown",
     "the taint of a remediation whose state is not known comes off at once",
-    'if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });',
-    'if (seen.taintCleared && mayWrite) return run({ do: "untaint" });',
+    'if (!observations.taintCleared && mayWrite) return run({ do: "untaint" });',
+    'if (observations.taintCleared && mayWrite) return run({ do: "untaint" });',
     VERSIONS_SIM,
   ),
   mutant(
@@ -170,7 +170,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-image-over-consumer",
     "orphans/orphaned-images",
-    "a host that somebody uses gets no image back",
+    "a host that a user uses does not get its image back",
     "if (host.consumerRef !== undefined) return",
     "if (host.consumerRef === null) return",
     LOST_IMAGE_SIM,

@@ -5,13 +5,13 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/remediator");
 
 export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
-  // Machines that are replaced, and hosts that Metal3 installs anew.
+  // Machines that are replaced, and hosts that Metal3 reinstalls.
   mutant(
     "machine-deleted-unproven",
     "machine/states/provisioning-machine",
     "a Machine is deleted only while its host is proven off",
-    "deviceGate(walk, now) ?? keepProof(walk, now);",
-    "deviceGate(walk, now);",
+    "ensureDeviceUsable(snapshot, now) ?? keepProof(snapshot, now);",
+    "ensureDeviceUsable(snapshot, now);",
     DECIDE,
   ),
   mutant(
@@ -25,17 +25,17 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   mutant(
     "used-host-installed",
     "machine/rules/reprovision-checks",
-    "a BareMetalHost that somebody uses is never installed anew",
-    "if (look.consumer !== undefined) {",
-    "if (look.consumer === undefined && look.externallyProvisioned) {",
+    "a BareMetalHost that a user uses is never reinstalled",
+    "if (report.consumer !== undefined) {",
+    "if (report.consumer === undefined && report.externallyProvisioned) {",
     DECIDE,
   ),
   mutant(
     "image-taken-unproven",
     "machine/states/provisioning-host",
     "what is installed is taken off only while the host is proven off",
-    "const unproven = deviceGate(walk, now) ?? keepProof(walk, now);",
-    "const unproven = deviceGate(walk, now);",
+    "const unproven = ensureDeviceUsable(snapshot, now) ?? keepProof(snapshot, now);",
+    "const unproven = ensureDeviceUsable(snapshot, now);",
     DECIDE,
   ),
 
@@ -52,8 +52,8 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     "reprovision-without-reboot",
     "machine/rules/reprovision-checks",
     "a host is reprovisioned only after a proven reboot of this outage",
-    "if (rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;",
-    "if (lastReboot === undefined || rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;",
+    "if (rebootOfThisOutage(lastReboot, node, snapshot.siblings)) return undefined;",
+    "if (lastReboot === undefined || rebootOfThisOutage(lastReboot, node, snapshot.siblings)) return undefined;",
     DECIDE,
   ),
 

@@ -20,7 +20,7 @@ export const REMEDIATOR_REQUESTS_MUTANTS: readonly Mutant[] = [
     "okd-live-request",
     "requests/okd-machine",
     "no fence begins on a view that still shows a request that was met",
-    "const machine = await liveMachine(runtime, this.type, watched, signal);",
+    "const machine = await rereadMachine(runtime, this.type, watched, signal);",
     "const machine: Machine | undefined = watched;",
     "test/sim/okd.test.ts",
   ),

@@ -18,7 +18,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // A Secret goes only where it may.
   mutant(
     "owner-without-version",
-    "hosts/target-store",
+    "hosts/fencing-target/target-store",
     "the owner of a host says that this version has taken it: 0.1.0's rule for Secrets does not hold for it",
     "since, stateVersion: STATE_VERSION }",
     "since }",
@@ -27,7 +27,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // The right host, owned by one.
   mutant(
     "report-allows-off",
-    "hosts/fencing-target",
+    "hosts/fencing-target/directory",
     "a host whose identity others report as well is not powered off",
     'return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };',
     'return enoughForOn ? verdict : { verified: false, reason: "Unknown", message };',
@@ -35,7 +35,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "report-holds-on",
-    "hosts/fencing-target",
+    "hosts/fencing-target/directory",
     "what others report does not leave a host off that was verified before its power-off",
     "const enoughForOn = verdict.verified && !conflict.holdsOn;",
     "const enoughForOn = verdict.verified && !conflict.byReport;",
@@ -51,7 +51,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-remediated-unheeded",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "a host that another target may name as well is not powered on while that is remediated",
     "const holdsOn = isHolder || rival.target.status?.owner !== undefined;",
     "const holdsOn = isHolder;",
@@ -59,7 +59,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "no-identity-will-do",
-    "hosts/identity",
+    "hosts/model/identity",
     "a host that nobody can tell apart is not taken for the right one",
     'return { verified: false, reason: "Unknown", message: why };',
     "return { verified: true, message: why };",
@@ -67,15 +67,15 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "two-owners",
-    "hosts/target-store",
+    "hosts/fencing-target/target-store",
     "a host is taken only from an owner that is at its end",
-    "if (present !== undefined && (await isLive(runtime, present, signal))) {",
+    "if (present !== undefined && (await isActiveOwner(runtime, present, signal))) {",
     "if (present !== undefined && present.uid === uid) {",
     TARGETS,
   ),
   mutant(
     "claim-unguarded",
-    "hosts/target-store",
+    "hosts/fencing-target/target-store",
     "a host is taken by compare-and-swap",
     "mergePatch(FENCING_TARGETS, key, { uid, resourceVersion }, { status }, options, signal);",
     "mergePatch(FENCING_TARGETS, key, { uid, resourceVersion: undefined as unknown as string }, { status }, options, signal);",
@@ -86,7 +86,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "target-beside-operator",
     "hosts/composite-directory",
-    "a FencingTarget beside a host with an operator is not used",
+    "a FencingTarget of a host with an operator is not used",
     "    return ambiguous(what, located.host);",
     "    return byTarget;",
     BARE_METAL_POWER,
@@ -111,15 +111,15 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "managed-target-ready",
     "hosts/composite-directory",
     "a FencingTarget whose host an operator powers is not said to be Ready, across a restart",
-    'if (said?.reason === "Ambiguous") return',
-    'if (said?.reason === "NodeNotFound") return',
+    'if (ready?.reason === "Ambiguous") return',
+    'if (ready?.reason === "NodeNotFound") return',
     BARE_METAL_SIM,
   ),
 
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "target-of-any-cluster",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "a target is of its own cluster's node alone",
     "const node = nodeClaim({ cluster: clusterRef, name: nodeName });",
     "const node = nodeClaim({ cluster: undefined, name: nodeName });",
@@ -127,7 +127,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "target-strays-to-namesake",
-    "hosts/fencing-target",
+    "hosts/fencing-target/directory",
     "a target that names the namesake in another cluster is another host's",
     "const isSame = namesOf(cluster).some((by) => nodeKey({ name, cluster: by }) === named);",
     "const isSame = name === nodeName;",
@@ -135,7 +135,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-uuid-unseen",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "two targets that claim one system UUID are both refused",
     "      exclusive.push({ claims: [givenClaim(uuid)], what: `claims system UUID ${uuid} as well` });\n",
     "",
@@ -143,7 +143,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rival-serial-unseen",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "two targets that claim one serial number are both refused",
     "    exclusive.push({ claims: [serialClaim(serial)], what: `claims serial number ${serial} as well` });\n",
     "",
@@ -151,7 +151,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "shared-pin-proves",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "a UUID that two hosts report proves neither",
     "} else exclusive.push({ claims: [uuidClaim(uuid), reportedClaim(uuid)], reported: uuid });",
     "}",
@@ -159,7 +159,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "report-of-another-unheard",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "what the BMC of another target reports is proof of neither host",
     "exclusive.push({ claims: [uuidClaim(uuid), reportedClaim(uuid)], reported: uuid });",
     "exclusive.push({ claims: [uuidClaim(uuid)], reported: uuid });",
@@ -167,7 +167,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-without-target-unseen",
-    "hosts/fencing-target",
+    "hosts/fencing-target/directory",
     "a UUID that a node without a target reports as well proves nothing",
     "const conflictOf = (uid: string): Conflict | undefined => index.conflictOf(uid) ?? nodeConflict(index, nodes, uid);",
     "const conflictOf = (uid: string): Conflict | undefined => index.conflictOf(uid) ?? nodeConflict(index, undefined, uid);",
@@ -175,7 +175,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "holder-loses-its-identity",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "an identity that a person gave stays its holder's",
     "exclusive.push({ claims: [givenClaim(uuid)], what:",
     "exclusive.push({ claims: [uuidClaim(uuid)], what:",
@@ -185,13 +185,13 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "shared-serial-proves",
     "hosts/bare-metal-host/judge-host",
     "a serial number that two BareMetalHosts have proves neither",
-    "if (host.consumerRef !== undefined && twin === undefined) {",
+    "if (host.consumerRef !== undefined && sameSerial === undefined) {",
     "if (host.consumerRef !== undefined) {",
     BARE_METAL_HOST,
   ),
   mutant(
     "rival-device-unseen",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "two targets that point at one System are both refused",
     "    exclusive.push({ claims: system.exclusive, what: `points at ${device.address} as well` });\n",
     "",
@@ -199,7 +199,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ambiguous-found",
-    "hosts/fencing-target",
+    "hosts/fencing-target/directory",
     "two targets of one node lead to no host",
     "if (conflict === undefined) return { found: true, host: hostOf(deps, index, conflictOf, target) };",
     "if (conflict !== null) return { found: true, host: hostOf(deps, index, conflictOf, target) };",
@@ -207,7 +207,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ambiguous-when-asked",
-    "hosts/fencing-target",
+    "hosts/fencing-target/directory",
     "a rival that appears after the lookup stops the order",
     "if (conflict === undefined || (",
     "if (conflict !== null || (",
@@ -215,7 +215,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "nameless-system-has-no-rival",
-    "hosts/target-index",
+    "hosts/fencing-target/target-index",
     "a target that names a System has a rival in one that names its BMC alone",
     ": { filed: [system, someSystem], exclusive: [system, anySystem] };",
     ": { filed: [system, someSystem], exclusive: [system] };",
@@ -223,7 +223,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "secret-sent-anywhere",
-    "hosts/devices",
+    "hosts/fencing-target/devices",
     "a Secret is sent to no address but those that it allows",
     "if (origin !== undefined && !isFree) {",
     'if (origin === "") {',
@@ -231,7 +231,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "plain-http-unasked",
-    "hosts/devices",
+    "hosts/fencing-target/devices",
     "a password crosses the network readable only where the device says so",
     'if (allowPlainHTTP || originText(address)?.startsWith("http:") !== true) return;',
     'if (allowPlainHTTP !== null || originText(address)?.startsWith("http:") !== true) return;',
@@ -241,13 +241,13 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "pin-without-bmc",
     "probes/probe",
     "a node's word about its hardware is pinned only where its BMC says the same",
-    'if (!said.includes("match") || said.includes("mismatch")) return undefined;',
+    'if (!comparisons.includes("match") || comparisons.includes("mismatch")) return undefined;',
     "",
     TARGET_CONTROLLER,
   ),
   mutant(
     "unfinished-owner-robbed",
-    "hosts/target-store",
+    "hosts/fencing-target/target-store",
     "an owner without a verdict is live",
     'return succeeded === undefined || succeeded.status === "Unknown";',
     'return succeeded?.status === "Unknown";',
@@ -255,7 +255,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "claim-keeps-off-proof",
-    "hosts/target-store",
+    "hosts/fencing-target/target-store",
     "a proof that a host is off ends with whoever takes the host",
     "stateVersion: STATE_VERSION }, offProof: null };",
     "stateVersion: STATE_VERSION } };",
@@ -279,9 +279,9 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owned-host-probed",
-    "probes/target-controller",
+    "probes/target-prober",
     "no probe disturbs a host that a remediation owns",
-    "if (owner !== undefined && (await isLive(runtime, owner, signal))) {",
+    "if (owner !== undefined && (await isActiveOwner(runtime, owner, signal))) {",
     'if (owner !== undefined && owner.uid === "") {',
     "test/unit/targets/target-controller.test.ts",
   ),
@@ -289,8 +289,8 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   // Others who reach the same BMC.
   mutant(
     "own-reset-said-to-be-foreign",
-    "probes/target-controller",
-    "a reset while a remediation of ours owned the host is not said to be another's",
+    "probes/target-prober",
+    "a reset while one of our remediations owned the host is not reported as a reset by others",
     "    if (target.status?.owner !== undefined) memory.resets = undefined;\n",
     "",
     TARGET_CONTROLLER,
@@ -298,7 +298,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "recorded-reset-said-to-be-foreign",
     "probes/reset-history",
-    "a reboot of our own that is on record is not said to be another's",
+    "a reboot by ironfence that is on record is not reported as a reset by others",
     "before === undefined || before.ownReboot !== after.ownReboot",
     "before === undefined",
     TARGET_CONTROLLER,

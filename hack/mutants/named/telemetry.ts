@@ -8,7 +8,7 @@ export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   mutant(
     "probe-behind-connections",
     "connection-places",
-    "a probe gets through beside any number of connections of one other address",
+    "a probe gets through during any number of connections from one other address",
     "if (this.#count > this.#max) this.#evict();",
     "if (this.#count > this.#max) socket.destroy();",
     SERVER,

@@ -7,24 +7,24 @@ import { abortReason } from "../../runtime/clock.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 
 /**
- * What a datagram turned out to be. One that is dropped does not end the wait: anybody can send one. Nor does one that is late:
- * the answer to a copy of something that was answered before.
+ * The meaning of a received datagram. A dropped one does not end the wait, because any host on the network can send one. A late one
+ * does not either: it answers a copy of a request that was answered before.
  */
 export type Heard<T> = { answer: T } | { dropped: string } | "late";
 
 export interface Exchange<T> {
-  /** For error messages, e.g. `ipmi://bmc-3: order off`. */
+  /** For error messages, for example `ipmi://bmc-3: order off`. */
   what: string;
-  /** The datagram to send; called for each transmission, because its number rises. */
+  /** The datagram to send. Called for each transmission, because each has its own sequence number. */
   encode(): Buffer;
   hear(datagram: Buffer): Heard<T>;
-  /** Asked before each transmission, the repeated ones included; absent: always. */
+  /** Called before each transmission, including the repeated ones. Without it, every transmission is allowed. */
   mayTransmit?: (() => boolean) | undefined;
-  /** How long each transmission is waited for; as many as there are waits. */
+  /** How long to wait for an answer after each transmission. Their number is the number of transmissions. */
   waitsMs: readonly number[];
 }
 
-/** A UDP socket that talks to one BMC and hears nobody else. One exchange at a time. */
+/** A UDP socket that is connected to one BMC. One exchange at a time. */
 export class Channel {
   readonly #socket: Socket;
   readonly #clock: Clock;
@@ -40,10 +40,10 @@ export class Channel {
   }
 
   /**
-   * Takes the first address of the name that there is a way to.
+   * Connects to the first address of the name that has a route.
    *
-   * @throws BmcError Unreachable where the name cannot be resolved or there is no way to any address; the reason of `signal`
-   * on abort, though a name that is being looked up is waited for.
+   * @throws BmcError Unreachable if the name cannot be resolved, or no address has a route; the reason of `signal` on abort, but
+   * not before the name is resolved.
    */
   static async open({ hostname, port, text }: IpmiAddress, clock: Clock, signal: AbortSignal): Promise<Channel> {
     let problem: unknown;
@@ -65,7 +65,7 @@ export class Channel {
       problem = error;
     }
     if (signal.aborted) throw abortReason(signal);
-    throw new BmcError("Unreachable", `${text}: no way to the BMC (${reasonOf(problem)})`, { cause: problem });
+    throw new BmcError("Unreachable", `${text}: no route to the BMC (${reasonOf(problem)})`, { cause: problem });
   }
 
   async #connect(port: number, address: string): Promise<void> {
@@ -78,11 +78,11 @@ export class Channel {
   }
 
   /**
-   * Sends, waits and sends again until an answer is heard.
+   * Sends, waits and sends again until an answer is received.
    *
-   * @returns the answer and how often the request was sent: every one of those may have been carried out.
-   * @throws BmcError Timeout without any answer, BadResponse where what came had to be dropped, Unreachable where the network
-   * says that nobody listens; the reason of `signal` on abort.
+   * @returns the answer and the number of transmissions, each of which may have been carried out.
+   * @throws BmcError Timeout without any answer, BadResponse if all answers were dropped, Unreachable if the network reports that
+   * the port is closed; the reason of `signal` on abort.
    */
   exchange<T>(exchange: Exchange<T>, signal: AbortSignal): Promise<{ answer: T; transmissions: number }> {
     return new Promise((resolve, reject) => {
@@ -109,8 +109,7 @@ export class Channel {
         }
         transmissions += 1;
         this.send(exchange.encode());
-        // When this process was held up, the answer may have come long ago: datagrams get one turn to be heard before the next
-        // is sent.
+        // If this process was suspended, the answer may be in the socket already: it is read before the next transmission.
         timer = this.#clock.schedule(waitMs, () => (timer = this.#clock.schedule(0, transmit)));
       };
       if (signal.aborted) {
@@ -125,7 +124,7 @@ export class Channel {
         else dropped = heard.dropped;
       };
       this.#fail = (error) => {
-        const message = `${exchange.what}: the BMC cannot be reached (${reasonOf(error)})`;
+        const message = `${exchange.what}: the BMC is unreachable (${reasonOf(error)})`;
         end(() => reject(new BmcError("Unreachable", message, { cause: error })));
       };
       transmit();
@@ -140,7 +139,7 @@ export class Channel {
     });
   }
 
-  /** Closes the socket once what was sent is on its way. */
+  /** Closes the socket after all datagrams have been sent. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -149,16 +148,16 @@ export class Channel {
 }
 
 /**
- * Waits for four transmissions that grow and add up to `totalMs`: a lost datagram costs little, and a slow BMC is not buried
- * in repetitions.
+ * The waits of four transmissions, which grow and add up to `totalMs`: a lost datagram costs little time, and a slow BMC does not
+ * get many repetitions.
  */
 export function growingWaits(totalMs: number): readonly number[] {
   return [0.1, 0.2, 0.3, 0.4].map((share) => share * totalMs);
 }
 
 /**
- * Waits of an order, which add up to `totalMs` as well: later and fewer ones, since some BMCs take a second over an order, and
- * every copy may be carried out and costs a new session.
+ * The waits of an order, which add up to `totalMs` as well. They are longer and fewer, because some BMCs need a second for an order,
+ * and every copy may be carried out and costs a new session.
  */
 export function orderWaits(totalMs: number): readonly number[] {
   return [0.2, 0.35, 0.45].map((share) => share * totalMs);
@@ -167,7 +166,7 @@ export function orderWaits(totalMs: number): readonly number[] {
 function noAnswer(what: string, dropped: string | undefined): BmcError {
   return dropped === undefined
     ? new BmcError("Timeout", `${what}: no answer`)
-    : new BmcError("BadResponse", `${what}: no answer that can be used, at last ${dropped}`);
+    : new BmcError("BadResponse", `${what}: no usable answer; the last one was ${dropped}`);
 }
 
 function reasonOf(error: unknown): string {

@@ -1,10 +1,10 @@
 import type { Request } from "./message.ts";
 import type { BootOverride, PowerReading } from "../driver.ts";
 
-// The chassis commands (IPMI 2.0, chapter 28) that fencing needs. Cycle and reset are left out: they show no off that could
-// be observed, and a repetition would be another reset.
+// The chassis commands (IPMI 2.0, chapter 28) that fencing needs. Cycle and reset are not used: they have no observable Off, and a
+// repeated transmission would be another reset.
 
-/** Firmware interface that a boot override is meant for. */
+/** The firmware interface for a boot override. */
 export type BootMode = "UEFI" | "Legacy";
 
 const NETFN_CHASSIS = 0x00;
@@ -28,7 +28,7 @@ export const GET_BOOT_FLAGS: Request = { netFn: NETFN_CHASSIS, command: GET_BOOT
 /** Restarts the BMC itself (IPMI 2.0, 20.2). */
 export const COLD_RESET: Request = { netFn: 0x06, command: 0x02, data: [] };
 
-/** Keeps the boot flags when no power order follows within a minute, after which they would be dropped. */
+/** Keeps the boot flags if no power order follows within a minute. Otherwise the BMC drops them after that time. */
 export const KEEP_BOOT_FLAGS: Request = {
   netFn: NETFN_CHASSIS,
   command: SET_BOOT_OPTIONS,
@@ -42,7 +42,7 @@ const FAULTS: readonly [bit: number, words: string][] = [
   [0x10, "power control fault"],
 ];
 
-/** Reads the answer to `GET_CHASSIS_STATUS`; undefined where it is too short. */
+/** Parses the answer to `GET_CHASSIS_STATUS`; undefined if it is too short. */
 export function parseChassisStatus(data: Buffer): PowerReading | undefined {
   const [power] = data;
   if (power === undefined || data.length < 3) return undefined;
@@ -52,13 +52,13 @@ export function parseChassisStatus(data: Buffer): PowerReading | undefined {
   return { state: isOn ? "On" : "Off", raw };
 }
 
-/** Sets the next boot, and only that, to be from the network; or no override at all. */
+/** Sets a network boot for the next boot only, or no override. */
 export function setBootFlags(override: BootOverride, mode: BootMode): Request {
   const flags = override === "None" ? [0, 0] : [VALID | (mode === "UEFI" ? UEFI : 0), DEVICE_NETWORK << 2];
   return { netFn: NETFN_CHASSIS, command: SET_BOOT_OPTIONS, data: [BOOT_FLAGS, ...flags, 0, 0, 0] };
 }
 
-/** Reads the answer to `GET_BOOT_FLAGS`; undefined where it is none. A persistent network override counts as set. */
+/** Parses the answer to `GET_BOOT_FLAGS`; undefined if it is not one. A persistent network override counts as set. */
 export function parseBootFlags(data: Buffer): BootOverride | undefined {
   const [, parameter = 0, flags = 0, device = 0] = data;
   if (data.length < 7 || (parameter & 0x7f) !== BOOT_FLAGS) return undefined;

@@ -2,15 +2,15 @@ import { createHmac } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 
 /**
- * The suites that can be used, by their numbers in IPMI 2.0, table 22-20. Suite 0, which asks for no password, does not exist
- * here; those with MD5 or RC4 do neither.
+ * The suites that can be used, by their numbers in IPMI 2.0, table 22-20. Suite 0, which needs no password, is not supported, and
+ * neither are those with MD5 or RC4.
  */
 export const CIPHER_SUITE_IDS = [1, 2, 3, 15, 16, 17] as const;
 export type CipherSuiteId = (typeof CIPHER_SUITE_IDS)[number];
 
 /**
- * Tried in this order unless an option says otherwise. 2 and 16 do not encrypt. 1 and 15 do not even authenticate messages once
- * the login is over: whoever can send in the BMC's name can then say "off".
+ * Tried in this order unless an option says otherwise. 2 and 16 do not encrypt. 1 and 15 do not authenticate messages after the
+ * login either: an attacker who can send with the address of the BMC can then report "off".
  */
 export const DEFAULT_CIPHER_SUITES: readonly CipherSuiteId[] = [17, 3];
 
@@ -19,11 +19,11 @@ export interface CipherSuite {
   /** Algorithm numbers of authentication, integrity and confidentiality (tables 13-17 to 13-19). */
   algorithms: readonly [authentication: number, integrity: number, confidentiality: number];
   hash: "sha1" | "sha256";
-  /** Length of the codes of RAKP messages 2 and 3. */
+  /** The length of the codes in RAKP messages 2 and 3. */
   keyExchangeCodeBytes: number;
-  /** Length of the code of RAKP message 4 and of each message's trailer. */
+  /** The length of the code in RAKP message 4 and in the trailer of each message. */
   integrityCodeBytes: number;
-  /** Whether messages have a trailer that proves who sent them. */
+  /** Whether messages have a trailer that authenticates them. */
   authenticates: boolean;
   /** Whether messages are encrypted (AES-CBC-128). */
   encrypts: boolean;
@@ -41,7 +41,7 @@ export const CIPHER_SUITES: Readonly<Record<CipherSuiteId, CipherSuite>> = {
   17: { id: 17, algorithms: [3, 4, 1], ...SHA256, authenticates: true, encrypts: true },
 };
 
-/** The keyed hash of the suite over the parts, one after the other. A key of plain bytes would cost Node more than the hash. */
+/** The keyed hash of the suite over the concatenated parts. The key is a KeyObject: with plain bytes it would cost more than the hash. */
 export function keyedHash(suite: CipherSuite, key: KeyObject, ...parts: readonly Uint8Array[]): Buffer {
   const hmac = createHmac(suite.hash, key);
   for (const part of parts) hmac.update(part);

@@ -1,12 +1,12 @@
 import { BmcError } from "../errors.ts";
 import type { BmcErrorCode } from "../errors.ts";
 
-/** Completion codes that decide what is done next (IPMI 2.0, table 5-2). */
+/** Completion codes that decide the next step (IPMI 2.0, table 5-2). */
 export const COMPLETION = { ok: 0x00, busy: 0xc0, duplicate: 0xcf, unspecified: 0xff } as const;
 
 type Meaning = readonly [code: BmcErrorCode, words: string];
 
-/** C3h, CEh and CFh leave open whether the command was carried out: only a reading shows it. */
+/** After C3h, CEh and CFh it is unknown whether the command was carried out: only a reading shows it. */
 const COMPLETION_MEANINGS: Readonly<Record<number, Meaning>> = {
   0xc0: ["Busy", "node busy"],
   0xc1: ["Unsupported", "invalid command"],
@@ -28,13 +28,13 @@ const COMPLETION_MEANINGS: Readonly<Record<number, Meaning>> = {
   0xd6: ["Unsupported", "command disabled"],
 };
 
-/** The failure that a completion code other than 0 stands for. @param what device and step, for the message. */
+/** The failure for a completion code other than 0. @param what device and step, for the message. */
 export function completionFailure(what: string, completionCode: number): BmcError {
   const [code, words] = COMPLETION_MEANINGS[completionCode] ?? ["Refused", "refused"];
   return new BmcError(code, `${what}: completion code ${hex(completionCode)}: ${words}`);
 }
 
-/** Status codes of RMCP+ (table 13-15), where they are met. */
+/** Status codes of RMCP+ that occur (table 13-15). */
 const STATUS_MEANINGS: Readonly<Record<number, Meaning>> = {
   0x01: ["Busy", "no session is free"],
   0x02: ["BadResponse", "invalid session id"],
@@ -56,13 +56,13 @@ const STATUS_MEANINGS: Readonly<Record<number, Meaning>> = {
   0x12: ["BadResponse", "invalid parameter"],
 };
 
-/** The BMC's refusal of one step of a login. */
+/** The BMC refused one step of a login. */
 export class LoginRefusal extends BmcError {
   /** RMCP+ status code; never 0. */
   readonly status: number;
 
   constructor(what: string, status: number) {
-    const [code, words] = STATUS_MEANINGS[status] ?? ["BadResponse", "a status that is not known"];
+    const [code, words] = STATUS_MEANINGS[status] ?? ["BadResponse", "unknown status"];
     super(code, `${what}: RMCP+ status ${hex(status)}: ${words}`);
     this.status = status;
   }

@@ -8,13 +8,13 @@ import type { IpmiAddress } from "../address.ts";
 import { BmcError } from "../errors.ts";
 
 /**
- * Asks for the channel's authentication capabilities, as a harmless first question that may be repeated. Of the answer
- * nothing is believed but a hint for a message: BMCs get these flags wrong.
+ * Reads the authentication capabilities of the channel, as a harmless first request that may be repeated. The answer is used only
+ * as a hint for a message, because many BMCs report these flags incorrectly.
  *
- * @returns whether the BMC says that it has a key of its own (K_G).
- * @throws BmcError Unreachable where nobody answers within `connectTimeoutMs`; the reason of `signal` on abort.
+ * @returns whether the BMC reports that it has its own key (K_G).
+ * @throws BmcError Unreachable without an answer within `connectTimeoutMs`; the reason of `signal` on abort.
  */
-export async function greet(
+export async function readAuthCapabilities(
   channel: Channel,
   { address, connectTimeoutMs }: { address: IpmiAddress; connectTimeoutMs: number },
   signal: AbortSignal,

@@ -14,17 +14,17 @@ import type { FruInfo } from "./fru.ts";
 import type { Request, Response } from "./message.ts";
 import type { HostIdentity } from "../driver.ts";
 
-/** Bytes asked for at once; BMCs that cannot give so many are asked for half of it. */
+/** How many bytes are requested at once. For BMCs that cannot return as many, the number is halved. */
 const CHUNK_BYTES = 32;
 const CHUNK_BYTES_MIN = 8;
 
 type Ask = (request: Request) => Promise<Response>;
 
 /**
- * What the FRU inventory says of the host; nothing where the BMC has none or it is damaged. The serial number is the product's,
- * else the chassis'.
+ * The identity in the FRU inventory; empty if the BMC has none or it is damaged. The serial number is that of the product, otherwise
+ * that of the chassis.
  *
- * @param ask sends a command; its failures pass through.
+ * @param ask sends a command. Its failures are thrown.
  */
 export async function readFruIdentity(ask: Ask): Promise<Omit<HostIdentity, "device" | "systemUUID">> {
   const answer = await ask(GET_FRU_INFO);
@@ -44,7 +44,7 @@ export async function readFruIdentity(ask: Ask): Promise<Omit<HostIdentity, "dev
 interface Inventory {
   ask: Ask;
   info: FruInfo;
-  /** As much as the BMC gives at once, as far as is known. */
+  /** How many bytes the BMC returns at once, as far as is known. */
   chunkBytes: number;
 }
 
@@ -55,7 +55,7 @@ async function readArea(inventory: Inventory, offsetBytes: number): Promise<Buff
   return rest === undefined ? undefined : Buffer.concat([start, rest]);
 }
 
-/** Reads exactly so many bytes, in as many steps as it takes; undefined where the BMC does not give them. */
+/** Reads exactly this number of bytes, in several steps if necessary; undefined if the BMC does not return them. */
 async function readBytes(inventory: Inventory, from: number, countBytes: number): Promise<Buffer | undefined> {
   const { ask, info } = inventory;
   if (countBytes < 0 || from + countBytes > info.sizeBytes) return undefined;

@@ -2,8 +2,8 @@ import { sumsToZero } from "./message.ts";
 import type { Request } from "./message.ts";
 import type { HostIdentity } from "../driver.ts";
 
-// The FRU inventory (IPMI 2.0, chapter 34, and "Platform Management FRU Information Storage Definition" 1.0): who made the host,
-// and its serial number.
+// The FRU inventory (IPMI 2.0, chapter 34, and "Platform Management FRU Information Storage Definition" 1.0): the manufacturer and
+// the serial number of the host.
 
 /** The FRU of the system itself. */
 const FRU_ID = 0;
@@ -12,9 +12,9 @@ const HEADER_BYTES = 8;
 /** Offsets within the inventory count in groups of this size. */
 const GROUP_BYTES = 8;
 const FORMAT_VERSION = 1;
-/** Areas are much smaller; what would come behind this is not read. */
+/** Areas are much smaller. Nothing after this offset is read. */
 export const AREA_BYTES_MAX = 512;
-/** Fields that are looked at; custom ones follow behind. */
+/** How many fields are read. Custom fields follow after them. */
 const FIELDS_MAX = 8;
 const NO_MORE_FIELDS = 0xc1;
 
@@ -31,14 +31,14 @@ export function parseFruInfo(data: Buffer): FruInfo | undefined {
   return { sizeBytes: data.readUInt16LE(0), byWords: (data.readUInt8(2) & 1) !== 0 };
 }
 
-/** Read FRU Data of `countBytes` from `offsetBytes`; both even where the inventory counts by words. */
+/** Read FRU Data of `countBytes` from `offsetBytes`; both are even if the inventory counts in words. */
 export function readFru(info: FruInfo, offsetBytes: number, countBytes: number): Request {
   const unit = info.byWords ? 2 : 1;
   const offset = offsetBytes / unit;
   return { netFn: NETFN_STORAGE, command: 0x11, data: [FRU_ID, offset & 0xff, offset >> 8, countBytes / unit] };
 }
 
-/** The bytes that an answer to `readFru` brings: never more than were asked for. */
+/** The bytes in an answer to `readFru`: never more than requested. */
 export function parseFruData(info: FruInfo, data: Buffer, countBytes: number): Buffer | undefined {
   const [count = 0] = data;
   const bytes = data.subarray(1, 1 + Math.min(count * (info.byWords ? 2 : 1), countBytes));
@@ -47,7 +47,7 @@ export function parseFruData(info: FruInfo, data: Buffer, countBytes: number): B
 
 export const FRU_HEADER_BYTES = HEADER_BYTES;
 
-/** Where the areas of chassis and product begin, in bytes; undefined for one that is not there. */
+/** The offsets of the chassis and product areas in bytes; undefined for an area that does not exist. */
 export function parseFruHeader(header: Buffer): { chassis: number | undefined; product: number | undefined } {
   const isSound = header.length === HEADER_BYTES && (header.readUInt8(0) & 0x0f) === FORMAT_VERSION;
   if (!isSound || !sumsToZero(header)) return { chassis: undefined, product: undefined };
@@ -69,7 +69,7 @@ export function parseChassisArea(area: Buffer): Pick<HostIdentity, "serialNumber
   return serialNumber === undefined ? {} : { serialNumber };
 }
 
-/** Maker, model and serial number in a product info area. */
+/** Manufacturer, model and serial number in a product info area. */
 export function parseProductArea(area: Buffer): Pick<HostIdentity, "manufacturer" | "model" | "serialNumber"> {
   const [manufacturer, model, , , serialNumber] = fields(area);
   return {
@@ -79,7 +79,7 @@ export function parseProductArea(area: Buffer): Pick<HostIdentity, "manufacturer
   };
 }
 
-/** The text fields of an area, in both kinds behind three bytes. None where the area is damaged. */
+/** The text fields of an area, which begin after three bytes in both kinds. None if the area is damaged. */
 function fields(area: Buffer): (string | undefined)[] {
   const texts: (string | undefined)[] = [];
   if (area.length < GROUP_BYTES || (area.readUInt8(0) & 0x0f) !== FORMAT_VERSION || !sumsToZero(area)) return texts;
@@ -95,14 +95,14 @@ function fields(area: Buffer): (string | undefined)[] {
   return texts;
 }
 
-/** One field by its type. Undefined where it is empty or no text. */
+/** One field by its type. Undefined if it is empty or not text. */
 function decode(type: number, bytes: Buffer): string | undefined {
   const text = type === 3 ? bytes.toString("latin1") : type === 2 ? sixBit(bytes) : type === 1 ? bcd(bytes) : "";
   const printable = text.replaceAll(/[^\x20-\x7e]/g, "").trim();
   return printable === "" ? undefined : printable;
 }
 
-/** Four characters in three bytes, from the space on. */
+/** 6-bit ASCII: four characters in three bytes, beginning with the space. */
 function sixBit(bytes: Buffer): string {
   let text = "";
   for (let bit = 0; bit + 6 <= bytes.length * 8; bit += 6) {

@@ -6,16 +6,16 @@ export const GET_SYSTEM_GUID: Request = { netFn: 0x06, command: 0x37, data: [] }
 const GUID_BYTES = 16;
 
 /**
- * The System GUID as the UUID that the host itself shows, lower case; undefined where there is none.
+ * The System GUID as the UUID that the host itself shows, in lower case; undefined if there is none.
  *
- * The standard sends it backwards from the last byte; most BMCs send the SMBIOS structure instead, whose first three fields
- * alone are turned round, and some the plain order of RFC 9562. A UUID's version and variant tell which it is, or at least
- * the version; where they tell nothing it is taken for SMBIOS.
+ * The standard sends the bytes in reverse order. Most BMCs send the SMBIOS structure instead, in which only the first three fields
+ * are swapped, and some send the order of RFC 9562. The version and variant of the UUID, or at least the version, show which order
+ * it is. If they do not, it is treated as SMBIOS.
  */
 export function parseSystemGuid(data: Buffer): string | undefined {
   if (data.length < GUID_BYTES) return undefined;
   const guid = data.subarray(0, GUID_BYTES);
-  const smbios = turnFields(guid);
+  const smbios = swapFields(guid);
   const candidates = [smbios, guid, Buffer.from(guid).reverse()];
   const versioned = candidates.filter(hasVersion);
   return toText(versioned.find(hasVariant) ?? versioned[0] ?? smbios);
@@ -30,7 +30,7 @@ function hasVariant(uuid: Buffer): boolean {
   return uuid.readUInt8(8) >> 6 === 0b10;
 }
 
-function turnFields(guid: Buffer): Buffer {
+function swapFields(guid: Buffer): Buffer {
   const fields = [guid.subarray(0, 4), guid.subarray(4, 6), guid.subarray(6, 8)].map((field) =>
     Buffer.from(field).reverse(),
   );

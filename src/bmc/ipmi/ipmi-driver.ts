@@ -15,7 +15,7 @@ import { COMPLETION, completionFailure } from "./codes.ts";
 import { readFruIdentity } from "./fru-identity.ts";
 import { GET_SYSTEM_GUID, parseSystemGuid } from "./guid.ts";
 import type { Request, Response } from "./message.ts";
-import type { Session } from "./session.ts";
+import type { IpmiSession } from "./session.ts";
 import type { IpmiAddress } from "../address.ts";
 import { compareHosts } from "../driver.ts";
 import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../driver.ts";
@@ -31,7 +31,7 @@ export class IpmiDriver implements PowerDriver {
   readonly #clock: Clock;
   readonly #bootMode: BootMode;
   /** The identity that the caller got, and the session in which the BMC reported it. */
-  #known: { identity: HostIdentity; session: Session } | undefined;
+  #known: { identity: HostIdentity; session: IpmiSession } | undefined;
 
   constructor(
     address: IpmiAddress,
@@ -71,7 +71,7 @@ export class IpmiDriver implements PowerDriver {
   readBootOverride(signal: AbortSignal): Promise<BootOverride> {
     return this.#call("read of the boot override", signal, async (what, signal) => {
       const answer = await this.#client.read(what, GET_BOOT_FLAGS, signal);
-      return understood(what, parseBootFlags(accepted(what, answer).data));
+      return requireParsed(what, parseBootFlags(accepted(what, answer).data));
     });
   }
 
@@ -101,12 +101,12 @@ export class IpmiDriver implements PowerDriver {
     }
   }
 
-  async #identify(what: string, signal: AbortSignal): Promise<{ identity: HostIdentity; session: Session }> {
-    // If another session replaces this one meanwhile, the next order asks again.
+  async #identify(what: string, signal: AbortSignal): Promise<{ identity: HostIdentity; session: IpmiSession }> {
+    // If another session replaces this one in the meantime, the next order identifies the host again.
     const session = await this.#client.session(signal);
     const ask = async (request: Request): Promise<Response> => {
       const answer = await this.#client.read(what, request, signal);
-      passOver(what, answer);
+      ignorePermanentRefusal(what, answer);
       return answer;
     };
     const guid = await ask(GET_SYSTEM_GUID);
@@ -116,30 +116,30 @@ export class IpmiDriver implements PowerDriver {
   }
 
   /**
-   * The session for an order or a reading that may prove something. A name may lead to another BMC by the time of a new
-   * log-in, which the caller does not see: so the host is identified again in each session.
+   * The session for an order, or for a reading that may be a proof. At a new login, which the caller does not see, the name may lead
+   * to another BMC, so the host is identified again in each session.
    *
-   * @param isOff whether the host is off, as far as is known: its identity may then lack a part.
+   * @param isOff whether the host is known to be off: then a part of its identity may be missing.
    * @returns undefined if another host answers than the one that was reported to the caller.
    */
-  async #sessionOfHost(what: string, isOff: boolean, signal: AbortSignal): Promise<Session | undefined> {
+  async #sessionOfHost(what: string, isOff: boolean, signal: AbortSignal): Promise<IpmiSession | undefined> {
     const session = await this.#client.session(signal);
     if (this.#known === undefined || this.#known.session === session) return session;
     const found = await this.#identify(what, signal);
     if (compareHosts(this.#known.identity, found.identity, { isOff }) !== "Same") return undefined;
-    // What the host loses while it is off still counts.
+    // Values that the host does not report while it is off still count.
     this.#known = { identity: { ...found.identity, ...this.#known.identity }, session: found.session };
     return found.session;
   }
 
   async #readPower(what: string, signal: AbortSignal): Promise<PowerReading> {
     const answer = await this.#client.read(what, GET_CHASSIS_STATUS, signal);
-    const reading = understood(what, parseChassisStatus(accepted(what, answer).data));
+    const reading = requireParsed(what, parseChassisStatus(accepted(what, answer).data));
     if ((await this.#sessionOfHost(what, reading.state === "Off", signal)) === undefined)
       return { state: "Unknown", raw: OTHER_HOST };
-    if (reading.state === "On") this.#client.noteOn();
+    if (reading.state === "On") this.#client.noteHostOn();
     else if (this.#client.mayHaveRestarted) {
-      return { state: "Unknown", raw: `${reading.raw}, but the BMC was silent, and may have restarted` };
+      return { state: "Unknown", raw: `${reading.raw}, but the BMC gave no answer before, and may have restarted` };
     }
     return reading;
   }
@@ -148,19 +148,19 @@ export class IpmiDriver implements PowerDriver {
     const answer = await this.#change(what, wanted === "Off" ? POWER_OFF : POWER_ON, signal);
     if (answer.completionCode === COMPLETION.ok) return;
     const failure = completionFailure(what, answer.completionCode);
-    // Some BMCs refuse an order for the state that the host is in already: the power state shows it.
+    // Some BMCs refuse an order for the present state of the host. The power state shows whether that is the reason.
     const heard = failure.code === "Refused" || failure.code === "Unsupported";
     if (heard && (await this.#readPower(what, signal)).state === wanted) return;
     throw failure;
   }
 
   async #setBoot(what: string, override: BootOverride, signal: AbortSignal): Promise<void> {
-    // Not all BMCs have this; then the power order must follow within a minute, as it does.
+    // Not all BMCs support this. Then the power order must follow within a minute, as it does.
     if (override === "NetworkOnce") await this.#change(what, KEEP_BOOT_FLAGS, signal);
     accepted(what, await this.#change(what, setBootFlags(override, this.#bootMode), signal));
   }
 
-  /** Sends a command that changes something. @throws BmcError Refused, and nothing is sent, where another host answers. */
+  /** Sends a command that changes something. @throws BmcError Refused, and nothing is sent, if another host answers. */
   async #change(what: string, request: Request, signal: AbortSignal): Promise<Response> {
     const session = await this.#sessionOfHost(what, request === POWER_ON, signal);
     if (session === undefined) throw new BmcError("Refused", `${what}: not sent: ${OTHER_HOST}`);
@@ -168,22 +168,22 @@ export class IpmiDriver implements PowerDriver {
   }
 }
 
-const OTHER_HOST = "another host answers since the last log-in than the one that was identified";
+const OTHER_HOST = "since the last login another host answers than the one that was identified";
 
-/** @throws BmcError where the command was not carried out. */
+/** @throws BmcError if the command was not carried out. */
 function accepted(what: string, answer: Response): Response {
   if (answer.completionCode !== COMPLETION.ok) throw completionFailure(what, answer.completionCode);
   return answer;
 }
 
-/** @throws BmcError for a refusal that may pass: what a BMC does not have, or not for us, counts as absent. */
-function passOver(what: string, answer: Response): void {
+/** @throws BmcError for a temporary refusal. Data that a BMC does not have, or that the account may not read, counts as missing. */
+function ignorePermanentRefusal(what: string, answer: Response): void {
   if (answer.completionCode === COMPLETION.ok) return;
   const failure = completionFailure(what, answer.completionCode);
   if (failure.code === "Busy" || failure.code === "Timeout") throw failure;
 }
 
-function understood<T>(what: string, parsed: T | undefined): T {
-  if (parsed === undefined) throw new BmcError("BadResponse", `${what}: an answer that cannot be read`);
+function requireParsed<T>(what: string, parsed: T | undefined): T {
+  if (parsed === undefined) throw new BmcError("BadResponse", `${what}: the answer cannot be parsed`);
   return parsed;
 }

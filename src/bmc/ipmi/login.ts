@@ -5,75 +5,80 @@ import type { Heard } from "./channel.ts";
 import { CIPHER_SUITES } from "./cipher-suite.ts";
 import type { CipherSuite, CipherSuiteId } from "./cipher-suite.ts";
 import { completionFailure, LoginRefusal } from "./codes.ts";
-import { greet } from "./first-contact.ts";
-import type { Login } from "../login-breaker.ts";
+import { readAuthCapabilities } from "./first-contact.ts";
+import type { BmcCredentials } from "../credentials.ts";
 import { encodeOpenRequest, parseOpenResponse, PRIVILEGE } from "./open-session.ts";
 import type { Privilege } from "./open-session.ts";
 import * as rakp from "./rakp.ts";
 import { encodePlus, parsePacket, PAYLOAD } from "./rmcp.ts";
 import { deriveKeys } from "./sealed.ts";
-import { Session } from "./session.ts";
+import { IpmiSession } from "./session.ts";
 import type { IpmiAddress } from "../address.ts";
 import { BmcError } from "../errors.ts";
 import type { Secret } from "../../runtime/secret.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** How often a handshake that got stuck is started over. */
+/** How often a stalled handshake is restarted. */
 const STALLS_MAX = 3;
-/** How much of the longest silence the first handshake waits for an answer; each further one waits twice as long. */
+/** The part of the answer timeout for which the first handshake waits. Each further one waits twice as long. */
 const FIRST_WAIT_SHARE = 1 / 8;
 const UINT32_VALUES = 2 ** 32;
 
-/** Refusals of the suite, after which the next one is tried. Some BMCs say "no session is free" or "invalid parameter". */
+/** Refusals of the suite, after which the next one is tried. Some BMCs report "no session is free" or "invalid parameter". */
 const SUITE_REFUSALS: ReadonlySet<number> = new Set([0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x10, 0x11, 0x12]);
-/** Refusals of the privilege, after which a lower one is tried; Cisco says "no such name" to an administrator. */
+/** Refusals of the privilege, after which a lower one is tried. Cisco reports "no such name" for an administrator. */
 const PRIVILEGE_REFUSALS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0d]);
 const WRONG_INTEGRITY_CODE = 0x0f;
 /**
- * The BMC has lost track of the handshake: it does not know the session any more, or it uses another RAKP 1 than the one that was
- * answered (a doubled datagram). It cannot mean a wrong password, since RAKP 2 has shown that it is the right one.
+ * The BMC is out of step with the handshake: it no longer knows the session, or it uses another RAKP 1 than the one that it has
+ * answered (a duplicated datagram). This cannot mean a wrong password, because RAKP 2 has shown that it is correct.
  */
 const OUT_OF_STEP: ReadonlySet<number> = new Set([0x02, 0x08, WRONG_INTEGRITY_CODE]);
 
 export interface LoginOptions {
   address: IpmiAddress;
-  login: Login;
-  /** The BMC's own key (K_G), where it has one. */
+  login: BmcCredentials;
+  /** The key (K_G) of the BMC, if it has one. */
   bmcKey?: Secret | undefined;
   suites: readonly CipherSuiteId[];
   clock: Clock;
-  /** Longest silence before the BMC counts as unreachable. */
+  /** The time without an answer after which the BMC counts as unreachable. */
   connectTimeoutMs: number;
-  /** Longest silence within the login. */
+  /** The deadline for an answer within the login. */
   answerTimeoutMs: number;
 }
 
 /**
- * Opens a session (IPMI 2.0, 13.14 to 13.24): the first suite and the highest privilege that the BMC grants.
+ * Opens a session (IPMI 2.0, 13.14 to 13.24) with the first suite and the highest privilege that the BMC grants.
  *
- * @throws BmcError: AuthFailed where user or password are refused, Unreachable where there is no BMC; the reason of `signal`
- * on abort.
+ * @throws BmcError: AuthFailed if user or password are refused, Unreachable if no BMC answers; the reason of `signal` on abort.
  */
-export async function logIn(options: LoginOptions, signal: AbortSignal): Promise<Session> {
+export async function logIn(options: LoginOptions, signal: AbortSignal): Promise<IpmiSession> {
   const { address, login } = options;
   const username = Buffer.from(login.username, "utf8");
   if (username.length > rakp.USERNAME_BYTES_MAX) {
     throw new BmcError(
       "AuthFailed",
-      `${address.text}: IPMI knows no user names above ${rakp.USERNAME_BYTES_MAX} bytes`,
+      `${address.text}: IPMI does not support user names above ${rakp.USERNAME_BYTES_MAX} bytes`,
     );
   }
   if (Buffer.byteLength(login.password.reveal(), "utf8") > rakp.PASSWORD_BYTES_MAX) {
-    throw new BmcError("AuthFailed", `${address.text}: IPMI knows no passwords above ${rakp.PASSWORD_BYTES_MAX} bytes`);
+    throw new BmcError(
+      "AuthFailed",
+      `${address.text}: IPMI does not support passwords above ${rakp.PASSWORD_BYTES_MAX} bytes`,
+    );
   }
   const bmcKey = options.bmcKey === undefined ? undefined : rakp.bmcKeyOf(options.bmcKey);
   if (options.bmcKey !== undefined && bmcKey === undefined) {
-    throw new BmcError("Unsupported", `${address.text}: a BMC's key (K_G) has 1 to ${rakp.BMC_KEY_BYTES_MAX} bytes`);
+    throw new BmcError(
+      "Unsupported",
+      `${address.text}: the key (K_G) of a BMC must have 1 to ${rakp.BMC_KEY_BYTES_MAX} bytes`,
+    );
   }
   const keys = { userKey: rakp.userKeyOf(login.password), ...(bmcKey !== undefined && { bmcKey }) };
   const channel = await Channel.open(address, options.clock, signal);
   try {
-    const { hasBmcKey } = await greet(channel, options, signal);
+    const { hasBmcKey } = await readAuthCapabilities(channel, options, signal);
     return await new Handshakes(channel, options, username, keys, hasBmcKey).run(signal);
   } catch (error) {
     channel.close();
@@ -81,7 +86,7 @@ export async function logIn(options: LoginOptions, signal: AbortSignal): Promise
   }
 }
 
-/** The handshake was begun and got no further: it is started over, never continued. */
+/** The handshake has stalled. It is restarted, never continued. */
 class Stalled extends Error {
   override readonly cause: BmcError;
   constructor(cause: BmcError) {
@@ -90,14 +95,14 @@ class Stalled extends Error {
   }
 }
 
-/** The BMC would go on with algorithms of its own choice. */
+/** The BMC has chosen other algorithms than the requested ones. */
 class OtherAlgorithms extends BmcError {
   constructor(what: string) {
-    super("BadResponse", `${what}: answered with other algorithms than those asked for`);
+    super("BadResponse", `${what}: answered with other algorithms than the requested ones`);
   }
 }
 
-/** Handshakes with one BMC until one succeeds or is refused permanently. */
+/** Tries handshakes with one BMC until one succeeds or is refused permanently. */
 class Handshakes {
   readonly #channel: Channel;
   readonly #options: LoginOptions;
@@ -121,7 +126,7 @@ class Handshakes {
     this.#hasBmcKey = hasBmcKey;
   }
 
-  async run(signal: AbortSignal): Promise<Session> {
+  async run(signal: AbortSignal): Promise<IpmiSession> {
     const suites = this.#options.suites.map((id) => CIPHER_SUITES[id]);
     const refusals: BmcError[] = [];
     const { address } = this.#options;
@@ -148,13 +153,13 @@ class Handshakes {
     }
   }
 
-  /** No free session counts for more than an unknown suite: with a free one the login might have succeeded. */
+  /** "No session is free" takes precedence over an unknown suite: with a free session the login might have succeeded. */
   #suitesRefused(refusals: readonly BmcError[]): BmcError {
     const decisive = refusals.find(({ code }) => code === "Busy") ?? refusals.at(-1);
     return decisive ?? new BmcError("Unsupported", `${this.#options.address.text}: no cipher suite is allowed`);
   }
 
-  async #shakeHands(suite: CipherSuite, privilege: Privilege, signal: AbortSignal): Promise<Session> {
+  async #shakeHands(suite: CipherSuite, privilege: Privilege, signal: AbortSignal): Promise<IpmiSession> {
     const { clock } = this.#options;
     const consoleSessionId = randomInt(1, UINT32_VALUES);
     const bmcSessionId = await this.#open(suite, privilege, consoleSessionId, signal);
@@ -167,16 +172,16 @@ class Handshakes {
       bmcSessionId,
       random: randomBytes(16),
     };
-    let session: Session | undefined;
+    let session: IpmiSession | undefined;
     try {
-      const bmc = await this.#proveOurselves(console, signal);
+      const bmc = await this.#proveIdentity(console, signal);
       const key = rakp.sessionIntegrityKey(console, bmc);
-      session = new Session(this.#channel, clock, { keys: deriveKeys(suite, key), consoleSessionId, bmcSessionId });
+      session = new IpmiSession(this.#channel, clock, { keys: deriveKeys(suite, key), consoleSessionId, bmcSessionId });
       await this.#agreeOnKey(console, bmc, key, signal);
     } catch (error) {
-      // From RAKP 3 on the session may be open at the BMC, which has few; before, a place may be kept for it. One that has come
-      // to another key understands the refusal alone.
-      session?.sayClosed();
+      // From RAKP 3 on the session may be open on the BMC, which has few. Before that the BMC may have reserved one. A BMC with
+      // another session key understands only the refusal.
+      session?.sendClose();
       this.#refuse(bmcSessionId);
       throw error;
     }
@@ -201,7 +206,7 @@ class Handshakes {
     return answer.bmcSessionId;
   }
 
-  async #proveOurselves(console: rakp.Console, signal: AbortSignal): Promise<rakp.Bmc> {
+  async #proveIdentity(console: rakp.Console, signal: AbortSignal): Promise<rakp.Bmc> {
     const what = this.#step("RAKP 1");
     const tag = this.#nextTag();
     const answer = await this.#ask(
@@ -214,7 +219,7 @@ class Handshakes {
     );
     if (answer.kind === "Refused") throw refusal(what, answer.status);
     if (!rakp.provesPassword(console, answer, answer.code)) {
-      throw new BmcError("AuthFailed", `${what}: the BMC has another password for this user`);
+      throw new BmcError("AuthFailed", `${what}: the password is not the one that the BMC has for this user`);
     }
     return answer;
   }
@@ -228,17 +233,17 @@ class Handshakes {
     );
     if (answer.kind === "Refused") throw refusal(what, answer.status);
     if (rakp.provesSessionKey(console, bmc, key, answer.code)) return;
-    // User and password were right: nothing that is counted against an account.
+    // User and password were correct, so this does not count against the account.
     if (this.#keys.bmcKey !== undefined) {
-      throw new BmcError("Unsupported", `${what}: the BMC has another key (K_G) than the one given, or none`);
+      throw new BmcError("Unsupported", `${what}: the key (K_G) is not the one of the BMC, or the BMC has none`);
     }
-    if (!this.#hasBmcKey) throw new BmcError("BadResponse", `${what}: the BMC has come to another session key`);
+    if (!this.#hasBmcKey) throw new BmcError("BadResponse", `${what}: the BMC has computed another session key`);
     const next = "add it to the Secret as kg, or set IRONFENCE_BMC_KG";
-    throw new BmcError("Unsupported", `${what}: the BMC has a key of its own (K_G), and none was given: ${next}`);
+    throw new BmcError("Unsupported", `${what}: the BMC has its own key (K_G), and none is configured: ${next}`);
   }
 
-  /** A session begins with the lowest privilege; a BMC may refuse here what it granted before. */
-  async #raisePrivilege(session: Session, privilege: Privilege, signal: AbortSignal): Promise<void> {
+  /** A session begins with the lowest privilege. A BMC may refuse here what it granted before. */
+  async #raisePrivilege(session: IpmiSession, privilege: Privilege, signal: AbortSignal): Promise<void> {
     const what = this.#step("set privilege");
     const waitsMs = growingWaits(this.#options.answerTimeoutMs);
     try {
@@ -251,12 +256,12 @@ class Handshakes {
       }
       throw new BmcError("PrivilegeTooLow", `${what}: the user may not act as operator`);
     } catch (error) {
-      session.sayClosed();
+      session.sendClose();
       throw error;
     }
   }
 
-  /** Sends a step of the handshake once: repeated alone it would answer to keys that have changed meanwhile. */
+  /** Sends a step of the handshake once. A repeated step alone would not match keys that have changed in the meantime. */
   async #ask<T>(
     what: string,
     requestType: number,

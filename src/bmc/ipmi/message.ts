@@ -14,7 +14,7 @@ export interface Request {
   data: readonly number[];
 }
 
-/** What the BMC answered. */
+/** The answer of the BMC. */
 export interface Response {
   /** 0 is success (table 5-2). */
   completionCode: number;
@@ -29,10 +29,10 @@ export function encodeRequest({ netFn, command, data }: Request, sequence: numbe
 }
 
 /**
- * Reads the answer to a request.
+ * Parses the answer to a request.
  *
- * @returns undefined where it is the answer to something else or too short. `checksumsHold` is for the caller to judge: some
- * BMCs get them wrong, which only matters where nothing stronger vouches for the bytes.
+ * @returns undefined if it answers another request or is too short. The caller decides about `checksumsHold`: some BMCs send wrong
+ * checksums, which matters only if the message is not authenticated.
  */
 export function parseResponse(
   message: Buffer,
@@ -51,7 +51,7 @@ export function parseResponse(
   return { completionCode: message.readUInt8(6), data: message.subarray(7, -1), checksumsHold };
 }
 
-/** Reads a request, as a BMC does; undefined for anything that is no sound one to the BMC. */
+/** Parses a request like a BMC; undefined for anything but a valid request to the BMC. */
 export function parseRequest(message: Buffer): (Request & { sequence: number }) | undefined {
   if (message.length < REQUEST_BYTES_MIN || message[0] !== BMC_ADDRESS) return undefined;
   if (!sumsToZero(message.subarray(0, 3)) || !sumsToZero(message.subarray(3))) return undefined;
@@ -63,7 +63,7 @@ export function parseRequest(message: Buffer): (Request & { sequence: number }) 
   };
 }
 
-/** An answer on the wire, as a BMC writes it. */
+/** An answer on the wire, as a BMC sends it. */
 export function encodeResponse(
   { netFn, command, sequence }: { netFn: number; command: number; sequence: number },
   completionCode: number,
@@ -79,7 +79,7 @@ function checksum(bytes: readonly number[]): number {
   return -bytes.reduce((sum, byte) => sum + byte, 0) & 0xff;
 }
 
-/** Whether bytes that end with their checksum are sound. */
+/** Whether the checksum at the end of the bytes is correct. */
 export function sumsToZero(bytes: Uint8Array): boolean {
   return (bytes.reduce((sum, byte) => sum + byte, 0) & 0xff) === 0;
 }

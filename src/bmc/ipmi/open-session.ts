@@ -10,14 +10,14 @@ const REFUSAL_BYTES = 8;
 const ALGORITHM_BLOCK_BYTES = 8;
 const ALGORITHM_OFFSETS = [12, 20, 28] as const;
 
-/** What the BMC says to an Open Session request. */
+/** The answer of the BMC to an Open Session request. */
 export type OpenResponse =
   | { kind: "Opened"; bmcSessionId: number }
   | { kind: "Refused"; status: number }
-  /** It would go on with other algorithms than those that were asked for. */
+  /** It has chosen other algorithms than the requested ones. */
   | { kind: "OtherAlgorithms" };
 
-/** RMCP+ Open Session Request (13.17): one suite, so that the BMC has nothing to choose. */
+/** RMCP+ Open Session Request (13.17): one suite, so that the BMC has no choice. */
 export function encodeOpenRequest(options: {
   tag: number;
   privilege: Privilege;
@@ -34,13 +34,13 @@ export function encodeOpenRequest(options: {
   return request;
 }
 
-/** Reads an RMCP+ Open Session Response (13.18); undefined where it is none to this request. */
+/** Parses an RMCP+ Open Session Response (13.18); undefined if it does not answer this request. */
 export function parseOpenResponse(
   payload: Buffer,
   asked: { tag: number; consoleSessionId: number; suite: CipherSuite },
 ): OpenResponse | undefined {
   const [tag = 0, status = 0] = payload;
-  // Supermicro: a refusal of one byte, too short to say what it answers.
+  // Supermicro: a refusal of one byte, too short to contain the tag of the request.
   if (payload.length === 1 && tag !== 0) return { kind: "Refused", status: tag };
   if (payload.length < 2 || tag !== asked.tag) return undefined;
   if (status !== 0) {

@@ -12,18 +12,18 @@ export const PASSWORD_BYTES_MAX = 20;
 export const BMC_KEY_BYTES_MAX = 20;
 const RANDOM_BYTES = 16;
 const GUID_BYTES = 16;
-/** Look the user up by name alone, not by name and privilege. */
+/** The BMC finds the user by name only, not by name and privilege. */
 const NAME_ONLY_LOOKUP = 0x10;
 
-/** What our side brings into the exchange. */
+/** What our side contributes to the exchange. */
 export interface Console {
   suite: CipherSuite;
-  /** The same as in the Open Session request: some BMCs hash that one (Supermicro X8, Sun, Dell C5220). */
+  /** As in the Open Session request: some BMCs hash that value (Supermicro X8, Sun, Dell C5220). */
   privilege: Privilege;
   username: Buffer;
-  /** Of the password: see `userKeyOf`. */
+  /** The key from the password: see `userKeyOf`. */
   userKey: KeyObject;
-  /** K_G, where the BMC has been given one: it takes the place of the user's key in the session's keys. */
+  /** K_G, if the BMC has one: it replaces the key of the user in the keys of the session. */
   bmcKey?: KeyObject;
   consoleSessionId: number;
   bmcSessionId: number;
@@ -31,23 +31,23 @@ export interface Console {
   random: Buffer;
 }
 
-/** What the BMC brings into it, as RAKP message 2 says. */
+/** What the BMC contributes, from RAKP message 2. */
 export interface Bmc {
   random: Buffer;
   guid: Buffer;
 }
 
-/** What a RAKP message 2 or 4 says. Its code is yet to be compared. */
+/** The contents of a RAKP message 2 or 4. Its code is not compared yet. */
 export type RakpAnswer<T> = { kind: "Refused"; status: number } | ({ kind: "Answered"; code: Buffer } & T);
 
-/** The password as a key: filled up with zeros. */
+/** The password as a key, padded with zeros. */
 export function userKeyOf(password: Secret): KeyObject {
   const key = Buffer.alloc(PASSWORD_BYTES_MAX);
   key.write(password.reveal(), "utf8");
   return createSecretKey(key);
 }
 
-/** K_G as a key, from its text: as it is, or in hex behind 0x. Undefined where IPMI takes none such. */
+/** K_G as a key, from its text or from hex after 0x. Undefined if its length is not valid in IPMI. */
 export function bmcKeyOf(secret: Secret): KeyObject | undefined {
   const text = secret.reveal();
   const bytes = /^0x(?:[0-9a-f]{2})+$/i.test(text) ? Buffer.from(text.slice(2), "hex") : Buffer.from(text, "utf8");
@@ -65,7 +65,7 @@ export function encodeRakp1(tag: number, console: Console): Buffer {
   return message;
 }
 
-/** Reads RAKP message 2; undefined where it is none to this exchange or of a wrong length. */
+/** Parses RAKP message 2; undefined if it belongs to another exchange or has a wrong length. */
 export function parseRakp2(payload: Buffer, tag: number, console: Console): RakpAnswer<Bmc> | undefined {
   const head = parseHead(payload, tag, console.consoleSessionId);
   if (head === undefined || head.status !== 0) return head && { kind: "Refused", status: head.status };
@@ -79,7 +79,7 @@ export function parseRakp2(payload: Buffer, tag: number, console: Console): Rakp
   };
 }
 
-/** Whether the BMC knows the password as well: its code in RAKP message 2. */
+/** Whether the code in RAKP message 2 proves that the BMC knows the password. */
 export function provesPassword(console: Console, bmc: Bmc, code: Buffer): boolean {
   const expected = keyedHash(
     console.suite,
@@ -105,12 +105,12 @@ export function encodeRakp3(tag: number, console: Console, bmc: Bmc): Buffer {
   return Buffer.concat([rakp3Head(tag, 0, console.bmcSessionId), code]);
 }
 
-/** A RAKP message 3 that ends the exchange: the BMC frees the place that it kept for the session. */
+/** A RAKP message 3 that ends the exchange: the BMC frees the reserved session. */
 export function encodeRakp3Refusal(tag: number, status: number, bmcSessionId: number): Buffer {
   return rakp3Head(tag, status, bmcSessionId);
 }
 
-/** Reads RAKP message 4; undefined where it is none to this exchange or of a wrong length. */
+/** Parses RAKP message 4; undefined if it belongs to another exchange or has a wrong length. */
 export function parseRakp4(payload: Buffer, tag: number, console: Console): RakpAnswer<object> | undefined {
   const head = parseHead(payload, tag, console.consoleSessionId);
   if (head === undefined || head.status !== 0) return head && { kind: "Refused", status: head.status };
@@ -118,24 +118,24 @@ export function parseRakp4(payload: Buffer, tag: number, console: Console): Rakp
   return { kind: "Answered", code: payload.subarray(8) };
 }
 
-/** The session integrity key (13.31), which both sides can make and nobody else. */
+/** The session integrity key (13.31), which only the two sides can compute. */
 export function sessionIntegrityKey(console: Console, bmc: Bmc): KeyObject {
   const key = console.bmcKey ?? console.userKey;
   return createSecretKey(keyedHash(console.suite, key, console.random, bmc.random, roleAndName(console)));
 }
 
-/** Whether the BMC has come to the same session integrity key: its code in RAKP message 4. */
+/** Whether the code in RAKP message 4 proves that the BMC has the same session integrity key. */
 export function provesSessionKey(console: Console, bmc: Bmc, integrityKey: KeyObject, code: Buffer): boolean {
   const expected = keyedHash(console.suite, integrityKey, console.random, uint32(console.bmcSessionId), bmc.guid);
   return timingSafeEqual(code, expected.subarray(0, console.suite.integrityCodeBytes));
 }
 
-/** Tag, status and console session id, which RAKP messages 2 and 4 begin with. A refusal may end after its status. */
+/** Tag, status and console session id, with which RAKP messages 2 and 4 begin. A refusal may end after its status. */
 function parseHead(payload: Buffer, tag: number, consoleSessionId: number): { status: number } | undefined {
   const status = payload[1];
   if (status === undefined || payload[0] !== tag) return undefined;
   if (payload.length < 8) return status === 0 ? undefined : { status };
-  // Some refusals leave the id empty.
+  // In some refusals the id is empty.
   const id = payload.readUInt32LE(4);
   return id === consoleSessionId || (status !== 0 && id === 0) ? { status } : undefined;
 }

@@ -3,10 +3,10 @@
  * are little-endian.
  */
 
-/** No IPMI message comes near to this; longer datagrams are not looked at. */
+/** All IPMI messages are much shorter. Longer datagrams are ignored. */
 export const DATAGRAM_BYTES_MAX = 1_024;
 
-/** Version 6, reserved, no RMCP acknowledgement wanted, class IPMI. */
+/** Version 6, reserved, no RMCP acknowledgement requested, class IPMI. */
 const RMCP_HEADER = Buffer.from([0x06, 0x00, 0xff, 0x07]);
 const RMCP_PLUS = 0x06;
 const V15_HEADER_BYTES = 14;
@@ -33,7 +33,7 @@ export interface PlusHeader {
 }
 
 export type Packet =
-  /** Outside of any session and without authentication; nothing else is used of version 1.5. */
+  /** Outside of any session and without authentication. Nothing else of version 1.5 is used. */
   { version: "1.5"; payload: Buffer } | ({ version: "2.0"; payload: Buffer } & PlusHeader);
 
 /** An IPMI message outside of any session, as version 1.5 wraps it. */
@@ -57,10 +57,10 @@ export function encodePlus(header: PlusHeader, payload: Uint8Array): Buffer {
   return datagram;
 }
 
-/** Takes a received datagram apart; undefined if it is not for us or its lengths contradict each other. */
+/** Parses a received datagram; undefined if it is not for us or its lengths contradict each other. */
 export function parsePacket(datagram: Buffer): Packet | undefined {
   if (datagram.length > DATAGRAM_BYTES_MAX || datagram.length < V15_HEADER_BYTES) return undefined;
-  // The sequence number of the RMCP header means nothing where no acknowledgement is asked for.
+  // The sequence number of the RMCP header has no meaning if no acknowledgement is requested.
   if (datagram[0] !== RMCP_HEADER[0] || datagram[3] !== RMCP_HEADER[3]) return undefined;
   const authType = datagram[4];
   if (authType === 0) {

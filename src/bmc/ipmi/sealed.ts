@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createSecretKey, randomFillSync, timingSafeEqual } from "node:crypto";
+import { createCipheriv, createDecipheriv, createSecretKey, randomBytes, timingSafeEqual } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { keyedHash } from "./cipher-suite.ts";
 import type { CipherSuite } from "./cipher-suite.ts";
@@ -8,7 +8,7 @@ import type { Packet } from "./rmcp.ts";
 /** What protects the messages of one session, in both directions. */
 export interface SessionKeys {
   suite: CipherSuite;
-  /** K1, for the code at each message's end. */
+  /** K1, for the code at the end of each message. */
   integrity: KeyObject;
   /** The first 16 bytes of K2. */
   cipher: KeyObject;
@@ -16,7 +16,7 @@ export interface SessionKeys {
 
 const IV_BYTES = 16;
 const BLOCK_BYTES = 16;
-/** The trailer and what it vouches for begin behind the RMCP header. */
+/** The authenticated part of a datagram begins after the RMCP header. */
 const SESSION_HEADER_OFFSET = 4;
 const NEXT_HEADER = 0x07;
 
@@ -27,13 +27,13 @@ export function deriveKeys(suite: CipherSuite, sessionIntegrityKey: KeyObject): 
   return { suite, integrity: createSecretKey(derive(1)), cipher: createSecretKey(cipher) };
 }
 
-/** The datagram of an IPMI message within a session: encrypted (13.29), then with its trailer (13.28.4), as its suite has it. */
+/** The datagram of an IPMI message within a session: encrypted (13.29), then with its trailer (13.28.4), as its suite requires. */
 export function seal(keys: SessionKeys, at: { sessionId: number; sequence: number }, message: Uint8Array): Buffer {
   const { encrypts: encrypted, authenticates: authenticated } = keys.suite;
   const payload = encrypted ? encrypt(keys.cipher, message) : message;
   const datagram = encodePlus({ payloadType: PAYLOAD.ipmi, encrypted, authenticated, ...at }, payload);
   if (!authenticated) return datagram;
-  // Padded so that header to next-header field fill whole groups of four; two of those bytes are pad length and next header.
+  // Padded to a multiple of four bytes from the header to the next-header field, including pad length and next header.
   const padBytes = -(datagram.length - SESSION_HEADER_OFFSET + 2) & 3;
   const trailer = Buffer.from([...Array<number>(padBytes).fill(0xff), padBytes, NEXT_HEADER]);
   const covered = Buffer.concat([datagram, trailer]);
@@ -41,11 +41,11 @@ export function seal(keys: SessionKeys, at: { sessionId: number; sequence: numbe
 }
 
 /**
- * The IPMI message of a received datagram, once its trailer has proven that the other end of the session sent it; where the
- * suite has no trailer, nothing is proven.
+ * The IPMI message of a received datagram, after its trailer has proven that the other end of the session sent it. Without a trailer
+ * in the suite, nothing is proven.
  *
- * @param packet the same datagram, taken apart.
- * @returns why not, where it cannot be trusted or read.
+ * @param packet the same datagram, parsed.
+ * @returns `rejected` with the reason, if it cannot be trusted or decrypted.
  */
 export function unseal(
   keys: SessionKeys,
@@ -76,26 +76,12 @@ function encrypt(key: KeyObject, message: Uint8Array): Buffer {
   const padBytes = -(message.length + 1) & (BLOCK_BYTES - 1);
   const padding = Array.from({ length: padBytes }, (_, index) => index + 1);
   const plain = Buffer.concat([message, Buffer.from([...padding, padBytes])]);
-  const iv = takeRandom(IV_BYTES);
+  const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-128-cbc", key, iv).setAutoPadding(false);
   return Buffer.concat([iv, cipher.update(plain), cipher.final()]);
 }
 
-/** Random bytes in stock: a few at a time cost more than the encryption that they are for. */
-const stock = Buffer.alloc(256 * IV_BYTES);
-let stockUsed = stock.length;
-
-/** Bytes that nobody else gets, to be used before the next ones are taken. */
-function takeRandom(sizeBytes: number): Buffer {
-  if (stockUsed + sizeBytes > stock.length) {
-    randomFillSync(stock);
-    stockUsed = 0;
-  }
-  stockUsed += sizeBytes;
-  return stock.subarray(stockUsed - sizeBytes, stockUsed);
-}
-
-/** @returns undefined where length or padding are not those of an encrypted message. */
+/** @returns undefined if length or padding are not those of an encrypted message. */
 function decrypt(key: KeyObject, payload: Buffer): Buffer | undefined {
   const cipherBytes = payload.length - IV_BYTES;
   if (cipherBytes < BLOCK_BYTES || cipherBytes % BLOCK_BYTES !== 0) return undefined;

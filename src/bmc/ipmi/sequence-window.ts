@@ -1,16 +1,16 @@
-/** How far behind the newest a message may come: the network may reorder, and nothing older is an answer to what is asked now. */
+/** How many messages a received one may be behind the newest. The network may reorder; an older message cannot answer the present request. */
 const WINDOW = 16;
 
 /**
- * Which numbered messages of a session were received (IPMI 2.0, 6.12.13). A number counts once: a datagram that comes again, or
- * from too far back, is a replay. Ask only for messages that are authentic.
+ * Which numbered messages of a session were received (IPMI 2.0, 6.12.13). A number counts once: a datagram that comes again, or is too
+ * old, is a replay. Use it only for authenticated messages.
  */
 export class SequenceWindow {
   #newest = 0;
   /** Bit n: the message n before the newest was received. */
   #received = 0;
 
-  /** Whether the message of this number is new; if so, it counts as received from now on. */
+  /** Whether the message with this number is new. If so, it counts as received from now on. */
   accept(sequence: number): boolean {
     if (sequence === 0) return false;
     const ahead = sequence - this.#newest;

@@ -8,11 +8,11 @@ import type { SessionKeys } from "./sealed.ts";
 import { SequenceWindow } from "./sequence-window.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** A number of six bits distinguishes requests. */
+/** Requests have a sequence number of six bits. */
 const REQUEST_SEQUENCES = 64;
 
-/** A session that both sides have proven themselves for. One command at a time. */
-export class Session {
+/** A session that both sides have authenticated. One command at a time. */
+export class IpmiSession {
   readonly #channel: Channel;
   readonly #clock: Clock;
   readonly #keys: SessionKeys;
@@ -40,7 +40,7 @@ export class Session {
     return this.#keys.suite.id;
   }
 
-  /** Since when the BMC has said nothing in this session, in milliseconds. */
+  /** The time since the last message of the BMC in this session, in milliseconds. */
   get silentMs(): number {
     return this.#clock.monotonicMs() - this.#heardAtMs;
   }
@@ -49,7 +49,7 @@ export class Session {
    * Sends a command and waits for its answer, whatever its completion code. Each transmission may be carried out.
    *
    * @param what for error messages.
-   * @param mayTransmit asked before each transmission; absent: always.
+   * @param mayTransmit called before each transmission. Without it, every transmission is allowed.
    * @throws BmcError as `Channel.exchange`; the reason of `signal` on abort.
    */
   async command(
@@ -73,7 +73,7 @@ export class Session {
     );
   }
 
-  /** Ends the session: once that is answered, nothing that is still under way can be carried out. Throws as `command`. */
+  /** Ends the session: after the answer, no delayed command can be carried out. Throws as `command`. */
   async close(what: string, waitsMs: readonly number[], signal: AbortSignal): Promise<void> {
     try {
       await this.command(what, this.#closeRequest(), waitsMs, signal);
@@ -82,14 +82,14 @@ export class Session {
     }
   }
 
-  /** Sends the end of the session to the BMC once and does not wait: for a session that may be lost already. */
+  /** Sends the end of the session once without waiting, for a session that may be lost already. */
   abandon(): void {
-    this.sayClosed();
+    this.sendClose();
     this.#channel.close();
   }
 
   /** As `abandon`, but the channel stays open for another login. */
-  sayClosed(): void {
+  sendClose(): void {
     this.#channel.send(this.#seal(this.#closeRequest(), 0));
   }
 
@@ -99,7 +99,7 @@ export class Session {
     return { netFn: 0x06, command: 0x3c, data: [...id] };
   }
 
-  /** A number is used once, for a retransmission as well: else it would be dropped as a replay. */
+  /** Each transmission has a new number. A retransmission with the same one would be dropped as a replay. */
   #seal(request: Request, requestSequence: number): Buffer {
     this.#sent += 1;
     const at = { sessionId: this.#bmcSessionId, sequence: this.#sent };
@@ -116,7 +116,7 @@ export class Session {
     this.#heardAtMs = this.#clock.monotonicMs();
     const response = parseResponse(opened.message, request, requestSequence);
     if (response === undefined) return "late";
-    // Checksums may be wrong (Supermicro) where a trailer vouches for every byte.
+    // Checksums may be wrong (Supermicro) if a trailer authenticates every byte.
     const isSound = this.#keys.suite.authenticates || response.checksumsHold;
     return isSound ? { answer: response } : { dropped: "a message with a wrong checksum" };
   }

@@ -7,15 +7,15 @@ import { BmcError } from "../errors.ts";
 
 const SYSTEMS = "/redfish/v1/Systems";
 const NAMES_SHOWN_MAX = 8;
-/** Systems that are asked who they are: more than a BMC of several nodes or accelerators has. */
+/** How many Systems are read: more than a BMC with several nodes or accelerators has. */
 const SYSTEMS_READ_MAX = 16;
 
-/** Whether this is the host that is meant. */
+/** Whether this is the expected host. */
 export type IsHost = (identity: HostIdentity) => boolean;
 
 /**
- * Finds the System that an address means: by its path, by its id, the only one there is, or the only one that `isHost`
- * accepts. It never guesses: the wrong one would be powered off.
+ * Finds the System for an address: by its path, by its id, the only System, or the only one that `isHost` accepts. It never
+ * guesses: the wrong System would be powered off.
  *
  * @param system a path, a bare id, or undefined (see `RedfishAddress.system`).
  * @throws BmcError SystemAmbiguous, SystemNotFound, or what the reads throw.
@@ -28,20 +28,20 @@ export async function chooseSystem(
 ): Promise<string> {
   if (system?.startsWith("/") === true) return system;
   if (system !== undefined) return `${(await linkedSystems(service, signal)).replace(/\/+$/, "")}/${system}`;
-  // DSP0266 has had this path for long; older services link to theirs.
+  // DSP0266 has fixed this path for a long time; older services link to their own.
   const usual = await service.find(SYSTEMS, signal);
   const found = usual ?? (await service.find(await linkedSystems(service, signal), signal));
   if (found === undefined) throw new BmcError("SystemNotFound", `${service.origin} has no Systems`);
   const { body } = found;
   const members = linksAt(body, "Members");
   const [only] = members;
-  const listed = listAt(body, "Members")?.length ?? 0;
-  // A member without a link, one that is counted and not listed, or a next page is another System too.
+  const memberCount = listAt(body, "Members")?.length ?? 0;
+  // A member without a link, one that is counted but not listed, and a next page mean another System as well.
   const counted = body["Members@odata.count"];
-  const isMissing = typeof counted === "number" && counted > Math.max(listed, 1);
+  const isMissing = typeof counted === "number" && counted > Math.max(memberCount, 1);
   const hasNextPage = (stringAt(body, "Members@odata.nextLink") ?? "") !== "";
-  const isPartial = hasNextPage || isMissing || listed > members.length || listed > SYSTEMS_READ_MAX;
-  if (listed > 1 || isPartial) {
+  const isPartial = hasNextPage || isMissing || memberCount > members.length || memberCount > SYSTEMS_READ_MAX;
+  if (memberCount > 1 || isPartial) {
     const known = isPartial || isHost === undefined ? undefined : await findHost(service, members, isHost, signal);
     if (known !== undefined) return known;
     const names = members.slice(0, NAMES_SHOWN_MAX).join(", ").slice(0, 400);
@@ -55,8 +55,8 @@ export async function chooseSystem(
 }
 
 /**
- * The one System that is the host; undefined where none or several say so. While a listed one cannot be read, as while the BMC
- * starts, a UUID alone decides: the missing one may have the same serial number.
+ * The one System that is the host; undefined if none or several match. If a listed System cannot be read, for example while the BMC
+ * starts, only a UUID decides: the missing System may have the same serial number.
  */
 async function findHost(
   service: Service,

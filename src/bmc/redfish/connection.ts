@@ -4,20 +4,22 @@ import { Client, errors } from "undici";
 import type { Dispatcher } from "undici";
 import { createConnector } from "./tls.ts";
 import type { DeviceTls } from "./tls.ts";
-import type { Answer } from "./answer.ts";
+import type { SecureContexts } from "./secure-contexts.ts";
+import type { RedfishAnswer } from "./answer.ts";
 import { EMPTY, parseJsonObject } from "./json.ts";
 import type { JsonObject } from "./json.ts";
+import { SentSecrets } from "./sent-secrets.ts";
 import { BmcError } from "../errors.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
-/** Largest answer that is read. A ComputerSystem of a big server is about 60 KiB. */
+/** The largest answer that is read. A ComputerSystem of a large server has about 60 KiB. */
 export const BODY_BYTES_MAX = 1_048_576;
 /** All headers of one answer together. */
 export const HEADER_BYTES_MAX = 16_384;
-/** Many BMCs drop idle connections after five seconds: ours goes first, so that no order is written into a dead one. */
+/** Many BMCs close idle connections after five seconds. Ours closes first, so that no order is sent on a closed one. */
 const IDLE_MS_MAX = 3_000;
 
 const unzip = promisify(gunzip);
@@ -34,6 +36,9 @@ export interface Call {
 /** One connection to one origin: one request at a time, opened on demand and reused while it lives. */
 export class Connection {
   readonly origin: string;
+  /** Until when the certificate is valid that the service has shown last. */
+  certificateUntilMs: number | undefined;
+  readonly sentSecrets = new SentSecrets();
   readonly #client: Client;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -42,34 +47,38 @@ export class Connection {
     origin: string;
     tls: DeviceTls;
     connectTimeoutMs: number;
+    secureContexts: SecureContexts;
     deps: { clock: Clock; logger: Logger };
   }) {
     this.origin = options.origin;
     this.#clock = options.deps.clock;
     this.#logger = options.deps.logger;
     this.#client = new Client(options.origin, {
-      connect: createConnector(options.tls, options.connectTimeoutMs),
+      connect: createConnector(options.tls, options.connectTimeoutMs, options.secureContexts, (untilMs) => {
+        this.certificateUntilMs = untilMs;
+      }),
       pipelining: 1,
       maxResponseSize: BODY_BYTES_MAX,
       maxHeaderSize: HEADER_BYTES_MAX,
       keepAliveTimeout: IDLE_MS_MAX,
       keepAliveMaxTimeout: IDLE_MS_MAX,
-      // The caller's deadline rules, on the injected clock.
+      // The deadline of the caller applies, on the injected clock.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
   }
 
   /**
-   * Sends one request, once, and reads its whole answer, whatever its status. Redirects are answers like others.
+   * Sends one request, once, and reads its whole answer, whatever its status. Redirects are not followed.
    *
-   * @throws BmcError for everything that is no complete answer, in time and within bounds.
+   * @throws BmcError for everything but a complete answer, in time and within bounds.
    */
-  async send(call: Call, signal: AbortSignal): Promise<Answer> {
+  async send(call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
     const what = `${call.method} ${this.origin}${call.path}`;
-    // An order must not go out for a caller who has given up while it waited for its turn.
+    // An order must not be sent for a caller that has given up while the order waited.
     if (signal.aborted) throw toBmcError(abortReason(signal), what, signal);
     const startMs = this.#clock.monotonicMs();
+    this.sentSecrets.note(call.headers ?? {}, call.body ?? EMPTY);
     try {
       const response = await this.#client.request({
         method: call.method,
@@ -78,7 +87,7 @@ export class Connection {
           accept: "application/json",
           "odata-version": "4.0",
           "user-agent": "ironfence",
-          // Some services cache for half a minute; a cached Off is no proof.
+          // Some services cache for half a minute, and a cached Off is not a proof.
           ...(call.method === "GET" ? { "cache-control": "no-cache" } : {}),
           ...(call.body === undefined ? {} : { "content-type": "application/json" }),
           ...call.headers,
@@ -102,9 +111,9 @@ export class Connection {
         const value = response.headers[name];
         return typeof value === "string" ? value : undefined;
       };
-      return { status: response.statusCode, header, body };
+      return { status: response.statusCode, header, body, hide: (text) => this.sentSecrets.hide(text) };
     } catch (error) {
-      throw toBmcError(error, what, signal);
+      throw this.sentSecrets.hideIn(toBmcError(error, what, signal));
     }
   }
 
@@ -114,21 +123,21 @@ export class Connection {
   }
 }
 
-/** Reads a body within its bound. Nothing asks for gzip, but some (iLO 4) send it all the same. */
+/** Reads a body within its bound. No request asks for gzip, but some BMCs (iLO 4) send it nevertheless. */
 async function readText({ headers, body }: Dispatcher.ResponseData): Promise<string> {
   const coding = headers["content-encoding"] ?? "identity";
   if (coding === "identity") return body.text();
   const bytes = Buffer.from(await body.arrayBuffer());
   if (bytes.length === 0) return "";
-  if (coding !== "gzip") throw new BmcError("BadResponse", "the answer is coded in a way that was not asked for");
+  if (coding !== "gzip") throw new BmcError("BadResponse", "the answer has a content encoding that was not requested");
   try {
     return (await unzip(bytes, { maxOutputLength: BODY_BYTES_MAX })).toString();
   } catch (cause) {
-    throw new BmcError("BadResponse", "broken or too large a gzip", { cause });
+    throw new BmcError("BadResponse", "the gzip is invalid or too large", { cause });
   }
 }
 
-/** Only what a read answers with must be JSON: orders are often answered by an empty or a plain text. */
+/** Only the answer to a read must be JSON: the answer to an order is often empty or plain text. */
 function parseBody(method: Method, status: number, text: string, what: string): JsonObject {
   if (method === "GET" && status === 200) return parseJsonObject(text, what);
   try {
@@ -138,7 +147,7 @@ function parseBody(method: Method, status: number, text: string, what: string): 
   }
 }
 
-/** Names a failed request by the closed set of codes. */
+/** The code for a failed request. */
 function toBmcError(error: unknown, what: string, signal: AbortSignal): BmcError {
   if (signal.aborted) {
     const cause = abortReason(signal);
@@ -149,7 +158,7 @@ function toBmcError(error: unknown, what: string, signal: AbortSignal): BmcError
   const code = codeOf(error);
   const words = error instanceof Error ? error.message : "unknown error";
   if (BROKEN_ANSWER.test(code) || error instanceof errors.HTTPParserError) {
-    return new BmcError("BadResponse", `${what}: broken or too large an answer (${words})`, { cause: error });
+    return new BmcError("BadResponse", `${what}: the answer is invalid or too large (${words})`, { cause: error });
   }
   return new BmcError("Unreachable", `${what}: ${words}`, { cause: error });
 }
@@ -160,7 +169,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** Whether an established connection broke before the answer: the one failure after which a read is sent again. */
+/** Whether an established connection was closed before the answer: the only failure after which a read is sent again. */
 export function brokeOff(error: unknown): boolean {
   if (!(error instanceof BmcError) || error.code !== "Unreachable") return false;
   return /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(codeOf(error.cause));

@@ -1,19 +1,19 @@
 import { printable } from "../../runtime/printable.ts";
 import { BmcError } from "../errors.ts";
 
-/** Deepest nesting that is read; real resources stay below 12. */
+/** The deepest nesting that is parsed. Real resources stay below 12. */
 export const JSON_DEPTH_MAX = 32;
 
-/** A JSON object from a BMC: nothing in it is believed before it has been asked for by name and type. */
+/** A JSON object from a BMC: every value is read by name and checked for its type. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export const EMPTY: JsonObject = Object.freeze({});
 
 /**
- * Parses a JSON object. `JSON.parse` makes `__proto__` an own property like any other, and the readers below look at own
- * properties alone, so a hostile name changes nothing.
+ * Parses a JSON object. `JSON.parse` makes `__proto__` an own property like any other, and the functions below read only own
+ * properties, so a hostile name has no effect.
  *
- * @throws BmcError BadResponse where the text is no JSON, no object, or nested deeper than `JSON_DEPTH_MAX`.
+ * @throws BmcError BadResponse if the text is not JSON, not an object, or nested deeper than `JSON_DEPTH_MAX`.
  */
 export function parseJsonObject(text: string, what: string): JsonObject {
   if (nestsDeeperThan(text, JSON_DEPTH_MAX)) {
@@ -23,13 +23,13 @@ export function parseJsonObject(text: string, what: string): JsonObject {
   try {
     value = JSON.parse(withoutPadding(text));
   } catch (cause) {
-    throw new BmcError("BadResponse", `${what}: the answer is no JSON`, { cause });
+    throw new BmcError("BadResponse", `${what}: the answer is not JSON`, { cause });
   }
-  if (!isObject(value)) throw new BmcError("BadResponse", `${what}: the answer is no JSON object`);
+  if (!isObject(value)) throw new BmcError("BadResponse", `${what}: the answer is not a JSON object`);
   return value;
 }
 
-/** Without the mark that some put before their JSON, and the zeros that some have behind it. */
+/** Without the byte order mark that some BMCs put before their JSON, and the zeros that some put after it. */
 function withoutPadding(text: string): string {
   let end = text.length;
   while (text.charCodeAt(end - 1) === 0) end -= 1;
@@ -40,7 +40,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object at `name`; empty where there is none, so that reads can be chained. */
+/** The object at `name`; empty if there is none, so that reads can be chained. */
 export function objectAt(parent: JsonObject, name: string): JsonObject {
   const value = own(parent, name);
   return isObject(value) ? value : EMPTY;
@@ -58,12 +58,12 @@ export function listAt(parent: JsonObject, name: string): readonly unknown[] | u
   return Array.isArray(value) ? value : undefined;
 }
 
-/** The strings of the array at `name`; undefined where there is no array. */
+/** The strings of the array at `name`; undefined if there is no array. */
 export function stringsAt(parent: JsonObject, name: string): readonly string[] | undefined {
   return listAt(parent, name)?.filter((item) => typeof item === "string");
 }
 
-/** The `@odata.id`s of the array of links at `name`; some services give the bare paths, or one link instead of a list. */
+/** The `@odata.id`s of the array of links at `name`. Some services give plain paths, or one link instead of a list. */
 export function linksAt(parent: JsonObject, name: string): readonly string[] {
   const value = own(parent, name);
   return (isObject(value) ? [value] : (listAt(parent, name) ?? [])).flatMap((item) => {

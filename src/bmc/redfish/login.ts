@@ -7,17 +7,17 @@ import {
   sessionsDisabled,
   sessionsFull,
 } from "./answer.ts";
-import type { Answer } from "./answer.ts";
+import type { RedfishAnswer } from "./answer.ts";
 import type { Connection } from "./connection.ts";
 import { objectAt, stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
-import type { OpenSession } from "./left-sessions.ts";
+import type { OpenSession } from "./abandoned-sessions.ts";
 import { pathOnOrigin } from "./reference.ts";
 import { BmcError } from "../errors.ts";
-import type { Login } from "../login-breaker.ts";
-import type { Recent } from "../recent.ts";
+import type { BmcCredentials } from "../credentials.ts";
+import type { ExpiringSet } from "../expiring-set.ts";
 
-/** How requests show who we are. */
+/** How requests are authenticated. */
 export type Access = SessionAccess | BasicAccess;
 
 export interface SessionAccess extends OpenSession {
@@ -29,44 +29,44 @@ export interface BasicAccess {
   headers: Readonly<Record<string, string>>;
   /** Basic authentication is tried only because no session was free. */
   sessionsFull: boolean;
-  /** A session that was given without a token to use it by: it is to be ended. */
+  /** A session without a token: it cannot be used, and has to be ended. */
   unusable?: OpenSession;
 }
 
-/** Where nearly all services log in: asking the service root first would cost every fence a request. */
+/** The path at nearly all services. Reading the service root first would cost every fence a request. */
 const SESSIONS = "/redfish/v1/SessionService/Sessions";
 
-/** What a log-in needs of its service. */
+/** What a login needs of its service. */
 export interface LoginDeps {
   connection: Connection;
-  login: Login;
-  /** Gives the service root, which names the collection of sessions where it is not the usual one. */
+  login: BmcCredentials;
+  /** Returns the service root, which names the collection of sessions if it is not the usual one. */
   readRoot: (signal: AbortSignal) => Promise<JsonObject>;
-  /** Services whose root was found to name another collection: a password is not tried in vain at the usual one again. */
-  elsewhere: Recent;
-  /** Whether there is time for one more try: one that is cut off may leave a session that nobody knows. */
+  /** Services whose root names another collection. Their password is not tried at the usual path again. */
+  unusualPaths: ExpiringSet;
+  /** Whether there is time for one more try: one that is cut off may leave an unknown session behind. */
   hasTime: () => boolean;
 }
 
 /**
- * Logs in: a session where the service offers one, else basic authentication (which sends nothing by itself).
+ * Logs in: with a session if the service supports it, otherwise with basic authentication (which sends nothing yet).
  *
- * @throws BmcError AuthFailed where user or password are refused.
+ * @throws BmcError AuthFailed if user or password are refused.
  */
 export async function logIn(deps: LoginDeps, signal: AbortSignal): Promise<Access> {
-  const { connection, login, elsewhere } = deps;
+  const { connection, login, unusualPaths } = deps;
   const { origin } = connection;
-  const start = (elsewhere.isRecent(origin) ? await sessionsPath(deps, signal) : undefined) ?? SESSIONS;
+  const start = (unusualPaths.has(origin) ? await sessionsPath(deps, signal) : undefined) ?? SESSIONS;
   const first = await postLogin(connection, start, login, signal);
   if (isCreated(first)) return session(origin, start, login, first);
   if (sessionsFull(first)) return basic(login, true);
   if (sessionsDisabled(first)) return basic(login, false);
   if (lacksPrivilege(first)) throw loginFailure(`POST ${origin}${start}`, first);
-  // Whatever it was that answered, the root shows whether that answer concerns the sessions of this service.
+  // Whatever has answered, the root shows whether that answer came from the sessions of this service.
   const path = await sessionsPath(deps, signal);
   if (path === undefined) return basic(login, false);
   const isAnswered = path === start || answersFor(path, first);
-  if (!isAnswered) elsewhere.note(origin);
+  if (!isAnswered) unusualPaths.add(origin);
   if (!isAnswered && !deps.hasTime()) {
     throw new BmcError("Timeout", `POST ${origin}${path}: too slow to log in there as well: set a longer timeout`);
   }
@@ -82,21 +82,26 @@ async function sessionsPath(deps: LoginDeps, signal: AbortSignal): Promise<strin
   return linked === undefined ? undefined : pathOnOrigin(deps.connection.origin, linked, "the link to the sessions");
 }
 
-function postLogin(connection: Connection, path: string, login: Login, signal: AbortSignal): Promise<Answer> {
+function postLogin(
+  connection: Connection,
+  path: string,
+  login: BmcCredentials,
+  signal: AbortSignal,
+): Promise<RedfishAnswer> {
   const body = { UserName: login.username, Password: login.password.reveal() };
   return connection.send({ method: "POST", path, body }, signal);
 }
 
-function isCreated({ status }: Answer): boolean {
+function isCreated({ status }: RedfishAnswer): boolean {
   return status === 200 || status === 201;
 }
 
-function isMissing({ status }: Answer): boolean {
+function isMissing({ status }: RedfishAnswer): boolean {
   return status === 404 || status === 405 || status === 501;
 }
 
-/** Whether the answer to the first try is that of the sessions at `path`: a wrong password must not be sent twice. */
-function answersFor(path: string, first: Answer): boolean {
+/** Whether the answer to the first try came from the sessions at `path`: a wrong password must not be sent twice. */
+function answersFor(path: string, first: RedfishAnswer): boolean {
   const isUsual = path.replace(/\/+$/, "") === SESSIONS;
   // iLO redirects to the same path with a slash, and its link has one.
   return isUsual && !(path !== SESSIONS && (isMissing(first) || (first.status >= 300 && first.status < 400)));
@@ -109,7 +114,7 @@ function sessionsReference(root: JsonObject): string | undefined {
   return linked ?? (service === undefined ? undefined : `${service.replace(/\/+$/, "")}/Sessions`);
 }
 
-function session(origin: string, collection: string, login: Login, answer: Answer): Access {
+function session(origin: string, collection: string, login: BmcCredentials, answer: RedfishAnswer): Access {
   const token = answer.header("x-auth-token")?.trim() ?? "";
   const path = sessionPath(origin, collection, answer);
   if (token !== "") return { kind: "Session", headers: { "x-auth-token": token }, path };
@@ -118,10 +123,10 @@ function session(origin: string, collection: string, login: Login, answer: Answe
 }
 
 /**
- * Where the new session is. Behind a forwarded port a BMC may name itself as it is known on its own network: then the path alone
- * serves, on the origin that we know. Some give a bare id, or only the id in the body.
+ * The path of the new session. Behind a forwarded port a BMC may use its name on its own network: then only the path is used, with
+ * the known origin. Some BMCs give only an id, or only the id in the body.
  */
-export function sessionPath(origin: string, collection: string, answer: Answer): string | undefined {
+export function sessionPath(origin: string, collection: string, answer: RedfishAnswer): string | undefined {
   const members = collection.replace(/\/+$/, "");
   const location = answer.header("location");
   const elsewhere = location === undefined ? undefined : (URL.parse(location)?.pathname ?? `${members}/${location}`);
@@ -144,13 +149,13 @@ function usablePath(origin: string, reference: string | undefined): string | und
   }
 }
 
-function basic({ username, password }: Login, sessionsFull: boolean): BasicAccess {
+function basic({ username, password }: BmcCredentials, sessionsFull: boolean): BasicAccess {
   const authorization = `Basic ${Buffer.from(`${username}:${password.reveal()}`).toString("base64")}`;
   return { kind: "Basic", headers: { authorization }, sessionsFull };
 }
 
-/** The words of the answer stay out of the message: a service may repeat what it was sent. */
-function loginFailure(what: string, answer: Answer): BmcError {
+/** The message does not contain the text of the answer: a service may repeat what it was sent, including the password. */
+function loginFailure(what: string, answer: RedfishAnswer): BmcError {
   const ids = messageIds(answer.body)
     .slice(0, 3)
     .filter((id) => /^[\w.]{1,100}$/.test(id));

@@ -1,114 +1,126 @@
 import { failure, lacksPrivilege, mustChangePassword } from "./answer.ts";
-import type { Answer } from "./answer.ts";
+import type { RedfishAnswer } from "./answer.ts";
 import { brokeOff } from "./connection.ts";
 import type { Call, Connection } from "./connection.ts";
-import { EMPTY, stringAt } from "./json.ts";
+import { stringAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
-import { endSession, LeftSessions } from "./left-sessions.ts";
+import { endSession, AbandonedSessions } from "./abandoned-sessions.ts";
 import { logIn } from "./login.ts";
 import type { Access, BasicAccess } from "./login.ts";
 import { pathOnOrigin } from "./reference.ts";
+import type { SentSecrets } from "./sent-secrets.ts";
+import { REDIRECTS, ServiceRoot } from "./service-root.ts";
 import type { DeviceDeps } from "../driver.ts";
 import { BmcError, orderNotAllowed } from "../errors.ts";
-import type { Login } from "../login-breaker.ts";
-import { sharedOn } from "../shared.ts";
-import type { Shared } from "../shared.ts";
-import { RESTART_MS_MIN } from "../silences.ts";
-import type { Turn } from "../turn.ts";
+import type { BmcCredentials } from "../credentials.ts";
+import type { LoginBreaker } from "../login-breaker.ts";
+import type { LoginThrottle } from "../login-throttle.ts";
+import { RESTART_MS_MIN } from "../possible-restarts.ts";
+import type { BmcGate } from "../bmc-gate.ts";
+import type { BmcMemory } from "../bmc-memory.ts";
+import type { Mutex } from "../mutex.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /**
- * Longest that ending the session may take: BMCs that need 6 s for an answer are known, and a login that is under way comes
- * before it.
+ * The deadline for the end of the session: some BMCs need 6 s for an answer, and a login in progress comes first.
  */
 const CLOSE_TIMEOUT_MS = 15_000;
-/** What a login may take of the time of the call that needs it. */
+/** The part of the time of a call that its login may take. */
 const LOGIN_SHARE = 0.9;
-/** Sessions that one call may find denied, of a BMC that has just given them: busy ones evict. */
+/** How many new sessions may be denied in one call: a BMC with a full session table evicts them. */
 const SESSIONS_TRIED_MAX = 3;
-/** Answers of 401 in a row after which a session counts as lost: HPE's, AMI's and NVIDIA's deny valid ones at random. */
+/** How many 401s in a row mean that a session is lost: BMCs of HPE, AMI and NVIDIA deny valid sessions at random. */
 const DENIALS_MAX = 3;
-/** After so long without a session, since none was free, one is asked for again. */
+/** If no session was free, one is requested again after this time. */
 const SESSION_AGAIN_MS = 60_000;
 const NO_SESSION_FREE = "no session is free, and basic authentication is refused";
-const ROOT = "/redfish/v1/";
 
 /** A resource that was read just now. */
 export interface Resource {
-  /** Where it was found, after a redirect within the service. */
+  /** Its path, after a redirect within the service. */
   path: string;
   body: JsonObject;
   etag: string | undefined;
-  /** The BMC's own time of the answer, as its header says. */
+  /** The time of the answer by the clock of the BMC, from its header. */
   date: string | undefined;
-  /** Whether a cache answered in the BMC's place, though it was asked not to. */
+  /** Whether a cache answered instead of the BMC, although the request forbids it. */
   isStale: boolean;
 }
 
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
-
-/** Looks whether something may be sent. `isAgain`: it was sent before, and denied. */
-export type Check = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
-
-/** Forbidden, and Upgrade Required (RFC 9110, section 15.5): what a service answers that serves nobody by plain HTTP. */
-const NOT_BY_PLAIN_HTTP: ReadonlySet<number> = new Set([403, 426]);
+/** Checks right before each transmission whether the call may be sent. `isAgain`: it was sent before, and denied. */
+export type Precondition = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
 
 /** An authenticated Redfish service: logs in on first use, and ends its session when closed. */
 export class Service {
   readonly #connection: Connection;
-  readonly #login: Login;
+  readonly #login: BmcCredentials;
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #mayOrder: () => boolean;
+  readonly #isOrderAllowed: () => boolean;
   readonly #lifetime = new AbortController();
-  readonly #shared: Shared;
-  readonly #breaker: Shared["breaker"];
-  readonly #silences: Shared["silences"];
-  readonly #left: LeftSessions;
-  /** One untried login at a time at one BMC, so that of many drivers with one wrong password one alone tries it. */
-  readonly #turn: Turn;
-  readonly #releaseTurn: () => void;
-  #root: JsonObject | undefined;
+  readonly #breaker: LoginBreaker;
+  readonly #throttle: LoginThrottle;
+  readonly #memory: BmcMemory;
+  readonly #root: ServiceRoot;
+  readonly #abandoned: AbandonedSessions;
+  /** One untried login at a time at one BMC, so that of many drivers with one wrong password only one tries it. */
+  readonly #mutex: Mutex;
+  readonly #releaseMutex: () => void;
   #access: Promise<Access> | undefined;
-  /** From when on a session is asked for again, where there was none. */
+  /** When a session is requested again, if none was free. */
   #sessionAgainAtMs = Infinity;
-  /** When the BMC last gave an answer that shows that it knows us. */
+  /** When the BMC last gave an authenticated answer. */
   #knownAtMs = -Infinity;
-  /** Answers of 401 since then, in the session that is in use. */
+  /** 401s since then, in the present session. */
   #denials = 0;
   #basicAccepted = false;
-  /** A 401 to basic authentication that has worked was sat out, and nothing has been answered since. */
-  #hasStrayed = false;
+  /** Whether a 401 to working basic authentication was taken for spurious, and no other answer has come since. */
+  #hasSpurious401 = false;
   #logins = 0;
-  /** Gaps in the answers of the BMC: each may have been a restart. */
+  /** Interruptions of the BMC, each of which may have been a restart. */
   #interruptions = 0;
-  /** The refusal of our credentials: remembered, because more tries lock accounts. */
+  /** The refusal of our credentials. It is kept, because more tries lock accounts. */
   #refusal: BmcError | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(options: { connection: Connection; login: Login; callTimeoutMs: number; deps: DeviceDeps }) {
+  constructor(options: {
+    connection: Connection;
+    login: BmcCredentials;
+    callTimeoutMs: number;
+    gate: BmcGate;
+    deps: DeviceDeps;
+  }) {
     this.#connection = options.connection;
     this.#login = options.login;
     this.#callTimeoutMs = options.callTimeoutMs;
     this.#clock = options.deps.clock;
     this.#logger = options.deps.logger;
-    this.#mayOrder = options.deps.mayOrder ?? (() => true);
-    this.#shared = sharedOn(this.#clock);
-    const { turn, release } = this.#shared.turnOf(this.origin);
-    this.#breaker = this.#shared.breaker;
-    this.#silences = this.#shared.silences;
-    this.#left = new LeftSessions({
+    this.#isOrderAllowed = options.deps.isOrderAllowed ?? (() => true);
+    this.#breaker = options.gate.loginBreaker;
+    this.#throttle = options.gate.loginThrottle;
+    this.#memory = options.gate.memory;
+    this.#root = new ServiceRoot({
+      origin: this.origin,
+      memory: this.#memory,
+      send: (call, signal) => this.#readOnce(call, signal),
+      onMissing: () => {
+        this.#interruptions += 1;
+        this.#memory.possibleRestarts.add(this.origin);
+      },
+    });
+    const { mutex, release } = options.gate.mutexes.acquire(this.origin);
+    this.#mutex = mutex;
+    this.#releaseMutex = release;
+    this.#abandoned = new AbandonedSessions({
       connection: this.#connection,
       clock: this.#clock,
       logger: this.#logger,
       timeoutMs: this.#closeTimeoutMs,
     });
-    this.#turn = turn;
-    this.#releaseTurn = release;
   }
 
   get #closeTimeoutMs(): number {
@@ -119,6 +131,16 @@ export class Service {
     return this.#connection.origin;
   }
 
+  /** Until when the certificate is valid that the service has shown last. */
+  get certificateUntilMs(): number | undefined {
+    return this.#connection.certificateUntilMs;
+  }
+
+  /** What a text of the BMC must not show to others. */
+  get sentSecrets(): SentSecrets {
+    return this.#connection.sentSecrets;
+  }
+
   get username(): string {
     return this.#login.username;
   }
@@ -127,50 +149,27 @@ export class Service {
     return `${this.origin} ${this.username}`;
   }
 
-  /** How often a log-in has succeeded: by the time of the next one the origin's name may lead to another BMC. */
+  /** How often a login has succeeded. At each one the name of the origin may lead to another BMC. */
   get logins(): number {
     return this.#logins;
   }
 
-  /** How often a request has failed, a session was gone, or the BMC was not ready: it may have restarted each time. */
+  /** How often a request has failed, a session was lost, or the BMC was not ready: it may have restarted each time. */
   get interruptions(): number {
     return this.#interruptions;
   }
 
-  /** Whether a short time ago the BMC was out of reach, or denied a session that it had given us. */
+  /** Whether a short time ago the BMC was unreachable, or denied a session that it had given. */
   get mayHaveRestarted(): boolean {
-    return this.#silences.isRecent(this.origin);
+    return this.#memory.possibleRestarts.has(this.origin);
   }
 
-  /** The service root, read once: it names collections and changes with the firmware only. */
+  /** The service root, which is read once. */
   root(signal: AbortSignal): Promise<JsonObject> {
-    return this.#readRoot(AbortSignal.any([signal, this.#lifetime.signal]));
+    return this.#root.read(AbortSignal.any([signal, this.#lifetime.signal]));
   }
 
-  async #readRoot(signal: AbortSignal): Promise<JsonObject> {
-    if (this.#root !== undefined) return this.#root;
-    let answer = await this.#readOnce({ method: "GET", path: ROOT }, signal);
-    if (REDIRECTS.has(answer.status)) {
-      const path = pathOnOrigin(this.origin, answer.header("location"), "the redirect from the root");
-      answer = await this.#readOnce({ method: "GET", path }, signal);
-    }
-    // DSP0266 wants the root open to all. Where it is not, the well-known places and basic authentication must do.
-    if (answer.status === 401) return EMPTY;
-    if (answer.status === 404) throw this.#servesNothing();
-    if (answer.status !== 200) throw failure(`GET ${this.origin}${ROOT}`, answer);
-    this.#root = answer.body;
-    return answer.body;
-  }
-
-  #servesNothing(): BmcError {
-    const what = `${this.origin} serves no Redfish (HTTP 404 at ${ROOT})`;
-    if (!this.#shared.served.isRecent(this.origin)) return new BmcError("Unsupported", what);
-    this.#interruptions += 1;
-    this.#silences.note(this.origin);
-    return new BmcError("Busy", `${what}: it did a short time ago, and a BMC that starts may not yet`);
-  }
-
-  /** Reads a resource freshly. @throws BmcError for everything but a JSON object. */
+  /** Reads a resource. @throws BmcError for everything but a JSON object. */
   async get(path: string, signal: AbortSignal): Promise<Resource> {
     const resource = await this.find(path, signal);
     if (resource === undefined)
@@ -179,8 +178,8 @@ export class Service {
   }
 
   /**
-   * Reads a resource freshly, if it exists. A connection that broke off is opened again once, and one redirect within the
-   * service is followed (iLO adds a slash to its paths that way).
+   * Reads a resource, if it exists. A connection that was closed is opened again once, and one redirect within the service is
+   * followed (iLO adds a slash to its paths that way).
    *
    * @throws BmcError for everything but a JSON object and "not found".
    */
@@ -193,7 +192,7 @@ export class Service {
     }
     if (answer.status === 404 || answer.status === 410) return undefined;
     if (answer.status !== 200) throw failure(`GET ${this.origin}${at}`, answer);
-    this.#shared.served.note(this.origin);
+    this.#memory.redfishOrigins.add(this.origin);
     const { body } = answer;
     const etag = answer.header("etag") ?? stringAt(body, "@odata.etag");
     const isStale = Number(answer.header("age") ?? 0) > 0;
@@ -201,30 +200,30 @@ export class Service {
   }
 
   /**
-   * Reads what is of use and not needed: once, in the access that we have. An account that gets a 401 for it must lose
-   * no session by that.
+   * Reads a resource that is useful but not required: once, with the present access. If the account gets a 401 for it, the
+   * session stays.
    *
-   * @returns undefined for everything but a resource. @throws BmcError where there is no answer.
+   * @returns undefined for everything but a resource. @throws BmcError if there is no answer.
    */
-  async glance(path: string, callerSignal: AbortSignal): Promise<JsonObject | undefined> {
+  async getOptional(path: string, callerSignal: AbortSignal): Promise<JsonObject | undefined> {
     const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
     const { headers } = await this.#currentAccess();
     const answer = await this.#send({ method: "GET", path, headers }, signal);
     return answer.status === 200 ? answer.body : undefined;
   }
 
-  /** Reads a task monitor, whose every status means something. */
-  monitor(path: string, signal: AbortSignal): Promise<Answer> {
+  /** Reads a task monitor, with any status. */
+  monitor(path: string, signal: AbortSignal): Promise<RedfishAnswer> {
     return this.#authenticated({ method: "GET", path }, signal);
   }
 
   /**
-   * Sends something that changes the host, at most once, and gives any answer that shows that it was heard.
+   * Sends a change to the host, at most once, and returns any answer that shows that the BMC received it.
    *
-   * @param check called in the log-in in which the call is about to be sent, each time; where it throws, nothing is sent.
-   * @throws BmcError where there is no such answer: whether it took effect is then unknown.
+   * @param check called before each transmission, in the login that is used for it. If it throws, nothing is sent.
+   * @throws BmcError if there is no such answer: it is then unknown whether the change took effect.
    */
-  change(call: Call & { method: "POST" | "PATCH" }, check: Check, signal: AbortSignal): Promise<Answer> {
+  change(call: Call & { method: "POST" | "PATCH" }, check: Precondition, signal: AbortSignal): Promise<RedfishAnswer> {
     return this.#authenticated(call, signal, check);
   }
 
@@ -240,26 +239,26 @@ export class Service {
     const unaborted = new AbortController().signal;
     try {
       await withDeadline(this.#clock, "close", this.#closeTimeoutMs, unaborted, async (signal) => {
-        // A login that failed has reported itself to its caller, and left no session.
+        // A login that failed was reported to its caller, and left no session.
         const access = await login?.catch(() => undefined);
         const session = access?.kind === "Session" ? access : undefined;
         const ended = session && endSession(this.#connection, session, signal);
-        this.#left.end(session?.path);
-        await Promise.all([ended, this.#left.ended()]);
+        this.#abandoned.end(session?.path);
+        await Promise.all([ended, this.#abandoned.ended()]);
       });
     } catch (error) {
       this.#logger.warn({ origin: this.origin, err: error }, "redfish session not ended");
     } finally {
-      this.#releaseTurn();
+      this.#releaseMutex();
       await this.#connection.destroy().catch(() => undefined);
     }
   }
 
   /**
-   * Sends with our access. A 401 says that nothing was done, so a call is sent again: in the same session, which some deny at
-   * random, then after a login that replaces it.
+   * Sends an authenticated call. A 401 means that nothing was done, so the call is sent again: first in the same session, because
+   * some BMCs deny sessions at random, then after a new login.
    */
-  async #authenticated(call: Call, callerSignal: AbortSignal, check?: Check): Promise<Answer> {
+  async #authenticated(call: Call, callerSignal: AbortSignal, check?: Precondition): Promise<RedfishAnswer> {
     const signal = AbortSignal.any([callerSignal, this.#lifetime.signal]);
     let isAgain = false;
     for (let logins = 1; ; isAgain = true) {
@@ -268,38 +267,38 @@ export class Service {
       let login = this.#currentAccess();
       let access = await login;
       await check?.(signal, isAgain);
-      // What was read for the check may have taken another login, which is the one that was checked.
+      // The reads of the check may have needed another login. That login is the one that was checked.
       login = this.#access ?? login;
       access = await login;
       const answer = await this.#sendWith(access, login, call, signal);
       if (answer.status !== 401 || mustChangePassword(answer)) {
-        // Strays that lie far apart do not add up to a refusal.
-        if (this.#hasStrayed) this.#breaker.accepted(this.origin, this.#login);
-        this.#hasStrayed = false;
+        // Spurious 401s with other answers in between do not add up to a refusal.
+        if (this.#hasSpurious401) this.#breaker.recordAccepted(this.origin, this.#login);
+        this.#hasSpurious401 = false;
         this.#knownAtMs = this.#clock.monotonicMs();
         this.#denials = 0;
-        if (access.kind === "Session") this.#left.end(access.path);
+        if (access.kind === "Session") this.#abandoned.end(access.path);
         return answer;
       }
-      // Of a session that was just given it is not the end of the session that speaks.
+      // A session that was just given has not ended, so the account lacks the privilege.
       const isLacking = lacksPrivilege(answer) && (access.kind === "Basic" || logins > 1);
       if (isLacking) return answer;
       if (access.kind === "Basic") {
         this.#interruptions += 1;
-        await this.#waitForStray(call, login, access, signal);
+        await this.#waitForSpurious(call, login, access, signal);
         continue;
       }
       this.#denials += 1;
       const isLost = this.#denials >= DENIALS_MAX || lacksPrivilege(answer);
-      // A session that is good again at once says nothing of the BMC; it may have restarted where it was not heard of for a while.
+      // A session that works again at once does not mean a restart. After a while without answers the BMC may have restarted.
       if (isLost || this.#clock.monotonicMs() - this.#knownAtMs > RESTART_MS_MIN) {
         this.#interruptions += 1;
-        this.#silences.note(this.origin);
+        this.#memory.possibleRestarts.add(this.origin);
       }
       if (!isLost) continue;
       this.#drop(login, access);
       if (logins === SESSIONS_TRIED_MAX) {
-        // User and password were right each time: it is not for them that the session was denied.
+        // User and password were correct each time, so they are not the reason why the session was denied.
         const what = `${call.method} ${this.origin}${call.path}: HTTP 401`;
         throw new BmcError("Busy", `${what}: the BMC denies each session that it has just given, ${logins} in a row`);
       }
@@ -317,76 +316,76 @@ export class Service {
   #drop(login: Promise<Access>, access: Access): void {
     if (this.#access !== login) return;
     this.#access = undefined;
-    // What the BMC denies now it may know again in a moment.
-    if (access.kind === "Session") this.#left.add(access);
+    // The BMC may accept a session again that it denies now.
+    if (access.kind === "Session") this.#abandoned.add(access);
   }
 
-  async #sendWith(access: Access, login: Promise<Access>, call: Call, signal: AbortSignal): Promise<Answer> {
+  async #sendWith(access: Access, login: Promise<Access>, call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
     const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
     if (access.kind === "Session") return this.#send(authenticated, signal);
     if (!this.#basicAccepted) return this.#tryBasic(authenticated, login, access, signal);
-    // Each request carries the password: once one device was refused it, the others do not send it either.
+    // Each request contains the password. If it was refused for one device, the others do not send it either.
     this.#breaker.checkRefused(this.origin, this.#login, this.origin);
     return this.#send(authenticated, signal);
   }
 
-  /** Basic authentication shows only at its first use whether it is accepted: that is its login. */
-  #tryBasic(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<Answer> {
-    return this.#turn.run(signal, async () => {
+  /** The first use of basic authentication is its login: it shows whether the credentials are accepted. */
+  #tryBasic(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<RedfishAnswer> {
+    return this.#mutex.run(signal, async () => {
       this.#breaker.check(this.origin, this.#login, this.origin);
       for (;;) {
         const answer = await this.#send(call, signal);
         if (answer.status !== 401 || lacksPrivilege(answer)) {
           this.#basicAccepted = true;
-          this.#shared.noBasic.forget(this.#account);
-          this.#breaker.accepted(this.origin, this.#login);
+          this.#memory.basicRefused.delete(this.#account);
+          this.#breaker.recordAccepted(this.origin, this.#login);
           return answer;
         }
         this.#interruptions += 1;
-        // The next one has its turn only after that is settled.
-        await this.#waitForStray(call, login, access, signal);
+        // The next login starts only after this is settled.
+        await this.#waitForSpurious(call, login, access, signal);
       }
     });
   }
 
-  /** Waits until basic authentication may be tried again after a 401. @throws BmcError where it may not. */
-  async #waitForStray(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<void> {
+  /** Waits until basic authentication may be tried again after a 401. @throws BmcError if it may not. */
+  async #waitForSpurious(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<void> {
     const what = `${call.method} ${this.origin}${call.path}`;
-    const strayMs = this.#breaker.strayPause(this.origin, this.#login);
-    if (strayMs !== undefined) {
-      this.#hasStrayed = true;
-      return sleep(this.#clock, strayMs, signal);
+    const pauseMs = this.#breaker.recordSpurious(this.origin, this.#login);
+    if (pauseMs !== undefined) {
+      this.#hasSpurious401 = true;
+      return sleep(this.#clock, pauseMs, signal);
     }
     if (access.sessionsFull && !this.#basicAccepted) {
-      this.#shared.noBasic.note(this.#account);
+      this.#memory.basicRefused.add(this.#account);
       this.#drop(login, access);
       throw new BmcError("Busy", `${what}: ${NO_SESSION_FREE}`);
     }
-    this.#breaker.refused(this.origin, this.#login);
+    this.#breaker.recordRefused(this.origin, this.#login);
     this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
     throw this.#refusal;
   }
 
-  async #send(call: Call, signal: AbortSignal): Promise<Answer> {
+  async #send(call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
     try {
       const isRead = call.method === "GET";
-      if (!isRead && !this.#mayOrder()) throw orderNotAllowed(`${call.method} ${this.origin}${call.path}`);
+      if (!isRead && !this.#isOrderAllowed()) throw orderNotAllowed(`${call.method} ${this.origin}${call.path}`);
       const answer = isRead ? await this.#readOnce(call, signal) : await this.#connection.send(call, signal);
       if (answer.status === 503) this.#interruptions += 1;
       return answer;
     } catch (error) {
       if (error instanceof BmcError && error.code !== "Aborted") this.#interruptions += 1;
-      this.#noteSilence(error);
+      this.#notePossibleRestart(error);
       throw error;
     }
   }
 
-  #noteSilence(error: unknown): void {
-    if (error instanceof BmcError && error.code === "Unreachable") this.#silences.note(this.origin);
+  #notePossibleRestart(error: unknown): void {
+    if (error instanceof BmcError && error.code === "Unreachable") this.#memory.possibleRestarts.add(this.origin);
   }
 
   /** A read may be sent again: it changes nothing. */
-  async #readOnce(call: Call, signal: AbortSignal): Promise<Answer> {
+  async #readOnce(call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
     try {
       return await this.#connection.send(call, signal);
     } catch (error) {
@@ -397,13 +396,13 @@ export class Service {
   }
 
   /**
-   * Logs in on the service's own time, not on that of the call that needed it: a login that was aborted half way would leave
-   * a session behind that nobody knows, and BMCs have few.
+   * Logs in with a deadline of its own instead of that of the call: a login that is aborted halfway would leave an unknown session
+   * behind, and BMCs have few.
    */
   #logIn(): Promise<Access> {
     const what = `login at ${this.origin}`;
     const unaborted = new AbortController().signal;
-    const access = this.#turn.run(this.#lifetime.signal, () =>
+    const access = this.#mutex.run(this.#lifetime.signal, () =>
       withDeadline(this.#clock, what, LOGIN_SHARE * this.#callTimeoutMs, unaborted, (signal) => this.#tryLogin(signal)),
     );
     access.catch((error: unknown) => {
@@ -414,35 +413,12 @@ export class Service {
     return access;
   }
 
-  /**
-   * Looks whether a plain HTTP address sends everybody to another one, before a password goes out to it in clear text.
-   *
-   * @throws BmcError Unsupported where it does.
-   */
-  async #refuseRedirect(signal: AbortSignal): Promise<void> {
-    if (!this.origin.startsWith("http:") || this.#shared.plain.isRecent(this.origin)) return;
-    const answer = await this.#readOnce({ method: "GET", path: ROOT }, signal);
-    const location = answer.status >= 300 && answer.status < 400 ? answer.header("location") : undefined;
-    const target = location === undefined ? undefined : URL.parse(location, this.origin)?.origin;
-    if (target !== undefined && target !== this.origin) {
-      const what = `${this.origin} redirects to ${target.slice(0, 200)}`;
-      throw new BmcError("Unsupported", `${what}: give that address; no password has been sent`);
-    }
-    const isSentAway = (answer.status >= 300 && answer.status < 400) || NOT_BY_PLAIN_HTTP.has(answer.status);
-    if (isSentAway && target === undefined) {
-      const what = `${this.origin} answers HTTP ${answer.status} to plain HTTP`;
-      throw new BmcError("Unsupported", `${what}: give its https address; no password has been sent`);
-    }
-    if (answer.status === 200) this.#root = answer.body;
-    this.#shared.plain.note(this.origin);
-  }
-
   async #tryLogin(signal: AbortSignal): Promise<Access> {
-    await this.#shared.pace.begin();
+    await this.#throttle.start();
     signal.throwIfAborted();
     this.#breaker.check(this.origin, this.#login, this.origin);
     const startMs = this.#clock.monotonicMs();
-    await this.#refuseRedirect(signal);
+    await this.#root.refuseRedirect(signal);
     const hasTime = (): boolean => {
       const spentMs = this.#clock.monotonicMs() - startMs;
       return 2 * spentMs < LOGIN_SHARE * this.#callTimeoutMs;
@@ -453,30 +429,30 @@ export class Service {
           {
             connection: this.#connection,
             login: this.#login,
-            readRoot: (signal) => this.#readRoot(signal),
-            elsewhere: this.#shared.elsewhere,
+            readRoot: (signal) => this.#root.read(signal),
+            unusualPaths: this.#memory.unusualSessionPaths,
             hasTime,
           },
           signal,
         );
         const isFull = access.kind === "Basic" && access.sessionsFull;
-        // What another device was refused says nothing against what has worked for this one.
-        if (isFull && !this.#basicAccepted && this.#shared.noBasic.isRecent(this.#account)) {
-          throw new BmcError("Busy", `log-in at ${this.origin}: ${NO_SESSION_FREE}`);
+        // A refusal for another device does not matter if basic authentication has worked for this one.
+        if (isFull && !this.#basicAccepted && this.#memory.basicRefused.has(this.#account)) {
+          throw new BmcError("Busy", `login at ${this.origin}: ${NO_SESSION_FREE}`);
         }
         const nowMs = this.#clock.monotonicMs();
         this.#sessionAgainAtMs = isFull ? nowMs + SESSION_AGAIN_MS : Infinity;
         this.#knownAtMs = nowMs;
         this.#denials = 0;
-        if (access.kind === "Basic" && access.unusable !== undefined) this.#left.add(access.unusable);
+        if (access.kind === "Basic" && access.unusable !== undefined) this.#abandoned.add(access.unusable);
         this.#logins += 1;
-        // Basic authentication shows at its first use whether it is accepted.
-        if (access.kind === "Session") this.#breaker.accepted(this.origin, this.#login);
+        // The first use of basic authentication shows whether it is accepted.
+        if (access.kind === "Session") this.#breaker.recordAccepted(this.origin, this.#login);
         return access;
       } catch (error) {
-        this.#noteSilence(error);
+        this.#notePossibleRestart(error);
         if (!(error instanceof BmcError) || error.code !== "AuthFailed") throw error;
-        const pauseMs = this.#breaker.refusedMaybe(this.origin, this.#login);
+        const pauseMs = this.#breaker.recordRefusedOrSpurious(this.origin, this.#login);
         if (pauseMs === undefined) throw error;
         await sleep(this.#clock, pauseMs, signal);
       }

@@ -4,27 +4,27 @@ import { has, linksAt, objectAt, stringAt, stringsAt } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 import { pathOnOrigin } from "./reference.ts";
 import type { Resource } from "./service.ts";
-import type { ResetAction } from "./reset-memory.ts";
+import type { ResetAction } from "./reset-actions.ts";
 
 /** What we use of a ComputerSystem (DSP0268). */
 export interface System {
   path: string;
   identity: HostIdentity;
   power: PowerReading;
-  /** Whether it is a cache's answer, not the BMC's. */
+  /** Whether a cache answered instead of the BMC. */
   isStale: boolean;
-  /** `LastResetTime` as it stands there: when the host came out of its last reset. */
+  /** `LastResetTime` as it was reported: the end of the last reset of the host. */
   lastReset: string | undefined;
   reset: ResetAction | undefined;
-  /** Where it is, by its own account and by ours. */
+  /** Its paths: the one that was read, and the one that the System itself reports. */
   paths: readonly string[];
-  // References are as the service gives them: one that cannot be followed fails what needs it, and nothing else.
+  // References are kept as the service gives them. An invalid one fails only the call that needs it.
   chassis: readonly string[];
   /** The BMCs that manage it. */
   managers: readonly string[];
 }
 
-/** A blade sees its enclosure and maybe its rack: their power is not the host's. */
+/** A blade links to its enclosure and possibly its rack, which do not have the power of the host. */
 const CHASSIS_LINKS_MAX = 4;
 const MANAGER_LINKS_MAX = 2;
 /** `#ComputerSystem.v1_20_0.ComputerSystem`, `#ComputerSystem.1.0.1.ComputerSystem`; Cisco's older ones are `#Cisco_ComputerSystem`. */
@@ -33,12 +33,12 @@ const SYSTEM_TYPE = /^#(?:\w+_)?ComputerSystem(?:\.|$)/;
 /**
  * Reads a ComputerSystem.
  *
- * @throws BmcError SystemNotFound for a resource of another type: its PowerState would be something else's.
+ * @throws BmcError SystemNotFound for a resource of another type: its PowerState would not be that of a host.
  */
 export function parseSystem(origin: string, { path, body, isStale }: Resource): System {
   const type = stringAt(body, "@odata.type");
   if (type !== undefined && !SYSTEM_TYPE.test(type)) {
-    throw new BmcError("SystemNotFound", `${origin}${path} is no ComputerSystem`);
+    throw new BmcError("SystemNotFound", `${origin}${path} is not a ComputerSystem`);
   }
   const links = objectAt(body, "Links");
   return {
@@ -54,7 +54,7 @@ export function parseSystem(origin: string, { path, body, isStale }: Resource): 
   };
 }
 
-/** Only the literal `Off` is off, and only the answer of the BMC makes it so (DSP0268, PowerState). */
+/** Only the literal `Off` in an answer of the BMC is off (DSP0268, PowerState). */
 export function parsePower(body: JsonObject): PowerReading {
   const raw = stringAt(body, "PowerState");
   return { state: POWER_STATES.get(raw ?? "") ?? "Unknown", raw: raw?.slice(0, 40) ?? "(no PowerState)" };
@@ -76,7 +76,7 @@ function parseIdentity(path: string, body: JsonObject): HostIdentity {
   const model = textAt(body, "Model");
   return {
     device: path,
-    // SMBIOS writes all zeros or all ones for "not set" (DSP0134, System UUID): that is nobody's name.
+    // In SMBIOS all zeros or all ones mean "not set" (DSP0134, System UUID): that is not an identity.
     ...(systemUUID === undefined || /^[0-]+$|^[f-]+$/.test(systemUUID) ? {} : { systemUUID }),
     ...(serialNumber === undefined ? {} : { serialNumber }),
     ...(sku === undefined ? {} : { sku }),
@@ -92,7 +92,7 @@ function textAt(body: JsonObject, name: string): string | undefined {
 
 function parseReset(body: JsonObject): ResetAction | undefined {
   const actions = objectAt(body, "Actions");
-  // Cisco's older ones spell the action and its target in their own way.
+  // Older BMCs of Cisco have their own names for the action and its target.
   const action = objectAt(actions, has(actions, "#ComputerSystem.Reset") ? "#ComputerSystem.Reset" : "#System.Reset");
   const target = stringAt(action, "target") ?? stringAt(action, "Target");
   if (target === undefined) return undefined;
@@ -103,7 +103,7 @@ function parseReset(body: JsonObject): ResetAction | undefined {
   };
 }
 
-/** How a Manager is ordered to restart itself (DSP0268, Manager.Reset); undefined where it offers nothing that does. */
+/** The action that restarts a Manager (DSP0268, Manager.Reset); undefined if it has none. */
 export function parseManagerReset(manager: JsonObject): { target: string; type: string } | undefined {
   const action = objectAt(objectAt(manager, "Actions"), "#Manager.Reset");
   const target = stringAt(action, "target");
@@ -112,21 +112,21 @@ export function parseManagerReset(manager: JsonObject): { target: string; type: 
   return target === undefined || type === undefined ? undefined : { target, type };
 }
 
-/** The values listed at `name`, if any are: a list of nothing says nothing. */
+/** The values of the list at `name`; undefined if there is no list, or an empty one, which says nothing. */
 export function parseAllowed(parent: JsonObject, name: string): readonly string[] | undefined {
-  const listed = stringsAt(parent, name);
-  return listed?.length === 0 ? undefined : listed;
+  const allowed = stringsAt(parent, name);
+  return allowed?.length === 0 ? undefined : allowed;
 }
 
-/** What a Chassis adds to its System's power. */
+/** What a Chassis shows about the power of its System. */
 export interface Chassis {
-  /** Whose its power is: this System's alone, permanently that of something else, or of no System that it names now. */
+  /** What its power belongs to: only this System, permanently something else, or no System that it names now. */
   whose: "System" | "Other" | "Nobody";
-  /** Undefined where it shows none now, which may be so for a while after a BMC's restart. */
+  /** Undefined if it shows none now, which may last for a while after a restart of the BMC. */
   power: PowerReading | undefined;
 }
 
-/** More than one host's, or only a part of a host: a BMC's own module, or a GPU baseboard's, stays on with the host off. */
+/** Types for more than one host, or for a part of a host: the module of a BMC or a GPU baseboard stays on while the host is off. */
 const OTHER_CHASSIS = new Set([
   "Enclosure",
   "Rack",
@@ -147,11 +147,11 @@ const OTHER_CHASSIS = new Set([
 /** Reads a Chassis that the System at one of `systemPaths` links to. */
 export function parseChassis(origin: string, body: JsonObject, systemPaths: readonly string[]): Chassis {
   const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
-    comparable(pathOnOrigin(origin, link, "the chassis's link to its System")),
+    comparable(pathOnOrigin(origin, link, "the link of the chassis to its System")),
   );
   const own = systemPaths.map(comparable);
   const isPart = OTHER_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
-  // What it contains decides: a chassis that names no System may be the enclosure, whatever its type says.
+  // Its contents decide: a chassis that names no System may be the enclosure, whatever its type is.
   const isNobodys = systems.length === 0;
   const isOwn = systems.every((path) => own.includes(path));
   const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
@@ -159,16 +159,16 @@ export function parseChassis(origin: string, body: JsonObject, systemPaths: read
 }
 
 /**
- * The reading of the System together with that of its Chassis: after a restart, OpenBMC can show a running host as Off while the chassis is On
- * (openbmc issue 2224), so an Off that the chassis gainsays is no Off.
+ * The reading of the System combined with those of its Chassis. After a restart, OpenBMC can show a running host as Off while the
+ * chassis is On (openbmc issue 2224), so an Off that the chassis contradicts does not count.
  */
-export function besideChassis(system: PowerReading, chassis: readonly PowerReading[]): PowerReading {
+export function combineWithChassis(system: PowerReading, chassis: readonly PowerReading[]): PowerReading {
   const other = chassis.find(({ state }) => state !== "Off");
   if (system.state !== "Off" || other === undefined) return system;
   return { state: "Unknown", raw: `${system.raw}, but its chassis ${other.raw}` };
 }
 
-/** Some services take paths in any case, and give them with a slash at the end or without. */
+/** Some services ignore the case of paths, and give them with or without a slash at the end. */
 function comparable(path: string): string {
   return path.replace(/\/+$/, "").toLowerCase();
 }

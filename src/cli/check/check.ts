@@ -1,6 +1,9 @@
-// A check looks at facts that were read before, and never at the cluster itself, so it can be tested by itself.
+// A check judges facts that were read before it runs, and never reads the cluster itself, so it can be tested without one.
 
-/** `warning`: fencing works, and an administrator should look. `failed`: at least one node would not be fenced now. */
+/**
+ * `warning`: fencing works or an administrator holds it, and an administrator should look. `failed`: at least one node would not be
+ * fenced now, and nobody wants that.
+ */
 export type Level = "ok" | "warning" | "failed";
 
 /** One thing that a check found. */
@@ -33,13 +36,13 @@ export interface Check<F> {
   category: Category;
   /** What holds if the check passes. */
   title: string;
-  /** Whether the check has anything to do with this cluster; it always has if absent. */
+  /** Whether the check applies to this cluster; if absent, it always applies. */
   applies?: (facts: F) => boolean;
-  /** @returns at least one finding; several of level `ok` never. */
+  /** @returns at least one finding, and at most one of level `ok`. */
   run: (facts: F) => readonly Finding[];
 }
 
-/** What one check came to. */
+/** The result of one check. */
 export interface CheckResult {
   id: string;
   category: Category;
@@ -64,7 +67,7 @@ export function resultOf(
   { id, category, title }: Pick<Check<never>, "id" | "category" | "title">,
   findings: readonly Finding[],
 ): CheckResult {
-  if (findings.length === 0) throw new Error(`check ${id} has found nothing, not even that all is well`);
+  if (findings.length === 0) throw new Error(`check ${id} returned no finding`);
   const level = findings.reduce<Level>((worst, { level }) => (SEVERITY[level] > SEVERITY[worst] ? level : worst), "ok");
   return { id, category, title, level, findings };
 }
@@ -81,12 +84,12 @@ export function failed(message: string, hint?: string): Finding {
   return { level: "failed", message, ...(hint !== undefined && { hint }) };
 }
 
-/** What cannot be read is never taken for well. @param why with the permission that is missing. */
+/** What cannot be read never passes. @param why names the permission that is missing. */
 export function cannotCheck(why: string): Finding {
   return { level: "warning", message: `cannot be checked: ${why}` };
 }
 
-/** The findings, or that all is well if there are none. */
+/** The findings, or one of level `ok` if there are none. */
 export function orOk(findings: readonly Finding[], message: string): readonly Finding[] {
   return findings.length === 0 ? [ok(message)] : findings;
 }

@@ -1,19 +1,18 @@
-import type { FencingTarget } from "../../api/fencing-target.ts";
 import type { ClockOffset } from "../../kube/clock-offset.ts";
-import type { Lease } from "../../kube/lease-record.ts";
-import type { PermissionReview } from "../../kube/permission-review.ts";
+import type { LeaderLease } from "../../kube/lease/lease-record.ts";
+import type { PermissionReview } from "../../kube/reviews/permission-review.ts";
 import type { KubeObject } from "../../kube/resource.ts";
-import type { ServerVersion } from "../../kube/server-version.ts";
-import type { ClusterName } from "../cluster.ts";
-import type { Overview } from "../status-read.ts";
-import type { FamilyKind } from "../unread-versions.ts";
+import type { ServerVersion } from "../../kube/api-client/server-version.ts";
+import type { ClusterAddress } from "../cluster/connect.ts";
+import type { Overview } from "../status/read.ts";
+import type { FamilyKind } from "../cluster/unread-versions.ts";
 
-/** Why something may not be read, with the permission that is missing. */
+/** Why something cannot be read, with the permission that is missing. */
 export interface Unread {
   unread: string;
 }
 
-/** What was read, or why it may not be. */
+/** What was read, or why it cannot be read. */
 export type Fact<T> = T | Unread;
 
 export function isUnread(fact: unknown): fact is Unread {
@@ -22,7 +21,7 @@ export function isUnread(fact: unknown): fact is Unread {
 
 /** What every run reads. */
 export interface ApiFacts {
-  cluster: ClusterName;
+  cluster: ClusterAddress;
   namespace: string;
   /** The time by the clock of the API server, as far as that is known. */
   nowMs: number;
@@ -30,7 +29,7 @@ export interface ApiFacts {
   /** How far the clock of the API server is ahead of the clock of this machine; undefined if its answers do not show it. */
   clockOffset: ClockOffset | undefined;
   /** The agents' leases, in whichever namespace. */
-  leases: Fact<readonly Lease[]>;
+  leases: Fact<readonly LeaderLease[]>;
 }
 
 /** What `--pre` reads, before an installation. */
@@ -62,7 +61,7 @@ export interface Facts extends ApiFacts {
   overview: Overview;
   /** Those whose CRDs ironfence ships. */
   customResources: Fact<readonly CustomResource[]>;
-  admission: Fact<Admission>;
+  admission: Fact<AdmissionPolicies>;
   deployments: Fact<readonly Deployment[]>;
   /** Of the agent's service account. */
   permissions: Fact<readonly GrantedPermission[]>;
@@ -71,8 +70,8 @@ export interface Facts extends ApiFacts {
   familyKinds: readonly FamilyKind[];
   /** Those that health checks name. */
   templates: readonly TemplateFact[];
-  /** Undefined without `--live`. */
-  certificates: readonly CertificateFact[] | undefined;
+  /** Targets that `--live` had no time left for, by UID; empty without it. */
+  unprobed: ReadonlySet<string>;
 }
 
 /** A CRD that ironfence ships, as the cluster has it. */
@@ -86,10 +85,12 @@ export interface CustomResource {
 }
 
 /** Admission policies of ironfence, by name. */
-export interface Admission {
+export interface AdmissionPolicies {
   policies: ReadonlySet<string>;
-  /** Policies that a binding with the action Deny puts into force. */
+  /** Policies that a binding with the action Deny enforces. */
   enforced: ReadonlySet<string>;
+  /** Which user each policy for an agent names, by the name of the policy. */
+  users: ReadonlyMap<string, string>;
 }
 
 export interface Deployment extends KubeObject {
@@ -112,12 +113,4 @@ export interface TemplateFact {
   healthChecks: readonly string[];
   /** What is wrong; undefined if the template is there. */
   problem: string | Unread | undefined;
-}
-
-/** Until when the certificate of a BMC is valid. */
-export interface CertificateFact {
-  target: FencingTarget;
-  address: string;
-  /** Undefined if the certificate was not shown. */
-  validUntilMs: number | undefined;
 }

@@ -1,10 +1,10 @@
-import { withoutControls } from "../context.ts";
+import { withoutControls } from "../../runtime/printable.ts";
 import { toTime } from "../../runtime/time.ts";
 import type { CheckResult, Finding, Level } from "./check.ts";
 import { CATEGORIES } from "./check.ts";
 
-/** What one run came to. */
-export interface Report {
+/** The result of one run. */
+export interface CheckReport {
   /** When, by the clock of this machine. */
   nowMs: number;
   mode: "installation" | "pre";
@@ -26,8 +26,8 @@ export function countLevels(results: readonly CheckResult[]): Readonly<Record<Le
   return { ok: count("ok"), warning: count("warning"), failed: count("failed") };
 }
 
-/** Lines for reading. Texts of others cannot move the cursor, and only our own marks are colored. */
-export function renderText({ results }: Report, hasColors: boolean): string[] {
+/** Lines for a person to read. Text from the cluster cannot move the cursor, and only our own marks are colored. */
+export function renderText({ results }: CheckReport, hasColors: boolean): string[] {
   const mark = (level: Level): string => (hasColors ? `${COLORS[level]}${MARKS[level]}${COLOR_END}` : MARKS[level]);
   const lines = CATEGORIES.flatMap((category) => {
     const found = results.filter((result) => result.category === category);
@@ -53,14 +53,14 @@ function linesOf({ id, title, level, findings }: CheckResult, mark: (level: Leve
 }
 
 /** One JSON object. */
-export function renderJson({ nowMs, mode, results }: Report): string {
+export function renderJson({ nowMs, mode, results }: CheckReport): string {
   const counts = countLevels(results);
   const checks = results.map((result) => ({ ...result, page: pageOf(result.id) }));
   return JSON.stringify({ time: toTime(nowMs), mode, ok: counts.failed === 0, counts, checks });
 }
 
-/** JUnit's XML, as CI systems read it: a test case is a check. @param failsOn levels that count as failures. */
-export function renderJunit({ nowMs, results }: Report, failsOn: ReadonlySet<Level>): string {
+/** JUnit XML for CI systems: each check is a test case. @param failsOn levels that count as failures. */
+export function renderJunit({ nowMs, results }: CheckReport, failsOn: ReadonlySet<Level>): string {
   const failures = (of: readonly CheckResult[]): number => of.filter(({ level }) => failsOn.has(level)).length;
   const suites = CATEGORIES.flatMap((category) => {
     const found = results.filter((result) => result.category === category);

@@ -17,22 +17,22 @@ import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { decide, decideUnusable, pausedCondition, showsPaused } from "./decide/decide.ts";
-import type { MachineDecision, MachineSnapshot } from "./decide/decision.ts";
+import type { MachineCheckDecision, MachineCheckSnapshot } from "./decide/decision.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
 import type { MachineActionDeps, SingleMachineAction } from "./effects/actions.ts";
 import { machineActionKey, runAction } from "./effects/actions.ts";
-import { LastCheck } from "./effects/last-check.ts";
+import { MachineStartGuard } from "./effects/start-guard.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
 import { adopt, storeStatus } from "./effects/store-status.ts";
-import type { Compiled, MachineCheckState } from "./snapshot/check-state.ts";
+import type { CompiledMachineCheck, MachineCheckState } from "./snapshot/check-state.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
-import type { MachineEvent } from "./snapshot/observe.ts";
+import type { MachineActionEvent } from "./snapshot/observe.ts";
 import { observe } from "./snapshot/observe.ts";
 
 /** Actions of one reconcile that run at a time: many machines may fail at once. */
 const ACTIONS_PARALLEL_MAX = 16;
 
-export interface MachineHealthCheckDeps {
+export interface MachineHealthCheckControllerDeps {
   runtime: KubeRuntime;
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
@@ -40,29 +40,29 @@ export interface MachineHealthCheckDeps {
   types: { checks: ResourceType; machines: ResourceType; clusters: ResourceType | undefined };
   checks: Watched<MachineHealthCheck>;
   machines: Watched<Machine>;
-  /** Undefined if the kind knows none. */
+  /** Undefined if the vendor has no Clusters (OKD). */
   clusterObjects: Watched<Cluster> | undefined;
   metrics: MachineMetrics | undefined;
 }
 
-type MachineReconcile = Reconcile<MachineHealthCheck, SingleMachineAction, MachineEvent, MachineDecision>;
+type MachineReconcile = Reconcile<MachineHealthCheck, SingleMachineAction, MachineActionEvent, MachineCheckDecision>;
 
 /** Serves all MachineHealthChecks of one kind: what to read for one, and when to reconcile it. */
 export class MachineHealthCheckController {
-  readonly #deps: MachineHealthCheckDeps;
-  readonly #shell: HealthCheckShell<MachineHealthCheck, SingleMachineAction, MachineEvent, MachineDecision>;
+  readonly #deps: MachineHealthCheckControllerDeps;
+  readonly #shell: HealthCheckShell<MachineHealthCheck, SingleMachineAction, MachineActionEvent, MachineCheckDecision>;
   readonly #store: HealthCheckStore<MachineHealthCheck>;
   readonly #states: MachineChecks;
   readonly #remediations: RemediationStore;
   readonly #templates: TemplateResolver;
-  readonly #lastCheck: LastCheck;
+  readonly #startGuard: MachineStartGuard;
   readonly #actionDeps: MachineActionDeps;
   readonly #fencingTargets: FencingTargetWatch;
-  /** Nodes, as FencingTargetWatch knows them, whose hosts failed remediations wait for. */
+  /** Keys of nodes (`nodeKey`) with a failed remediation: it is tried again when the host can be fenced. */
   readonly #awaited = new Set<string>();
 
   /** @param signal ends everything that this controller starts. */
-  constructor(deps: MachineHealthCheckDeps, signal: AbortSignal) {
+  constructor(deps: MachineHealthCheckControllerDeps, signal: AbortSignal) {
     const { runtime, kind, types, checks, namespace } = deps;
     const { client, clock, logger, events } = runtime;
     this.#deps = deps;
@@ -72,7 +72,7 @@ export class MachineHealthCheckController {
       logField: "machineHealthCheck",
       actionsParallelMax: ACTIONS_PARALLEL_MAX,
       store: this.#store,
-      nowMs: () => this.#states.world.nowMs(),
+      nowMs: () => this.#states.sources.nowMs(),
       read: (check, readSignal) => this.#read(check, readSignal),
       forget: (name) => this.#forget(name),
       keyOf: machineActionKey,
@@ -95,8 +95,12 @@ export class MachineHealthCheckController {
       remediations: this.#remediations,
       onChange: (check) => this.#shell.enqueue(check),
     });
-    const { nowMs } = this.#states.world;
-    this.#lastCheck = new LastCheck({ store: this.#store, states: this.#states, remediations: this.#remediations });
+    const { nowMs } = this.#states.sources;
+    this.#startGuard = new MachineStartGuard({
+      store: this.#store,
+      states: this.#states,
+      remediations: this.#remediations,
+    });
     this.#actionDeps = {
       client,
       logger,
@@ -128,7 +132,7 @@ export class MachineHealthCheckController {
   }
 
   #onHostPower(nodeName: string | undefined): void {
-    // Machines that still wait for it register again.
+    // The next evaluation adds the node again if a Machine still waits for it.
     if (nodeName === undefined || this.#awaited.delete(nodeName)) this.#shell.enqueueAll();
   }
 
@@ -136,7 +140,7 @@ export class MachineHealthCheckController {
     if (change === undefined) return this.#shell.enqueueAll();
     const { namespace } = change.object.metadata;
     for (const check of this.#deps.checks.values()) {
-      // The end of one may be what another machine of the control plane waits for.
+      // Another Machine of the control plane may wait for the end of this remediation.
       if (check.metadata.namespace === namespace) this.#shell.enqueue(nameOf(check));
     }
   }
@@ -146,7 +150,7 @@ export class MachineHealthCheckController {
     if (check.metadata.deletionTimestamp !== undefined) return this.#forget(name);
     const cluster = this.#states.clusterOf(check);
     if (this.#deps.types.clusters !== undefined && cluster === undefined) {
-      // It is enqueued when the cluster comes.
+      // The health check is enqueued when the Cluster is created.
       const fields = { machineHealthCheck: name, cluster: check.spec.clusterName };
       this.#deps.runtime.logger.info(fields, "the Cluster of a health check does not exist yet");
       return this.#forget(name);
@@ -154,7 +158,7 @@ export class MachineHealthCheckController {
     const paused = pausedCondition(check, cluster);
     if (paused.status === "True") {
       const shown = { status: check.status, conditions: [paused] };
-      const nowMs = this.#states.world.nowMs();
+      const nowMs = this.#states.sources.nowMs();
       if (showsPaused(check)) await storeStatus(this.#store, this.#deps.kind, check, shown, nowMs, signal);
       return {};
     }
@@ -168,9 +172,9 @@ export class MachineHealthCheckController {
       return { ...NO_ACTIONS, state, decide: () => decision, storeStatus: this.#storer([]) };
     }
     const resolved = compiled.policy.step && (await this.#templates.resolve([compiled.policy.step], signal));
-    // Not known is not the same as not there: until every kind in use can be seen, nothing is decided.
+    // An unknown state is not absence: nothing is decided until every kind in use is watched.
     if (resolved === "pending" || nodes?.isPending === true) return { requeueAfterMs: KIND_RETRY_MS };
-    await this.#remediations.checkUnseen(signal);
+    await this.#remediations.checkUnreported(signal);
     const template = resolved === undefined || "reason" in resolved ? resolved : [...resolved.values()][0];
     return {
       ...this.#actionsOf(check, state),
@@ -182,28 +186,28 @@ export class MachineHealthCheckController {
 
   #decide(
     check: MachineHealthCheck,
-    compiled: Compiled,
+    compiled: CompiledMachineCheck,
     { deferrals }: MachineCheckState,
-    template: MachineSnapshot["template"],
-  ): MachineDecision {
-    const snapshot = this.#states.snapshot(check, compiled, deferrals, template, this.#lastCheck.starting);
-    return decide(this.#deps.kind, snapshot, this.#states.world.nowMs());
+    template: MachineCheckSnapshot["template"],
+  ): MachineCheckDecision {
+    const snapshot = this.#states.snapshot(check, compiled, deferrals, template, this.#startGuard.starting);
+    return decide(this.#deps.kind, snapshot, this.#states.sources.nowMs());
   }
 
   #actionsOf(check: MachineHealthCheck, state: MachineCheckState): Pick<MachineReconcile, "run" | "observe" | "end"> {
     return {
       run: (current, action, signal) =>
-        runAction(this.#actionDeps, this.#lastCheck.contextOf(current, state), action, signal),
+        runAction(this.#actionDeps, this.#startGuard.contextOf(current, state), action, signal),
       observe: (event) => {
         if (event.type === "deleted") this.#deps.metrics?.deleted(check);
         return observe(state, check, event);
       },
-      end: ({ machine }) => this.#lastCheck.ended(machine),
+      end: ({ machine }) => this.#startGuard.ended(machine),
     };
   }
 
-  /** @param conditions more conditions of the health check than those that were decided on. */
-  #storer(conditions: MachineDecision["conditions"]): MachineReconcile["storeStatus"] {
+  /** @param conditions conditions of the health check in addition to those of the decision. */
+  #storer(conditions: MachineCheckDecision["conditions"]): MachineReconcile["storeStatus"] {
     return (check, { gate, status, conditions: decided }, nowMs, signal) => {
       const isRestricted = gate?.outcome === "tooManyUnhealthy";
       this.#deps.metrics?.observe(check, { covered: status.expectedMachines, isRestricted });
@@ -219,7 +223,7 @@ export class MachineHealthCheckController {
     return {};
   }
 
-  /** Watches what templates name, and nothing else. */
+  /** Ends the watches of kinds that no template names any more. */
   #retainKinds(): void {
     const steps = [...this.#states.policies()].flatMap(({ step }) => step ?? []);
     retainKinds({ templates: this.#templates, remediations: this.#remediations }, steps);

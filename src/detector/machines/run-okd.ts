@@ -3,13 +3,14 @@ import type { Node } from "../../api/core.ts";
 import { ownCluster } from "../../clusters/own-cluster.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { FamilyCount } from "./effects/machine-check-counts.ts";
 import { OkdMetrics } from "./effects/okd-metrics.ts";
 import { OKD_CHECKS } from "./vendors/okd.ts";
 import { runMachineHealthChecks } from "./run.ts";
 
 /**
- * Serves every MachineHealthCheck of OKD until `signal` aborts; nothing of it runs after it has settled. Call it only while the
- * agent's lease is held.
+ * Serves every MachineHealthCheck of OKD until `signal` aborts; nothing runs any more when the promise has settled.
+ * Call it only while the agent's lease is held.
  */
 export async function runOkdHealthChecks(
   {
@@ -17,13 +18,21 @@ export async function runOkdHealthChecks(
     nodes,
     registry,
     namespace,
-  }: { runtime: KubeRuntime; nodes: Watched<Node>; registry: Registry; namespace: string },
+    count,
+  }: {
+    runtime: KubeRuntime;
+    nodes: Watched<Node>;
+    registry: Registry;
+    namespace: string;
+    count?: FamilyCount;
+  },
   signal: AbortSignal,
 ): Promise<void> {
   const metrics = new OkdMetrics(registry);
   try {
     const clusters = ownCluster(runtime, nodes, signal);
-    await runMachineHealthChecks({ runtime, clusters, kind: OKD_CHECKS, namespace, metrics }, signal);
+    const deps = { runtime, clusters, kind: OKD_CHECKS, namespace, metrics, ...(count && { count }) };
+    await runMachineHealthChecks(deps, signal);
   } finally {
     metrics.close();
   }

@@ -1,8 +1,9 @@
 import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { awaitServed } from "../../kube/served-kind.ts";
+import { awaitServed } from "../../kube/objects/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { FamilyCount } from "./effects/machine-check-counts.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
 import { MachineHealthCheckController } from "./controller.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
@@ -13,31 +14,35 @@ export interface MachineHealthChecksDeps {
   /** Where the machines' nodes are. */
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
-  /** The agent's own: FencingTargets are read in no other namespace. */
+  /** The agent's own namespace, the only one in which FencingTargets are read. */
   namespace: string;
+  /** What the vendor counts. */
   metrics?: MachineMetrics;
+  /** What is counted of every vendor. */
+  count?: FamilyCount;
 }
 
 /**
- * Serves every MachineHealthCheck of one kind until `signal` aborts; nothing of it runs after it has settled. Call it only
- * while the agent's lease is held, with a signal that aborts when the lease is lost.
+ * Serves every MachineHealthCheck of one kind until `signal` aborts; nothing runs any more when the promise has
+ * settled. Call it only while the agent's lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, signal: AbortSignal): Promise<void> {
-  // An AbortController of its own, so that the watches end with this function however it ends.
+  // An AbortController of its own ends the watches with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
   try {
     await serve(deps, everything);
   } catch (error) {
-    // An abort is the only normal end, whatever it was waiting for.
+    // An abort is the only normal end.
     if (!signal.aborted) throw error;
   } finally {
+    deps.count?.remove();
     scope.abort(new Error("the health checks over machines have ended"));
   }
 }
 
 async function serve(
-  { runtime, clusters, kind, namespace, metrics }: MachineHealthChecksDeps,
+  { runtime, clusters, kind, namespace, metrics, count }: MachineHealthChecksDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const types = {
@@ -51,6 +56,7 @@ async function serve(
   const machines = watch(types.machines, kind.readMachine);
   const clusterObjects = types.clusters && watch(types.clusters, kind.readCluster);
   for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
+  count?.add(checks);
   const deps = { runtime, clusters, kind, namespace, types, checks, machines, clusterObjects, metrics };
   await new MachineHealthCheckController(deps, signal).run(signal);
 }

@@ -10,78 +10,76 @@ import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
 import { CheckStates } from "../shared/views/check-states.ts";
-import { MonotonicTimes } from "../shared/views/condition-times.ts";
-import { CurrentNodes } from "../shared/views/current-nodes.ts";
 import { KIND_RETRY_MS, kindKey } from "../shared/views/dynamic-kinds.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
-import { differs } from "../shared/views/node-changes.ts";
+import { NodeWatch } from "../shared/views/node-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
-import { ViewFreshness } from "../shared/views/view-freshness.ts";
 import { decide, decideInvalid } from "./decide/decide.ts";
-import type { Decision, PlatformFacts, Snapshot } from "./decide/decision.ts";
-import type { ActionContext, ActionDeps } from "./effects/action-context.ts";
-import type { SingleAction } from "./effects/actions.ts";
-import { actionKey, runAction } from "./effects/actions.ts";
-import { LastCheck } from "./effects/last-check.ts";
-import type { DetectorMetrics } from "./effects/metrics.ts";
+import type { NodeCheckDecision, PlatformFacts, NodeCheckSnapshot } from "./decide/decision.ts";
+import type { NodeActionContext, NodeActionDeps } from "./effects/action-context.ts";
+import type { SingleNodeAction } from "./effects/actions.ts";
+import { nodeActionKey, runAction } from "./effects/actions.ts";
+import { NodeStartGuard } from "./effects/start-guard.ts";
+import type { NodeHealthCheckMetrics } from "./effects/metrics.ts";
 import { NodeLeases } from "./effects/node-lease.ts";
 import { storeStatus } from "./effects/store-status.ts";
-import type { Compiled, NodeCheckState } from "./snapshot/check-state.ts";
-import { newCheckState, stateKey } from "./snapshot/check-state.ts";
+import type { CompiledNodeCheck, NodeCheckState } from "./snapshot/check-state.ts";
+import { newNodeCheckState, stateKey } from "./snapshot/check-state.ts";
 import type { HealthCheckObject } from "./snapshot/health-check.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
-import type { NodeEvent } from "./snapshot/observe.ts";
+import type { NodeActionEvent } from "./snapshot/observe.ts";
 import { observe } from "./snapshot/observe.ts";
 import type { NodeCheckStates } from "./snapshot/peers.ts";
-import { forgetCensus, peersOf } from "./snapshot/peers.ts";
+import { dropCounts, peersOf } from "./snapshot/peers.ts";
 import { Platform } from "./snapshot/platform.ts";
-import { takeSnapshot } from "./snapshot/snapshot.ts";
+import { takeNodeSnapshot } from "./snapshot/snapshot.ts";
 
-/** Actions of one reconcile that run at a time: many nodes may die at once. */
+/** Actions of one reconcile that run at a time: many nodes may fail at once. */
 const ACTIONS_PARALLEL_MAX = 32;
 /** Nothing starts on a view of the nodes that is older: a bookmark comes every minute even when nothing changes. */
 const NODES_STALE_MS = 180_000;
-/** How the notes of all medik8s events begin; operators filter by it. */
+/** The notes of all Events of medik8s begin with it, and operators filter by it. */
 const NOTE_PREFIX = "[remediation]";
 
-export interface NodeHealthCheckDeps {
+export interface NodeHealthCheckControllerDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
   checks: Watched<HealthCheckObject>;
-  metrics: DetectorMetrics;
+  metrics: NodeHealthCheckMetrics;
   leaseNamespace: string;
-  /** The agent's own. */
+  /** The agent's own namespace. */
   namespace: string;
 }
 
-type NodeReconcile = Reconcile<HealthCheckObject, SingleAction, NodeEvent, Decision>;
+type NodeReconcile = Reconcile<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
 
 /** Serves all NodeHealthChecks: what to read for one, and when to reconcile it. */
 export class NodeHealthCheckController {
-  readonly #deps: NodeHealthCheckDeps;
-  readonly #shell: HealthCheckShell<HealthCheckObject, SingleAction, NodeEvent, Decision>;
+  readonly #deps: NodeHealthCheckControllerDeps;
+  readonly #shell: HealthCheckShell<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
   readonly #checks: HealthCheckStore<HealthCheckObject>;
   readonly #states: NodeCheckStates;
   readonly #remediations: RemediationStore;
   readonly #templates: TemplateResolver;
   readonly #platform: Platform;
   readonly #fencingTargets: FencingTargetWatch;
-  readonly #actionDeps: ActionDeps;
-  readonly #lastCheck: LastCheck;
-  readonly #times: MonotonicTimes;
-  readonly #freshness = new ViewFreshness();
-  readonly #currentNodes: CurrentNodes;
-  /** Nodes for which a remediation is being created, and by which health check: two reconciles must not both start one. */
+  readonly #actionDeps: NodeActionDeps;
+  readonly #startGuard: NodeStartGuard;
+  readonly #nodes: NodeWatch;
+  /**
+   * Nodes for which a remediation is being created, each with its health check, so that two reconciles never start one
+   * for the same node.
+   */
   readonly #starting = new Map<string, string>();
 
   /** @param signal ends everything that this controller starts. */
-  constructor(deps: NodeHealthCheckDeps, signal: AbortSignal) {
+  constructor(deps: NodeHealthCheckControllerDeps, signal: AbortSignal) {
     const { runtime, nodes, checks, leaseNamespace, namespace } = deps;
     const { client, clock, logger } = runtime;
     this.#deps = deps;
-    this.#times = new MonotonicTimes(clock, runtime.clockOffset?.());
-    this.#currentNodes = new CurrentNodes(runtime, this.#freshness);
+    const watchDeps = { client, clock, clockOffset: runtime.clockOffset?.() };
+    this.#nodes = new NodeWatch(watchDeps, nodes, (change) => this.#onNode(change));
     this.#checks = new HealthCheckStore({
       client,
       clock,
@@ -100,7 +98,7 @@ export class NodeHealthCheckController {
         this.#states.forget(name);
         this.#retainKinds();
       },
-      keyOf: actionKey,
+      keyOf: nodeActionKey,
       record: (check, { type, reason, note, about }) =>
         runtime.events.record({
           regarding: check,
@@ -124,12 +122,12 @@ export class NodeHealthCheckController {
       (nodeName) => this.#onHostPower(nodeName),
       signal,
     );
-    this.#lastCheck = new LastCheck({
+    this.#startGuard = new NodeStartGuard({
       clock,
       checks: this.#checks,
       nodes,
       remediations: this.#remediations,
-      currentNodes: this.#currentNodes,
+      currentNodes: this.#nodes.current,
       platform: this.#platform,
     });
     this.#actionDeps = {
@@ -141,13 +139,6 @@ export class NodeHealthCheckController {
       fencingTargets: this.#fencingTargets,
     };
     checks.subscribe((change) => this.#onCheck(change));
-    // Nodes that exist already: when their conditions changed was not observed.
-    let isNews = false;
-    nodes.subscribe((change) => {
-      if (isNews) this.#freshness.heard(clock.monotonicMs(), this.#times.observe(change));
-      this.#onNode(change);
-    });
-    isNews = true;
   }
 
   /** Resolves once `signal` has aborted and nothing runs any more. */
@@ -163,7 +154,7 @@ export class NodeHealthCheckController {
   #newState(check: HealthCheckObject, before: NodeCheckState | undefined): NodeCheckState {
     const { nodes, runtime, metrics } = this.#deps;
     const nowMs = runtime.clock.nowMs();
-    const state = newCheckState(check, nodes.values(), nowMs, this.#times);
+    const state = newNodeCheckState(check, nodes.values(), nowMs, this.#nodes.times);
     if (before?.uid === state.uid) {
       state.announced = before.announced;
       state.leaseRenewals = before.leaseRenewals;
@@ -174,14 +165,13 @@ export class NodeHealthCheckController {
   }
 
   #onNode(change: Change<Node>): void {
-    if (change.type === "updated" && !differs(change.previous, change.object)) return;
     const { name } = change.object.metadata;
     const nowMs = this.#deps.runtime.clock.nowMs();
     for (const [checkName, state] of this.#states.entries()) {
       if ("problem" in state.compiled) continue;
       if (state.deferrals.get(name)?.cause === "staleView") state.deferrals.delete(name);
       const matters = state.compiled.tracker.observe(change, nowMs);
-      if (matters || state.attention.has(name)) this.#shell.enqueue(checkName);
+      if (matters || state.reportedNodes.has(name)) this.#shell.enqueue(checkName);
     }
   }
 
@@ -189,27 +179,27 @@ export class NodeHealthCheckController {
     const { name, generation } = change.object.metadata;
     const isOwnStatus = change.type === "updated" && change.previous.metadata.generation === generation;
     if (isOwnStatus) this.#shell.enqueue(name);
-    // Health checks watch each other: for overlap, and for one control plane node at a time.
+    // A health check depends on the others: two may select the same node, and control plane nodes are remediated one at a time.
     else this.#shell.enqueueAll();
     if (change.type === "deleted") {
-      this.#deps.metrics.forget(this.#checks.newest(change.object).status);
+      this.#deps.metrics.forget(name, this.#checks.newest(change.object).status);
       this.#shell.enqueue(name);
     }
   }
 
   #onRemediation(change: Change<RemediationObject> | undefined): void {
-    forgetCensus(this.#states, change);
-    // The end of one may be what another health check waits for.
+    dropCounts(this.#states, change);
+    // Another health check may wait for the end of this remediation.
     if (change === undefined || change.type === "deleted") return this.#shell.enqueueAll();
     for (const [name, state] of this.#states.entries())
       if (isOwnedBy(change.object, state.uid)) this.#shell.enqueue(name);
   }
 
   #onHostPower(nodeName: string | undefined): void {
-    for (const [name, { compiled, attention }] of this.#states.entries()) {
+    for (const [name, { compiled, reportedNodes }] of this.#states.entries()) {
       if ("problem" in compiled) continue;
       // The cause of a node's last failure may have been fixed.
-      const isAwaited = nodeName !== undefined && attention.has(nodeName);
+      const isAwaited = nodeName !== undefined && reportedNodes.has(nodeName);
       const isAsked =
         compiled.policy.skipsDurationIfOff && (nodeName === undefined || compiled.tracker.isNotHealthy(nodeName));
       if (isAwaited || isAsked) this.#shell.enqueue(name);
@@ -222,7 +212,7 @@ export class NodeHealthCheckController {
     const { compiled } = state;
     const shown = { state, storeStatus: this.#storer(state) };
     if ("problem" in compiled) {
-      const decide = ({ status, metadata }: HealthCheckObject): Decision =>
+      const decide = ({ status, metadata }: HealthCheckObject): NodeCheckDecision =>
         decideInvalid(status, compiled.problem, clock.nowMs(), metadata.generation);
       return { ...NO_ACTIONS, ...shown, decide };
     }
@@ -232,10 +222,10 @@ export class NodeHealthCheckController {
     const pending = records.some(
       ({ resource }) => this.#remediations.state(resource.apiVersion ?? "", resource.kind ?? "").state === "pending",
     );
-    // Not known is not the same as not there: until every kind in use can be seen, nothing is decided.
+    // An unknown state is not absence: nothing is decided until every kind in use is watched.
     const platform = this.#platform.read();
     if (templates === "pending" || platform === "pending" || pending) return { requeueAfterMs: KIND_RETRY_MS };
-    await this.#remediations.checkUnseen(signal);
+    await this.#remediations.checkUnreported(signal);
     let unlisted: string | undefined;
     return {
       ...shown,
@@ -243,10 +233,10 @@ export class NodeHealthCheckController {
       decide: (current) =>
         decide(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs()),
       confirm: async ({ actions }) => {
-        if (!actions.some(({ type }) => type === "create") || this.#currentNodes.isKnown) return undefined;
-        // The threshold is judged by the nodes as they are, not as a watch that is held back shows them.
+        if (!actions.some(({ type }) => type === "create") || this.#nodes.current.isKnown) return undefined;
+        // The watch may be delayed, and the threshold must be judged by the nodes as they are now.
         try {
-          await this.#currentNodes.confirm(signal);
+          await this.#nodes.current.confirm(signal);
           return [];
         } catch (error) {
           signal.throwIfAborted();
@@ -260,23 +250,23 @@ export class NodeHealthCheckController {
   #snapshot(
     check: HealthCheckObject,
     state: NodeCheckState,
-    compiled: Compiled,
-    found: { templates: Snapshot["templates"]; platform: PlatformFacts; unlisted: string | undefined },
-  ): Snapshot {
+    compiled: CompiledNodeCheck,
+    found: { templates: NodeCheckSnapshot["templates"]; platform: PlatformFacts; unlisted: string | undefined },
+  ): NodeCheckSnapshot {
     const { nodes, runtime } = this.#deps;
     const { unlisted, templates, platform } = found;
     const silentMs = runtime.clock.monotonicMs() - nodes.lastContactMs;
-    return takeSnapshot(
+    return takeNodeSnapshot(
       {
         check,
         ...compiled,
         state,
         peers: peersOf(this.#states, this.#checks.values(), check),
         nodes,
-        listed: this.#currentNodes.listed,
+        liveNodes: this.#nodes.current.liveNodes,
         remediations: [...this.#remediations.values()],
         starting: this.#starting,
-        skewOf: (name, matters) => this.#times.skewOf(name, matters),
+        skewOf: (name, matters) => this.#nodes.times.skewOf(name, matters),
         clockSkew: describeClockOffset(runtime.clockOffset?.()),
         templates,
         platform,
@@ -288,10 +278,13 @@ export class NodeHealthCheckController {
     );
   }
 
-  #actionsOf(state: NodeCheckState, compiled: Compiled): Pick<NodeReconcile, "begin" | "run" | "observe" | "end"> {
+  #actionsOf(
+    state: NodeCheckState,
+    compiled: CompiledNodeCheck,
+  ): Pick<NodeReconcile, "begin" | "run" | "observe" | "end"> {
     return {
       begin: (check, actions) => {
-        state.census = undefined;
+        state.counts = undefined;
         for (const action of actions) {
           if (action.type === "create") this.#starting.set(action.node.metadata.name, check.metadata.name);
         }
@@ -306,35 +299,37 @@ export class NodeHealthCheckController {
         if (action.type !== "create") return;
         const { name } = action.node.metadata;
         this.#starting.delete(name);
-        // It counts from now on, which makes no difference as long as its node counted as unhealthy anyway.
-        if (!compiled.tracker.isNotHealthy(name)) state.census = undefined;
+        // The remediation counts from now on. If its node already counted as unhealthy, the counts stay the same.
+        if (!compiled.tracker.isNotHealthy(name)) state.counts = undefined;
       },
     };
   }
 
-  #contextOf(check: HealthCheckObject, state: NodeCheckState, compiled: Compiled): ActionContext {
+  #contextOf(check: HealthCheckObject, state: NodeCheckState, compiled: CompiledNodeCheck): NodeActionContext {
     const platform = this.#platform.read();
     return {
       check,
       ...compiled,
       isOkd: platform !== "pending" && platform.isOkd,
-      confirmNodes: (signal) => this.#currentNodes.confirm(signal),
-      mayStart: () => this.#lastCheck.mayStart(check, state, compiled),
-      nodesNamed: (nodeName) => this.#lastCheck.nodesNamed(nodeName),
+      confirmNodes: (signal) => this.#nodes.current.confirm(signal),
+      mayStart: () => this.#startGuard.mayStart(check, state, compiled),
+      nodesNamed: (nodeName) => this.#startGuard.nodesNamed(nodeName),
       hostOf: (nodeName) => this.#fencingTargets.hostOf(nodeName),
     };
   }
 
   #storer(state: NodeCheckState): NodeReconcile["storeStatus"] {
     return async (check, { nodes, status }, nowMs, signal) => {
-      const listed = status.unhealthyNodes ?? [];
-      state.attention = new Set([...nodes, ...listed].map(({ name }) => name));
+      const entries = status.unhealthyNodes ?? [];
+      state.reportedNodes = new Set([...nodes, ...entries].map(({ name }) => name));
       await storeStatus(this.#checks, check, status, signal);
       this.#deps.metrics.follow(check.status, status, nowMs);
+      const spent = nodes.filter(({ outcome }) => outcome === "budgetSpent").length;
+      this.#deps.metrics.setBudgetSpent(check.metadata.name, spent);
     };
   }
 
-  /** Watches what templates and records name, and nothing else. */
+  /** Ends the watches of kinds that no template and no record names any more. */
   #retainKinds(): void {
     const checks = [...this.#checks.values()];
     const recorded = checks.flatMap(({ status }) =>

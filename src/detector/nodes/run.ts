@@ -4,31 +4,31 @@ import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
-import { whenServed } from "../../kube/when-served.ts";
+import { whenServed } from "../../kube/objects/when-served.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
-import { DetectorMetrics } from "./effects/metrics.ts";
+import { NodeHealthCheckMetrics } from "./effects/metrics.ts";
 import { NodeHealthCheckController } from "./controller.ts";
 
-/** How often an API server that does not serve health checks is asked again. */
+/** How often discovery is repeated if the API server does not serve NodeHealthChecks. */
 const CRD_RETRY_MS = 10_000;
 
 export interface NodeHealthChecksDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
   registry: Registry;
-  options: DetectorOptions;
+  options: NodeHealthCheckOptions;
 }
 
-export interface DetectorOptions {
-  /** Where the lease `node-<node>` of each node lies, which node-maintenance tools take as well; `medik8s-leases` upstream. */
+export interface NodeHealthCheckOptions {
+  /** The namespace of the leases `node-<node>`, which node-maintenance tools take as well; `medik8s-leases` in upstream. */
   leaseNamespace: string;
   /** The agent's own namespace: FencingTargets and the pause are read in no other one. */
   namespace: string;
 }
 
 /**
- * Serves every `NodeHealthCheck` of the cluster until `signal` aborts; nothing of it runs after it has settled. Call it only
- * while the agent's lease is held, with a signal that aborts when the lease is lost.
+ * Serves every `NodeHealthCheck` of the cluster until `signal` aborts; nothing runs any more when the promise has
+ * settled. Call it only while the agent's lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
   const { kind } = NODE_HEALTH_CHECKS;
@@ -39,19 +39,19 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
     await whenServed(deps.runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);
     await serve(deps, signal);
   } catch (error) {
-    // An abort is the only normal end, whatever it was waiting for.
+    // An abort is the only normal end.
     if (!signal.aborted) throw error;
   }
 }
 
 async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, registry, options } = deps;
-  const metrics = new DetectorMetrics(registry);
-  // An AbortController of its own, so that the watches end with this function however it ends.
+  // An AbortController of its own ends the watches with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
+  const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, everything);
+  const metrics = new NodeHealthCheckMetrics(registry, () => checks.values());
   try {
-    const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, everything);
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
     const controller = new NodeHealthCheckController({ runtime, nodes, checks, metrics, ...options }, everything);
     await controller.run(everything);

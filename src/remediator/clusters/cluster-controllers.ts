@@ -1,5 +1,5 @@
-import type { ControllerDeps, ControllerOptions } from "../../kube/controller.ts";
-import { Controller } from "../../kube/controller.ts";
+import type { ControllerDeps, ControllerOptions } from "../../kube/reconcile/controller.ts";
+import { Controller } from "../../kube/reconcile/controller.ts";
 import { clusterKey, parseNodeKey } from "../../nodes/subject.ts";
 
 /**

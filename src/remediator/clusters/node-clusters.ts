@@ -9,9 +9,9 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import type { KnownCluster } from "../../nodes/subject.ts";
 import { clusterKey } from "../../nodes/subject.ts";
-import type { Away } from "../machine/model/away.ts";
+import type { ClusterProblem } from "../machine/model/cluster-problem.ts";
 
-/** A cluster whose nodes are fenced, as it can be worked with now. Ask for it anew each time. */
+/** A cluster whose nodes are fenced, as it can be worked with now. Ask for it again each time. */
 export interface NodeCluster {
   /** Undefined for the cluster that the agent lives in. */
   readonly ref: ClusterRef | undefined;
@@ -19,11 +19,17 @@ export interface NodeCluster {
   readonly runtime: KubeRuntime;
   /** Empty while the cluster is away, which then means nothing. */
   readonly nodes: Pick<Watched<Node>, "get" | "values">;
-  /** Which cluster answers (`readClusterUid`); undefined where that does not matter, or it is away. */
+  /**
+   * Which cluster answers (`readClusterUid`); undefined for the agent's own cluster, and if the cluster cannot be
+   * reached.
+   */
   readonly uid?: string | undefined;
-  /** Why the cluster cannot be worked with; undefined where it can be. */
-  readonly away: Away | undefined;
-  /** Since when, by the wall clock, nothing says how to reach the cluster, as of one that was deleted; undefined where something does. */
+  /** Why the agent cannot work with the cluster; undefined if it can. */
+  readonly problem: ClusterProblem | undefined;
+  /**
+   * The time, by the wall clock, since which the cluster has no kubeconfig, for example because it was deleted;
+   * undefined if it has one.
+   */
   readonly missingSinceMs?: number;
 }
 
@@ -31,14 +37,14 @@ export interface NodeListener {
   /**
    * A node of a cluster that is held has changed; `added` for each of its nodes when it is connected.
    *
-   * @param isNews false for a node that was there when somebody began to hold the cluster.
+   * @param isNews false for a node that was there when the cluster began to be held.
    */
   onNode(cluster: ClusterRef | undefined, change: Change<Node>, isNews: boolean): void;
   /** A cluster has come or gone. */
   onConnection(cluster: ClusterRef): void;
 }
 
-/** The clusters whose nodes are fenced: the agent's own, and the workload clusters that somebody here holds. */
+/** The clusters whose nodes are fenced: the agent's own, and the workload clusters that are held here. */
 export class NodeClusters {
   readonly #runtime: KubeRuntime;
   readonly #workload: WorkloadClusters;
@@ -46,7 +52,7 @@ export class NodeClusters {
   readonly #localNodes: Watched<Node>;
   readonly #ownCluster: ClusterRef | undefined;
   #ownUid: string | undefined;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, ConnectedCluster>();
   readonly #listeners = new Set<NodeListener>();
 
   /** @param deps `ownCluster` is the Cluster that the operator has named as the one that the agent lives in. */
@@ -60,24 +66,25 @@ export class NodeClusters {
     this.#ownCluster = deps.ownCluster;
     this.#workload = deps.clusters;
     this.#localNodes = deps.nodes;
-    this.#local = { ref: undefined, runtime: deps.runtime, nodes: deps.nodes, away: undefined };
+    this.#local = { ref: undefined, runtime: deps.runtime, nodes: deps.nodes, problem: undefined };
   }
 
   /**
-   * A workload cluster that nobody holds is away, and so is one that is another by now: its nodes are others, namesakes at best. One
-   * that says that it is the agent's own is not believed: anybody's API server can say so, and would get the agent's own rights.
+   * The cluster of a node as it can be worked with now. It has a problem if it is not held, or if another cluster now
+   * answers: the nodes of that one only have the same names. A cluster that claims to be the agent's own is not
+   * trusted, because any API server could claim that and would get the agent's own permissions.
    */
   of(ref: KnownCluster | undefined): NodeCluster {
     if (ref === undefined) return this.#local;
-    if (ref.own === true) return this.isOwn(ref) ? this.#local : awayCluster(this.#runtime, ref, notNamed(ref));
+    if (ref.own === true) return this.isOwn(ref) ? this.#local : clusterWithProblem(this.#runtime, ref, notNamed(ref));
     const present =
       this.#held.get(clusterKey(ref))?.present() ?? unreachable(this.#runtime, ref, "it is not connected");
     const { uid } = present;
-    if (uid !== undefined && uid === this.#ownUid) return awayCluster(this.#runtime, ref, posing(ref));
+    if (uid !== undefined && uid === this.#ownUid) return clusterWithProblem(this.#runtime, ref, posing(ref));
     if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;
     const secret = kubeconfigSecret(ref);
     const message = `Secret ${secret.namespace}/${secret.name} leads to another cluster than when the remediation began: namespace kube-system has UID ${uid} there, and had ${ref.uid}; put a kubeconfig of that cluster back`;
-    return awayCluster(this.#runtime, ref, { reason: "ClusterExchanged", message });
+    return clusterWithProblem(this.#runtime, ref, { reason: "ClusterExchanged", message });
   }
 
   /** Whether the operator has named that Cluster as the one that the agent lives in. No answer of an API server counts. */
@@ -85,7 +92,7 @@ export class NodeClusters {
     return isSameCluster(ref, this.#ownCluster);
   }
 
-  /** Asks which cluster the agent lives in, once: another one that claims to be it is found out by that. @throws KubeError */
+  /** Asks which cluster the agent lives in, once: that exposes another cluster that claims to be the same. @throws KubeError */
   async identifyOwn(signal: AbortSignal): Promise<void> {
     this.#ownUid ??= await readClusterUid(this.#runtime.client, signal);
   }
@@ -96,10 +103,10 @@ export class NodeClusters {
     const key = clusterKey(ref);
     const known = this.#held.get(key);
     const { namespace, name } = ref;
-    const held = known ?? new Held(this.#runtime, this.#workload, { namespace, name }, this.#listeners);
+    const held = known ?? new ConnectedCluster(this.#runtime, this.#workload, { namespace, name }, this.#listeners);
     held.users += 1;
     if (known === undefined) {
-      // Known before it tells of its nodes: a listener that holds the cluster for one of them must get this very one.
+      // Known before it announces its nodes: a listener that holds the cluster for one of them must get this very one.
       this.#held.set(key, held);
       held.start();
     }
@@ -114,16 +121,16 @@ export class NodeClusters {
     };
   }
 
-  /** Whether anybody keeps a cluster connected. */
+  /** Whether the cluster is kept connected. */
   isHeld(ref: ClusterRef | undefined): boolean {
     return ref === undefined || this.#held.has(clusterKey(ref));
   }
 
-  /** Tells of what happens from now on, and of every node that is there. */
+  /** Reports what happens from now on, and of every node that is there. */
   subscribe(listener: NodeListener): () => void {
     this.#listeners.add(listener);
     const stop = this.#localNodes.subscribe((change) => listener.onNode(undefined, change, true));
-    for (const held of this.#held.values()) held.tell(listener);
+    for (const held of this.#held.values()) held.announceNodes(listener);
     return () => {
       stop();
       this.#listeners.delete(listener);
@@ -137,8 +144,8 @@ export class NodeClusters {
   }
 }
 
-/** One workload cluster for as long as anybody here uses it. */
-class Held {
+/** One workload cluster for as long as it is held. */
+class ConnectedCluster {
   users = 0;
   readonly #runtime: KubeRuntime;
   readonly #held: HeldCluster;
@@ -153,7 +160,7 @@ class Held {
     this.#held = clusters.hold(ref, () => this.#update());
   }
 
-  /** Takes the connection that is there already, and tells of its nodes. */
+  /** Takes the connection that is there already, and announces its nodes. */
   start(): void {
     this.#take();
   }
@@ -162,7 +169,7 @@ class Held {
     return this.#present;
   }
 
-  tell(listener: NodeListener): void {
+  announceNodes(listener: NodeListener): void {
     const { ref, nodes } = this.#present;
     for (const object of nodes.values()) listener.onNode(ref, { type: "added", object }, false);
   }
@@ -190,8 +197,8 @@ class Held {
       return;
     }
     const { runtime, nodes, uid } = connection;
-    const isKnown = this.#present.away === undefined && this.#present.runtime === runtime;
-    this.#present = { ref, runtime, nodes, uid, away: undefined };
+    const isKnown = this.#present.problem === undefined && this.#present.runtime === runtime;
+    this.#present = { ref, runtime, nodes, uid, problem: undefined };
     if (isKnown) return;
     this.#stopNodes?.();
     let isNews = false;
@@ -202,24 +209,24 @@ class Held {
   }
 }
 
-function posing({ namespace, name }: ClusterRef): Away {
+function posing({ namespace, name }: ClusterRef): ClusterProblem {
   const message = `the API server of cluster ${namespace}/${name} says that it is the cluster that ironfence runs in, which is not believed: where it is, start ironfence with --own-cluster=${namespace}/${name}; else its kubeconfig or its API server is not to be trusted`;
   return { reason: "ClusterExchanged", message };
 }
 
-function notNamed({ namespace, name }: ClusterRef): Away {
+function notNamed({ namespace, name }: ClusterRef): ClusterProblem {
   const message = `the remediation began while cluster ${namespace}/${name} counted as the one that ironfence runs in: start ironfence with --own-cluster=${namespace}/${name} to have it go on`;
   return { reason: "ClusterExchanged", message };
 }
 
 function unreachable(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCluster {
   const message = `cluster ${ref.namespace}/${ref.name} cannot be reached: ${why}`;
-  return awayCluster(runtime, ref, { reason: "ClusterUnreachable", message });
+  return clusterWithProblem(runtime, ref, { reason: "ClusterUnreachable", message });
 }
 
 /** A cluster that is away: nothing is read from it, and nothing written. */
-function awayCluster(runtime: KubeRuntime, ref: ClusterRef, away: Away): NodeCluster {
-  const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", away.message));
+function clusterWithProblem(runtime: KubeRuntime, ref: ClusterRef, problem: ClusterProblem): NodeCluster {
+  const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", problem.message));
   const client: KubeClient = {
     get: fail,
     list: fail,
@@ -231,7 +238,7 @@ function awayCluster(runtime: KubeRuntime, ref: ClusterRef, away: Away): NodeClu
   };
   const nodes: NodeCluster["nodes"] = { get: () => undefined, values: () => [].values() };
   const watch: KubeRuntime["watch"] = () => {
-    throw new KubeError("Unavailable", away.message);
+    throw new KubeError("Unavailable", problem.message);
   };
-  return { ref, runtime: { ...runtime, client, watch }, nodes, away };
+  return { ref, runtime: { ...runtime, client, watch }, nodes, problem };
 }

@@ -8,7 +8,7 @@ import type { KubeObject } from "../../kube/resource.ts";
 /** Tries of one guarded patch: a kubelet or another controller may write in between. */
 const TRIES_MAX = 5;
 
-/** The live node; undefined where there is none, or none is named. */
+/** The live node; undefined if there is none, or if `name` is undefined. */
 export async function getNode(
   client: KubeClient,
   name: string | undefined,
@@ -27,19 +27,22 @@ export async function getNode(
 }
 
 /**
- * Reads the node live and applies what `patchFor` makes of it, guarded by UID and resourceVersion; after a failed guard it
- * reads and asks again.
+ * Reads the node live and applies the patch that `patchFor` returns, guarded by UID and resourceVersion. After a
+ * failed guard it reads the node again.
  *
- * @returns the node as it is now; undefined where there is none, or none is named.
+ * @param watched the watched node, for the first try: it saves the read, which may fail. `patchFor` must be able to
+ * work on a trimmed node.
+ * @returns the node as it is now; undefined if there is none, or if `name` is undefined.
  */
 export async function patchNode(
   client: KubeClient,
   name: string | undefined,
   patchFor: (node: Node) => readonly JsonPatchOperation[],
   signal: AbortSignal,
+  watched?: Node,
 ): Promise<Node | undefined> {
   for (let tried = 1; ; tried += 1) {
-    const node = await getNode(client, name, signal, readNodeMarks);
+    const node = tried === 1 && watched !== undefined ? watched : await getNode(client, name, signal, readNodeMarks);
     if (name === undefined || node === undefined) return undefined;
     const operations = patchFor(node);
     if (operations.length === 0) return node;

@@ -28,18 +28,18 @@ export function takesTaintOff(call: ApiCall): boolean {
  * hold back the patch that takes a taint off.
  */
 export class ApiFailures {
-  readonly #troubles = new Map<ApiCall, ApiFailure>();
-  /** When people were last warned of each. */
-  readonly #said = new Map<ApiCall, number>();
+  readonly #failures = new Map<ApiCall, ApiFailure>();
+  /** When the operator was last warned of each. */
+  readonly #warnedAtMs = new Map<ApiCall, number>();
 
   /** @param startedMs when the call began. */
   failed(call: ApiCall, error: KubeError, random: Random, times: { startedMs: number; nowMs: number }): ApiFailure {
-    const known = this.#troubles.get(call);
+    const known = this.#failures.get(call);
     const failures = (known?.failures ?? 0) + 1;
     const urgent = takesTaintOff(call) && failures < URGENT_TRIES;
     const longestMs = urgent ? UNTAINT_RETRY_MAX_MS : API_RETRY_MAX_MS;
     const ownMs = backoffMs(random, API_RETRY_MIN_MS, longestMs, failures - 1);
-    const trouble = {
+    const failure = {
       call,
       message: error.nextStep === undefined ? error.message : `${error.message}: ${error.nextStep}`,
       refused: !error.retryable,
@@ -48,45 +48,45 @@ export class ApiFailures {
       retryAtMs: times.nowMs + (urgent ? ownMs : Math.max(ownMs, error.retryAfterMs ?? 0)),
       sinceMs: known?.sinceMs ?? times.startedMs,
     };
-    this.#troubles.set(call, trouble);
-    return trouble;
+    this.#failures.set(call, failure);
+    return failure;
   }
 
-  /** Whether people are to be warned of it: after a while, and again from time to time, since events are not kept for long. */
-  isToBeSaid({ call, sinceMs }: ApiFailure, nowMs: number): boolean {
-    const saidMs = this.#said.get(call) ?? -Infinity;
-    if (nowMs - sinceMs < API_REPORT_AFTER_MS || nowMs - saidMs < API_REPEAT_MS) return false;
-    this.#said.set(call, nowMs);
+  /** Whether the operator is to be warned of it: after a while, and again from time to time, since events are not kept for long. */
+  isWarningDue({ call, sinceMs }: ApiFailure, nowMs: number): boolean {
+    const warnedAtMs = this.#warnedAtMs.get(call) ?? -Infinity;
+    if (nowMs - sinceMs < API_REPORT_AFTER_MS || nowMs - warnedAtMs < API_REPEAT_MS) return false;
+    this.#warnedAtMs.set(call, nowMs);
     return true;
   }
 
   succeeded(call: ApiCall): void {
-    this.#troubles.delete(call);
-    this.#said.delete(call);
+    this.#failures.delete(call);
+    this.#warnedAtMs.delete(call);
   }
 
   /** The remediation has moved on: other calls are due. */
   clear(): void {
-    this.#troubles.clear();
-    this.#said.clear();
+    this.#failures.clear();
+    this.#warnedAtMs.clear();
   }
 
   /** Failures in a row of one kind of call. */
   failuresOf(call: ApiCall): number {
-    return this.#troubles.get(call)?.failures ?? 0;
+    return this.#failures.get(call)?.failures ?? 0;
   }
 
-  /** Milliseconds until all of `calls` may be made; 0 where they may. */
+  /** The time until all of `calls` may be made, in milliseconds; 0 if they may be made now. */
   waitMs(calls: readonly ApiCall[], nowMs: number): number {
-    const waits = calls.map((call) => (this.#troubles.get(call)?.retryAtMs ?? -Infinity) - nowMs);
-    return Math.max(0, ...waits);
+    const waitsMs = calls.map((call) => (this.#failures.get(call)?.retryAtMs ?? -Infinity) - nowMs);
+    return Math.max(0, ...waitsMs);
   }
 
   /** What has failed for longest, of what is still being tried. */
   oldest(nowMs: number): ApiFailure | undefined {
-    for (const [call, { retryAtMs }] of this.#troubles) {
-      if (nowMs > retryAtMs + FORGOTTEN_AFTER_MS) this.#troubles.delete(call);
+    for (const [call, { retryAtMs }] of this.#failures) {
+      if (nowMs > retryAtMs + FORGOTTEN_AFTER_MS) this.#failures.delete(call);
     }
-    return [...this.#troubles.values()].toSorted((a, b) => a.sinceMs - b.sinceMs)[0];
+    return [...this.#failures.values()].toSorted((a, b) => a.sinceMs - b.sinceMs)[0];
   }
 }

@@ -17,7 +17,7 @@ export class AwaitedNodes {
     this.#clusters = clusters;
   }
 
-  /** To be called with each look at a remediation, before its session lets its cluster go; undefined for one that is gone. */
+  /** To be called with each check of a remediation, before its session lets its cluster go; undefined for one that is gone. */
   follow(key: string, remediation: BareMetalRemediation | undefined): void {
     const isAwaited =
       remediation !== undefined &&

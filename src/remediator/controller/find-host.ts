@@ -1,14 +1,14 @@
-import type { Session } from "./session.ts";
+import type { RemediationSession } from "./session.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
-import type { FencedHost, HostDirectory } from "../hosts/host.ts";
-import { compareIdentity } from "../hosts/identity.ts";
+import type { FencedHost, HostDirectory } from "../hosts/model/host.ts";
+import { compareIdentity } from "../hosts/model/identity.ts";
 import type { LookupFailure } from "../machine/model/host-facts.ts";
 
 /** Which host a remediation works on, or why it has none. */
 export type Lookup = { found: true; host: FencedHost } | LookupFailure;
 
-/** The host of the target on record, once one was taken; an undo takes a target that was made anew for the same host, too. */
-export function findHost(directory: HostDirectory, session: Session): Lookup {
+/** The host of the target on record, once one was taken; an undo takes a target that was created again for the same host, too. */
+export function findHost(directory: HostDirectory, session: RemediationSession): Lookup {
   const recorded = findRecorded(directory, session);
   const { target, phase } = session.status;
   if (recorded.found || target === undefined || phase !== "Undoing") return recorded;
@@ -18,7 +18,7 @@ export function findHost(directory: HostDirectory, session: Session): Lookup {
 }
 
 /** The host of the target on record, once one was taken; else the one that a target names for the node. */
-function findRecorded(directory: HostDirectory, session: Session): Lookup {
+function findRecorded(directory: HostDirectory, session: RemediationSession): Lookup {
   const { target, phase } = session.status;
   if (isUnresolved(session.remediation)) {
     return { found: false, reason: "NoTarget", message: "the node of this remediation is not resolved yet" };
@@ -30,9 +30,9 @@ function findRecorded(directory: HostDirectory, session: Session): Lookup {
     const orElse = target.kind === "BareMetalHost" ? ", or the family bare-metal-host is not served any more" : "";
     return { found: false, reason: "NoTarget", message: `${what} is gone${orElse}` };
   }
-  const strayed = host.strayedFrom(session.subject);
+  const mismatch = host.mismatchWith(session.subject);
   const isTakenBack = phase === "Undoing" && host.isPoweredByMark;
-  if (strayed === undefined || isTakenBack) return { found: true, host };
-  // Its devices are another node's by now, too, and that one's host must not be powered off.
-  return { found: false, reason: "NoTarget", message: `${what} ${strayed}` };
+  if (mismatch === undefined || isTakenBack) return { found: true, host };
+  // Its devices are another node's now, too, and that one's host must not be powered off.
+  return { found: false, reason: "NoTarget", message: `${what} ${mismatch}` };
 }

@@ -1,19 +1,22 @@
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import { Controller } from "../../kube/controller.ts";
+import { Controller } from "../../kube/reconcile/controller.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
-import { FINALIZER } from "../effects/run-effect.ts";
+import { FINALIZER } from "../effects/finalizer.ts";
 import { isBegun, isFinal } from "../machine/model/state.ts";
 
-/** At most so often for one remediation: whoever takes the finalizer off each time we put it on must not keep us busy. */
+/**
+ * The shortest time between two repairs of one remediation, so that a client that keeps removing the finalizer does
+ * not keep the agent busy.
+ */
 const PUT_BACK_GAP_MS = 5_000;
 
 /**
  * Puts our finalizer back on each remediation that is under way and has lost it, as by an apply of a manifest without it, until
- * `signal` aborts: deleted without it, the remediation would go at once, and leave the host off. Beside the walk of the remediation:
+ * `signal` aborts: deleted without it, the remediation would go at once, and leave the host off. Besides the course of the remediation:
  * a fence that is under way must not wait for it.
  */
 export async function keepFinalizers(
@@ -52,7 +55,7 @@ function hasLostFinalizer({ metadata, status }: BareMetalRemediation): boolean {
   return metadata.finalizers?.includes(FINALIZER) !== true;
 }
 
-/** @returns whether it is back; not where the object has changed meanwhile, which the watch shows. */
+/** @returns true if the finalizer is back; false if the object has changed meanwhile, which the watch shows. */
 async function putBack(runtime: KubeRuntime, remediation: BareMetalRemediation, signal: AbortSignal): Promise<boolean> {
   const { uid, resourceVersion, finalizers = [] } = remediation.metadata;
   const value = [...finalizers, FINALIZER];

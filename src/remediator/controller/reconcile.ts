@@ -7,37 +7,39 @@ import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { takesTaintOff } from "./api-failures.ts";
 import { decide } from "../machine/decide.ts";
-import { reportTrouble } from "../machine/rules/api-failure.ts";
+import { reportApiFailure } from "../machine/rules/api-failure.ts";
 import type { EffectContext } from "../effects/effect-context.ts";
 import { fieldsOf } from "../effects/effect-context.ts";
 import { runEffect } from "../effects/run-effect.ts";
 import type { Lookup } from "./find-host.ts";
 import { findHost } from "./find-host.ts";
-import type { RemediatorMetrics } from "../metrics.ts";
+import type { FenceTracer } from "../telemetry/fence-tracer.ts";
+import type { RemediatorMetrics } from "../telemetry/metrics.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
 import { etcdNodes } from "../machine/rules/quorum.ts";
-import type { Session } from "./session.ts";
+import type { RemediationSession } from "./session.ts";
 import type { SentOrder } from "../machine/model/observations.ts";
 import type { State } from "../machine/model/state.ts";
-import { holds } from "../machine/rules/transitions.ts";
+import { isFinal } from "../machine/model/state.ts";
+import { holdsOrder } from "../machine/rules/transitions.ts";
 import { conditionOf } from "../machine/model/status.ts";
 import { stepLevel } from "../machine/model/step-level.ts";
 import { clusterKey } from "../../nodes/subject.ts";
-import type { HostDirectory } from "../hosts/host.ts";
+import type { HostDirectory } from "../hosts/model/host.ts";
 import type { SnapshotDeps } from "./take-snapshot.ts";
-import { stopOf, takeSnapshot } from "./take-snapshot.ts";
+import { watchedHold, takeSnapshot } from "./take-snapshot.ts";
 import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machine/model/timings.ts";
-import { GivenUp, whileProven } from "./while-proven.ts";
+import { WorkAborted, whileProven } from "./while-proven.ts";
 import type { Decision, Note } from "../machine/model/decision.ts";
 import type { ApiCall } from "../machine/model/api-failure.ts";
 import type { DecisionRecorder } from "../machine/log/recorder.ts";
 
-/** Steps of one run, after which others get their turn. */
+/** Steps of one run. Then other remediations are served. */
 const STEPS_MAX = 100;
 /** How long a run that used them all pauses: nothing that makes progress needs so many. */
 const BUSY_PAUSE_MS = 1_000;
-/** While the API server fails the power of a fenced host is still looked at so often. */
+/** While the API server fails the power of a fenced host is still checked so often. */
 const API_WAIT_MAX_MS = 1_000;
 /** Failed guards in a row before one is treated as a failure of the API server. */
 const CONFLICTS_MAX = 10;
@@ -54,17 +56,19 @@ export interface ReconcileDeps extends SnapshotDeps {
   metrics: RemediatorMetrics;
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
+  tracer: FenceTracer | undefined;
 }
 
 /**
- * The thin shell around `decide`: takes a snapshot, stores the status that was decided, runs the effects one at a time, and
- * begins again, until there is nothing to do but wait.
+ * The thin shell around `decide`: takes a snapshot, stores the status that was decided, runs the effects one at a
+ * time, and begins again, until there is nothing to do but wait.
  *
- * @returns after how long to come again; undefined where only a change can bring news.
+ * @returns the time after which to check again, in milliseconds; undefined if only a change can lead to another
+ * decision.
  */
 export async function reconcile(
   deps: ReconcileDeps,
-  session: Session,
+  session: RemediationSession,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   for (let step = 0; step < STEPS_MAX; step += 1) {
@@ -80,12 +84,12 @@ export async function reconcile(
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
     const apiWaitMs = waitForApi(session, decision);
     if (apiWaitMs > 0) {
-      const report = reportTrouble(snapshot, now);
+      const report = reportApiFailure(snapshot, now);
       if (report === undefined || waitForApi(session, report) > 0) return apiWaitMs;
-      deps.recorder?.decision("reportTrouble", snapshot, now, report);
+      deps.recorder?.decision("reportApiFailure", snapshot, now, report);
       decision = report;
     }
-    const attempt: Calls = { present: "store", startedMs: 0 };
+    const attempt: CallProgress = { present: "store", startedMs: 0 };
     const context: EffectContext = {
       runtime: deps.runtime,
       nodeRuntime: session.cluster.runtime,
@@ -93,17 +97,17 @@ export async function reconcile(
       host: host.found ? host.host : undefined,
       node: snapshot.node,
       siblings: snapshot.siblings,
-      turns: deps.turns,
+      admissions: deps.admissions,
       handOver: deps.handOver,
       etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
       hasExternalEtcd: deps.hasExternalEtcd(clusterKey(session.subject.cluster)),
-      mayOrder: (action) => mayOrder(deps, session, host, action),
-      readStopSwitch: (looking) => deps.stopSwitch.look(looking),
+      isOrderAllowed: (action) => isOrderAllowed(deps, session, host, action),
+      readStopSwitch: (reading) => deps.stopSwitch.read(reading),
       identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
     };
     const work = (signal: AbortSignal): Promise<void> => perform(deps, context, session, decision, attempt, signal);
     try {
-      if (mayReadBeside(state, decision)) {
+      if (mayReadPowerMeanwhile(state, decision)) {
         const leftMs = decision.status === undefined && snapshot.remainingMs > 0 ? snapshot.remainingMs : Infinity;
         const isCurrent = (): boolean => isSameHost(host, findHost(deps.directory, session));
         await whileProven(context, { withinMs: leftMs, isCurrent }, signal, work);
@@ -114,18 +118,18 @@ export async function reconcile(
       session.conflicts = 0;
     } catch (error) {
       if (signal.aborted) throw abortReason(signal);
-      if (error instanceof GivenUp) continue;
+      if (error instanceof WorkAborted) continue;
       if (!(await recover(deps, session, attempt, error, signal))) return undefined;
     } finally {
-      const oldest = session.troubles.oldest(session.now().monotonicMs);
-      if (oldest !== session.seen.kube) session.observe({ type: "ApiCallsObserved", oldest });
+      const oldest = session.apiFailures.oldest(session.now().monotonicMs);
+      if (oldest !== session.observations.kube) session.observe({ type: "ApiCallsObserved", oldest });
     }
   }
   return BUSY_PAUSE_MS;
 }
 
 /** Which call of a decision is being made. */
-interface Calls {
+interface CallProgress {
   present: ApiCall;
   startedMs: number;
 }
@@ -134,9 +138,9 @@ interface Calls {
 async function perform(
   deps: ReconcileDeps,
   context: EffectContext,
-  session: Session,
+  session: RemediationSession,
   decision: Decision,
-  calls: Calls,
+  calls: CallProgress,
   signal: AbortSignal,
 ): Promise<void> {
   const begin = (call: ApiCall): void => {
@@ -147,30 +151,30 @@ async function perform(
     begin("store");
     const from = session.state;
     await store(deps, session, from, decision.status, decision.notes, signal);
-    session.troubles.succeeded("store");
+    session.apiFailures.succeeded("store");
     if (session.state.name !== from.name) {
-      session.troubles.clear();
+      session.apiFailures.clear();
       // From here on it counts by what is stored.
-      deps.turns.leave(session.uid);
+      deps.admissions.withdraw(session.uid);
     }
   }
   for (const effect of decision.effects) {
     begin(effect.do);
     const run = (signal: AbortSignal): Promise<void> => runEffect(context, effect, signal);
     await (takesTaintOff(effect.do) ? inTime(deps, session, effect.do, signal, run) : run(signal));
-    session.troubles.succeeded(effect.do);
+    session.apiFailures.succeeded(effect.do);
   }
 }
 
 /** One try to take the taint off, which must not wait for an answer that never comes. */
 async function inTime(
   { runtime }: ReconcileDeps,
-  session: Session,
+  session: RemediationSession,
   call: ApiCall,
   signal: AbortSignal,
   run: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const tryMs = Math.min(UNTAINT_TRY_MIN_MS * 2 ** session.troubles.failuresOf(call), UNTAINT_TRY_MAX_MS);
+  const tryMs = Math.min(UNTAINT_TRY_MIN_MS * 2 ** session.apiFailures.failuresOf(call), UNTAINT_TRY_MAX_MS);
   const what = `taking the out-of-service taint off node ${session.nodeName ?? ""}`;
   try {
     await withDeadline(runtime.clock, what, tryMs, signal, run);
@@ -182,10 +186,10 @@ async function inTime(
 /** States in which a taint may stand, or a Node be deleted, for a host that is proven off. */
 const PROVEN_STATES: readonly State["name"][] = ["PoweringOff", "Releasing", "Provisioning"];
 
-/** Effects beside which the power may not be read: they call the devices themselves. */
+/** Effects during which the power may not be read: they call the devices themselves. */
 const CALLS_DEVICES: readonly string[] = [...DEVICE_EFFECTS, "examine", "forceOff", "powerOn", "setBootOverride"];
 
-function mayReadBeside({ name }: State, decision: Decision): boolean {
+function mayReadPowerMeanwhile({ name }: State, decision: Decision): boolean {
   return PROVEN_STATES.includes(name) && !decision.effects.some((effect) => CALLS_DEVICES.includes(effect.do));
 }
 
@@ -193,21 +197,22 @@ function mayReadBeside({ name }: State, decision: Decision): boolean {
  * Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried out. A device
  * is opened with a Secret, so effects on devices wait as well, each for itself alone.
  */
-function waitForApi(session: Session, decision: Decision): number {
+function waitForApi(session: RemediationSession, decision: Decision): number {
   const calls: ApiCall[] = decision.effects.map((effect) => effect.do);
   if (decision.status !== undefined) calls.push("store");
-  return Math.min(session.troubles.waitMs(calls, session.now().monotonicMs), API_WAIT_MAX_MS);
+  return Math.min(session.apiFailures.waitMs(calls, session.now().monotonicMs), API_WAIT_MAX_MS);
 }
 
 /**
- * After a failed guard the object is read live, and all is decided anew; any other failure of the API is waited out.
+ * Handles an error of a step. After a failed guard, the object is read live and decided on again. Any other failure of
+ * the API is reported, and its call is repeated after a backoff.
  *
- * @returns false where the remediation is gone.
+ * @returns false if the remediation is gone.
  */
 async function recover(
   deps: ReconcileDeps,
-  session: Session,
-  calls: Calls,
+  session: RemediationSession,
+  calls: CallProgress,
   error: unknown,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -220,17 +225,17 @@ async function recover(
   }
   const { present: call, startedMs } = calls;
   const times = { startedMs, nowMs: session.now().monotonicMs };
-  const trouble = session.troubles.failed(call, error, runtime.random, times);
-  const { failures } = trouble;
+  const failure = session.apiFailures.failed(call, error, runtime.random, times);
+  const { failures } = failure;
   session.conflicts = 0;
   runtime.logger.warn({ ...fieldsOf(session), call, failures, err: error }, "API call failed, will try again");
-  if (session.troubles.isToBeSaid(trouble, times.nowMs)) {
+  if (session.apiFailures.isWarningDue(failure, times.nowMs)) {
     runtime.events.record({
       regarding: session.remediation,
       type: "Warning",
       reason: "ApiFailing",
       action: session.status.phase ?? "Resolving",
-      note: trouble.message,
+      note: failure.message,
     });
   }
   if (isKubeError(error, "Forbidden", "Unauthorized")) {
@@ -245,30 +250,38 @@ async function recover(
   return true;
 }
 
-/** Reads the object live. @returns false where it is gone. */
-export async function refresh(runtime: KubeRuntime, session: Session, signal: AbortSignal): Promise<boolean> {
+/** Reads the object live. @returns false if it is gone. */
+export async function refresh(
+  runtime: KubeRuntime,
+  session: RemediationSession,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     const key = keyOf(session.remediation);
-    const live = await withDeadline(runtime.clock, "reading the remediation live", REFRESH_MAX_MS, signal, (bounded) =>
-      runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, bounded),
+    const current = await withDeadline(
+      runtime.clock,
+      "reading the remediation live",
+      REFRESH_MAX_MS,
+      signal,
+      (bounded) => runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, key, bounded),
     );
-    if (live.metadata.uid !== session.uid) return false;
-    session.learn(live);
+    if (current.metadata.uid !== session.uid) return false;
+    session.learn(current);
     return true;
   } catch (error) {
     if (isKubeError(error, "NotFound")) return false;
-    const passes = error instanceof DeadlineError || (isKubeError(error) && error.retryable);
-    if (signal.aborted || !passes) throw error;
-    // Not known: the guards of the next write will tell, or another look.
+    const isTransient = error instanceof DeadlineError || (isKubeError(error) && error.retryable);
+    if (signal.aborted || !isTransient) throw error;
+    // The object is not known to be gone. The guards of the next write, or the next read, will show it.
     runtime.logger.warn({ ...fieldsOf(session), err: error }, "remediation not read live, will try again");
     return true;
   }
 }
 
-/** Stores a status, guarded; tells people only then. */
+/** Stores a status, guarded; reports to the operator only then. */
 async function store(
   deps: ReconcileDeps,
-  session: Session,
+  session: RemediationSession,
   from: State,
   status: BareMetalRemediationStatus,
   notes: readonly Note[],
@@ -287,11 +300,12 @@ async function store(
   );
   session.learn(stored);
   const to = session.state.name;
+  countOutage(metrics, session, from.name, to);
   for (const { type, reason, message } of notes) {
     const fields = { ...fieldsOf(session), state: to, step: reason, message };
     runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
     const { nodeName, cluster } = session.subject;
-    // Events are told to the cluster of the remediation, which has no node of another one.
+    // Events are recorded in the cluster of the remediation, which has no node of another one.
     const isThere = clusterKey(cluster) === "" && nodeName !== undefined;
     const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
     const regarding = session.remediation;
@@ -305,11 +319,30 @@ async function store(
   }
   if (to === from.name) return;
   const nowMs = session.now().monotonicMs;
-  metrics.left(from.name, (nowMs - session.enteredAtMs) / 1_000);
+  const seconds = (nowMs - session.enteredAtMs) / 1_000;
+  const verdict = isFinal(to) ? (conditionOf(status, "Succeeded")?.reason ?? to) : undefined;
+  metrics.left(from.name, seconds);
+  deps.tracer?.left(session.traced, { state: from.name, to, seconds, verdict });
   session.enteredAtMs = nowMs;
-  if (to === "Succeeded" || to === "Failed") {
-    metrics.finished(to, conditionOf(status, "Succeeded")?.reason ?? to);
+  if (to === "Succeeded" || to === "Failed") metrics.finished(to, verdict ?? to);
+}
+
+const AFTER_RELEASE: readonly State["name"][] = ["Provisioning", "PoweringOn"];
+
+/** Counts, once each, how long after a node's failure its workloads were released and it was restored. */
+function countOutage(
+  metrics: RemediatorMetrics,
+  session: RemediationSession,
+  from: State["name"],
+  to: State["name"],
+): void {
+  const { downSeconds } = session;
+  if (downSeconds === undefined || from === to) return;
+  if (from === "Releasing" && AFTER_RELEASE.includes(to) && !session.isReleaseCounted) {
+    session.isReleaseCounted = true;
+    metrics.released(downSeconds);
   }
+  if (to === "Succeeded") metrics.restored(downSeconds);
 }
 
 /** Whether the host is still the one, configured as it was, that was decided on. */
@@ -319,14 +352,19 @@ function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
 }
 
 /**
- * Whether a power order that was decided on may still go out: nobody has stopped it or edited its target meanwhile. What stops
- * it was looked at live together with the identity, which is as old as an order allows.
+ * Whether a power order that was decided on may still be sent: no hold was set and the target was not edited
+ * meanwhile. The hold was read live together with the identity, so it is as old as an order allows.
  */
-function mayOrder(deps: ReconcileDeps, session: Session, decidedOn: Lookup, action: SentOrder["action"]): boolean {
+function isOrderAllowed(
+  deps: ReconcileDeps,
+  session: RemediationSession,
+  decidedOn: Lookup,
+  action: SentOrder["action"],
+): boolean {
   const host = findHost(deps.directory, session);
   if (!host.found || !isSameHost(decidedOn, host)) return false;
   if (host.host.takenBack(session.subject) !== undefined) return false;
-  const { stop } = session.seen;
-  if (stop === undefined) return false;
-  return !holds(stopOf(deps.stopSwitch, host), action) && !holds(stop.found, action);
+  const { hold } = session.observations;
+  if (hold === undefined) return false;
+  return !holdsOrder(watchedHold(deps.stopSwitch, host), action) && !holdsOrder(hold.found, action);
 }

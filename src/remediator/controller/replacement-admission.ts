@@ -3,11 +3,11 @@ import { isFinal } from "../machine/model/state.ts";
 
 /**
  * Which remediation may have its Machine replaced: one at a time among the Machines of a namespace, which are those of a cluster
- * at most. Who has begun is read from what is stored, so a restart exceeds no limit; here is kept only who was told that it may.
+ * at most. Who has begun is read from what is stored, so a restart exceeds no limit; kept here is only which one was admitted.
  */
 export class ReplacementAdmission {
   readonly #remediations: () => Iterable<BareMetalRemediation>;
-  readonly #told = new Map<string, string>();
+  readonly #admitted = new Map<string, string>();
 
   constructor(remediations: () => Iterable<BareMetalRemediation>) {
     this.#remediations = remediations;
@@ -20,11 +20,11 @@ export class ReplacementAdmission {
       if (uid === metadata.uid || other.status?.machine?.namespace !== namespace) continue;
       const { phase } = other.status;
       if (isFinal(phase) || phase === "Undoing") continue;
-      if (hasBegun(other) || this.#told.get(namespace) === uid) {
+      if (hasBegun(other) || this.#admitted.get(namespace) === uid) {
         return { granted: false, by: `${other.metadata.namespace ?? ""}/${name}` };
       }
     }
-    this.#told.set(namespace, metadata.uid);
+    this.#admitted.set(namespace, metadata.uid);
     return { granted: true };
   }
 }

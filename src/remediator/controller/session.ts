@@ -4,21 +4,24 @@ import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../../api/core-types.ts";
 import type { Lease, Pod } from "../../api/core.ts";
 import type { Machine } from "../../api/cluster-api.ts";
 import { trimMeta } from "../../api/trim.ts";
-import { isLaterVersion } from "../../kube/resource-version.ts";
+import { isLaterVersion } from "../../kube/watch/resource-version.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import { serverTimeMs } from "../../kube/server-time.ts";
+import { parseTimeMs } from "../../runtime/time.ts";
+import type { TracedFence } from "../telemetry/fence-tracer.ts";
 import { ApiFailures } from "./api-failures.ts";
-import type { Plan, ReadPlan } from "../machine/model/strategy.ts";
-import { readPlan } from "../machine/model/strategy.ts";
+import type { BoundedStrategy, ParsedStrategy } from "../machine/model/strategy.ts";
+import { parseStrategy } from "../machine/model/strategy.ts";
 import { readAnyMachine } from "../machine-objects/read-machine.ts";
-import type { Seen } from "../machine/model/observations.ts";
+import type { Observations } from "../machine/model/observations.ts";
 import type { Now } from "../machine/model/snapshot.ts";
 import type { State } from "../machine/model/state.ts";
 import { parseState, withUnknownSpec } from "../machine/model/state.ts";
 import type { NodeCluster, NodeClusters } from "../clusters/node-clusters.ts";
 import type { Subject } from "../../nodes/subject.ts";
 import { clusterKey, clusterOf, isUnresolved, machineResource, subjectOf } from "../../nodes/subject.ts";
-import type { FencedHost, HostPower } from "../hosts/host.ts";
+import type { FencedHost, HostPower } from "../hosts/model/host.ts";
 import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../machine/model/timings.ts";
 import { nothingObserved, observe } from "../machine/observe.ts";
 import type { RemediationEvent } from "../machine/model/event.ts";
@@ -38,7 +41,7 @@ const WATCHES_LEASE: readonly State["name"][] = [
 export interface SessionDeps {
   runtime: KubeRuntime;
   clusters: NodeClusters;
-  /** Told of every event; nothing is recorded where it is absent. */
+  /** Receives every event; nothing is recorded if it is absent. */
   recorder?: DecisionRecorder | undefined;
 }
 
@@ -46,22 +49,26 @@ export interface SessionDeps {
  * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the watches
  * that wake it. It ends with `close`.
  */
-export class Session {
+export class RemediationSession {
   readonly uid: string;
   /** The newest state of the object that this process knows; the watch may lag behind our own writes. */
   remediation: BareMetalRemediation;
   /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
-  isLive = false;
+  wasReadLive = false;
   power: HostPower | undefined;
   /** Failed guards in a row. */
   conflicts = 0;
   /** Calls to the API that fail. */
-  readonly troubles = new ApiFailures();
+  readonly apiFailures = new ApiFailures();
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
+  /** When the node left Ready before it was fenced, by the time of its API server, as this process has seen it; for metrics. */
+  #downSinceMs: number | undefined;
+  /** Whether the release of the workloads was counted. */
+  isReleaseCounted = false;
   readonly #runtime: KubeRuntime;
   readonly #recorder: DecisionRecorder | undefined;
-  #seen: Seen = nothingObserved();
+  #observations: Observations = nothingObserved();
   readonly #clusters: NodeClusters;
   readonly #wake: () => void;
   readonly #rewinds: number | undefined;
@@ -72,7 +79,7 @@ export class Session {
   #deadline: { key: string; atMs: number } | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
-  #plan: (ReadPlan & { generation: number | undefined }) | undefined;
+  #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
 
   /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
   constructor(
@@ -93,12 +100,12 @@ export class Session {
   }
 
   /** What this process has learned about the remediation: by `observe` alone. */
-  get seen(): Seen {
-    return this.#seen;
+  get observations(): Observations {
+    return this.#observations;
   }
 
   observe(event: RemediationEvent): void {
-    this.#seen = observe(this.#seen, event);
+    this.#observations = observe(this.#observations, event);
     this.#recorder?.event(this.uid, event);
   }
 
@@ -116,7 +123,7 @@ export class Session {
    * own. It is kept connected from the first question on.
    */
   get cluster(): NodeCluster {
-    const { subjectMachine: read } = this.seen;
+    const { subjectMachine: read } = this.observations;
     const isNews = isUnresolved(this.remediation) && read?.found === true;
     const cluster = isNews ? clusterOf(read.machine) : this.subject.cluster;
     const key = clusterKey(cluster);
@@ -127,6 +134,27 @@ export class Session {
       previous();
     }
     return this.#clusters.of(cluster);
+  }
+
+  /** The fence, as its trace names it. */
+  get traced(): TracedFence {
+    const { uid, nodeName } = this;
+    const { namespace, name, creationTimestamp } = this.remediation.metadata;
+    return { uid, name: `${namespace ?? ""}/${name}`, nodeName, createdMs: parseTimeMs(creationTimestamp) };
+  }
+
+  /** How long ago the node left Ready before it was fenced; undefined if it had not, or if this process has not seen that. */
+  get downSeconds(): number | undefined {
+    const { nodeName, cluster } = this;
+    const node = nodeName === undefined ? undefined : cluster.nodes.get({ name: nodeName });
+    const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
+    const { attempt } = this.status;
+    const sinceMs = ready?.status === "True" ? undefined : parseTimeMs(ready?.lastTransitionTime);
+    // A node that was Ready leaves Ready because of the fence.
+    const isOfFence = attempt !== undefined && (sinceMs ?? 0) > (parseTimeMs(attempt.startedAt) ?? 0);
+    if (!isOfFence) this.#downSinceMs ??= sinceMs;
+    if (this.#downSinceMs === undefined) return undefined;
+    return Math.max(0, serverTimeMs(cluster.runtime) - this.#downSinceMs) / 1_000;
   }
 
   get status(): BareMetalRemediationStatus {
@@ -143,24 +171,24 @@ export class Session {
   #readState(): State {
     const { status, metadata } = this.remediation;
     const known = parseState(status);
-    const { unknown } = this.#readPlan();
+    const { unknown } = this.#parseStrategy();
     // It is taken back from any state, whatever was asked for.
     const isGivenUp = metadata.deletionTimestamp !== undefined || metadata.annotations?.[NHC_TIMED_OUT] !== undefined;
     return unknown === undefined || isGivenUp ? known : withUnknownSpec(known, unknown);
   }
 
-  /** As far as this version knows the spec: `state` says where it does not. */
-  get plan(): Plan {
-    return this.#readPlan().plan;
+  /** The strategy as far as this version knows the spec. `state` is `Unknown` if it does not know all of it. */
+  get strategy(): BoundedStrategy {
+    return this.#parseStrategy().strategy;
   }
 
-  #readPlan(): ReadPlan {
+  #parseStrategy(): ParsedStrategy {
     const { generation } = this.remediation.metadata;
-    // The API server counts the generation up with each change of the spec, and a plan is asked for at every step.
-    if (this.#plan === undefined || generation === undefined || this.#plan.generation !== generation) {
-      this.#plan = { generation, ...readPlan(this.remediation.spec) };
+    // The API server counts the generation up with each change of the spec, and the strategy is read at every step.
+    if (this.#strategy === undefined || generation === undefined || this.#strategy.generation !== generation) {
+      this.#strategy = { generation, ...parseStrategy(this.remediation.spec) };
     }
-    return this.#plan;
+    return this.#strategy;
   }
 
   /** Whether it is about that object, in the history that its view is of now (`Watched.rewinds`). */
@@ -169,9 +197,9 @@ export class Session {
   }
 
   /** Takes the object as it was read live, or as a write has left it. */
-  learn(live: BareMetalRemediation): void {
-    this.#take(live);
-    this.isLive = true;
+  learn(current: BareMetalRemediation): void {
+    this.#take(current);
+    this.wasReadLive = true;
   }
 
   /** Takes what the watch says, unless it is older than what is known already. */
@@ -181,7 +209,9 @@ export class Session {
     }
   }
 
-  /** A status counts as stored however it is heard of: the answer to the write itself may have been lost. */
+  /**
+   * Takes a newer version of the object. A new status counts as stored even if the answer to our own write was lost.
+   */
   #take(next: BareMetalRemediation): void {
     const [before, from, namedBefore] = [this.remediation.status, this.state, this.nodeName];
     this.remediation = next;
@@ -198,19 +228,19 @@ export class Session {
   async useTarget({ ref, version }: Pick<FencedHost, "ref" | "version">): Promise<void> {
     const isEdited = this.#targetVersion !== undefined && this.#targetVersion !== version;
     this.#targetVersion = version;
-    const { claim } = this.seen;
+    const { claim } = this.observations;
     const isOther = claim?.owned === true && claim.targetUid !== ref.uid;
     if (isEdited || isOther) this.observe({ type: "TargetChanged", targetUid: ref.uid, isEdited });
     if (!isEdited) return;
     await this.closeDevices();
   }
 
-  /** Whether anything that it needs was unread when that was last looked at. */
+  /** Whether anything that it needs was unread when that was last checked. */
   get waitsForInput(): boolean {
     return this.#unreadSinceMs !== undefined;
   }
 
-  /** Takes note of what cannot be read that it needs; undefined where all is read. */
+  /** Records what the remediation needs and the agent cannot read; undefined if everything is read. */
   waitsFor(unread: string | undefined): { message: string; forMs: number } | undefined {
     const { monotonicMs } = this.now();
     this.#unreadSinceMs = unread === undefined ? undefined : (this.#unreadSinceMs ?? monotonicMs);
@@ -227,13 +257,18 @@ export class Session {
    * What is left of the present state's time. The stored deadline is a wall-clock time; from the moment at which this
    * process first sees it, only its own clock counts, so that a jump of the wall clock ends nothing early.
    */
-  remainingMs(state: State, plan: Plan): number {
+  remainingMs(state: State, strategy: BoundedStrategy): number {
     if (!("attempt" in state) || state.attempt === undefined) return Infinity;
     const key = `${state.name} ${state.attempt.deadlineMs}`;
     const now = this.now();
     if (this.#deadline?.key !== key) {
-      const longestMs = Math.max(plan.timeoutMs, plan.powerOffTimeoutMs, plan.powerOnTimeoutMs, plan.drainTimeoutMs);
-      // While no agent ran nobody has tried to power the host on.
+      const longestMs = Math.max(
+        strategy.timeoutMs,
+        strategy.powerOffTimeoutMs,
+        strategy.powerOnTimeoutMs,
+        strategy.drainTimeoutMs,
+      );
+      // While no agent ran, no order to power the host on was sent.
       const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;
       const storedMs = state.attempt.deadlineMs - now.epochMs;
       const leftMs = Math.min(Math.max(storedMs, leastMs), longestMs + DEVICE_FINAL_RETRY_MS);
@@ -245,7 +280,7 @@ export class Session {
   /** Whether it is past the deadline of its state. What has not begun waits for others, whose time is not its own. */
   get isOverdue(): boolean {
     const { state } = this;
-    return state.name !== "Resolving" && this.remainingMs(state, this.plan) <= 0;
+    return state.name !== "Resolving" && this.remainingMs(state, this.strategy) <= 0;
   }
 
   /**
@@ -254,15 +289,15 @@ export class Session {
    */
   watch(state: State["name"], signal: AbortSignal): void {
     const { nodeName, machine } = this.subject;
-    const { runtime, away } = this.cluster;
-    const inReach = away === undefined ? nodeName : undefined;
+    const { runtime, problem } = this.cluster;
+    const inReach = problem === undefined ? nodeName : undefined;
     const named = nodeName === undefined && state === "Rejoining" ? machine : undefined;
     this.#keepWatch("lease", WATCHES_LEASE.includes(state) ? inReach : undefined, runtime, signal, this.#watchLease);
     this.#keepWatch("pods", state === "Releasing" ? inReach : undefined, runtime, signal, this.#watchPods);
     this.#keepWatch("machine", named?.uid, this.#runtime, signal, this.#watchMachine);
   }
 
-  /** @param of whom it is of: another one, or another connection, begins it anew; undefined ends it. */
+  /** @param of what it watches: another object, or another connection, begins it again; undefined ends it. */
   #keepWatch(
     name: WatchName,
     of: string | undefined,
@@ -292,18 +327,18 @@ export class Session {
     );
     leases.subscribe((change) => {
       if (change.type === "deleted") return;
-      const known = this.seen.lease;
+      const known = this.observations.lease;
       const contact = this.cluster.runtime.contact();
       const atMs = this.now().monotonicMs;
       this.observe({ type: "LeaseRead", lease: change.object, readAtMs: undefined, contact, atMs });
-      if (known !== undefined && this.seen.lease?.renewedAtMs !== known.renewedAtMs) this.#wake();
+      if (known !== undefined && this.observations.lease?.renewedAtMs !== known.renewedAtMs) this.#wake();
     });
   };
 
   readonly #watchPods = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
     const pods = runtime.watch<Pod>({ type: PODS, fieldSelector: `spec.nodeName=${nodeName}`, trim: trimPod }, signal);
     pods.subscribe((change) => {
-      if (change.type !== "deleted" || this.seen.drain === undefined) return;
+      if (change.type !== "deleted" || this.observations.drain === undefined) return;
       this.observe({ type: "PodGone" });
       this.#wake();
     });

@@ -3,11 +3,11 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { sleep } from "../../runtime/clock.ts";
-import type { RemediatorMetrics } from "../metrics.ts";
+import type { RemediatorMetrics } from "../telemetry/metrics.ts";
 import { isFinal } from "../machine/model/state.ts";
 
-/** How often the views are looked at. */
-const LOOK_MS = 10_000;
+/** How often the views are checked. */
+const CHECK_INTERVAL_MS = 10_000;
 /** A watch that works is not silent for longer: there is a bookmark each minute, and a silent one is opened again after 90 s. */
 const SILENT_MAX_MS = 150_000;
 /** What ends sooner is daily life: a watch that is opened again, an API server that is started again. */
@@ -32,8 +32,8 @@ export async function reportStaleViews(deps: StaleViewsDeps, signal: AbortSignal
   const troubledSinceMs = new Map<string, number>();
   const reported = new Set<string>();
   for (;;) {
-    // A rejection would end what runs beside it before that has come to its own end.
-    await sleep(clock, LOOK_MS, signal).catch(() => undefined);
+    // A rejection would end what runs at the same time before that has come to its own end.
+    await sleep(clock, CHECK_INTERVAL_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
     const nowMs = clock.monotonicMs();
     for (const [kind, view] of deps.views) {

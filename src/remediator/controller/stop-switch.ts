@@ -3,25 +3,28 @@ import type { ConfigMap } from "../../api/core.ts";
 import type { Pause } from "../../api/stop-switch.ts";
 import { STOP_SWITCH_NAME, stoppedBy } from "../../api/stop-switch.ts";
 import { trimMeta } from "../../api/trim.ts";
-import { findObject } from "../../kube/find-object.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { serverTimeMs } from "../../kube/server-time.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import type { Paused } from "../machine/model/hold.ts";
+import type { PauseReason } from "../machine/model/hold.ts";
 
-/** How often the end of a pause is looked at: the API server's clock, by which it comes, may be set meanwhile. */
+/** How often the end of a pause is checked: the API server's clock, by which it comes, may be set meanwhile. */
 const RECHECK_MAX_MS = 30_000;
 
 /** The cluster-wide switch that stops every new power-off. */
 export interface StopSwitch {
-  /** Why no new power-off may be sent; undefined where one may. Before the switch has been read it is stopped. */
-  readonly stopped: Paused | undefined;
+  /**
+   * Why no new power-off may be sent; undefined if one may be sent. Power-offs are held until the switch has been
+   * read.
+   */
+  readonly stopped: PauseReason | undefined;
   /** Whether the switch has been read. */
   readonly known: boolean;
-  /** Why no new power-off may be sent, by a live look. @throws KubeError */
-  look(signal: AbortSignal): Promise<Paused | undefined>;
+  /** Why no new power-off may be sent, by a live read. @throws KubeError */
+  read(signal: AbortSignal): Promise<PauseReason | undefined>;
   /** Calls `listener` whenever `stopped` or `known` may have changed. */
   subscribe(listener: () => void): () => void;
 }
@@ -71,7 +74,7 @@ function stopSwitchOf(
     get known() {
       return view.synced;
     },
-    get stopped(): Paused | undefined {
+    get stopped(): PauseReason | undefined {
       if (!view.synced) {
         const notRead = `the stop switch (ConfigMap ${namespace}/${STOP_SWITCH_NAME}) is not read yet`;
         return { reason: view.problem === undefined ? notRead : `${notRead}: ${view.problem}`, isUnread: true };
@@ -79,7 +82,7 @@ function stopSwitchOf(
       const configMap = view.get({ namespace, name: STOP_SWITCH_NAME });
       return stoppedBy(configMap, serverTimeMs(runtime));
     },
-    look: async (signal) =>
+    read: async (signal) =>
       stoppedBy(
         await findObject<ConfigMap>(runtime.client, CONFIG_MAPS, { namespace, name: STOP_SWITCH_NAME }, signal),
         serverTimeMs(runtime),

@@ -3,43 +3,43 @@ import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/annotations.ts";
 import { REQUEST, RESTORED_BY_VELERO } from "../../api/labels.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
-import { FINALIZER } from "../effects/run-effect.ts";
+import { FINALIZER } from "../effects/finalizer.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { isWaiting } from "../effects/claim-host.ts";
 import type { Lookup } from "./find-host.ts";
-import type { Session } from "./session.ts";
+import type { RemediationSession } from "./session.ts";
 import type { Sibling, Snapshot } from "../machine/model/snapshot.ts";
 import type { State } from "../machine/model/state.ts";
 import type { StopSwitch } from "./stop-switch.ts";
 import type { Subject } from "../../nodes/subject.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
-import type { FencedHost } from "../hosts/host.ts";
+import type { FencedHost } from "../hosts/model/host.ts";
 import { zoneOf } from "../machine/rules/admission.ts";
 import type { Admissions } from "./admissions.ts";
-import type { Stop } from "../machine/model/hold.ts";
-import { stopFor } from "../machine/model/hold.ts";
+import type { Hold } from "../machine/model/hold.ts";
+import { holdOf } from "../machine/model/hold.ts";
 import type { HostFacts } from "../machine/model/host-facts.ts";
 
 export interface SnapshotDeps {
   runtime: KubeRuntime;
   clusters: NodeClusters;
   stopSwitch: StopSwitch;
-  turns: Admissions;
+  admissions: Admissions;
   zoneLabel: string;
-  /** The node of its own cluster that this agent runs on; undefined where it is not told. */
+  /** The node of its own cluster that this agent runs on; undefined if it is not configured. */
   ownNode: string | undefined;
-  /** What cannot be read that the remediation needs, in words; undefined where all is read. */
-  unreadFor(session: Session): string | undefined;
+  /** What the remediation needs and the agent cannot read, as a text; undefined if everything is read. */
+  unreadFor(session: RemediationSession): string | undefined;
   /** Other remediations of the same node or Machine. */
-  siblingsOf(session: Session): readonly BareMetalRemediation[];
+  siblingsOf(session: RemediationSession): readonly BareMetalRemediation[];
 }
 
 /** Gathers all that a decision may depend on, as this process knows it now. */
-export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State, lookup: Lookup): Snapshot {
+export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, state: State, lookup: Lookup): Snapshot {
   const { metadata } = session.remediation;
-  const { plan } = session;
+  const { strategy } = session;
   const { subject, nodeName } = session;
-  const { ref, nodes, away, uid: clusterUid } = session.cluster;
+  const { ref, nodes, problem, uid: clusterUid } = session.cluster;
   const node = nodeName === undefined ? undefined : nodes.get({ name: nodeName });
   return {
     remediation: {
@@ -52,32 +52,36 @@ export function takeSnapshot(deps: SnapshotDeps, session: Session, state: State,
       isRequested: metadata.labels?.[REQUEST] !== undefined,
       namespace: metadata.namespace ?? "",
       name: metadata.name,
-      // One whose time cannot be read is as old as can be.
-      createdAtMs: parseTimeMs(metadata.creationTimestamp) ?? -Infinity,
+      ageMs: serverNowMs(deps.runtime) - (parseTimeMs(metadata.creationTimestamp) ?? -Infinity),
       isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,
       isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,
     },
-    plan,
+    strategy,
     state,
     status: session.status,
     nodeName: nodeName ?? wordsFor(subject),
     subject,
     unresolved: isUnresolved(session.remediation),
     unread: session.waitsFor(deps.unreadFor(session)),
-    away,
+    clusterProblem: problem,
     clusterUid,
     isOwnCluster: ref !== undefined && deps.clusters.isOwn(ref),
     node,
-    turn: deps.turns.of(session.uid),
+    admission: deps.admissions.of(session.uid),
     zone: zoneOf(node, deps.zoneLabel),
     runsHere: deps.clusters.isLocal(subject.cluster, nodeName, deps.ownNode),
     host: lookup.found ? { found: true, facts: factsOf(lookup.host, subject) } : lookup,
-    stop: strictest(stopOf(deps.stopSwitch, lookup), session.seen.stop?.found),
+    hold: strictestHold(watchedHold(deps.stopSwitch, lookup), session.observations.hold?.found),
     siblings: deps.siblingsOf(session).map(siblingOf),
-    remainingMs: session.remainingMs(state, plan),
+    remainingMs: session.remainingMs(state, strategy),
     freshId: deps.runtime.random.uuid(),
-    seen: session.seen,
+    observations: session.observations,
   };
+}
+
+/** The time by the clock that stamped the object, whatever the agent's own clock reads, as far as an answer has shown it. */
+function serverNowMs(runtime: KubeRuntime): number {
+  return runtime.contact().serverTimeMs ?? runtime.clock.nowMs();
 }
 
 function wordsFor({ machine }: Subject): string {
@@ -89,16 +93,16 @@ function factsOf(host: FencedHost, subject: Subject): HostFacts {
   return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack: host.takenBack(subject), isInUse };
 }
 
-/** What holds orders to the host that was found, as it is watched; undefined where nothing does. */
-export function stopOf(stopSwitch: StopSwitch, lookup: Lookup): Stop | undefined {
-  return stopFor(stopSwitch.stopped, lookup.found ? lookup.host.maintenance : undefined);
+/** What holds orders to this host, according to watched objects; undefined if they are not held. */
+export function watchedHold(stopSwitch: StopSwitch, lookup: Lookup): Hold | undefined {
+  return holdOf(stopSwitch.stopped, lookup.found ? lookup.host.maintenance : undefined);
 }
 
 /** Maintenance holds more than the stop switch does, and a pause that was read says more than a switch that cannot be. */
-export function strictest(watched: Stop | undefined, live: Stop | undefined): Stop | undefined {
-  if (live?.reason === "Maintenance") return live;
-  const isReadLive = live !== undefined && live.isUnread !== true;
-  return watched?.isUnread === true && isReadLive ? live : (watched ?? live);
+export function strictestHold(watched: Hold | undefined, read: Hold | undefined): Hold | undefined {
+  if (read?.reason === "Maintenance") return read;
+  const isRead = read !== undefined && read.reason !== "PauseUnknown";
+  return watched?.reason === "PauseUnknown" && isRead ? read : (watched ?? read);
 }
 
 function siblingOf(sibling: BareMetalRemediation): Sibling {

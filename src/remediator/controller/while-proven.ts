@@ -4,16 +4,17 @@ import { readPower } from "../effects/devices.ts";
 import type { EffectContext } from "../effects/effect-context.ts";
 
 /** Calls to the API were given up, since something more urgent is to be decided. */
-export class GivenUp extends Error {
-  override readonly name = "GivenUp";
+export class WorkAborted extends Error {
+  override readonly name = "WorkAborted";
 }
 
 /**
- * Runs `work`, which calls the API, while the power of a host that is proven off is still read in time: a slow call must not
- * let the proof grow old, nor hide that the host is on. The work is given up as soon as the proof is lost, the node shows that it
- * lives on another host, `isCurrent` ceases to hold, or `withinMs` are over. Without a proof to keep it just runs.
+ * Runs `work`, which calls the API, and meanwhile reads the power of a host that is proven off in time: a slow API
+ * call must not let the proof expire, nor hide that the host is on. The work is aborted when the proof is lost, when
+ * the node renews its lease and so runs on another host, when `isCurrent` returns false, or after `withinMs`. Without
+ * a proof, `work` just runs.
  *
- * @throws GivenUp; else what `work` throws. Nothing of the work runs on by then.
+ * @throws WorkAborted, or the error of `work`. Nothing of the work runs any more when this function has ended.
  */
 export async function whileProven(
   context: EffectContext,
@@ -22,7 +23,7 @@ export async function whileProven(
   work: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const { session, runtime } = context;
-  const { provenAtMs } = session.seen.power;
+  const { provenAtMs } = session.observations.power;
   if (provenAtMs === undefined || isLost(session, provenAtMs)) return work(signal);
   const endsAtMs = session.now().monotonicMs + withinMs;
   const calls = new AbortController();
@@ -43,10 +44,10 @@ export async function whileProven(
       const now = session.now();
       const leftMs = endsAtMs - now.monotonicMs;
       if (isLost(session, provenAtMs) || !isCurrent() || leftMs <= 0) {
-        calls.abort(new GivenUp());
+        calls.abort(new WorkAborted());
         break;
       }
-      const due = readingDue(session.seen, now);
+      const due = readingDue(session.observations, now);
       if ("withinMs" in due) await readPower(context, due.withinMs, signal);
       else await sleep(runtime.clock, Math.min(due.inMs, leftMs), pause.signal).catch(() => undefined);
     }
@@ -61,7 +62,11 @@ export async function whileProven(
   throw calls.signal.aborted && !signal.aborted ? abortReason(calls.signal) : end.error;
 }
 
-/** Whether there is no proof to be kept: the host is not proven off any more, cannot be asked again, or is not the node's. */
-function isLost({ seen }: EffectContext["session"], provenAtMs: number): boolean {
-  return seen.power.provenAtMs === undefined || seen.device?.final === true || isRenewedAfter(seen.lease, provenAtMs);
+/** Whether there is no proof to be kept: the host is no longer proven off, cannot be asked again, or is not the node's. */
+function isLost({ observations }: EffectContext["session"], provenAtMs: number): boolean {
+  return (
+    observations.power.provenAtMs === undefined ||
+    observations.device?.final === true ||
+    isRenewedAfter(observations.lease, provenAtMs)
+  );
 }

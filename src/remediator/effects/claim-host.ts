@@ -5,7 +5,7 @@ import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { EffectContext, EffectSession } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
-import type { FencedHost } from "../hosts/host.ts";
+import type { FencedHost } from "../hosts/model/host.ts";
 import { RECLAIM_MAX_MS } from "../machine/model/timings.ts";
 import type { HostOwner } from "../machine/model/host-facts.ts";
 
@@ -15,7 +15,7 @@ export function ownerOf(session: EffectSession): HostOwner {
   return { uid, kind: BARE_METAL_REMEDIATIONS.kind, namespace, name };
 }
 
-/** Takes the host, also from an owner that is gone for good, or notes who has it. */
+/** Takes the host, also from an owner that is permanently gone, or notes who has it. */
 export async function claimHost(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session, host } = context;
   if (host === undefined) return;
@@ -46,7 +46,7 @@ async function inTime<T>(
 /** Whether it is the target that cannot be read, and not one who owns it, say. */
 async function isUnreadable(context: EffectContext, host: FencedHost, signal: AbortSignal): Promise<boolean> {
   try {
-    await inTime(context, host, signal, (bounded) => host.lookAtMaintenance(bounded));
+    await inTime(context, host, signal, (bounded) => host.readMaintenance(bounded));
     return false;
   } catch (error) {
     if (signal.aborted) throw abortReason(signal);
@@ -55,12 +55,12 @@ async function isUnreadable(context: EffectContext, host: FencedHost, signal: Ab
 }
 
 /**
- * Whether the host is this remediation's by what is stored and watched. Nobody takes a host from a remediation that goes on, so it
- * is its own still, though the target cannot be read: the host must not stay off for that. A power-off waits all the same, since
- * what holds it cannot be looked at.
+ * Whether the host belongs to this remediation according to stored and watched state. No other remediation claims a
+ * host from one that is under way. The host is therefore still ours if its target cannot be read, and must not stay
+ * off because of that. A power-off waits nevertheless, because its holds cannot be checked.
  */
-function isOnRecord({ status, uid, seen }: EffectSession, { ref, owner }: FencedHost): boolean {
-  return status.target?.uid === ref.uid && owner?.uid === uid && !seen.hostReleased;
+function isOnRecord({ status, uid, observations }: EffectSession, { ref, owner }: FencedHost): boolean {
+  return status.target?.uid === ref.uid && owner?.uid === uid && !observations.hostReleased;
 }
 
 async function takeHost(context: EffectContext, host: FencedHost, signal: AbortSignal): Promise<void> {
@@ -69,9 +69,9 @@ async function takeHost(context: EffectContext, host: FencedHost, signal: AbortS
   let owner: BareMetalRemediation | undefined;
   if (!claim.owned && claim.by.kind === BARE_METAL_REMEDIATIONS.kind) {
     const { by } = claim;
-    owner = await liveRemediation(context, by, signal);
+    owner = await readRemediation(context, by, signal);
     if (owner === undefined) {
-      // Its finalizer was removed by force: nobody is left to give the host up.
+      // Its finalizer was removed by force, so it will not release the host itself.
       context.runtime.logger.warn({ ...fieldsOf(session), owner: by.uid }, "the host's owner is gone, taking over");
       await host.release(by, { asItIs: true, outcome: undefined }, signal);
       claim = await host.claim(ownerOf(session), signal);
@@ -82,16 +82,20 @@ async function takeHost(context: EffectContext, host: FencedHost, signal: AbortS
   session.observe({ type: "HostClaimRefused", by: claim.by, undoing, atMs: session.now().monotonicMs });
 }
 
-/** The live object of that UID; undefined where it is gone. */
-async function liveRemediation(
+/** The live remediation with that UID; undefined if it is gone. */
+async function readRemediation(
   { runtime }: EffectContext,
   ref: Pick<HostOwner, "uid" | "namespace" | "name">,
   signal: AbortSignal,
 ): Promise<BareMetalRemediation | undefined> {
   try {
     const { namespace, name } = ref;
-    const live = await runtime.client.get<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, { namespace, name }, signal);
-    return live.metadata.uid === ref.uid ? live : undefined;
+    const current = await runtime.client.get<BareMetalRemediation>(
+      BARE_METAL_REMEDIATIONS,
+      { namespace, name },
+      signal,
+    );
+    return current.metadata.uid === ref.uid ? current : undefined;
   } catch (error) {
     if (isKubeError(error, "NotFound")) return undefined;
     throw error;
@@ -99,7 +103,7 @@ async function liveRemediation(
 }
 
 /**
- * Whether another remediation waits for this host, by live looks: one that began to end before our own undo was stored would
+ * Whether another remediation waits for this host, by live reads: one that began to end before our own undo was stored would
  * not take the host, and one that ends later sees our undo and waits for it.
  */
 export async function checkSuccessor(context: EffectContext, signal: AbortSignal): Promise<void> {
@@ -107,8 +111,8 @@ export async function checkSuccessor(context: EffectContext, signal: AbortSignal
   let waiting = false;
   for (const sibling of context.siblings) {
     if (waiting || !sibling.waiting) continue;
-    const live = await liveRemediation(context, sibling, signal);
-    waiting = live !== undefined && isWaiting(live);
+    const current = await readRemediation(context, sibling, signal);
+    waiting = current !== undefined && isWaiting(current);
   }
   session.observe({ type: "SuccessorChecked", waiting, atMs: session.now().monotonicMs });
 }

@@ -5,12 +5,12 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
 import { ownerOf } from "./claim-host.ts";
-import type { PowerOrder, Seen } from "../machine/model/observations.ts";
-import type { HostPower, OrderGate } from "../hosts/host.ts";
-import { OrderNotDueError } from "../hosts/host.ts";
+import type { PowerOrder, Observations } from "../machine/model/observations.ts";
+import type { HostPower, OrderCheck } from "../hosts/model/host.ts";
+import { OrderNotDueError } from "../hosts/model/host.ts";
 import { IDENTITY_AGE_MAX_MS } from "../machine/model/timings.ts";
 import type { IdentityVerdict } from "../../bmc/topology.ts";
-import { deviceProblem } from "../hosts/device-problem.ts";
+import { deviceProblem } from "../hosts/model/device-problem.ts";
 import type { OrderFailure } from "../machine/model/event.ts";
 
 // Effects on a host's devices. Their failures are events, for `decide` to judge; none is thrown.
@@ -18,15 +18,15 @@ import type { OrderFailure } from "../machine/model/event.ts";
 /** Compares who answers with who the host must be. */
 export async function verifyIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;
-  // While the live node is still being read, the watched one tells what hardware it runs on just as well.
-  const node = session.seen.examined?.node ?? context.node;
+  // While the live node is still being read, the watched one shows what hardware it runs on just as well.
+  const node = session.observations.examined?.node ?? context.node;
   const verdict = await onDevice<IdentityVerdict>(context, signal, (power) => power.verifyIdentity(node, signal));
   if ("value" in verdict) {
     session.observe({ type: "IdentityRead", verdict: verdict.value, atMs: session.now().monotonicMs });
   }
 }
 
-/** Reads the power state freshly. @param withinMs bounds the reading where it must not be late. */
+/** Reads the power state. @param withinMs bounds the time of the reading; undefined does not bound it. */
 export async function readPower(
   context: EffectContext,
   withinMs: number | undefined,
@@ -41,7 +41,7 @@ export async function readPower(
         ),
   );
   const reading = await read.catch((error: unknown) => {
-    // Where a Secret cannot be read nothing is known of the power either.
+    // If a Secret cannot be read, the power is not known either.
     session.observe({ type: "PowerReadFailed", atMs: session.now().monotonicMs });
     throw error;
   });
@@ -59,9 +59,9 @@ export async function readWhole(context: EffectContext, signal: AbortSignal): Pr
 }
 
 /**
- * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever comes of it. A
- * power-off whose check of the identity is too old is not sent: then all is looked at again, as after a restart. An On, which
- * may be repeated, has its identity checked once more instead: a slow API must not keep a host off.
+ * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever happens to it. A
+ * power-off whose check of the identity is too old is not sent: then all is checked again, as after a restart. An On, which
+ * may be repeated, has its identity checked again instead: a slow API must not keep a host off.
  */
 export async function orderPower(
   context: EffectContext,
@@ -70,18 +70,18 @@ export async function orderPower(
   signal: AbortSignal,
 ): Promise<void> {
   const { session, runtime } = context;
-  const isFresh = (): boolean => leftMs(session.seen.identity, session.now().monotonicMs) >= 0;
+  const isFresh = (): boolean => leftMs(session.observations.identity, session.now().monotonicMs) >= 0;
   if (action === "On" && !isFresh()) await verifyIdentity(context, signal);
-  const { identity } = session.seen;
+  const { identity } = session.observations;
   const isLate = !isFresh();
   const isRefused = action === "On" && identity !== undefined && !allowsOn(identity.verdict);
   const drop = (isLate: boolean): void => {
-    // This process stood still (suspended, or waiting for the API server), and its lease may be another's by now; or the
+    // This process stood still (suspended, or waiting for the API server), and another process may hold its lease now; or the
     // order was stopped, or its target edited, while API calls were being made.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     session.observe({ type: "OrderDropped", attemptId, action, isLate, atMs: session.now().monotonicMs });
   };
-  if (isLate || isRefused || !context.mayOrder(action)) {
+  if (isLate || isRefused || !context.isOrderAllowed(action)) {
     return drop(isLate);
   }
   session.observe({ type: "OrderStarted" });
@@ -97,8 +97,8 @@ export async function orderPower(
   session.observe({ type: "OrderAnswered", attemptId, action, failure, atMs: session.now().monotonicMs });
 }
 
-/** Milliseconds for which a check of the identity still serves an order; negative where it does not. */
-function leftMs(identity: Seen["identity"], nowMs: number): number {
+/** The time for which an identity check is still fresh enough for an order, in milliseconds; negative if it is not. */
+function leftMs(identity: Observations["identity"], nowMs: number): number {
   return identity === undefined ? -Infinity : identity.atMs + IDENTITY_AGE_MAX_MS - nowMs;
 }
 
@@ -108,34 +108,34 @@ async function powerOn(
   signal: AbortSignal,
 ): Promise<OrderNotDueError | undefined> {
   await context.host?.ensureOurs(context.session.subject, "On", signal);
-  if (!context.mayOrder("On")) return new OrderNotDueError("the power-on may not go out any more", false);
+  if (!context.isOrderAllowed("On")) return new OrderNotDueError("the power-on is no longer allowed", false);
   await power.on(signal);
   return undefined;
 }
 
-/** Looks whose the host is and orders it off, while the check of its identity still serves. */
+/** Checks that the host is still ours and orders it off, while the identity check is fresh enough. */
 async function powerOff(
   context: EffectContext,
   power: HostPower,
-  identity: Seen["identity"],
+  identity: Observations["identity"],
   signal: AbortSignal,
 ): Promise<OrderNotDueError | undefined> {
   const { session, host, runtime } = context;
-  const gate: OrderGate = {
+  const check: OrderCheck = {
     leftMs: () => Math.max(leftMs(identity, session.now().monotonicMs), 0),
     ensureDue: () => {
       if (leftMs(identity, session.now().monotonicMs) < 0) throw new OrderNotDueError("API calls took too long", true);
-      if (!context.mayOrder("ForceOff")) throw new OrderNotDueError("the power-off may not go out any more", false);
+      if (!context.isOrderAllowed("ForceOff")) throw new OrderNotDueError("the power-off is no longer allowed", false);
     },
   };
   try {
-    await withDeadline(runtime.clock, "the read of the owner of the host", gate.leftMs(), signal, async (bounded) => {
+    await withDeadline(runtime.clock, "the read of the owner of the host", check.leftMs(), signal, async (bounded) => {
       await host?.ensureOurs(session.subject, "ForceOff", bounded);
     }).catch((error: unknown) => {
       throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;
     });
-    gate.ensureDue();
-    await power.forceOff(signal, gate);
+    check.ensureDue();
+    await power.forceOff(signal, check);
     return undefined;
   } catch (error) {
     if (error instanceof OrderNotDueError) return error;
@@ -168,7 +168,10 @@ export async function setBootOverride(
   if ("value" in read) session.observe({ type: "BootOverrideRead", override: read.value });
 }
 
-/** Calls the host's devices, opening them where needed, and reports failure or success for the back-off. */
+/**
+ * Calls the devices of the host and opens them first if necessary. Reports success or failure, which decides about the
+ * backoff.
+ */
 async function onDevice<T>(
   context: EffectContext,
   signal: AbortSignal,
@@ -179,9 +182,9 @@ async function onDevice<T>(
   try {
     if (host === undefined) throw new BmcError("Unreachable", "the host's target is gone");
     session.power ??= await host.open(ownerOf(session), signal);
-    if (session.seen.devicesClosed) session.observe({ type: "DevicesOpened" });
+    if (session.observations.devicesClosed) session.observe({ type: "DevicesOpened" });
     const value = await call(session.power);
-    if (session.seen.device !== undefined) session.observe({ type: "DeviceAnswered" });
+    if (session.observations.device !== undefined) session.observe({ type: "DeviceAnswered" });
     return { value };
   } catch (error) {
     if (signal.aborted) throw abortReason(signal);
@@ -190,9 +193,9 @@ async function onDevice<T>(
     if (problem === undefined) throw error;
     const atMs = session.now().monotonicMs;
     session.observe({ type: "DeviceFailed", problem, wasOpen, jitter: runtime.random.next(), atMs });
-    const { failures } = session.seen.device ?? {};
+    const { failures } = session.observations.device ?? {};
     runtime.logger.warn({ ...fieldsOf(session), reason: problem.reason, failures, err: known }, "device call failed");
-    // Opened anew next time: with fresh credentials, and without a session that the BMC may have forgotten.
+    // Opened again next time: with fresh credentials, and without a session that the BMC may have forgotten.
     await session.closeDevices();
     return { error: known };
   }

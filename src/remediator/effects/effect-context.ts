@@ -2,15 +2,15 @@ import type { Node } from "../../api/core.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Now, Sibling } from "../machine/model/snapshot.ts";
 import { clusterKey } from "../../nodes/subject.ts";
-import type { FencedHost, HostPower } from "../hosts/host.ts";
+import type { FencedHost, HostPower } from "../hosts/model/host.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
 import type { State } from "../machine/model/state.ts";
 import type { Subject } from "../../nodes/subject.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
-import type { PowerOrder, Seen } from "../machine/model/observations.ts";
+import type { PowerOrder, Observations } from "../machine/model/observations.ts";
 import type { RemediationEvent } from "../machine/model/event.ts";
 
-/** What effects know of the remediation, and where they report what they have learned. */
+/** What effects know about the remediation, and the object to which they report events. */
 export interface EffectSession {
   readonly uid: string;
   readonly remediation: BareMetalRemediation;
@@ -19,15 +19,15 @@ export interface EffectSession {
   readonly subject: Subject;
   /** Undefined while it is not known, and for a Machine that has not become a Node. */
   readonly nodeName: string | undefined;
-  readonly cluster: Pick<NodeCluster, "runtime" | "nodes" | "away">;
-  readonly seen: Seen;
+  readonly cluster: Pick<NodeCluster, "runtime" | "nodes" | "problem">;
+  readonly observations: Observations;
   /** The open devices of the host. */
   power: HostPower | undefined;
   now(): Now;
   /** Reports an event at the moment at which it happens: the call that it is part of may fail, or never return. */
   observe(event: RemediationEvent): void;
   /** Takes the object as it was read live, or as a write has left it. */
-  learn(live: BareMetalRemediation): void;
+  learn(current: BareMetalRemediation): void;
   closeDevices(): Promise<void>;
 }
 
@@ -38,25 +38,25 @@ export interface EffectContext {
   /** Of the cluster that holds the node, its lease, its pods and their volumes. */
   nodeRuntime: KubeRuntime;
   session: EffectSession;
-  /** Absent where the host cannot be found. */
+  /** Undefined if the host cannot be found. */
   host: FencedHost | undefined;
-  /** The node as watched; absent where there is none. */
+  /** The watched node; undefined if there is none. */
   node: Node | undefined;
   siblings: readonly Sibling[];
-  turns: {
+  admissions: {
     ask(remediation: BareMetalRemediation): void;
-    leave(uid: string): void;
+    withdraw(uid: string): void;
     askToReplace(remediation: BareMetalRemediation): { granted: true } | { granted: false; by: string };
   };
-  /** Gives the agent's lease to another one; nothing where the agent has none to give. */
+  /** Hands the lease of the agent over to another agent. Does nothing if the agent holds no lease. */
   handOver: (why: string) => void;
   /** The nodes that run etcd, as watched. */
   etcdNodes(): Node[];
   /** Whether the etcd of the node's cluster runs outside of it. */
   hasExternalEtcd: boolean;
   /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
-  mayOrder(action: PowerOrder): boolean;
-  /** Why no power-off may be sent, by a live look at the stop switch. @throws KubeError */
+  isOrderAllowed(action: PowerOrder): boolean;
+  /** Why no power-off may be sent, by a live read of the stop switch. @throws KubeError */
   readStopSwitch(signal: AbortSignal): Promise<{ reason: string } | undefined>;
   /** Finds out which cluster the agent lives in. @throws KubeError */
   identifyOwnCluster(signal: AbortSignal): Promise<void>;

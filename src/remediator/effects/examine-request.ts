@@ -2,28 +2,32 @@ import { conditionOf } from "../../api/foreign.ts";
 import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
 import type { NodeHealthCheck } from "../../api/node-health-check.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { findObject } from "../../kube/find-object.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
 import type { EffectContext, EffectSession } from "./effect-context.ts";
 import { fieldsOf } from "./effect-context.ts";
-import { isReady } from "../machine/node-patches/marks.ts";
+import { isReady } from "../../nodes/ready.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import { readLiveMachine } from "../machine-objects/read-machine.ts";
 
-/** Looks live whether the node is Ready, and whether the health check that owns the remediation finds it unhealthy now. */
+/**
+ * Reads live whether the node is Ready, and whether the health check that owns the remediation finds it unhealthy now.
+ */
 export async function examineRequest(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session, nodeRuntime } = context;
-  const [node, isListed] = await Promise.all([
+  const [node, isFoundUnhealthy] = await Promise.all([
     getNode(nodeRuntime.client, session.nodeName, signal),
-    isListedUnhealthy(context, signal),
+    isUnhealthyForOwner(context, signal),
   ]);
   const isReadyNow = node !== undefined && isReady(node);
-  session.observe({ type: "RequestExamined", isReady: isReadyNow, isListed, atMs: session.now().monotonicMs });
+  session.observe({ type: "RequestExamined", isReady: isReadyNow, isFoundUnhealthy, atMs: session.now().monotonicMs });
 }
 
-async function isListedUnhealthy(context: EffectContext, signal: AbortSignal): Promise<boolean> {
+async function isUnhealthyForOwner(context: EffectContext, signal: AbortSignal): Promise<boolean> {
   const { session, runtime } = context;
   try {
-    return (await isListedByCheck(context, signal)) || (await isMachineUnhealthy(session, runtime, signal));
+    return (
+      (await isUnhealthyForNodeCheck(context, signal)) || (await isUnhealthyForMachineCheck(session, runtime, signal))
+    );
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     runtime.logger.warn({ ...fieldsOf(session), err: error }, "the owner of a remediation may not be read");
@@ -31,7 +35,7 @@ async function isListedUnhealthy(context: EffectContext, signal: AbortSignal): P
   }
 }
 
-async function isListedByCheck({ session, runtime }: EffectContext, signal: AbortSignal): Promise<boolean> {
+async function isUnhealthyForNodeCheck({ session, runtime }: EffectContext, signal: AbortSignal): Promise<boolean> {
   const { kind, group } = NODE_HEALTH_CHECKS;
   const owners = session.remediation.metadata.ownerReferences ?? [];
   const owner = owners.find((other) => other.kind === kind && other.apiVersion.startsWith(`${group}/`));
@@ -42,7 +46,7 @@ async function isListedByCheck({ session, runtime }: EffectContext, signal: Abor
 }
 
 /** Whether a health check of Cluster API finds the Machine unhealthy, which its condition says. */
-async function isMachineUnhealthy(
+async function isUnhealthyForMachineCheck(
   { subject }: EffectSession,
   runtime: EffectContext["runtime"],
   signal: AbortSignal,

@@ -4,8 +4,8 @@ import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS } from "../../api/okd-machine.t
 import { isKubeError } from "../../kube/errors.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeObject } from "../../kube/resource.ts";
-import type { KindVersions } from "../../kube/served-kind.ts";
-import { findServed } from "../../kube/served-kind.ts";
+import type { KindVersions } from "../../kube/objects/served-kind.ts";
+import { findServed } from "../../kube/objects/served-kind.ts";
 import { keyText, parseKey } from "../../kube/watched.ts";
 import type { EffectContext } from "./effect-context.ts";
 import { readAnyMachine } from "../machine-objects/read-machine.ts";
@@ -25,7 +25,7 @@ export async function findMachine({ session, runtime }: EffectContext, signal: A
     message: `${why}, so no Machine can be deleted for it: use another spec.strategy.via`,
   });
   // A reboot may have deleted the Node.
-  const { node } = session.seen.examined ?? {};
+  const { node } = session.observations.examined ?? {};
   const named = machineNamed(node?.metadata.annotations ?? session.status.backup?.annotations ?? {});
   if (named === undefined) return refuse(`node ${nodeName} does not say which Machine it is`);
   const { kind, namespace, name } = named;

@@ -9,12 +9,16 @@ const RESULTS = { Failed: "Failed", TimedOut: "TimedOut", Deleted: "CalledOff" }
 >;
 const MESSAGE_MAX = 256;
 
-/** What a remediation that gives its host up has come to, for the host's own record; undefined where it is not over. */
+/**
+ * The result of a remediation that releases its host, for the record of the host; undefined if the remediation is not
+ * over.
+ */
 export function outcomeOf(session: EffectSession): TargetOutcome | undefined {
   const { state, status } = session;
-  const { namespace = "", name, uid } = session.remediation.metadata;
+  const { namespace = "", name, uid, creationTimestamp } = session.remediation.metadata;
   const common = {
     time: toTime(session.now().epochMs),
+    ...(creationTimestamp !== undefined && { startTime: creationTimestamp }),
     attempts: (status.retryCount ?? 0) + 1,
     remediation: { namespace, name, uid },
   };

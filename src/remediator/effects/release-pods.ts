@@ -18,20 +18,26 @@ function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Pr
 }
 
 /**
- * Ends the pods of a host that is proven off, as Kubernetes' pod GC would within 20 s: status Failed with DisruptionTarget
- * (else a Job that replaces failed pods only gets none), then deletion without grace. What is not done within `withinMs`
- * stays for the next turn: by then the host must be proven off anew.
+ * Ends the pods of a host that is proven off, as the pod garbage collector of Kubernetes would within 20 s: status
+ * Failed with DisruptionTarget (a Job that only replaces failed pods would otherwise create none), then deletion
+ * without a grace period. Pods that are left after `withinMs` are ended by the next try, for which the host must be
+ * proven off again.
+ *
+ * @returns how many pods had to leave; 0 if that was not read in time.
  */
 export async function releasePods(
   deps: { client: KubeClient; clock: Clock },
   nodeName: string,
   withinMs: number,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<number> {
+  let found = 0;
   try {
     await withDeadline(deps.clock, `releasing the pods of ${nodeName}`, withinMs, signal, async (bounded) => {
       const pods = await listPods(deps.client, nodeName, bounded);
-      const leaving = pods.filter((pod) => mustLeave(pod) && !isBeingKilled(pod)).values();
+      const bound = pods.filter(mustLeave);
+      found = bound.length;
+      const leaving = bound.filter((pod) => !isBeingKilled(pod)).values();
       const worker = async (): Promise<void> => {
         for (const pod of leaving) await releasePod(deps, pod, bounded);
       };
@@ -40,9 +46,10 @@ export async function releasePods(
   } catch (error) {
     if (!(error instanceof DeadlineError)) throw error;
   }
+  return found;
 }
 
-/** Deleted without grace already, and held by a finalizer of somebody else. */
+/** Deleted without grace already, and held by a finalizer of another party. */
 function isBeingKilled(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0;
 }
@@ -61,7 +68,7 @@ async function releasePod(
     }
     await client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, signal);
   } catch (error) {
-    // Gone, or changed meanwhile: the count that follows tells whether it has to be tried again.
+    // Gone, or changed meanwhile: the count that follows shows whether it has to be tried again.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
   }
 }
@@ -86,7 +93,7 @@ export async function countBound(
   return { pods: 0, attachments: bound };
 }
 
-/** Of a whole cluster's volumes no more is kept than tells which node and which volume it is about. */
+/** Of a whole cluster's volumes no more is kept than shows which node and which volume it is about. */
 function trimAttachment({ apiVersion, kind, metadata, ...rest }: KubeObject): VolumeAttachment {
   const { name, uid, resourceVersion } = metadata;
   const { spec } = rest as Pick<VolumeAttachment, "spec">;
@@ -100,7 +107,7 @@ function trimAttachment({ apiVersion, kind, metadata, ...rest }: KubeObject): Vo
   };
 }
 
-/** `namespace/name` of the claim whose volume is attached; undefined where there is none. */
+/** `namespace/name` of the claim whose volume is attached; undefined if there is none. */
 async function claimOf(
   client: KubeClient,
   attachment: VolumeAttachment,

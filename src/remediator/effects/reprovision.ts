@@ -3,22 +3,22 @@ import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import { PAUSED_ANNOTATION } from "../../api/cluster-api.ts";
 import { integerAt } from "../../api/foreign.ts";
-import { holdKey, readBareMetalHost } from "../../api/metal3.ts";
+import { powerOffAnnotation, readBareMetalHost } from "../../api/metal3.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { findObject } from "../../kube/find-object.ts";
-import { pointer } from "../../kube/json-pointer.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
+import { pointer } from "../../kube/objects/json-pointer.ts";
 import type { KubeObject, OwnerReference } from "../../kube/resource.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import type { EffectContext } from "./effect-context.ts";
-import { isReady } from "../machine/node-patches/marks.ts";
+import { isReady } from "../../nodes/ready.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import { handToOwner, machineType } from "../machine-objects/owner-remediated.ts";
 import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
 import { readAnyMachine } from "../machine-objects/read-machine.ts";
-import type { Seen } from "../machine/model/observations.ts";
+import type { Observations } from "../machine/model/observations.ts";
 import { findMachine } from "./find-machine.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { groupOf } from "../../nodes/subject.ts";
@@ -45,7 +45,7 @@ export type ReprovisionEffect = Extract<
   }
 >;
 
-/** Does one thing, once, and reports what came of it. Throws what the API answers as KubeErrors. */
+/** Does one thing, once, and reports the result. Throws what the API answers as KubeErrors. */
 export async function runReprovisionEffect(
   context: EffectContext,
   effect: ReprovisionEffect,
@@ -55,7 +55,7 @@ export async function runReprovisionEffect(
   const { machine } = session.status;
   switch (effect.do) {
     case "askToReplace": {
-      const admission = context.turns.askToReplace(session.remediation);
+      const admission = context.admissions.askToReplace(session.remediation);
       return session.observe({ type: "ReplacementAdmission", admission, atMs: session.now().monotonicMs });
     }
     case "findMachine":
@@ -68,14 +68,14 @@ export async function runReprovisionEffect(
       return session.observe({ type: "OwnerInformed" });
     case "deleteMachine":
       if (machine === undefined) return;
-      // Looked at anew, whatever becomes of the answer.
+      // Read again, whatever happens to the answer.
       session.observe({ type: "MachineExamined", machine: undefined });
       return deleteMachine(context, machine, signal);
     case "checkReplacement":
       if (machine === undefined) return;
       return session.observe({
         type: "ReplacementChecked",
-        replacement: await lookForReplacement(context, machine, signal),
+        replacement: await findReplacement(context, machine, signal),
       });
     case "examineHost":
       return session.observe({ type: "InstallationExamined", installed: await examineHost(context, signal) });
@@ -94,7 +94,7 @@ async function examineMachine(
   context: EffectContext,
   machine: MachineRef,
   signal: AbortSignal,
-): Promise<NonNullable<Seen["machine"]>> {
+): Promise<NonNullable<Observations["machine"]>> {
   const { runtime, session } = context;
   const { namespace, name, uid } = machine;
   const raw = await findObject(
@@ -129,7 +129,7 @@ async function examineMachine(
   };
 }
 
-function identityOf({ apiVersion, kind, name, uid }: OwnerReference): NonNullable<Seen["machine"]>["owner"] {
+function identityOf({ apiVersion, kind, name, uid }: OwnerReference): NonNullable<Observations["machine"]>["owner"] {
   return { apiVersion, kind, name, uid };
 }
 
@@ -147,7 +147,7 @@ async function wouldReplace(
   const set = await findObject(context.runtime.client, type, { namespace, name: owner.name }, signal);
   if (set === undefined || set.metadata.uid !== owner.uid || set.metadata.deletionTimestamp !== undefined) return false;
   const isPaused = set.metadata.annotations?.[PAUSED_ANNOTATION] !== undefined;
-  // Kubernetes' own default where the field is missing.
+  // The default of Kubernetes if the field is missing.
   return !isPaused && (integerAt(set, "spec", "replicas") ?? 1) > 0;
 }
 
@@ -157,16 +157,16 @@ async function deleteMachine({ runtime }: EffectContext, machine: MachineRef, si
     const type = await machineType(runtime, machine, signal);
     await runtime.client.delete(type, { namespace, name }, { guard: { uid } }, signal);
   } catch (error) {
-    // Gone, or another one of that name: the next look tells.
+    // Gone, or another one of that name: the next check shows it.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
   }
 }
 
-async function lookForReplacement(
+async function findReplacement(
   context: EffectContext,
   machine: MachineRef,
   signal: AbortSignal,
-): Promise<NonNullable<Seen["replacement"]>> {
+): Promise<NonNullable<Observations["replacement"]>> {
   const { runtime, session } = context;
   const { replacement } = session.status;
   const type = await machineType(runtime, machine, signal);
@@ -204,13 +204,16 @@ async function readyNodeOf(
 /** Provisioning states of a host on which something is installed and runs. */
 const INSTALLED_STATES: readonly (string | undefined)[] = ["provisioned", "externally provisioned"];
 
-/** Whether the host is on its way to somebody else. Always so where no operator of BareMetalHosts has it. */
+/** Whether the host is being deprovisioned. True if the host has no BareMetalHost. */
 async function isDeprovisioning(context: EffectContext, signal: AbortSignal): Promise<boolean> {
   const host = await readTarget(context, signal);
   return host === undefined || !INSTALLED_STATES.includes(readBareMetalHost(host).provisioningState);
 }
 
-async function examineHost(context: EffectContext, signal: AbortSignal): Promise<NonNullable<Seen["installed"]>> {
+async function examineHost(
+  context: EffectContext,
+  signal: AbortSignal,
+): Promise<NonNullable<Observations["installed"]>> {
   const { session } = context;
   const raw = await readTarget(context, signal);
   const host: BareMetalHost | undefined = raw === undefined ? undefined : readBareMetalHost(raw);
@@ -233,10 +236,10 @@ async function examineHost(context: EffectContext, signal: AbortSignal): Promise
 async function takeImageOff(context: EffectContext, signal: AbortSignal): Promise<void> {
   const raw = await readTarget(context, signal);
   if (raw === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
-  // Somebody has changed it since it was saved: what is taken off is what an undo can put back.
+  // It was changed since it was saved: what is taken off is what an undo can put back.
   const { image } = context.session.status.installation ?? {};
   if (image === undefined || savedImage(raw) !== image) return;
-  const holds = [holdKey({ uid: context.session.uid }), POWER_OFF_REQUEST].filter(
+  const holds = [powerOffAnnotation({ uid: context.session.uid }), POWER_OFF_REQUEST].filter(
     (key) => raw.metadata.annotations?.[key] !== undefined,
   );
   const paths = [
@@ -250,9 +253,9 @@ async function takeImageOff(context: EffectContext, signal: AbortSignal): Promis
 async function putImageBack(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { installation } = context.session.status;
   const raw = await readTarget(context, signal);
-  // Who uses the host by now decides what is installed on it.
+  // Who uses the host now decides what is installed on it.
   if (raw === undefined || installation === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
-  // Somebody has given it an image meanwhile.
+  // It was given an image meanwhile.
   if (savedImage(raw) !== undefined) return;
   await patchHost(context, raw, putBack(raw, installation.image), signal);
 }
@@ -268,7 +271,7 @@ async function patchHost(
   await runtime.client.patch(BARE_METAL_HOSTS, keyOf(raw), { uid, resourceVersion }, operations, {}, signal);
 }
 
-/** The remediation's target as a BareMetalHost, read live; undefined where it is none, or gone. */
+/** The target of the remediation as a BareMetalHost, read live; undefined if it is another kind, or gone. */
 async function readTarget(context: EffectContext, signal: AbortSignal): Promise<KubeObject | undefined> {
   const { target } = context.session.status;
   if (target?.kind !== BARE_METAL_HOSTS.kind) return undefined;

@@ -6,28 +6,28 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { Subject } from "../../nodes/subject.ts";
-import { ON_LOOK_MAX_MS } from "../machine/model/timings.ts";
+import { ON_CHECK_MAX_MS } from "../machine/model/timings.ts";
 import type { BareMetalHostDirectory } from "./bare-metal-host/directory.ts";
 import type { Unreadable } from "./bare-metal-host/watch-hosts.ts";
 import { claimsOf } from "./bare-metal-host/host-index.ts";
 import { readHost } from "./bare-metal-host/host-store.ts";
 import { hostText, powerPathOf } from "./bare-metal-host/power-path.ts";
-import type { FencingTargetDirectory } from "./fencing-target.ts";
-import type { FencedHost, HostDirectory } from "./host.ts";
-import { HostRefusal } from "./host.ts";
-import { systemClaims, uuidClaim } from "./target-index.ts";
+import type { FencingTargetDirectory } from "./fencing-target/directory.ts";
+import type { FencedHost, HostDirectory } from "./model/host.ts";
+import { HostRefusal } from "./model/host.ts";
+import { systemClaims, uuidClaim } from "./model/hardware-claims.ts";
 import type { LookupFailure } from "../machine/model/host-facts.ts";
-import { readyOf } from "./target-store.ts";
+import { readyOf } from "./fencing-target/target-store.ts";
 
-/** Whether somebody else powers the host: yes and how; or that it cannot be found out, for now or since `why` stands in the way. */
+/** `managed`: another operator powers the host as well. `unread`: this is not known, for now or because of `why`. */
 export type Managed = { state: "managed"; why: string } | { state: "unread"; why: string | undefined };
 
 type Found = { found: true; host: FencedHost } | LookupFailure;
 
 /**
- * The hosts of FencingTargets and of BareMetalHosts. A host has one owner of its power: where a FencingTarget stands beside a
- * BareMetalHost whose operator powers the same host, neither is used, since what the one does the other takes back. A host that
- * its operator has let go of is the FencingTarget's where there is one.
+ * The hosts of FencingTargets and of BareMetalHosts. The power of a host has one owner. If the operator of a BareMetalHost powers
+ * the host of a FencingTarget, neither is used, because each would undo what the other does. A host that its operator has detached
+ * belongs to the FencingTarget if there is one.
  */
 export function createCompositeDirectory(
   runtime: KubeRuntime,
@@ -44,36 +44,39 @@ export function createCompositeDirectory(
   };
 }
 
-/** The host of a target that may be described by BareMetalHosts as well, whose operator has let go of it, and may take it back. */
+/** The host of a target that BareMetalHosts may describe as well. Their operator has detached it, and may take it back. */
 function shared(
   runtime: KubeRuntime,
   hosts: BareMetalHostDirectory,
   target: FencingTarget,
   host: FencedHost,
 ): FencedHost {
-  const describe = (twin: BareMetalHost): string =>
-    `the operator of ${hostText(twin)} powers the host of ${targetText(target)} as well now, so no more power orders are sent: detach the BareMetalHost (annotation baremetalhost.metal3.io/detached), or delete the FencingTarget`;
+  const describe = (counterpart: BareMetalHost): string =>
+    `the operator of ${hostText(counterpart)} now powers the host of ${targetText(target)} as well, so no more power orders are sent: detach the BareMetalHost (annotation baremetalhost.metal3.io/detached), or delete the FencingTarget`;
   return {
     ...host,
     takenBack: (subject) => {
-      const manager = twinsOf(hosts, target, host, subject).find((twin) => powerPathOf(twin) !== "Direct");
+      const manager = counterpartsOf(hosts, target, host, subject).find(
+        (counterpart) => powerPathOf(counterpart) !== "Direct",
+      );
       return manager === undefined ? undefined : describe(manager);
     },
     ensureOurs: async (subject, action, signal) => {
       const isOff = action === "ForceOff";
       if (isOff && hosts.unread !== undefined) throw new BmcError("Busy", whyUnknown(target, hosts.unread));
-      const twins = twinsOf(hosts, target, host, subject);
-      const look = (twin: BareMetalHost): Promise<BareMetalHost | undefined> =>
-        isOff ? liveTwin(runtime, twin, signal) : twinForOn(runtime, twin, signal);
-      for (const live of await Promise.all(twins.map(look))) {
-        if (live !== undefined && powerPathOf(live) !== "Direct") throw new HostRefusal("HostAttached", describe(live));
+      const counterparts = counterpartsOf(hosts, target, host, subject);
+      const readLive = (counterpart: BareMetalHost): Promise<BareMetalHost | undefined> =>
+        isOff ? readCounterpart(runtime, counterpart, signal) : readCounterpartInTime(runtime, counterpart, signal);
+      for (const current of await Promise.all(counterparts.map(readLive))) {
+        if (current !== undefined && powerPathOf(current) !== "Direct")
+          throw new HostRefusal("HostAttached", describe(current));
       }
     },
   };
 }
 
-/** The BareMetalHosts of a target's subject, System or UUID, whoever powers them. */
-function twinsOf(
+/** The BareMetalHosts for the subject, the Systems or the UUID of a target, in whatever state they are. */
+function counterpartsOf(
   hosts: BareMetalHostDirectory,
   { spec }: FencingTarget,
   host: FencedHost,
@@ -87,54 +90,55 @@ function twinsOf(
   return named === undefined ? claiming : [named, ...claiming];
 }
 
-/** The live BareMetalHost; undefined where it is gone. @throws BmcError where nobody can tell, so that no order is sent. */
-async function liveTwin(
+/** The live BareMetalHost; undefined if it is gone. @throws BmcError if that is not known, so that no order is sent. */
+async function readCounterpart(
   runtime: KubeRuntime,
-  twin: BareMetalHost,
+  counterpart: BareMetalHost,
   signal: AbortSignal,
 ): Promise<BareMetalHost | undefined> {
-  const { uid, namespace, name } = twin.metadata;
+  const { uid, namespace, name } = counterpart.metadata;
   try {
-    return await readHost(runtime, { kind: twin.kind, uid, namespace, name }, signal);
+    return await readHost(runtime, { kind: counterpart.kind, uid, namespace, name }, signal);
   } catch (error) {
     if (isKubeError(error, "NotFound")) return undefined;
     if (!isKubeError(error) || error.code === "Aborted") throw error;
-    throw new BmcError("Busy", `${hostText(twin)} cannot be looked at: ${error.message}`, { cause: error });
+    throw new BmcError("Busy", `${hostText(counterpart)} cannot be read: ${error.message}`, { cause: error });
   }
 }
 
-/** The same for an On: where it cannot be read in time the one that is watched stands for it. A host must not stay off for that. */
-async function twinForOn(
+/** The same for an On: if it cannot be read in time, the watched one is used, so that the host does not stay off for that. */
+async function readCounterpartInTime(
   runtime: KubeRuntime,
-  twin: BareMetalHost,
+  counterpart: BareMetalHost,
   signal: AbortSignal,
 ): Promise<BareMetalHost | undefined> {
   try {
-    return await withDeadline(runtime.clock, `reading ${hostText(twin)}`, ON_LOOK_MAX_MS, signal, (bounded) =>
-      liveTwin(runtime, twin, bounded),
+    return await withDeadline(runtime.clock, `reading ${hostText(counterpart)}`, ON_CHECK_MAX_MS, signal, (bounded) =>
+      readCounterpart(runtime, counterpart, bounded),
     );
   } catch (error) {
     if (signal.aborted) throw abortReason(signal);
     if (!(error instanceof DeadlineError || error instanceof BmcError)) throw error;
-    runtime.logger.warn({ host: hostText(twin), err: error }, "BareMetalHost not read before a power-on");
-    return twin;
+    runtime.logger.warn({ host: hostText(counterpart), err: error }, "BareMetalHost not read before a power-on");
+    return counterpart;
   }
 }
 
 /**
- * Why a target is not used although nothing is wrong with itself: a BareMetalHost's operator powers its host as well, or it is not
- * known whether one does. In the words of a lookup. Before the BareMetalHosts have been read a conflict in the target's status stands.
+ * Why a target is not used although the target itself is correct: the operator of a BareMetalHost powers its host as well, or it
+ * is not known whether one does. The text is that of a lookup. Until the BareMetalHosts have been read, a conflict in the status of
+ * the target remains.
  */
 export function whyManaged(
   targets: FencingTargetDirectory,
   hosts: BareMetalHostDirectory,
   target: FencingTarget,
 ): Managed | undefined {
-  // Where their kind is not served there are none.
-  if (hosts.unread !== undefined || hosts.takersUnread !== undefined) {
+  // If their kind is not served, there are none.
+  if (hosts.unread !== undefined || hosts.consumersUnread !== undefined) {
     if (hosts.unreadable !== undefined) return { state: "unread", why: whyNotRead(hosts.unreadable) };
-    const said = readyOf(target.status);
-    if (said?.reason === "Ambiguous") return { state: "managed", why: said.message };
+    const ready = readyOf(target.status);
+    if (ready?.reason === "Ambiguous") return { state: "managed", why: ready.message };
     return { state: "unread", why: undefined };
   }
   const { nodeName, clusterRef } = target.spec;
@@ -144,15 +148,15 @@ export function whyManaged(
 
 function whyNotRead({ what, problem, isForbidden }: Unreadable): string {
   const nextStep = isForbidden
-    ? "apply deploy/families/bare-metal-host, or take bare-metal-host out of --families"
-    : "it is tried again";
-  return `the agent cannot read ${what}, so it cannot tell whether another operator powers this host, and a fence waits: ${problem}: ${nextStep}`;
+    ? "apply deploy/families/bare-metal-host, or remove bare-metal-host from --families"
+    : "the agent tries again";
+  return `the agent cannot read ${what}, so it does not know whether another operator powers this host, and a fence waits: ${problem}: ${nextStep}`;
 }
 
 function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, subject: Subject): Found {
   const byTarget = targets.find(subject);
   const located = hosts.locate(subject);
-  const unread = hosts.unread ?? hosts.takersUnread;
+  const unread = hosts.unread ?? hosts.consumersUnread;
   const target = byTarget.found ? targets.index.byUid(byTarget.host.ref.uid) : undefined;
   if (target !== undefined && unread !== undefined) {
     return { found: false, reason: "Ambiguous", message: whyUnknown(target, unread) };
@@ -176,7 +180,7 @@ function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, su
   return rival === undefined ? hosts.find(subject) : ambiguous(targetText(rival), located.host);
 }
 
-/** A BareMetalHost for the System or the UUID of a target, although nothing ties it to the target's node. */
+/** A BareMetalHost for the System or the UUID of a target, although nothing connects it with the node of the target. */
 function rivalOf(
   targets: FencingTargetDirectory,
   hosts: BareMetalHostDirectory,
@@ -185,12 +189,12 @@ function rivalOf(
 ): LookupFailure | undefined {
   const target = targets.index.byUid(host.ref.uid);
   if (target === undefined) return undefined;
-  const rival = twinsOf(hosts, target, host, subject).find((other) => powerPathOf(other) !== "Direct");
+  const rival = counterpartsOf(hosts, target, host, subject).find((other) => powerPathOf(other) !== "Direct");
   return rival === undefined ? undefined : ambiguous(targetText(target), rival);
 }
 
 function whyUnknown(target: FencingTarget, unread: string): string {
-  return `nobody can tell whether a BareMetalHost's operator powers the host of ${targetText(target)}: ${unread}`;
+  return `cannot determine whether the operator of a BareMetalHost powers the host of ${targetText(target)}: ${unread}`;
 }
 
 function targetText({ metadata }: FencingTarget): string {
@@ -198,6 +202,6 @@ function targetText({ metadata }: FencingTarget): string {
 }
 
 function ambiguous(target: string, host: BareMetalHost): LookupFailure {
-  const message = `${target} and ${hostText(host)} describe the same host, and the operator of the latter powers it as well: delete the FencingTarget, or detach the BareMetalHost (annotation baremetalhost.metal3.io/detached)`;
+  const message = `${target} and ${hostText(host)} describe the same host, and the operator of the BareMetalHost powers it as well: delete the FencingTarget, or detach the BareMetalHost (annotation baremetalhost.metal3.io/detached)`;
   return { found: false, reason: "Ambiguous", message };
 }

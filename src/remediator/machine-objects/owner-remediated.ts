@@ -4,16 +4,17 @@ import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../../api/cluster-api.t
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { setField } from "../../kube/set-field.ts";
+import { setField } from "../../kube/objects/set-field.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 
 /** Tries of one guarded patch: Cluster API's own controllers write in between. */
 const TRIES_MAX = 5;
 
 /**
- * Says on a Machine of Cluster API that remediation is up to its owner now (OwnerRemediated=False): the owner, a MachineSet
- * or the control plane's own controller, decides whether to replace it. In both forms of conditions, since controllers of
- * different ages read different ones. Nothing happens where the Machine is gone, or is OKD's, whose owners know no such condition.
+ * Sets OwnerRemediated=False on a Machine of Cluster API: from now on its owner, a MachineSet or the controller of the
+ * control plane, decides whether to replace it. The condition is set in both forms, because controllers of different
+ * versions read different ones. Does nothing if the Machine is gone, or is one of OKD, whose owners do not know this
+ * condition.
  */
 export async function handToOwner(
   runtime: Pick<KubeRuntime, "client" | "clock">,

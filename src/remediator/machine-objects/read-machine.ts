@@ -5,7 +5,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, ObjectMeta } from "../../kube/resource.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { findServed } from "../../kube/served-kind.ts";
+import { findServed } from "../../kube/objects/served-kind.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { groupOf, machineOwners, machineResource } from "../../nodes/subject.ts";
 import type { MachineReading } from "../machine/model/observations.ts";
@@ -32,7 +32,7 @@ export async function readOwnerMachine(
   return readLiveMachine(runtime, { apiVersion: apiVersionOf(type), kind, namespace, name, uid }, signal);
 }
 
-/** Reads a Machine live. One that was made anew under the same name is another one. */
+/** Reads a Machine live. One that was created again under the same name is another one. */
 export async function readLiveMachine(
   { client }: Pick<KubeRuntime, "client">,
   ref: MachineRef,
@@ -41,14 +41,14 @@ export async function readLiveMachine(
   const { namespace, name, uid } = ref;
   const what = `Machine ${namespace}/${name}`;
   try {
-    const live = await client.get<KubeObject>(machineResource(ref), { namespace, name }, signal);
-    if (live.metadata.uid !== uid) {
+    const current = await client.get<KubeObject>(machineResource(ref), { namespace, name }, signal);
+    if (current.metadata.uid !== uid) {
       return { found: false, reason: "MachineNotFound", message: `${what} is gone, and another one has its name` };
     }
-    if (live.metadata.deletionTimestamp !== undefined) {
+    if (current.metadata.deletionTimestamp !== undefined) {
       return { found: false, reason: "MachineNotFound", message: `${what} is being deleted` };
     }
-    return { found: true, machine: readAnyMachine(live) };
+    return { found: true, machine: readAnyMachine(current) };
   } catch (error) {
     if (isKubeError(error, "NotFound")) {
       return { found: false, reason: "MachineNotFound", message: `${what} is gone` };

@@ -1,48 +1,53 @@
-import { decideAway, decideBack } from "./rules/cluster-away.ts";
-import { isReady } from "./node-patches/marks.ts";
-import { fail, run, saysHeld, undo } from "./rules/transitions.ts";
-import type { Now, Snapshot, Walk } from "./model/snapshot.ts";
+import { decideWithoutCluster, resumeAfterWait } from "./rules/unreachable-cluster.ts";
+import { isReady } from "../../nodes/ready.ts";
+import { fail, run, reportedHold, undo } from "./rules/transitions.ts";
+import type { Now, Snapshot, AttemptSnapshot } from "./model/snapshot.ts";
 import type { Attempt, Outcome, State } from "./model/state.ts";
 import { isFinal } from "./model/state.ts";
 import { decidePoweringOff } from "./states/powering-off.ts";
 import { decideNetworkBoot, decideReleasing } from "./states/releasing.ts";
-import { decidePoweringOn, decideRejoining, decideRestoring, isNewBoot } from "./states/returning.ts";
+import { decidePoweringOn } from "./states/powering-on.ts";
+import { decideRejoining, isNewBoot } from "./states/rejoining.ts";
+import { decideRestoring } from "./states/restoring.ts";
 import { decideResolving } from "./states/resolving.ts";
 import { decideVerifying } from "./states/verifying.ts";
-import { STOP_LOOK_MS } from "./model/timings.ts";
+import { HOLD_REREAD_MS } from "./model/timings.ts";
 import { decideUndoing, isNodeAwaited, restoreDeletedNode } from "./states/undoing.ts";
 import { decideUnknown } from "./states/unknown.ts";
-import { reportTroubleOver } from "./rules/api-failure.ts";
+import { reportApiRecovered } from "./rules/api-failure.ts";
 import { decideUnread } from "./rules/unread-input.ts";
 import { decideInstallation } from "./states/provisioning-host.ts";
 import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./states/provisioning-machine.ts";
 import type { Decision } from "./model/decision.ts";
 
 /**
- * What to do next about one remediation: the one place from which every transition comes. Pure: it depends on its arguments
- * alone, and called again with the same it says the same.
+ * Decides what to do next about one remediation. Every transition comes from here. Pure: the result depends on the
+ * arguments alone.
  */
 export function decide(snapshot: Snapshot, now: Now): Decision {
-  return lookAtStops(snapshot, now, decideNow(snapshot, now));
+  return rereadHold(snapshot, now, decideNow(snapshot, now));
 }
 
-/** A wait for what holds power orders is over without an event, too, where a live look has found it: the watch is late then. */
-function lookAtStops(snapshot: Snapshot, now: Now, decision: Decision): Decision {
-  const { stop } = snapshot.seen;
+/**
+ * Repeats a live read that has found a hold, while the remediation waits for its end: the watch may show that end
+ * late.
+ */
+function rereadHold(snapshot: Snapshot, now: Now, decision: Decision): Decision {
+  const { hold } = snapshot.observations;
   const isWait = decision.status === undefined && decision.effects.length === 0;
-  if (stop?.found === undefined || !isWait || !saysHeld(snapshot)) return decision;
-  const inMs = stop.atMs + STOP_LOOK_MS - now.monotonicMs;
-  if (inMs <= 0) return run({ do: "lookAtStops" });
+  if (hold?.found === undefined || !isWait || reportedHold(snapshot) === undefined) return decision;
+  const inMs = hold.atMs + HOLD_REREAD_MS - now.monotonicMs;
+  if (inMs <= 0) return run({ do: "readHolds" });
   return { ...decision, nextCheckMs: Math.min(decision.nextCheckMs ?? Infinity, inMs) };
 }
 
 function decideNow(snapshot: Snapshot, now: Now): Decision {
-  const { away, unread, state } = snapshot;
+  const { clusterProblem, unread, state } = snapshot;
   if (state.name === "Unknown") return decideState(snapshot, now);
   if (unread !== undefined && !isFinal(state.name)) return decideUnread(snapshot, now, unread);
-  if (away === undefined)
-    return decideBack(snapshot, now) ?? reportTroubleOver(snapshot, now) ?? decideState(snapshot, now);
-  return decideAway(snapshot, now, away, { abort: decideAbort, usual: decideState });
+  if (clusterProblem === undefined)
+    return resumeAfterWait(snapshot, now) ?? reportApiRecovered(snapshot, now) ?? decideState(snapshot, now);
+  return decideWithoutCluster(snapshot, now, clusterProblem, { abort: decideAbort, usual: decideState });
 }
 
 function decideState(snapshot: Snapshot, now: Now): Decision {
@@ -80,13 +85,13 @@ function decideState(snapshot: Snapshot, now: Now): Decision {
   }
 }
 
-function decideProvisioning(walk: Walk, now: Now): Decision {
+function decideProvisioning(snapshot: AttemptSnapshot, now: Now): Decision {
   // The spec may have been edited since the image was taken off: it must not stay off for that.
-  const { installation } = walk.status;
+  const { installation } = snapshot.status;
   const isInstalling = installation !== undefined && installation.step !== "Provisioned";
-  const { via } = walk.plan;
-  if (via === "BareMetalHost" || isInstalling) return decideInstallation(walk, now);
-  return via === "NetworkBoot" ? decideNetworkBoot(walk, now) : decideMachineDeletion(walk, now);
+  const { via } = snapshot.strategy;
+  if (via === "BareMetalHost" || isInstalling) return decideInstallation(snapshot, now);
+  return via === "NetworkBoot" ? decideNetworkBoot(snapshot, now) : decideMachineDeletion(snapshot, now);
 }
 
 /** Compiles only while every state has a case of its own. */
@@ -95,22 +100,29 @@ function impossible(state: never): never {
 }
 
 /**
- * A verdict never changes. A node that comes back late still gets its labels; else all that is left is to let the object go. It is
- * let go although nobody deletes it: nothing is owed any more, and it must not outlast the agent at an uninstall.
+ * A verdict never changes. If the Node joins again later, it still gets its labels. Otherwise only our finalizer is
+ * left to remove. It is removed even if no deletion is under way: nothing more is to be done, and the object must not
+ * block an uninstall of the agent.
  */
 function decideFinal(snapshot: Snapshot, now: Now): Decision {
   const { deleting, hasFinalizer } = snapshot.remediation;
   const restoring = restoreDeletedNode(snapshot, now);
   if (restoring !== undefined) return restoring;
-  // The health check that made the object waits for a node that never comes back, so nobody else would delete it.
+  // The health check that created the object waits for a node that never comes back, so it would never delete the
+  // object.
   const successor = snapshot.status.replacement?.nodeName;
   if (!deleting && successor !== undefined && successor !== snapshot.nodeName) return run({ do: "deleteSelf" });
   const isDone = deleting || !isNodeAwaited(snapshot);
   return isDone && hasFinalizer ? run({ do: "dropFinalizer" }) : { notes: [], effects: [] };
 }
 
-/** Every state of the walk after the host is taken: an abort comes first, and nothing is done to a host that is not ours. */
-function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: Walk, now: Now) => Decision): Decision {
+/** Every state after the host is taken: an abort comes first, and nothing is done to a host that is not ours. */
+function onOwnHost(
+  snapshot: Snapshot,
+  attempt: Attempt,
+  now: Now,
+  decideOwned: (snapshot: AttemptSnapshot, now: Now) => Decision,
+): Decision {
   const aborted = decideAbort(snapshot, now);
   if (aborted !== undefined) return aborted;
   if (!snapshot.host.found) {
@@ -118,13 +130,13 @@ function onOwnHost(snapshot: Snapshot, attempt: Attempt, now: Now, walk: (walk: 
   }
   const { takenBack } = snapshot.host.facts;
   if (takenBack !== undefined && mayBeOrdered(snapshot.state)) return fail(snapshot, now, "HostAttached", takenBack);
-  const { claim } = snapshot.seen;
+  const { claim } = snapshot.observations;
   if (claim === undefined) return run({ do: "claimHost" });
   if (!claim.owned) {
     const { namespace, name } = claim.by;
     return fail(snapshot, now, "HostLost", `the host belongs to remediation ${namespace}/${name} now`);
   }
-  return walk({ ...snapshot, attempt }, now);
+  return decideOwned({ ...snapshot, attempt }, now);
 }
 
 /** Whether power orders may be due: from Rejoining on the host is on, and what is left is done to the node. */
@@ -134,14 +146,14 @@ function mayBeOrdered({ name }: State): boolean {
 
 function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
   const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
-  // No host was taken, and the object goes without us. One that took a host, and that another's finalizer keeps, is undone.
+  // No host was taken, and the object goes without us. One that took a host, and that the finalizer of another controller keeps, is undone.
   if (deleting && !hasFinalizer && snapshot.status.target === undefined) return { notes: [], effects: [] };
   // A health check deletes its remediation as soon as the node is Ready: what is left then is the end of a success.
   if (deleting && isNodeBack(snapshot)) return undefined;
   const outcome: Outcome | undefined = deleting
     ? { verdict: "Deleted", reason: "RemediationDeleted", message: "the remediation is being deleted" }
     : timedOut
-      ? { verdict: "TimedOut", reason: "TimedOut", message: "the health check has given this remediation up" }
+      ? { verdict: "TimedOut", reason: "TimedOut", message: "the health check has timed this remediation out" }
       : undefined;
   if (outcome === undefined) return undefined;
   const { state } = snapshot;

@@ -1,110 +1,125 @@
 import { backoffMs } from "../../runtime/random.ts";
 import type { RemediationEvent, OrderFailure } from "./model/event.ts";
-import type { PowerOrder, Seen, SentOrder } from "./model/observations.ts";
+import type { PowerOrder, Observations, SentOrder } from "./model/observations.ts";
 import { ownsHost } from "./model/observations.ts";
 import type { State } from "./model/state.ts";
 import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./model/timings.ts";
 import { observeLease } from "./rules/lease-silence.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./rules/off-proof.ts";
-import { heardAtMs } from "./rules/power-orders.ts";
+import { maybeEffectiveAtMs } from "./rules/power-orders.ts";
 
 const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as const;
 
 /**
- * What an event means: the one place that adds to the observations. Pure, so that a recorded log of events leads to the same
- * observations again, and with them `decide` to the same decisions.
+ * Adds an event to the observations: nothing else changes them. Pure, so that a recorded log of events leads to the
+ * same observations again, and `decide` to the same decisions.
  */
-export function observe(seen: Seen, event: RemediationEvent): Seen {
+export function observe(observations: Observations, event: RemediationEvent): Observations {
   switch (event.type) {
     case "StatusStored": {
-      const next = seenAfter(seen, event.from, event.to);
-      // What was seen of the node before it was named was seen of none.
+      const next = afterStatusStored(observations, event.from, event.to);
+      // What was read before the node was named is about no node.
       return event.isNodeNamed ? { ...next, examined: undefined, lease: undefined } : next;
     }
     case "ApiCallsObserved":
-      return { ...seen, kube: event.oldest };
+      return { ...observations, kube: event.oldest };
     case "RequestExamined":
-      return { ...seen, request: { isReady: event.isReady, isListed: event.isListed, atMs: event.atMs } };
+      return {
+        ...observations,
+        request: { isReady: event.isReady, isFoundUnhealthy: event.isFoundUnhealthy, atMs: event.atMs },
+      };
     case "ClusterChecked":
-      return { ...seen, cluster: { gone: event.isGone, atMs: event.atMs } };
+      return { ...observations, cluster: { gone: event.isGone, atMs: event.atMs } };
     case "HoldsRead":
-      return { ...seen, stop: { found: event.found, failed: event.failed, atMs: event.atMs } };
+      return { ...observations, hold: { found: event.found, failed: event.failed, atMs: event.atMs } };
     case "HostClaimed":
-      return { ...seen, claim: { owned: true, targetUid: event.targetUid }, hostReleased: false };
+      return { ...observations, claim: { owned: true, targetUid: event.targetUid }, hostReleased: false };
     case "HostClaimRefused":
-      return { ...seen, claim: { owned: false, by: event.by, undoing: event.undoing, atMs: event.atMs } };
+      return { ...observations, claim: { owned: false, by: event.by, undoing: event.undoing, atMs: event.atMs } };
     case "HostReleased":
-      return { ...seen, hostReleased: true };
+      return { ...observations, hostReleased: true };
     case "TargetChanged":
-      return targetChanged(seen, event);
+      return targetChanged(observations, event);
     case "RebootRecorded":
-      return { ...seen, rebootRecorded: true };
+      return { ...observations, rebootRecorded: true };
     case "SuccessorChecked":
-      return { ...seen, successor: { waiting: event.waiting, atMs: event.atMs } };
+      return { ...observations, successor: { waiting: event.waiting, atMs: event.atMs } };
     case "DevicesOpened":
-      return { ...seen, devicesClosed: false };
+      return { ...observations, devicesClosed: false };
     case "DevicesClosed":
-      return { ...seen, devicesClosed: true };
+      return { ...observations, devicesClosed: true };
     case "DeviceAnswered":
-      return { ...seen, device: undefined };
+      return { ...observations, device: undefined };
     case "DeviceFailed":
-      return deviceFailed(seen, event);
+      return deviceFailed(observations, event);
     case "IdentityRead":
-      return { ...seen, identity: { verdict: event.verdict, atMs: event.atMs } };
+      return { ...observations, identity: { verdict: event.verdict, atMs: event.atMs } };
     case "IdentityDiscarded":
-      return { ...seen, identity: undefined };
+      return { ...observations, identity: undefined };
     case "PowerRead":
-      return { ...seen, power: recordReading(seen.power, event.reading, event.atMs) };
+      return { ...observations, power: recordReading(observations.power, event.reading, event.atMs) };
     case "PowerReadFailed":
-      return { ...seen, power: recordFailedReading(seen.power, event.atMs) };
+      return { ...observations, power: recordFailedReading(observations.power, event.atMs) };
     case "WholePowerRead":
       return {
-        ...seen,
+        ...observations,
         power: recordWhole(event.reading ?? { state: "Unknown", raw: "nothing", runs: false }, event.atMs),
       };
     case "OrderStarted":
-      return { ...seen, identity: undefined, power: NOTHING_READ };
+      return { ...observations, identity: undefined, power: NOTHING_READ };
     case "OrderAnswered":
-      return orderAnswered(seen, event);
+      return orderAnswered(observations, event);
     case "OrderDropped":
-      return orderDropped(seen, event);
+      return orderDropped(observations, event);
     case "BootOverrideRead":
-      return { ...seen, override: event.override };
+      return { ...observations, override: event.override };
     case "NodeExamined": {
       const { node, dispute, members, bearsOurs } = event;
-      const mayBeTainted = bearsOurs || seen.taintUnansweredAtMs !== undefined;
-      return { ...seen, examined: { node, dispute }, members, ...(!mayBeTainted && { taintCleared: true }) };
+      const mayBeTainted = bearsOurs || observations.taintUnansweredAtMs !== undefined;
+      return { ...observations, examined: { node, dispute }, members, ...(!mayBeTainted && { taintCleared: true }) };
     }
     case "LeaseRead": {
       const { lease, atMs, readAtMs, contact } = event;
-      return { ...seen, lease: observeLease(seen.lease, lease, atMs, readAtMs, contact) };
+      return { ...observations, lease: observeLease(observations.lease, lease, atMs, readAtMs, contact) };
     }
     case "Quarantined":
-      return { ...seen, quarantined: true, quarantineLifted: false, marksCleared: false };
+      return { ...observations, quarantined: true, quarantineLifted: false, marksCleared: false };
     case "QuarantineLifted":
-      return { ...seen, quarantineLifted: event.isNewBoot };
+      return { ...observations, quarantineLifted: event.isNewBoot };
     case "TaintSent":
-      return { ...seen, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs: event.atMs };
+      return {
+        ...observations,
+        taintCleared: false,
+        swapped: false,
+        marksCleared: false,
+        taintUnansweredAtMs: event.atMs,
+      };
     case "TaintFailed": {
       const { message: taintFailure, isAnswered, earlierAtMs } = event;
-      return { ...seen, taintFailure, ...(isAnswered && { taintUnansweredAtMs: earlierAtMs }) };
+      return {
+        ...observations,
+        taintFailure,
+        // The lease is read again before the next try: meanwhile kubelets may have got no further than that patch.
+        ...(observations.lease !== undefined && { lease: { ...observations.lease, readAtMs: -Infinity } }),
+        ...(isAnswered && { taintUnansweredAtMs: earlierAtMs }),
+      };
     }
     case "TaintAnswered": {
       const { attemptId, found } = event;
-      return { ...seen, taint: { attemptId, found }, taintUnansweredAtMs: undefined, taintFailure: undefined };
+      return { ...observations, taint: { attemptId, found }, taintUnansweredAtMs: undefined, taintFailure: undefined };
     }
     case "NoTaintFound":
-      return { ...seen, ...TAINT_OFF };
+      return { ...observations, ...TAINT_OFF };
     case "TaintOvertaken":
-      return { ...seen, taintUnansweredAtMs: undefined };
+      return { ...observations, taintUnansweredAtMs: undefined };
     case "Untainted":
-      return { ...seen, ...TAINT_OFF, taint: undefined, released: false, drain: undefined };
+      return { ...observations, ...TAINT_OFF, taint: undefined, released: false, drain: undefined };
     case "TaintTakenOff":
-      // Whoever proves the host off again puts the taint on again.
-      return { ...seen, taint: undefined, released: false, drain: undefined };
+      // The next proof that the host is off puts the taint on again.
+      return { ...observations, taint: undefined, released: false, drain: undefined };
     case "MarksSwapped":
       return {
-        ...seen,
+        ...observations,
         ...TAINT_OFF,
         swapped: true,
         quarantined: true,
@@ -112,41 +127,45 @@ export function observe(seen: Seen, event: RemediationEvent): Seen {
         marksCleared: false,
       };
     case "MarksCleared":
-      return { ...seen, ...TAINT_OFF, taint: undefined, quarantined: false, marksCleared: true };
+      return { ...observations, ...TAINT_OFF, taint: undefined, quarantined: false, marksCleared: true };
     case "PodsReleased":
-      return { ...seen, released: true };
+      return { ...observations, released: true, podsToRelease: Math.max(observations.podsToRelease, event.pods) };
     case "DrainChecked": {
       const { pods, attachments, atMs } = event;
-      const checks = (seen.drain?.checks ?? 0) + 1;
+      const { drain } = observations;
+      const checks = (drain?.checks ?? 0) + 1;
+      const isReported = drain?.pods === pods && drain.attachments === attachments && drain.isReported;
       // What is left may need a further deletion: a pod changed while it was being deleted, or was bound only now.
-      return { ...seen, drain: { pods, attachments, checks, atMs }, released: pods === 0 };
+      return { ...observations, drain: { pods, attachments, checks, atMs, isReported }, released: pods === 0 };
     }
     case "PodGone":
       // The next check is due at once.
-      return seen.drain === undefined ? seen : { ...seen, drain: { ...seen.drain, atMs: -Infinity } };
+      return observations.drain === undefined
+        ? observations
+        : { ...observations, drain: { ...observations.drain, atMs: -Infinity } };
     case "NodeSaved":
-      return { ...seen, backup: { status: event.backup, resourceVersion: event.resourceVersion } };
+      return { ...observations, backup: { status: event.backup, resourceVersion: event.resourceVersion } };
     case "SavedNodeOutdated":
-      return { ...seen, backup: undefined };
+      return { ...observations, backup: undefined };
     case "NodeDeleted":
-      return { ...seen, nodeDeleted: true };
+      return { ...observations, nodeDeleted: true };
     case "NodeRestored":
-      return { ...seen, restoredUid: event.uid };
+      return { ...observations, restoredUid: event.uid };
     case "MachineRead":
-      return { ...seen, subjectMachine: { ...event.machine, atMs: event.atMs } };
+      return { ...observations, subjectMachine: { ...event.machine, atMs: event.atMs } };
     case "NodeMachineRead":
-      return { ...seen, nodeMachine: event.machine };
+      return { ...observations, nodeMachine: event.machine };
     case "MachineExamined":
-      return { ...seen, machine: event.machine };
+      return { ...observations, machine: event.machine };
     case "OwnerInformed":
-      return { ...seen, handedToOwner: true };
+      return { ...observations, handedToOwner: true };
     case "ReplacementChecked":
-      return { ...seen, replacement: event.replacement };
+      return { ...observations, replacement: event.replacement };
     case "InstallationExamined":
-      return { ...seen, installed: event.installed };
+      return { ...observations, installed: event.installed };
     case "ReplacementAdmission": {
       const { admission, atMs } = event;
-      return { ...seen, replaceTurn: admission.granted ? admission : { ...admission, atMs } };
+      return { ...observations, replacementAdmission: admission.granted ? admission : { ...admission, atMs } };
     }
     default:
       return impossible(event);
@@ -160,64 +179,77 @@ function impossible(event: never): never {
 
 /** What was learned from a target's devices counts for nothing once it is edited, since they may be another host's. */
 function targetChanged(
-  seen: Seen,
+  observations: Observations,
   { targetUid, isEdited }: Extract<RemediationEvent, { type: "TargetChanged" }>,
-): Seen {
-  // What was taken is another target than this one, which was made anew.
-  const isOther = seen.claim?.owned === true && seen.claim.targetUid !== targetUid;
-  const next = isOther ? { ...seen, claim: undefined } : seen;
+): Observations {
+  // What was taken is another target than this one, which was created again.
+  const isOther = observations.claim?.owned === true && observations.claim.targetUid !== targetUid;
+  const next = isOther ? { ...observations, claim: undefined } : observations;
   if (!isEdited) return next;
   return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
 }
 
-function deviceFailed(seen: Seen, event: Extract<RemediationEvent, { type: "DeviceFailed" }>): Seen {
+function deviceFailed(
+  observations: Observations,
+  event: Extract<RemediationEvent, { type: "DeviceFailed" }>,
+): Observations {
   const { wasOpen, jitter, atMs } = event;
-  // A password that was read a while ago may have been changed since: it is read anew before that is believed.
+  // A password that was read a while ago may have been changed since: it is read again before that is believed.
   const isStale = wasOpen && event.problem.reason === "BMCAuthenticationFailed";
   const problem = isStale ? { ...event.problem, final: false } : event.problem;
-  const failures = seen.device?.final === problem.final ? seen.device.failures + 1 : 1;
+  const failures = observations.device?.final === problem.final ? observations.device.failures + 1 : 1;
   const random = { next: () => jitter };
   const inMs = problem.final
     ? DEVICE_FINAL_RETRY_MS
     : backoffMs(random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);
-  return { ...seen, device: { ...problem, failures, retryAtMs: atMs + inMs } };
+  return { ...observations, device: { ...problem, failures, retryAtMs: atMs + inMs } };
 }
 
-function orderAnswered(seen: Seen, event: Extract<RemediationEvent, { type: "OrderAnswered" }>): Seen {
+function orderAnswered(
+  observations: Observations,
+  event: Extract<RemediationEvent, { type: "OrderAnswered" }>,
+): Observations {
   const { attemptId, action, failure, atMs } = event;
-  const { order: previous } = seen;
+  const { order: previous } = observations;
   const outcome = failure === undefined ? "Acknowledged" : outcomeOf(failure, previous);
-  const device = afterOrder(seen.device, action, atMs);
+  const device = afterOrder(observations.device, action, atMs);
   const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
-  return { ...seen, device, order: { attemptId, action, outcome, atMs, ...heardBefore(previous, action), ...problem } };
+  return {
+    ...observations,
+    device,
+    order: { attemptId, action, outcome, atMs, ...earlierEffect(previous, action), ...problem },
+  };
 }
 
-/** An order that was not sent leaves everything to be looked at again, as after a restart. */
-function orderDropped(seen: Seen, event: Extract<RemediationEvent, { type: "OrderDropped" }>): Seen {
+/** An order that was not sent leaves everything to be checked again, as after a restart. */
+function orderDropped(
+  observations: Observations,
+  event: Extract<RemediationEvent, { type: "OrderDropped" }>,
+): Observations {
   const { attemptId, action, isLate, atMs } = event;
-  const { order: previous } = seen;
+  const { order: previous } = observations;
   const problem = previous?.action === action ? previous.problem : undefined;
-  const unsent = { attemptId, action, outcome: "Rejected", atMs, ...heardBefore(previous, action) } as const;
+  const unsent = { attemptId, action, outcome: "Rejected", atMs, ...earlierEffect(previous, action) } as const;
   return {
-    ...seen,
+    ...observations,
     identity: undefined,
     order: { ...unsent, ...(problem && { problem }), ...(isLate && { isLate }) },
   };
 }
 
-function heardBefore(previous: SentOrder | undefined, action: PowerOrder): { heardBeforeMs?: number } {
-  const heardBeforeMs = previous?.action === action ? heardAtMs(previous) : undefined;
-  return heardBeforeMs === undefined ? {} : { heardBeforeMs };
+function earlierEffect(previous: SentOrder | undefined, action: PowerOrder): { earlierEffectAtMs?: number } {
+  const earlierEffectAtMs = previous?.action === action ? maybeEffectiveAtMs(previous) : undefined;
+  return earlierEffectAtMs === undefined ? {} : { earlierEffectAtMs };
 }
 
 /** Problems of an order that say nothing against a reading. */
 const OF_ORDERS: ReadonlySet<string> = new Set(["BMCPrivilegeTooLow", "BMCUnsupported"]);
 
 /**
- * A device that will not power the host off for good can still tell how it is: who takes back what was done, and gives the
- * verdict, does so as soon as it has read that, not after the long pause that keeps accounts from being locked.
+ * A device that permanently refuses to power the host off can still report its power: an undo and the verdict that follows it
+ * come as soon as that is read, not after the long pause that keeps accounts from being locked.
  */
-function afterOrder(device: Seen["device"], action: PowerOrder, atMs: number): Seen["device"] {
+function afterOrder(device: Observations["device"], action: PowerOrder, atMs: number): Observations["device"] {
   if (device === undefined || action !== "ForceOff" || !OF_ORDERS.has(device.reason)) return device;
   return { ...device, retryAtMs: atMs + DEVICE_RETRY_MIN_MS };
 }
@@ -231,50 +263,62 @@ function outcomeOf({ code, isPartlyTaken }: OrderFailure, previous: SentOrder | 
   return code === "Unreachable" && previous?.outcome === "Rejected" ? "Uncertain" : "Rejected";
 }
 
-/** What a stored status makes of what was seen: a new attempt begins without any, and so on. */
-function seenAfter(seen: Seen, from: State, to: State): Seen {
+/** The observations after a status was stored: for example, a new attempt begins without any. */
+function afterStatusStored(observations: Observations, from: State, to: State): Observations {
   const begins = from.name !== to.name;
   switch (to.name) {
     case "Verifying": {
       const again = from.name === "Verifying" && from.attempt.id === to.attempt.id;
-      // A host that was given up just before is another's by now, or has to be taken anew.
-      return again ? seen : { ...seen, ...nothingSeenOfAttempt(), claim: ownsHost(seen) ? seen.claim : undefined };
+      // A host that was given up just before now belongs to another remediation, or has to be claimed again.
+      return again
+        ? observations
+        : {
+            ...observations,
+            ...nothingObservedOfAttempt(),
+            claim: ownsHost(observations) ? observations.claim : undefined,
+          };
     }
     case "PoweringOff":
-      // A further order rests on a look at the node, too, which a check of the identity alone is not.
-      return begins && from.name !== "Verifying" ? { ...seen, identity: undefined } : seen;
+      // A further order rests on a read of the node, too, which a check of the identity alone is not.
+      return begins && from.name !== "Verifying" ? { ...observations, identity: undefined } : observations;
     case "Releasing":
-      return begins ? { ...seen, released: false, drain: undefined } : seen;
+      if (begins) return { ...observations, released: false, drain: undefined };
+      return observations.drain === undefined
+        ? observations
+        : { ...observations, drain: { ...observations.drain, isReported: true } };
     case "Undoing":
-      if (!begins) return seen;
-      // Another owner's plans for the host may have changed since it was last asked.
+      if (!begins) return observations;
+      // The owner of the host may have released it since the last claim.
       return {
-        ...seen,
-        claim: seen.claim?.owned === true ? seen.claim : undefined,
+        ...observations,
+        claim: observations.claim?.owned === true ? observations.claim : undefined,
         // An On of one device says nothing of the others, which may have been turned off.
-        power: nothingSeenOfAttempt().power,
+        power: nothingObservedOfAttempt().power,
         taintCleared: false,
         marksCleared: false,
       };
     default:
-      return seen;
+      return observations;
   }
 }
 
 /** What a process knows when it sees a remediation for the first time. */
-export function nothingObserved(): Seen {
+export function nothingObserved(): Observations {
   return {
     claim: undefined,
     lease: undefined,
     kube: undefined,
     hostReleased: false,
-    replaceTurn: undefined,
-    ...nothingSeenOfAttempt(),
+    replacementAdmission: undefined,
+    ...nothingObservedOfAttempt(),
   };
 }
 
-/** The part of `Seen` that a new attempt starts without. */
-function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostReleased" | "replaceTurn"> {
+/** The part of the observations that a new attempt starts without. */
+function nothingObservedOfAttempt(): Omit<
+  Observations,
+  "claim" | "lease" | "kube" | "hostReleased" | "replacementAdmission"
+> {
   return {
     examined: undefined,
     subjectMachine: undefined,
@@ -282,7 +326,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
     cluster: undefined,
     members: [],
     identity: undefined,
-    stop: undefined,
+    hold: undefined,
     order: undefined,
     power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
     device: undefined,
@@ -294,6 +338,7 @@ function nothingSeenOfAttempt(): Omit<Seen, "claim" | "lease" | "kube" | "hostRe
     marksCleared: false,
     swapped: false,
     released: false,
+    podsToRelease: 0,
     drain: undefined,
     override: undefined,
     backup: undefined,

@@ -3,10 +3,16 @@ import type { Backup } from "../machine/node-patches/node-backup.ts";
 
 /** Nodes whose saved fields are kept: the oldest go first. */
 const NODES_MAX = 1_000;
-/** A Node that has not joined again for so long is given its labels back by a person, who was asked to by an Event. */
+/**
+ * How long a backup is kept. If a Node joins later than that, the operator has to restore its labels. An Event has
+ * asked for that.
+ */
 const KEPT_MS = 24 * 3_600_000;
 
-/** What Nodes had that were deleted for a remediation which is gone, by node: its status was the only other place. */
+/**
+ * The saved fields of Nodes that were deleted for a remediation which is gone, by node. The status of that remediation
+ * was the only other copy.
+ */
 export class LostBackups {
   readonly #clock: Pick<Clock, "monotonicMs">;
   /** The oldest stands first. */
@@ -38,7 +44,7 @@ export class LostBackups {
     return this.#kept.size;
   }
 
-  /** Any look at any node has the old ones go: nodes change all the time. */
+  /** Every access drops old entries. Nodes change all the time, so this needs no timer. */
   #dropOld(): void {
     for (const [node, { untilMs }] of this.#kept) {
       if (untilMs > this.#clock.monotonicMs()) return;

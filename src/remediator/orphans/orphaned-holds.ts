@@ -2,8 +2,8 @@ import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import { readBareMetalHost } from "../../api/metal3.ts";
-import { findObject } from "../../kube/find-object.ts";
-import { Controller } from "../../kube/controller.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
+import { Controller } from "../../kube/reconcile/controller.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
@@ -19,32 +19,32 @@ export interface OrphanedHoldsDeps {
 }
 
 /**
- * Tells people, once, of each host that is held off for a remediation which is gone (its finalizer was removed by force) or has ended
- * (while this family was off), until `signal` aborts. The hold stays: the host may be off for a good reason, and nobody is left who knows it. A further
- * remediation of the same host takes it over, hold and all.
+ * Reports to the operator, once, each host that is held off for a remediation which is gone (its finalizer was removed
+ * by force) or has ended (while this family was off), until `signal` aborts. The hold stays, because the host may be
+ * off for a reason that ironfence does not know. A further remediation of the same host takes the hold over.
  */
-export async function tellOrphanedHolds(
+export async function reportOrphanedHolds(
   { runtime, directory, remediations }: OrphanedHoldsDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const controller: Controller = new Controller(runtime, {
     name: "orphaned-holds",
     concurrency: 1,
     reconcile: async (uid, running) => {
       const host = directory.index.byUid(uid);
       const holders = host === undefined ? [] : heldBy(host);
-      if (holders.length === 0) told.delete(uid);
-      if (host === undefined || holders.length === 0 || told.has(uid)) return;
+      if (holders.length === 0) reported.delete(uid);
+      if (host === undefined || holders.length === 0 || reported.has(uid)) return;
       if (orphansAmong(holders, remediations.values()).length === 0) return;
       // The watches may lag behind the remediation that has just begun, or has just let the host go.
       const { items } = await runtime.client.list<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, {}, running);
       const key = { namespace: host.metadata.namespace, name: host.metadata.name };
-      const live = await findObject<KubeObject>(runtime.client, BARE_METAL_HOSTS, key, running);
-      const gone = live === undefined ? [] : orphansAmong(heldBy(readBareMetalHost(live)), items);
+      const current = await findObject<KubeObject>(runtime.client, BARE_METAL_HOSTS, key, running);
+      const gone = current === undefined ? [] : orphansAmong(heldBy(readBareMetalHost(current)), items);
       if (gone.length === 0) return;
-      told.add(uid);
-      tell(runtime, host, gone);
+      reported.add(uid);
+      report(runtime, host, gone);
     },
   });
   const unsubscribe = [
@@ -64,15 +64,15 @@ export async function tellOrphanedHolds(
   }
 }
 
-/** Holders that nobody is at work for any more. */
+/** Holders whose remediation is gone or has ended. */
 function orphansAmong(holders: readonly string[], remediations: Iterable<BareMetalRemediation>): string[] {
   const atWork = new Set<string>();
   for (const { metadata, status } of remediations) if (!isFinal(status?.phase)) atWork.add(metadata.uid);
   return holders.filter((holder) => !atWork.has(holder));
 }
 
-function tell(runtime: KubeRuntime, host: BareMetalHost, gone: readonly string[]): void {
-  const note = `${hostText(host)} is held off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and has not taken back what it did: remediate its node again, or check the host and take the annotations reboot.metal3.io/ironfence-* off`;
+function report(runtime: KubeRuntime, host: BareMetalHost, gone: readonly string[]): void {
+  const note = `${hostText(host)} is held off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and its changes were not undone: remediate its node again, or check the host and take the annotations reboot.metal3.io/ironfence-* off`;
   runtime.logger.error(
     { host: hostText(host), gone },
     "a host is held off for a remediation that is gone or has ended",

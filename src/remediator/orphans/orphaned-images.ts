@@ -1,8 +1,8 @@
 import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import { readBareMetalHost } from "../../api/metal3.ts";
-import { Controller } from "../../kube/controller.ts";
-import { findObject } from "../../kube/find-object.ts";
+import { Controller } from "../../kube/reconcile/controller.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
@@ -22,9 +22,9 @@ export interface OrphanedImagesDeps {
 const IMAGE_CHARS_MAX = 500;
 
 /**
- * Gives each BareMetalHost its image back that a remediation has taken off which is gone (its finalizer was removed by force),
- * until `signal` aborts. An undo would have done the same. A host that has a consumer, an image or another owner by then is left to
- * whoever decided that; the Event says what the image was.
+ * Restores the image of each BareMetalHost whose remediation has removed it and is gone (its finalizer was removed by
+ * force), until `signal` aborts. An undo would have done the same. A host that meanwhile has a consumer, an image or
+ * another owner is not changed. The Event contains the image.
  */
 export async function giveOrphanedImagesBack(
   { runtime, directory, remediations }: OrphanedImagesDeps,
@@ -44,18 +44,18 @@ export async function giveOrphanedImagesBack(
       const { items } = await runtime.client.list<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, {}, running);
       const present = new Set(items.map(({ metadata }) => metadata.uid));
       const key = { namespace: host.metadata.namespace, name: host.metadata.name };
-      const live = await findObject<KubeObject>(runtime.client, BARE_METAL_HOSTS, key, running);
-      const removed = live === undefined ? undefined : removedImage(live);
-      if (live === undefined || removed === undefined || present.has(removed.uid)) return;
-      const obstacle = whyNotGiven(live, present);
+      const current = await findObject<KubeObject>(runtime.client, BARE_METAL_HOSTS, key, running);
+      const removed = current === undefined ? undefined : removedImage(current);
+      if (current === undefined || removed === undefined || present.has(removed.uid)) return;
+      const obstacle = whyNotGiven(current, present);
       if (obstacle === undefined) {
-        const { uid: hostUid, resourceVersion } = live.metadata;
+        const { uid: hostUid, resourceVersion } = current.metadata;
         const guard = { uid: hostUid, resourceVersion };
-        const operations = putBack(live, removed.image);
-        await runtime.client.patch(BARE_METAL_HOSTS, keyOf(live), guard, operations, {}, running);
+        const operations = putBack(current, removed.image);
+        await runtime.client.patch(BARE_METAL_HOSTS, keyOf(current), guard, operations, {}, running);
       }
       reported.add(uid);
-      report(runtime, live, removed, obstacle);
+      report(runtime, current, removed, obstacle);
     },
   });
   const unsubscribe = [
@@ -75,7 +75,7 @@ export async function giveOrphanedImagesBack(
   }
 }
 
-/** Why the image is not put back; undefined where nobody has decided on the host since it was taken off. */
+/** Why the image is not restored; undefined if the host was not changed since the image was removed. */
 function whyNotGiven(raw: KubeObject, present: ReadonlySet<string>): string | undefined {
   const host = readBareMetalHost(raw);
   const owner = storedOwner(host);

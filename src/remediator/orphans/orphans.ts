@@ -10,8 +10,9 @@ import type { Watched } from "../../kube/watched.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { ClusterControllers } from "../clusters/cluster-controllers.ts";
 import { LostBackups } from "./lost-backups.ts";
-import { isMarked, isReady, markPatch, signersOf } from "../machine/node-patches/marks.ts";
-import type { RemediatorMetrics } from "../metrics.ts";
+import { isReady } from "../../nodes/ready.ts";
+import { isMarked, markPatch, signersOf } from "../machine/node-patches/marks.ts";
+import type { RemediatorMetrics } from "../telemetry/metrics.ts";
 import { getNode, patchNode } from "../clusters/node-writes.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
 import type { NodeId } from "../../nodes/subject.ts";
@@ -19,11 +20,11 @@ import { nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
 import type { Backup } from "../machine/node-patches/node-backup.ts";
 import { restorePatch } from "../machine/node-patches/node-backup.ts";
 import { conditionOf } from "../machine/model/status.ts";
-import { releaseTarget } from "../hosts/target-store.ts";
+import { releaseTarget } from "../hosts/fencing-target/target-store.ts";
 import type { HostOwner } from "../machine/model/host-facts.ts";
 
-// A remediation whose finalizer was removed by force, or that was restored without, leaves in the middle of its work: nobody
-// takes its marks off, and its host may be off. This finds what such remediations left.
+// A remediation whose finalizer was removed by force, or that was restored without one, may disappear in the middle of
+// its work. Its marks then stay, and its host may be off. This finds what such remediations have left.
 
 export interface OrphanDeps {
   runtime: KubeRuntime;
@@ -32,14 +33,14 @@ export interface OrphanDeps {
   remediations: Watched<BareMetalRemediation>;
   /** Whether a remediation is at work on that node, or one that has gone is still being let go. */
   isServed(node: NodeId): boolean;
-  /** Calls `listener` when a remediation of that node has been let go; the watch may have told of its end before. */
-  onLetGo(listener: (node: NodeId) => void): () => void;
+  /** Calls `listener` when a remediation of that node has been let go; the watch may have shown its end before. */
+  onSessionEnd(listener: (node: NodeId) => void): () => void;
   metrics: RemediatorMetrics;
 }
 
 /**
  * A cluster that has had no kubeconfig for so long was deleted: its nodes are gone with it. Should one of them be there after all,
- * it is told of by its marks once somebody is connected to it.
+ * it is reported by its marks once the agent is connected to it.
  */
 const CLUSTER_GONE_MS = 600_000;
 
@@ -48,27 +49,27 @@ const LABELS_CHARS_MAX = 400;
 /** Labels that a kubelet sets by itself. */
 const KUBELET_LABELS = /^(?:beta\.)?kubernetes\.io\/(?:arch|hostname|os)$/u;
 
-/** Before a node that is still served is looked at again, beside the changes that usually tell. */
+/** Before a node that is still served is checked again, in addition to the changes that usually show it. */
 const SERVED_RECHECK_MS = 5_000;
 
 /**
- * Looks after nodes that a remediation has left in mid-way, until `signal` aborts; all views must be synced. Such a node is
- * told of once, loudly. Its out-of-service taint comes off at once, since nobody proves any more that the host is off. The
- * quarantine and the ownership of the host stay until the node is Ready, so that neither is forgotten by a restart. No power
- * order is sent: the strategy, the stop switch and the intent of the one who is gone are not known.
+ * Handles nodes that a remediation has left unfinished, until `signal` aborts. All views must be synced. Such a node
+ * is reported once. Its out-of-service taint is removed at once, because the host is no longer proven off. The
+ * quarantine and the ownership of the host stay until the node is Ready, so that a restart forgets neither. No power
+ * order is sent, because the strategy and the intent of the remediation that is gone are not known.
  */
 export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promise<void> {
   const { clusters, targets, remediations } = deps;
-  /** Nodes that were told of and are not Ready yet. */
+  /** Nodes that were reported and are not Ready yet. */
   const left = new Set<string>();
   const lost = new LostBackups(deps.runtime.clock);
-  /** Clusters that are kept connected for a node that is to be looked at, by that node. */
+  /** Clusters that are kept connected for a node that is to be checked, by that node. */
   const holds = new Map<string, () => void>();
   const controller: ClusterControllers = new ClusterControllers(deps.runtime, {
     name: "orphans",
     concurrency: 1,
     reconcile: async (key, running) => {
-      // What was asked for while the last look was under way lost its hold at the end of that.
+      // What was asked for while the last check was under way lost its hold at the end of that.
       hold(key);
       const again = await tend(deps, { left, lost }, key, running);
       if (again === undefined && !left.has(key)) {
@@ -80,7 +81,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
   });
   const hold = (key: string): void => {
     if (holds.has(key)) return;
-    // A cluster that is connected already tells of its nodes while it is being held, this one among them.
+    // A cluster that is connected already announces its nodes while it is being held, this one among them.
     holds.set(key, () => undefined);
     holds.set(key, clusters.hold(parseNodeKey(key).cluster));
   };
@@ -108,7 +109,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
       if (owed !== undefined) lost.keep(nodeKey({ cluster, name }), owed);
       if (type === "deleted" || left.has(nodeKey({ cluster, name }))) enqueue({ cluster, name });
     }),
-    deps.onLetGo(enqueue),
+    deps.onSessionEnd(enqueue),
   ];
   try {
     await controller.run(signal);
@@ -164,9 +165,9 @@ async function tend(
     }
   }
   if (!left.has(key)) {
-    // Events are told to the cluster of the remediation, which has no node of another one.
+    // Events are recorded in the cluster of the remediation, which has no node of another one.
     const regarding = (id.cluster === undefined ? node : undefined) ?? owned[0]?.target;
-    tell(runtime, key, regarding, ready, [...gone], backup);
+    report(runtime, key, regarding, ready, [...gone], backup);
   }
   settle(!ready);
   return undefined;
@@ -206,7 +207,9 @@ async function withoutRemediation(
   return gone;
 }
 
-/** Takes off what bears that remediation's signature: the taint at once, the quarantine where the live node is Ready. */
+/**
+ * Removes the marks that this remediation has signed: the taint at once, and the quarantine if the live node is Ready.
+ */
 async function takeMarksOff(runtime: KubeRuntime, nodeName: string, uid: string, signal: AbortSignal): Promise<void> {
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     markPatch(node, { outOfService: "off", ...(isReady(node) && { quarantine: "off" }) }, "", uid);
@@ -218,7 +221,7 @@ function refOf({ kind, metadata }: FencingTarget): { kind: string; namespace: st
   return { kind, namespace, name, uid };
 }
 
-function tell(
+function report(
   runtime: KubeRuntime,
   nodeName: string,
   regarding: KubeObject | undefined,
@@ -226,9 +229,9 @@ function tell(
   uids: readonly string[],
   backup: Backup | undefined,
 ): void {
-  const what = `BareMetalRemediation ${uids.join(", ")} of node ${nodeName} is gone and has not taken back what it did`;
+  const what = `BareMetalRemediation ${uids.join(", ")} of node ${nodeName} was deleted and its changes were not undone`;
   const next = ready
-    ? "the node is Ready: its marks and its host are given free"
+    ? "the node is Ready: its marks are removed and its host is released"
     : `the host may be OFF, and its next boot may be from the network: check both (ironfence power status), then power it on or remediate the node again; the ${OUT_OF_SERVICE.key} taint of that remediation is taken off, ${QUARANTINE.key} stays until the node is Ready`;
   runtime.logger.error({ node: nodeName, uids, ready, next }, "a remediation is gone without an undo");
   if (regarding === undefined) return;
@@ -243,7 +246,10 @@ function owedBackup({ status = {} }: BareMetalRemediation): Backup | undefined {
   return isAwaited && status.replacement?.deletedAt === undefined ? status.backup : undefined;
 }
 
-/** What the deleted Node is given back when it joins again, and how a person does that should this agent end before. */
+/**
+ * The labels that the deleted Node gets back when it joins again, with the command for the operator if this agent ends
+ * before.
+ */
 function labelsOf(nodeName: string, { labels = {} }: Backup): string {
   const words = Object.entries(labels)
     .filter(([label]) => !KUBELET_LABELS.test(label))

@@ -13,7 +13,7 @@ import {
   signedTaint,
   signersOf,
 } from "../machine/node-patches/marks.ts";
-import type { RemediatorMetrics } from "../metrics.ts";
+import type { RemediatorMetrics } from "../telemetry/metrics.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { patchNode } from "../clusters/node-writes.ts";
 import type { ObservedPower } from "../machine/model/observations.ts";
@@ -22,8 +22,8 @@ import type { NodeId } from "../../nodes/subject.ts";
 import { clusterKey, nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
 import { POWER_PROOF_AGE_MAX_MS, PROOF_LAPSED_MS } from "../machine/model/timings.ts";
 
-// The out-of-service taint may stand only while somebody proves that the host is off. A remediation sees to that itself, as
-// long as it can go on. This looks after the rest, from the node alone: nothing else has to be readable.
+// The out-of-service taint may stand only while a proof shows that the host is off. A remediation renews its proof itself
+// for as long as it can continue. All other taints are removed here, from the node alone: nothing else has to be readable.
 
 export interface UnvouchedDeps {
   runtime: KubeRuntime;
@@ -39,10 +39,10 @@ export interface UnvouchedDeps {
 /** Longest wait after a failed write: the taint must not stand for the sake of a back-off. */
 const RETRY_MAX_MS = 2_000;
 
-/** Before a taint that was to come off is looked at again, beside the watch that usually shows that it did. */
+/** Before a taint that was to come off is checked again, in addition to the watch, which usually shows that it did. */
 const RECHECK_MS = 1_000;
 
-/** Nodes of one cluster whose taints are looked at side by side: a slow answer for one must not hold up the others. */
+/** Nodes of one cluster whose taints are checked side by side: a slow answer for one must not hold up the others. */
 const CONCURRENCY = 50;
 
 /** How long the first try may take: a call that hangs is given up soon. Each further try has twice the time. */
@@ -52,15 +52,15 @@ const TRY_MAX_MS = 24_000;
 /**
  * Takes our out-of-service taint off each node whose host this process does not prove off, until `signal` aborts. A new process
  * gets the time that a proof lasts for making its own. Needs no view to be synced: a node is found by its taint, or by a
- * remediation whose status says that it may bear one.
+ * remediation whose status says that it may have one.
  */
 export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSignal): Promise<void> {
   const { runtime, clusters, remediations } = deps;
   /** Until when a taint may stand without a proof, by node. */
   const grace = new Map<string, number>();
-  /** Nodes that may bear a taint by a stored status, and were not read live yet. */
+  /** Nodes that may have a taint by a stored status, and were not read live yet. */
   const suspects = new Set<string>();
-  /** How long the next try may take, by node, where one has failed. */
+  /** The time that the next try may take, by node, after a failed try. */
   const tryMs = new Map<string, number>();
   const controller = new ClusterControllers(runtime, {
     name: "unvouched-taints",
@@ -81,7 +81,7 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
       const dueMs = vouchedUntilMs ?? grace.get(key) ?? nowMs + POWER_PROOF_AGE_MAX_MS;
       grace.set(key, dueMs);
       if (nowMs < dueMs) return { requeueAfterMs: dueMs - nowMs };
-      if (clusters.of(id.cluster).away !== undefined) return undefined;
+      if (clusters.of(id.cluster).problem !== undefined) return undefined;
       const withinMs = tryMs.get(key) ?? TRY_MS;
       tryMs.set(key, Math.min(withinMs * 2, TRY_MAX_MS));
       await withDeadline(runtime.clock, `the read of node ${key}`, withinMs, running, (signal) =>
@@ -118,7 +118,7 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
   }
 }
 
-/** Until when the newest proof of a host's power holds; undefined where there is none. */
+/** The time until which the newest proof of a host holds; undefined if there is no proof. */
 function provenUntilMs(readings: Iterable<ObservedPower>): number | undefined {
   const until = [...readings].flatMap(({ provenAtMs, offAtMs }) =>
     provenAtMs === undefined || offAtMs === undefined ? [] : [offAtMs + POWER_PROOF_AGE_MAX_MS + PROOF_LAPSED_MS],
@@ -126,15 +126,18 @@ function provenUntilMs(readings: Iterable<ObservedPower>): number | undefined {
   return until.length === 0 ? undefined : Math.max(...until);
 }
 
-/** Whether the node bears our out-of-service taint, put on by a remediation of its own cluster. */
+/** Whether the node has our out-of-service taint, put on by a remediation of its own cluster. */
 function isOurs(node: Node | undefined, cluster: ClusterRef | undefined): boolean {
   return node !== undefined && signedTaint(node) && signersOf(node, cluster).length > 0;
 }
 
-/** Takes the second taint off a node where it stands alone: an out-of-service taint that a person puts there is not ours. */
+/**
+ * Removes an ownership taint that stands alone. With it, an out-of-service taint that a user adds later would look
+ * like ours.
+ */
 async function takeLeftOver({ runtime, clusters }: UnvouchedDeps, id: NodeId, signal: AbortSignal): Promise<void> {
-  const { runtime: nodeRuntime, away } = clusters.of(id.cluster);
-  if (away !== undefined) return;
+  const { runtime: nodeRuntime, problem } = clusters.of(id.cluster);
+  if (problem !== undefined) return;
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     isSignedForNothing(node, id.cluster) ? markPatch(node, { outOfService: "off" }, "") : [];
   await patchNode(nodeRuntime.client, id.name, patchFor, signal);
@@ -159,7 +162,10 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
     if (patch.length > 0) taken = node;
     return patch;
   };
-  await patchNode(nodeRuntime.client, id.name, patchFor, signal);
+  // The node may not be readable live. Only our taint on it saves the read: a watch that shows none may be late.
+  const watched = clusters.of(id.cluster).nodes.get({ name: id.name });
+  const known = isOurs(watched, id.cluster) ? watched : undefined;
+  await patchNode(nodeRuntime.client, id.name, patchFor, signal, known);
   if (taken === undefined) return;
   deps.onTakenOff(id);
   metrics.unvouchedTaint();
@@ -167,7 +173,7 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
   const remediation = [...remediations.values()].find(({ metadata }) => signers.includes(metadata.uid));
   const note = `the ${OUT_OF_SERVICE.key} taint is taken off node ${nodeKey(id)}: it was put on by BareMetalRemediation ${signers.join(", ")}, and this agent has no proof that the host is off`;
   runtime.logger.warn({ node: nodeKey(id), signers }, "a taint that nobody vouches for is taken off");
-  // Events are told to the cluster of the remediation, which has no node of another one.
+  // Events are recorded in the cluster of the remediation, which has no node of another one.
   const regarding = remediation ?? (clusterKey(id.cluster) === "" ? taken : undefined);
   if (regarding === undefined) return;
   runtime.events.record({ regarding, type: "Warning", reason: "TaintNotVouchedFor", action: "Tend", note });

@@ -13,8 +13,8 @@ export async function hasFreshLease(runtime: KubeRuntime, nodeName: string, sign
 }
 
 /**
- * Whether the kubelet of a node that is not Ready is alive all the same: it renews its lease while it says that it is not
- * Ready, or has been heard of after the cluster had given it up, which Ready=Unknown says.
+ * Whether the kubelet of a node that is not Ready is alive nevertheless: it renews its lease and reports that it is
+ * not Ready, or it has renewed its lease after the cluster had set Ready=Unknown.
  */
 export async function showsLife(runtime: KubeRuntime, node: Node, signal: AbortSignal): Promise<boolean> {
   const ready = node.status.conditions?.find(({ type }) => type === "Ready");

@@ -2,14 +2,14 @@ import { MACHINE } from "../../api/annotations.ts";
 import type { Node } from "../../api/core.ts";
 import type { BareMetalHost } from "../../api/metal3.ts";
 import { BmcError } from "../../bmc/errors.ts";
-import { Controller } from "../../kube/controller.ts";
+import { Controller } from "../../kube/reconcile/controller.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import type { HostProbeState, RemediatorMetrics } from "../metrics.ts";
-import type { FencedHost } from "../hosts/host.ts";
-import { HostRefusal, TargetError } from "../hosts/host.ts";
-import type { ProbePlan } from "./probe-schedule.ts";
+import type { HostProbeState, RemediatorMetrics } from "../telemetry/metrics.ts";
+import type { FencedHost } from "../hosts/model/host.ts";
+import { HostRefusal, TargetError } from "../hosts/model/host.ts";
+import type { ProbeSchedule } from "./probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
 import { hostText, refusalOf } from "../hosts/bare-metal-host/power-path.ts";
@@ -31,7 +31,7 @@ const PROBE_TIMEOUT_MS = 120_000;
 /**
  * Probes every BareMetalHost that may be fenced as it is, in quiet times, so that a stale password or a swapped BMC is found before
  * the night it is needed. A probe reads who the host is and how its power stands; it orders and writes nothing, and keeps away from
- * a host that a remediation owns. What it finds is told by events on the host, and by a metric, since the host's status is its
+ * a host that a remediation owns. What it finds is reported by events on the host, and by a metric, since the host's status is its
  * operator's. Settles once `signal` aborts.
  */
 export async function probeHosts(deps: HostProbesDeps, signal: AbortSignal): Promise<void> {
@@ -58,21 +58,21 @@ export async function probeHosts(deps: HostProbesDeps, signal: AbortSignal): Pro
 }
 
 /** Why a host could not be fenced now: the reason of its event. */
-interface Problem {
+interface HostProblem {
   reason: DeviceFailure | "IdentityMismatch" | "IdentityUnknown" | "PowerUnknown";
   message: string;
 }
 
 /** What is remembered of one host, by UID: it dies with the host, and with the process. */
-interface Memory extends ProbePlan {
+interface HostMemory extends ProbeSchedule {
   state: HostProbeState;
-  problem: Problem | undefined;
+  problem: HostProblem | undefined;
   failuresInARow: number;
 }
 
 class HostProber {
   readonly #deps: HostProbesDeps;
-  readonly #memories = new Map<string, Memory>();
+  readonly #memories = new Map<string, HostMemory>();
 
   constructor(deps: HostProbesDeps) {
     this.#deps = deps;
@@ -88,7 +88,7 @@ class HostProber {
       return {};
     }
     const memory = this.#memoryOf(host, fenced);
-    // The watch tells when either has changed.
+    // The watch shows when either has changed.
     if (refusalOf(host) !== undefined || fenced.owner !== undefined) {
       if (fenced.owner === undefined) this.#conclude(host, memory, "unprobed", undefined);
       return {};
@@ -98,24 +98,27 @@ class HostProber {
     if (memory.dueAtMs <= runtime.clock.monotonicMs()) {
       const problem = await this.#probe(host, fenced, signal);
       memory.trigger = trigger;
-      this.#plan(memory, problem);
+      this.#schedule(memory, problem);
       this.#conclude(host, memory, problem === undefined ? "usable" : "failing", problem);
     }
     return { requeueAfterMs: Math.max(0, memory.dueAtMs - runtime.clock.monotonicMs()) };
   }
 
-  /** @throws KubeError where the API server cannot be reached, the abort reason of `signal`; a host's failure is a result. */
-  async #probe(host: BareMetalHost, fenced: FencedHost, signal: AbortSignal): Promise<Problem | undefined> {
+  /**
+   * @throws KubeError if the API server cannot be reached; the reason of `signal` on abort. A failure of the host is a
+   * result.
+   */
+  async #probe(host: BareMetalHost, fenced: FencedHost, signal: AbortSignal): Promise<HostProblem | undefined> {
     const { clock } = this.#deps.runtime;
     try {
       return await withDeadline(clock, `probe of ${hostText(host)}`, PROBE_TIMEOUT_MS, signal, (within) =>
-        this.#look(host, fenced, within),
+        this.#read(host, fenced, within),
       );
     } catch (error) {
       if (signal.aborted) throw error;
       if (error instanceof TargetError) return { reason: error.reason, message: error.message };
       if (error instanceof DeadlineError) return { reason: "Timeout", message: error.message };
-      // Its state has changed since: the watch tells.
+      // Its state has changed since: the watch shows it.
       if (error instanceof HostRefusal) return undefined;
       if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
       const reason = error.code === "AuthFailed" ? "AuthenticationFailed" : error.code;
@@ -123,14 +126,14 @@ class HostProber {
     }
   }
 
-  async #look(host: BareMetalHost, fenced: FencedHost, signal: AbortSignal): Promise<Problem | undefined> {
+  async #read(host: BareMetalHost, fenced: FencedHost, signal: AbortSignal): Promise<HostProblem | undefined> {
     const power = await fenced.open(undefined, signal);
     try {
       const node = this.#nodeOf(host);
       const verdict = await power.verifyIdentity(node, signal);
       if (!verdict.verified) {
         if (verdict.reason === "Mismatch") return { reason: "IdentityMismatch", message: verdict.message };
-        // A remediation knows its node, which may tell what nothing here does.
+        // A remediation knows the node of the host, which may prove the identity.
         return node === undefined ? undefined : { reason: "IdentityUnknown", message: verdict.message };
       }
       const { state, raw } = await power.readPower(signal);
@@ -141,7 +144,7 @@ class HostProber {
     }
   }
 
-  /** The host's node, where it is one of the agent's own cluster. */
+  /** The node of the host, if it is in the agent's own cluster. */
   #nodeOf(host: BareMetalHost): Node | undefined {
     const { directory, nodes } = this.#deps;
     const { name, uid } = host.metadata;
@@ -156,7 +159,7 @@ class HostProber {
     return undefined;
   }
 
-  #plan(memory: Memory, problem: Problem | undefined): void {
+  #schedule(memory: HostMemory, problem: HostProblem | undefined): void {
     const { clock, random } = this.#deps.runtime;
     memory.failuresInARow = problem === undefined ? 0 : memory.failuresInARow + 1;
     const failing = [...this.#memories.values()].filter(({ failuresInARow }) => failuresInARow > 0).length;
@@ -176,7 +179,7 @@ class HostProber {
     memory.dueAtMs = memory.probedAtMs + delayMs;
   }
 
-  #conclude(host: BareMetalHost, memory: Memory, state: HostProbeState, problem: Problem | undefined): void {
+  #conclude(host: BareMetalHost, memory: HostMemory, state: HostProbeState, problem: HostProblem | undefined): void {
     const { runtime } = this.#deps;
     const before = memory.problem;
     memory.state = state;
@@ -197,12 +200,12 @@ class HostProber {
     this.#deps.runtime.events.record({ regarding: host, type, reason, action: "Probe", note });
   }
 
-  #memoryOf({ metadata }: BareMetalHost, fenced: FencedHost): Memory {
+  #memoryOf({ metadata }: BareMetalHost, fenced: FencedHost): HostMemory {
     const known = this.#memories.get(metadata.uid);
     if (known !== undefined) return known;
     const { clock, random } = this.#deps.runtime;
     const hosts = [...this.#deps.directory.index.values()].length;
-    const memory: Memory = {
+    const memory: HostMemory = {
       trigger: { fingerprint: fenced.version, readyUuid: "", outage: "" },
       probedAtMs: undefined,
       dueAtMs: clock.monotonicMs() + firstHostDelayMs(hosts, DEFAULT_PROBE_INTERVALS, random),

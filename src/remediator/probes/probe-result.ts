@@ -1,7 +1,7 @@
 import type { FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
 import type { HostIdentity, OffObstacle, PowerReading } from "../../bmc/driver.ts";
 import type { BmcErrorCode } from "../../bmc/errors.ts";
-import type { Credentials } from "../hosts/devices.ts";
+import type { BmcCredentials } from "../../bmc/credentials.ts";
 
 /** What one device answered. */
 export type DeviceProbe = {
@@ -9,6 +9,8 @@ export type DeviceProbe = {
   level: number;
   /** Position in spec.devices. */
   index: number;
+  /** Until when the TLS certificate is valid that it has shown, trusted or not. */
+  certificateUntilMs?: number;
 } & (
   | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle; lastReset?: string }
   | { ok: false; reason: DeviceFailure; message: string }
@@ -27,14 +29,14 @@ export type DeviceFailure =
 /** Credentials that a device has refused: trying them again soon locks the account. */
 export interface RefusedLogin {
   address: string;
-  credentials: Credentials;
+  credentials: BmcCredentials;
 }
 
 export interface ProbeResult {
   devices: DeviceProbe[];
-  /** The system UUID to pin, where this probe found one. */
+  /** The system UUID to pin, if this probe found one. */
   pin: NonNullable<FencingTargetStatus["identity"]> | undefined;
   refused: RefusedLogin[];
-  /** That the host is off, where that was to be proven and was. */
+  /** The proof that the host is off, if a proof was wanted and was made. */
   offProof: OffProof | undefined;
 }

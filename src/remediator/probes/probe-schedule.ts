@@ -21,7 +21,9 @@ export interface ProbeIntervals {
   changeMs: number;
   /** Least mean time between the probes of any two devices: it stretches the other intervals in large clusters. */
   spacingMs: number;
-  /** After a probe of a host whose node is not Ready, where a health check wants it proven off; doubling up to `quietMs`. */
+  /**
+   * After a probe of a host whose node is not Ready, if a health check wants it proven off; doubling up to `quietMs`.
+   */
   outageMs: number;
 }
 
@@ -40,7 +42,7 @@ export const DEFAULT_PROBE_INTERVALS: ProbeIntervals = {
   outageMs: 15_000,
 };
 
-/** What a target was like when it was last looked at; a probe is due as soon as that no longer holds. */
+/** What a target was like when it was last checked; a probe is due as soon as that no longer holds. */
 export interface ProbeTrigger {
   /** Generation, owner and Secrets of the target. */
   fingerprint: string;
@@ -51,21 +53,21 @@ export interface ProbeTrigger {
 }
 
 /** When a target is due, by what is known of it. */
-export interface ProbePlan {
+export interface ProbeSchedule {
   trigger: ProbeTrigger;
-  /** Last probe, where there was one. */
+  /** The time of the last probe; undefined if there was none. */
   probedAtMs: number | undefined;
   dueAtMs: number;
 }
 
 /** When the target is due now that `trigger` holds. */
-export function dueAtMs(plan: ProbePlan, trigger: ProbeTrigger, intervals: ProbeIntervals): number {
+export function dueAtMs(schedule: ProbeSchedule, trigger: ProbeTrigger, intervals: ProbeIntervals): number {
   const changed =
-    plan.trigger.fingerprint !== trigger.fingerprint ||
-    (trigger.readyUuid !== "" && trigger.readyUuid !== plan.trigger.readyUuid) ||
-    (trigger.outage !== "" && trigger.outage !== plan.trigger.outage);
-  if (!changed) return plan.dueAtMs;
-  return plan.probedAtMs === undefined ? 0 : Math.min(plan.dueAtMs, plan.probedAtMs + intervals.changeMs);
+    schedule.trigger.fingerprint !== trigger.fingerprint ||
+    (trigger.readyUuid !== "" && trigger.readyUuid !== schedule.trigger.readyUuid) ||
+    (trigger.outage !== "" && trigger.outage !== schedule.trigger.outage);
+  if (!changed) return schedule.dueAtMs;
+  return schedule.probedAtMs === undefined ? 0 : Math.min(schedule.dueAtMs, schedule.probedAtMs + intervals.changeMs);
 }
 
 /**
@@ -88,7 +90,7 @@ export function firstDelayMs(
 }
 
 /**
- * Same for a BareMetalHost, which bears no record of a probe before: any time in the interval, so that an agent that restarts in a
+ * Same for a BareMetalHost, which has no record of a probe before: any time in the interval, so that an agent that restarts in a
  * loop neither storms the BMCs nor locks accounts.
  */
 export function firstHostDelayMs(hostCount: number, intervals: ProbeIntervals, random: Random): number {

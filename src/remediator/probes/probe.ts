@@ -4,10 +4,12 @@ import { BmcError } from "../../bmc/errors.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import { isReady } from "../machine/node-patches/marks.ts";
-import type { Credentials, OpenDevicesDeps, OpenedDevice } from "../hosts/devices.ts";
-import { openDevices, sameCredentials } from "../hosts/devices.ts";
-import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/identity.ts";
+import { isReady } from "../../nodes/ready.ts";
+import type { OpenDevicesDeps, OpenedDevice } from "../hosts/fencing-target/devices.ts";
+import { openDevices } from "../hosts/fencing-target/devices.ts";
+import { sameCredentials } from "../../bmc/credentials.ts";
+import type { BmcCredentials } from "../../bmc/credentials.ts";
+import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/model/identity.ts";
 import { hasFreshLease } from "./node-alive.ts";
 import { proveOff } from "./prove-off.ts";
 import type { DeviceProbe, ProbeResult, RefusedLogin } from "./probe-result.ts";
@@ -16,12 +18,13 @@ import type { DeviceProbe, ProbeResult, RefusedLogin } from "./probe-result.ts";
 const DEVICE_PROBE_TIMEOUT_MS = 120_000;
 
 /**
- * Asks every device of a target who it is and how its power stands; it never orders anything.
+ * Reads the identity and the power state of every device of a target. It sends no orders.
  *
  * @param options.nodeRuntime of the cluster that holds the node.
- * @param options.refused logins that are not tried again: their devices count as failed without being spoken to.
+ * @param options.refused logins that are not tried again: their devices count as failed and are not contacted.
  * @param options.toProve whether a host that reads Off is read again, to prove it.
- * @throws KubeError where the API server cannot be reached, the abort reason of `signal`; a device's failure is a result.
+ * @throws KubeError if the API server cannot be reached; the reason of `signal` on abort. A failure of a device is a
+ * result.
  */
 export async function probeTarget(
   deps: OpenDevicesDeps,
@@ -62,6 +65,19 @@ export async function probeTarget(
 }
 
 async function probeDevice(
+  runtime: KubeRuntime,
+  device: OpenedDevice,
+  index: number,
+  refused: readonly RefusedLogin[],
+  signal: AbortSignal,
+): Promise<DeviceProbe> {
+  const probe = await askDevice(runtime, device, index, refused, signal);
+  // A device whose certificate is not trusted has shown it as well.
+  const { certificateUntilMs } = device.driver;
+  return certificateUntilMs === undefined ? probe : { ...probe, certificateUntilMs };
+}
+
+async function askDevice(
   runtime: KubeRuntime,
   device: OpenedDevice,
   index: number,
@@ -113,13 +129,14 @@ function refusedMessage(address: string): string {
   return `${address} refused user or password`;
 }
 
-function isSameLogin(login: RefusedLogin, address: string, credentials: Credentials): boolean {
+function isSameLogin(login: RefusedLogin, address: string, credentials: BmcCredentials): boolean {
   return login.address === address && sameCredentials(login.credentials, credentials);
 }
 
 /**
- * The system UUID to pin: that of a node which is alive beyond doubt, where a device reports the same and none another one. A
- * kubelet says of its node what it likes, so its word alone would let it claim the host of another.
+ * The system UUID to pin: that of a node which is certainly alive, if a device reports the same UUID and none reports
+ * another one. A kubelet chooses what it reports about its node, so its report alone would let it claim the host of
+ * another node.
  */
 async function findPin(
   runtime: KubeRuntime,
@@ -133,8 +150,8 @@ async function findPin(
   const systemUUID = meaningfulUuid(node.status.nodeInfo?.systemUUID);
   if (systemUUID === undefined) return undefined;
   if (expected !== undefined && compareIdentity(expected, { systemUUID }) === "match") return undefined;
-  const said = devices.map((probe) => (probe.ok ? compareIdentity({ systemUUID }, probe.identity) : "unknown"));
-  if (!said.includes("match") || said.includes("mismatch")) return undefined;
+  const comparisons = devices.map((probe) => (probe.ok ? compareIdentity({ systemUUID }, probe.identity) : "unknown"));
+  if (!comparisons.includes("match") || comparisons.includes("mismatch")) return undefined;
   const { nodeName, clusterRef } = target.spec;
   if (!(await hasFreshLease(runtime, nodeName, signal))) return undefined;
   return { nodeName, systemUUID, ...(clusterRef !== undefined && { clusterRef }) };

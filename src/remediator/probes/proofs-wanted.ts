@@ -4,9 +4,9 @@ import { trimMeta } from "../../api/trim.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
-import { whenServed } from "../../kube/when-served.ts";
+import { whenServed } from "../../kube/objects/when-served.ts";
 
-/** How often an API server that does not serve health checks is asked again: somebody else's may be what is used. */
+/** How often an API server that does not serve health checks is asked again: another project's may be what is used. */
 const CRD_RETRY_MS = 60_000;
 
 /** Whether any health check asks for hosts to be proven off. */
@@ -17,15 +17,15 @@ export interface ProofsWanted {
 }
 
 /**
- * Watches health checks for the annotation by which they ask for proofs, so that no BMC has anything to do for it in
- * clusters where none asks. Health checks that cannot be seen ask for nothing.
+ * Watches health checks for the annotation by which they ask for proofs, so that no BMC is read for that in a cluster
+ * without such a health check. Health checks that cannot be read ask for nothing.
  *
  * @param onChange is called when `wanted` has changed.
  */
 export function watchProofsWanted(runtime: KubeRuntime, onChange: () => void, signal: AbortSignal): ProofsWanted {
   let wanted = false;
   let view: Watched<KubeObject> | undefined;
-  const look = (): void => {
+  const update = (): void => {
     const asked = [...(view?.values() ?? [])].some((check) => asks(check));
     if (asked === wanted) return;
     wanted = asked;
@@ -40,7 +40,7 @@ export function watchProofsWanted(runtime: KubeRuntime, onChange: () => void, si
       throw error;
     }
     view = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimAsking }, signal);
-    view.subscribe(look);
+    view.subscribe(update);
   };
   const watching = watch();
   return {

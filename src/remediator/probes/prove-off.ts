@@ -8,8 +8,8 @@ import { sleep } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { toTime } from "../../runtime/time.ts";
 import { OFF_CONFIRM_GAP_MS } from "../machine/model/timings.ts";
-import type { OpenedDevice } from "../hosts/devices.ts";
-import { identityJudge } from "../hosts/identity.ts";
+import type { OpenedDevice } from "../hosts/fencing-target/devices.ts";
+import { identityJudge } from "../hosts/model/identity.ts";
 import { showsLife } from "./node-alive.ts";
 import { decidingLevel, required } from "./target-status.ts";
 import type { DeviceProbe } from "./probe-result.ts";
@@ -18,12 +18,12 @@ import type { DeviceProbe } from "./probe-result.ts";
 const REREAD_TIMEOUT_MS = 15_000;
 
 /**
- * Whether the host of a node that is not Ready is off: by the readings of a probe, and by a second one right after it on the
- * devices that it rests on. They must be known to be the host that is meant, also where the target is content with less, and
- * the node may show no sign of life: a host with a living kubelet is on, whatever its BMC says.
+ * Proves that the host of a node that is not Ready is off: by the readings of a probe, and by a second reading right
+ * after it of the devices that decide. Their identity must match, even if the target waives that check, and the node
+ * must show no sign of life: a host with a live kubelet is on, whatever its BMC reports.
  *
  * @param node the node as it was before the first reading.
- * @returns undefined where anything is in doubt. A device's failure is a doubt, and is not thrown.
+ * @returns undefined in any doubt. A failure of a device is a doubt, and is not thrown.
  */
 export async function proveOff(
   runtime: KubeRuntime,

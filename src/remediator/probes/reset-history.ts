@@ -5,7 +5,7 @@ import type { DeviceProbe } from "./probe-result.ts";
 // Resets of a host that this agent did not order, found by comparing what its BMC says of the last one in two probes. Pure.
 
 /** What a probe found of a host's last resets. */
-export interface ResetsSeen {
+export interface ObservedResets {
   /** `LastResetTime` by device. */
   byAddress: ReadonlyMap<string, string>;
   /** Our own last reboot of the host, as on record then. */
@@ -21,7 +21,7 @@ export interface ForeignReset {
 /** What a BMC makes of one and the same reset may differ by the seconds to which it rounds. */
 const SAME_RESET_MS = 2_000;
 
-export function resetsSeen(target: FencingTarget, devices: readonly DeviceProbe[]): ResetsSeen {
+export function observedResets(target: FencingTarget, devices: readonly DeviceProbe[]): ObservedResets {
   const reported = devices.flatMap((device): [string, string][] =>
     device.ok && device.lastReset !== undefined ? [[device.address, device.lastReset]] : [],
   );
@@ -32,7 +32,7 @@ export function resetsSeen(target: FencingTarget, devices: readonly DeviceProbe[
  * A reset between two probes that is not ours. Whatever owned the host in between may have ordered one, so the caller forgets
  * `before` then; an own reboot that ended in between is on record.
  */
-export function foreignReset(before: ResetsSeen | undefined, after: ResetsSeen): ForeignReset | undefined {
+export function foreignReset(before: ObservedResets | undefined, after: ObservedResets): ForeignReset | undefined {
   if (before === undefined || before.ownReboot !== after.ownReboot) return undefined;
   for (const [address, time] of after.byAddress) {
     const beforeMs = parseTimeMs(before.byAddress.get(address));

@@ -7,41 +7,48 @@ import type { PowerState } from "../../bmc/driver.ts";
 import type { IdentityVerdict } from "../../bmc/topology.ts";
 import { levelPower } from "../../bmc/topology.ts";
 import { parseTimeMs, toTime } from "../../runtime/time.ts";
-import { expectedIdentity, identityJudge } from "../hosts/identity.ts";
-import type { Conflict } from "../hosts/target-index.ts";
-import type { StatusChange } from "../hosts/target-store.ts";
+import { expectedIdentity, identityJudge } from "../hosts/model/identity.ts";
+import type { Conflict } from "../hosts/fencing-target/target-index.ts";
+import type { StatusChange } from "../hosts/fencing-target/target-store.ts";
 import type { DeviceProbe, ProbeResult } from "./probe-result.ts";
-import { readyOf } from "../hosts/target-store.ts";
+import { readyOf } from "../hosts/fencing-target/target-store.ts";
 
 // What a FencingTarget's status says of a probe. Pure; docs/reference/target-reasons.md explains every reason to users.
 
-/** `lastProbeTime` is written at most this often where nothing else has changed: every write costs the API server. */
+/**
+ * The shortest time between two writes of `lastProbeTime` if nothing else has changed: every write is a load on the
+ * API server.
+ */
 const PROBE_TIME_WRITE_MS = 3_600_000;
 
 /** All that the status is made from. */
-export interface TargetFacts {
+export interface TargetStatusFacts {
   target: FencingTarget;
-  /** Why the target is ambiguous, where it is. */
+  /** Why the target is ambiguous; undefined if it is not. */
   conflict: Conflict | undefined;
-  /** Why the node that the target names cannot be meant; undefined where it exists, or its cluster cannot be asked. */
+  /**
+   * Why the target cannot mean the node that it names; undefined if the node exists, or if its cluster cannot be
+   * asked.
+   */
   nodeMissing: string | undefined;
   /** What the node says its system UUID is. */
   nodeSystemUUID: string | undefined;
-  /** The last probe of this very spec; undefined where there was none yet. */
+  /** The last probe of this very spec; undefined if there was none yet. */
   probe: { result: ProbeResult; atMs: number } | undefined;
-  /** The outage of its node for which a health check wants the host proven off; undefined where none does. */
+  /** The outage of its node for which a health check wants the host proven off; undefined if there is none. */
   outage: Outage | undefined;
 }
 
-type Verdict = Pick<Condition, "status" | "reason" | "message">;
+type ConditionVerdict = Pick<Condition, "status" | "reason" | "message">;
 
 /**
- * What to change in the target's status; undefined where it says it all already.
+ * The change of the status of a target; undefined if it is up to date.
  *
- * @param proven the proof that a probe has just made, or none; `asBefore` where there was no probe since the last look.
+ * @param proven the proof that a probe has just made, or undefined; `asBefore` if there was no probe since the last
+ * check.
  */
 export function statusChange(
-  facts: TargetFacts,
+  facts: TargetStatusFacts,
   proven: OffProof | undefined | "asBefore",
   nowMs: number,
 ): StatusChange | undefined {
@@ -56,14 +63,16 @@ export function statusChange(
     ...(identity !== undefined && { IdentityVerified: identity }),
     ...(ready !== undefined && { Ready: ready, Stalled: stalled(ready) }),
   });
-  // The power of another host is nobody's business here.
+  // The power of another host must not be reported here.
   const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
   const offProof = standingProof(facts, proven, ready);
+  const notAfter = probe === undefined ? present?.certificateNotAfter : notAfterOf(probe.result.devices, present);
   const generation = target.metadata.generation;
   const same =
     sameProof(offProof, present?.offProof) &&
     sameConditions(conditions, present?.conditions ?? []) &&
     (powerState === undefined || powerState === present?.powerState) &&
+    notAfter === present?.certificateNotAfter &&
     target.status?.identity?.systemUUID === present?.identity?.systemUUID &&
     target.status?.identity?.nodeName === present?.identity?.nodeName &&
     (probe === undefined || (generation === present?.observedGeneration && !isProbeTimeOld(present, probe.atMs)));
@@ -73,25 +82,37 @@ export function statusChange(
     ...(powerState !== undefined && { powerState }),
     ...(probe !== undefined && { lastProbeTime: toTime(probe.atMs) }),
     ...(probe !== undefined && generation !== undefined && { observedGeneration: generation }),
+    ...(notAfter !== present?.certificateNotAfter && { certificateNotAfter: notAfter ?? null }),
     ...(probe?.result.pin !== undefined && { identity: probe.result.pin }),
     ...(offProof !== undefined && { offProof: { ...offProof, bootID: offProof.bootID ?? null } }),
     ...(offProof === undefined && present?.offProof !== undefined && { offProof: null }),
   };
 }
 
-/** For generic tools (kstatus), which take what is not Ready for something that goes on: a target that is not waits for a person. */
-function stalled({ status, reason, message }: Verdict): Verdict {
+/** When the first certificate expires. A certificate that a device has shown before counts until every device answers again. */
+function notAfterOf(devices: readonly DeviceProbe[], present: FencingTargetStatus | undefined): string | undefined {
+  const isUnseen = devices.some(({ ok, certificateUntilMs }) => !ok && certificateUntilMs === undefined);
+  const before = isUnseen ? parseTimeMs(present?.certificateNotAfter) : undefined;
+  const shown = [...devices.map(({ certificateUntilMs }) => certificateUntilMs), before].flatMap((ms) => ms ?? []);
+  return shown.length === 0 ? undefined : toTime(Math.min(...shown));
+}
+
+/**
+ * For generic tools (kstatus), which interpret "not Ready" as progress: a target that is not Ready waits for the
+ * operator.
+ */
+function stalled({ status, reason, message }: ConditionVerdict): ConditionVerdict {
   return status === "True" ? { status: "False", reason, message: "" } : { status: "True", reason, message };
 }
 
 /**
  * The proof that the host is off, as long as nothing speaks against it. One that an owner has voided does not come back: only
- * the look that follows a probe may add one.
+ * the check that follows a probe may add one.
  */
 function standingProof(
-  { target, outage }: TargetFacts,
+  { target, outage }: TargetStatusFacts,
   proven: OffProof | undefined | "asBefore",
-  ready: Verdict | undefined,
+  ready: ConditionVerdict | undefined,
 ): OffProof | undefined {
   const proof = proven === "asBefore" ? target.status?.offProof : proven;
   const isUsable = ready?.status === "True" && target.status?.owner === undefined;
@@ -103,7 +124,7 @@ function sameProof(a: OffProof | undefined, b: OffProof | undefined): boolean {
 }
 
 /** Whether a probe found all that a fence needs; one that did not is tried again sooner. */
-export function isHealthy(facts: TargetFacts): boolean {
+export function isHealthy(facts: TargetStatusFacts): boolean {
   if (facts.probe === undefined) return false;
   const { devices } = facts.probe.result;
   const answers = devices.flatMap((device) => (device.ok && device.obstacle === undefined ? [device.identity] : []));
@@ -119,7 +140,7 @@ const WITHOUT_PROBE: ReadonlySet<string> = new Set([
 ]);
 
 /** Whether the status still says what is over, and no probe of this process can replace it. A refused login is left to its time. */
-export function isOutdated(facts: TargetFacts): boolean {
+export function isOutdated(facts: TargetStatusFacts): boolean {
   const { target, conflict, nodeMissing, probe } = facts;
   if (probe !== undefined || conflict !== undefined || nodeMissing !== undefined || target.spec.maintenance)
     return false;
@@ -129,13 +150,13 @@ export function isOutdated(facts: TargetFacts): boolean {
 }
 
 /** The target as it will be once the probe's pin is stored: verdicts are about that one. */
-function withPin(facts: TargetFacts): FencingTarget {
+function withPin(facts: TargetStatusFacts): FencingTarget {
   const pin = facts.probe?.result.pin;
   if (pin === undefined) return facts.target;
   return { ...facts.target, status: { ...facts.target.status, identity: pin } };
 }
 
-function reachability(devices: readonly DeviceProbe[]): Verdict {
+function reachability(devices: readonly DeviceProbe[]): ConditionVerdict {
   const failed = devices.filter((device) => !device.ok);
   const [first] = failed;
   if (first === undefined) {
@@ -150,18 +171,22 @@ function failureText(probe: DeviceProbe & { ok: false }): string {
   return advice === undefined ? probe.message : `${probe.message}: ${advice}`;
 }
 
-/** The next step for failures whose own message, made where no target is known, cannot name the field to change. */
+/** The next step for failures whose own message does not know the target, and so cannot name the field to change. */
 const ADVICE: Partial<Record<(DeviceProbe & { ok: false })["reason"], string>> = {
   AuthenticationFailed:
     "correct the Secret of spec.devices[INDEX].credentialsSecretRef; these credentials are tried rarely from now on, since more tries lock accounts",
   Unreachable: "correct spec.devices[INDEX].address if it is wrong, else look at the BMC's power and network",
-  PrivilegeTooLow: "give the account the right to control power",
+  PrivilegeTooLow: "give the account the privilege to control power",
   TlsUntrusted: "that is in spec.devices[INDEX].tls; compare the SHA-256 with what the BMC's own console shows",
   SystemNotFound: "correct the path in spec.devices[INDEX].address",
   SystemAmbiguous: "name the System in the path of spec.devices[INDEX].address",
 };
 
-function identityOf(target: FencingTarget, facts: TargetFacts, devices: readonly DeviceProbe[]): Verdict {
+function identityOf(
+  target: FencingTarget,
+  facts: TargetStatusFacts,
+  devices: readonly DeviceProbe[],
+): ConditionVerdict {
   const judge = identityJudge(target, facts.nodeSystemUUID);
   const answers = devices.flatMap((device) => (device.ok ? [device.identity] : []));
   if (answers.length === 0) {
@@ -182,7 +207,7 @@ function identityOf(target: FencingTarget, facts: TargetFacts, devices: readonly
     : { status: "Unknown", reason: "VerificationDisabled", message: verdict.message };
 }
 
-/** The target as it were if it did not wave its identity check. */
+/** The target as if it did not waive its identity check. */
 export function required(target: FencingTarget): FencingTarget {
   const identity = { ...target.spec.identity, verification: "Required" as const };
   return { ...target, spec: { ...target.spec, identity } };
@@ -190,10 +215,10 @@ export function required(target: FencingTarget): FencingTarget {
 
 function readiness(
   target: FencingTarget,
-  facts: TargetFacts,
-  reachable: Verdict | undefined,
-  identity: Verdict | undefined,
-): Verdict | undefined {
+  facts: TargetStatusFacts,
+  reachable: ConditionVerdict | undefined,
+  identity: ConditionVerdict | undefined,
+): ConditionVerdict | undefined {
   if (facts.conflict?.unread === true) {
     return { status: "False", reason: "BareMetalHostsUnreadable", message: facts.conflict.message };
   }
@@ -232,18 +257,21 @@ function readiness(
 }
 
 /** What would keep a power-off from going through by a device that answers. */
-function obstacleOf(devices: readonly DeviceProbe[]): Verdict | undefined {
+function obstacleOf(devices: readonly DeviceProbe[]): ConditionVerdict | undefined {
   const obstacles = devices.flatMap((device) => (device.ok ? (device.obstacle ?? []) : []));
   const [first] = obstacles;
   if (first === undefined) return undefined;
   return { status: "False", reason: first.reason, message: obstacles.map(({ message }) => message).join("; ") };
 }
 
-/** Unreachable is not off: a BMC that went down with its host's power supply proves nothing, and fencing waits for a person. */
+/**
+ * Unreachable is not off: a BMC that failed together with the power supply of its host proves nothing, and fencing
+ * waits for the operator.
+ */
 const USABLE_WITH_POWER =
   "the host can be fenced while its BMC has power: if that comes from the host's own supply, a power failure takes both, unless another level of spec.devices has power of its own";
 
-/** Whether all devices are one BMC, be it by several protocols. */
+/** Whether all devices are one BMC, either by several protocols. */
 function hasOneBmc(target: FencingTarget): boolean {
   const hosts = target.spec.devices.map((device) => {
     const address = parseBmcAddress(device.address);
@@ -258,7 +286,7 @@ function powerOf(devices: readonly DeviceProbe[]): FencingTargetStatus["powerSta
   return decidingLevel(devices).state;
 }
 
-/** How the power stands by the first level that can tell, and the devices of that level. */
+/** The power state according to the first level that reports one, and the devices of that level. */
 export function decidingLevel(devices: readonly DeviceProbe[]): { level: DeviceProbe[]; state: PowerState } {
   const levels = [...Map.groupBy(devices, (device) => device.level)].toSorted(([a], [b]) => a - b);
   for (const [, level] of levels) {
@@ -274,7 +302,7 @@ function mergeConditions(
   present: readonly Condition[],
   generation: number | undefined,
   nowMs: number,
-  wanted: Partial<Record<"Reachable" | "IdentityVerified" | "Ready" | "Stalled", Verdict>>,
+  wanted: Partial<Record<"Reachable" | "IdentityVerified" | "Ready" | "Stalled", ConditionVerdict>>,
 ): Condition[] {
   const merged = new Map(present.map((condition) => [condition.type, condition]));
   for (const [type, verdict] of Object.entries(wanted)) {

@@ -19,7 +19,7 @@ import { backupAnnotations } from "./node-backup.ts";
 export interface Metal3Snapshot {
   request: Metal3Remediation;
   child: BareMetalRemediation | undefined;
-  /** Of the request's Machine, read live; undefined where it has none. */
+  /** The BareMetalHost of the Machine, read live; undefined if there is none. */
   host: BareMetalHost | undefined;
 }
 
@@ -31,7 +31,7 @@ export const REFUSALS = [
   "HostOffline",
   "RemediationRemoved",
 ] as const;
-export type Refusal = (typeof REFUSALS)[number];
+export type RequestRefusal = (typeof REFUSALS)[number];
 
 /** What a request's own fields are to say. */
 export interface Metal3Mirror {
@@ -40,7 +40,7 @@ export interface Metal3Mirror {
   lastRemediated: string | undefined;
   /** Undefined takes the annotation off. */
   backups: Record<string, string | undefined>;
-  /** Why, for people. */
+  /** Why, for the operator. */
   message: string;
 }
 
@@ -51,10 +51,10 @@ export type Metal3Step =
   | { do: "begin" }
   | { do: "create"; spec: BareMetalRemediationSpec; machine: OwnerReference }
   | { do: "remove" }
-  | { do: "refuse"; reason: Refusal; message: string }
+  | { do: "refuse"; reason: RequestRefusal; message: string }
   /** Says that the request has failed. */
   | { do: "fail"; message: string }
-  /** Hands the Machine to whoever replaces it, then writes the mirror. */
+  /** Hands the Machine over to its owner, then writes the mirror. */
   | { do: "escalate"; mirror: Metal3Mirror; machine: OwnerReference }
   | { do: "mirror"; mirror: Metal3Mirror }
   | { do: "letGo" };
@@ -86,7 +86,7 @@ export function decideMetal3(snapshot: Metal3Snapshot): Metal3Step {
   const machine = machineOf(request);
   if (machine === undefined) return refuseWithoutMachine();
   if (child === undefined) return create(request, machine);
-  // What somebody else deletes is taken back first; then it is known to be gone.
+  // What another party deletes is taken back first; then it is known to be gone.
   if (child.metadata.deletionTimestamp !== undefined) return { do: "wait" };
   return mirror(request, child, machine);
 }
@@ -96,7 +96,10 @@ export function machineOf({ metadata }: Metal3Remediation): OwnerReference | und
   return machineOwners(metadata.ownerReferences)[0];
 }
 
-/** What shows that the Metal3 provider's own controller serves this request, in words; undefined where nothing does. */
+/**
+ * What shows that the Metal3 provider's own controller serves this request, as a text; undefined if nothing shows
+ * that.
+ */
 function otherController({ request, child, host }: Metal3Snapshot): string | undefined {
   const { annotations = {}, finalizers = [], uid } = request.metadata;
   const key = `${METAL3_POWER_OFF_PREFIX}${uid}`;
@@ -192,15 +195,15 @@ function mirror(request: Metal3Remediation, child: BareMetalRemediation, machine
     retryCount: status.retryCount ?? 0,
     lastRemediated: status.lastRemediated,
     backups: backupsOf(child),
-    message: `BareMetalRemediation ${child.metadata.name}: ${whatIsUp(child)}`,
+    message: `BareMetalRemediation ${child.metadata.name}: ${progressText(child)}`,
   };
   const { annotations = {} } = request.metadata;
-  const isTold =
+  const isUpToDate =
     wanted.phase === request.phase &&
     wanted.retryCount === (request.retryCount ?? 0) &&
     wanted.lastRemediated === request.lastRemediated &&
     Object.entries(wanted.backups).every(([key, value]) => annotations[key] === value);
-  if (isTold) return { do: "wait" };
+  if (isUpToDate) return { do: "wait" };
   return wanted.phase === "Deleting machine"
     ? { do: "escalate", mirror: wanted, machine }
     : { do: "mirror", mirror: wanted };
@@ -227,8 +230,8 @@ function phaseOf({ status = {} }: BareMetalRemediation, previous: string | undef
 }
 
 /**
- * Whether each reboot proved the host off. Only then is its Machine given up: a host is never installed anew because its BMC was
- * away, or because nobody could tell which host it is.
+ * Whether each reboot proved the host off. Only then is its Machine given up: a host must not be installed again
+ * because its BMC was unreachable or its identity was unknown.
  */
 function isProven({ provenReboots = 0, retryCount = 0 }: NonNullable<BareMetalRemediation["status"]>): boolean {
   return provenReboots > retryCount;
@@ -240,8 +243,8 @@ function backupsOf({ status = {} }: BareMetalRemediation): Metal3Mirror["backups
   return status.phase === "Succeeded" ? none : { ...none, ...backupAnnotations(status.backup) };
 }
 
-function whatIsUp({ status = {} }: BareMetalRemediation): string {
+function progressText({ status = {} }: BareMetalRemediation): string {
   const ended = status.phase === "Succeeded" || status.phase === "Failed";
-  const told = status.conditions?.find(({ type }) => type === (ended ? "Succeeded" : "Processing"));
-  return told === undefined ? "is about to begin" : `${told.reason}: ${told.message}`;
+  const condition = status.conditions?.find(({ type }) => type === (ended ? "Succeeded" : "Processing"));
+  return condition === undefined ? "is about to begin" : `${condition.reason}: ${condition.message}`;
 }

@@ -12,13 +12,13 @@ import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-re
 import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd-machine.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/resource.ts";
-import { pointer } from "../../kube/json-pointer.ts";
+import { pointer } from "../../kube/objects/json-pointer.ts";
 import { formatDuration } from "../../runtime/duration.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { backupAnnotations } from "./node-backup.ts";
 
-// OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and whoever remediates
-// takes the annotation off when it is done. The six steps of the fence are those of a BareMetalRemediation.
+// OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and the remediator
+// removes the annotation when it is done. The fence itself is that of a BareMetalRemediation.
 
 /** On a Machine, by OKD's own remediator: it has powered the host off. Ours never writes it. */
 export const POWERED_OFF_BY_OKD = "remediation.metal3.io/powered-off-for-remediation";
@@ -28,22 +28,23 @@ const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
   "reboot.metal3.io/machine-remediation",
 ];
 
-/** How long the node may take to be back after the power-on where no health check says: OKD's own default. */
+/** How long the node may take to come back after the power-on if no health check sets a time: the default of OKD. */
 const REJOIN_TIMEOUT_MS = 20 * 60_000;
 
 /**
- * How long after a failure the Machine is tried anew: nobody asks again while the request stands. One that was never powered
- * off waited for its BMC, or for people to mend what the failure names; one that was is not power-cycled all day long.
+ * The time from a failure until the Machine is tried again, because OKD does not repeat a request. A host that was
+ * never powered off waited for its BMC, or for the operator to fix the cause. A host that was powered off is tried
+ * again later, so that it is not power-cycled all day.
  */
-const ANEW_UNPOWERED_MS = 10 * 60_000;
-const ANEW_POWERED_MS = 2 * 3_600_000;
+const RETRY_MS = 10 * 60_000;
+const RETRY_AFTER_POWER_OFF_MS = 2 * 3_600_000;
 
 /** What is known of one Machine. */
 export interface OkdMachineSnapshot {
   machine: Machine;
   /** Its remediation, whether or not it is wanted any more. */
   child: BareMetalRemediation | undefined;
-  /** By the live Node that the Machine names; undefined where there is none. */
+  /** Whether the live Node that the Machine names is Ready; undefined if there is none. */
   nodeReady: boolean | undefined;
   /** What shows that OKD's own remediator is at work, in words. */
   otherActor: string | undefined;
@@ -54,12 +55,12 @@ export interface OkdMachineSnapshot {
 export type OkdMachineStep =
   /** Nothing, until something changes. */
   | { do: "wait" }
-  /** Somebody has to act. */
+  /** The operator has to act. */
   | { do: "hold"; reason: "ConflictingController" | "RemediationFailed"; message: string }
   | { do: "create" }
-  /** The child is deleted, and takes back what it has begun. */
-  | { do: "remove"; reason: "MachineDeleted" | "ConflictingController" | "TriedAnew"; message: string }
-  /** The Machine is changed; then it is looked at again. */
+  /** The child is deleted, and undoes what it has begun. */
+  | { do: "remove"; reason: "MachineDeleted" | "ConflictingController" | "TriedAgain"; message: string }
+  /** The Machine is changed; then it is checked again. */
   | { do: "patch"; operations: readonly JsonPatchOperation[]; done: boolean };
 
 /** What to do next for a Machine; pure. Each step can be repeated, and leads to the next by what it changes. */
@@ -93,28 +94,32 @@ function failed({ machine, nodeReady, nowMs }: OkdMachineSnapshot, status: BareM
     reason: "RemediationFailed",
     message: verdict?.message ?? "see its status",
   };
-  // The child gives the Node its labels back when it joins anew: nobody else has them.
+  // The child gives the Node its labels back when it joins again, and has the only copy of them.
   if (conditionOf("PermanentNodeDeletionExpected")?.status === "True") return hold;
   // One that was Ready all along has not recovered: it was found unhealthy by something else.
   if (nodeReady === true && status.node?.wasReady !== true) return finish(machine);
-  const pauseMs = (status.provenReboots ?? 0) > 0 ? ANEW_POWERED_MS : ANEW_UNPOWERED_MS;
+  const pauseMs = (status.provenReboots ?? 0) > 0 ? RETRY_AFTER_POWER_OFF_MS : RETRY_MS;
   const failedMs = parseTimeMs(verdict?.lastTransitionTime) ?? nowMs;
   if (nowMs - failedMs < pauseMs) return hold;
   // Whether a Ready node is still unhealthy is the health check's to say: it asks again.
   if (nodeReady === true) return finish(machine);
-  return { do: "remove", reason: "TriedAnew", message: `it is tried again ${formatDuration(pauseMs)} after it failed` };
+  return {
+    do: "remove",
+    reason: "TriedAgain",
+    message: `it is tried again ${formatDuration(pauseMs)} after it failed`,
+  };
 }
 
-/** Whether a Machine bears anything of a request for power fencing. */
+/** Whether a Machine has anything of a request for power fencing. */
 export function concerns({ metadata }: Pick<KubeObject, "metadata">): boolean {
   return [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS].some((key) => metadata.annotations?.[key] !== undefined);
 }
 
 /**
- * The remediation of a Machine: reboots with the Node deleted in between, then the Machine is deleted, so that its owner
- * makes a new one. Not so for the control plane, nor for a Machine that nobody would replace.
+ * The remediation of a Machine: reboots with the Node deleted in between, then the Machine is deleted, so that its
+ * owner creates a new one. A Machine of the control plane, or one without a controller, is only rebooted.
  *
- * @param checks of the Machine's namespace: the node has as long to come back as theirs lets nodes start, as in OKD.
+ * @param checks of the namespace of the Machine: the node has as long to come back as they let nodes start, as in OKD.
  */
 export function remediationSpec(machine: Machine, checks: readonly MachineHealthCheck[]): BareMetalRemediationSpec {
   const replaceable = !machine.isControlPlane && hasController(machine);
@@ -130,14 +135,14 @@ export function remediationSpec(machine: Machine, checks: readonly MachineHealth
 
 /** By the most patient of the health checks that cover the Machine; one without a limit does not say. */
 function rejoinTimeoutMs({ metadata }: Machine, checks: readonly MachineHealthCheck[]): number {
-  const said = checks
+  const timeoutsMs = checks
     .filter(({ spec }) => selects(spec.selector, metadata.labels))
     .map(({ spec }) => spec.nodeStartupTimeoutMs)
     .filter((timeoutMs) => timeoutMs > 0);
-  return said.length === 0 ? REJOIN_TIMEOUT_MS : Math.max(...said);
+  return timeoutsMs.length === 0 ? REJOIN_TIMEOUT_MS : Math.max(...timeoutsMs);
 }
 
-/** What shows that OKD's own remediator is at work on a Machine, in words; undefined where nothing does. */
+/** What shows that OKD's own remediator acts on a Machine, as a text; undefined if nothing shows that. */
 export function otherRemediator(machine: Machine, host: BareMetalHost | undefined): string | undefined {
   const key = POWER_OFF_REQUESTS_BY_OKD.find((key) => host?.metadata.annotations?.[key] !== undefined);
   if (key !== undefined) {
@@ -149,9 +154,12 @@ export function otherRemediator(machine: Machine, host: BareMetalHost | undefine
 
 const BACKUPS = [NODE_LABELS_BACKUP, NODE_ANNOTATIONS_BACKUP];
 
-/** Nobody asks any more: the backup goes first. A Machine without either is no request, and its child goes with it. */
+/**
+ * The request was withdrawn: removes the backup first. A Machine without the annotation and a backup is no request,
+ * and its child is deleted with it.
+ */
 function withdrawn({ machine, child }: OkdMachineSnapshot): OkdMachineStep {
-  // Without a child of ours the backup is OKD's own.
+  // Without our own child the backup is OKD's own.
   const operations = child === undefined ? [] : removals(machine, BACKUPS);
   return operations.length === 0 ? { do: "wait" } : { do: "patch", operations, done: false };
 }
@@ -162,7 +170,7 @@ function terminating(child: BareMetalRemediation | undefined): OkdMachineStep {
   return { do: "remove", reason: "MachineDeleted", message: "the Machine is being deleted" };
 }
 
-/** Whether somebody asks for power fencing. */
+/** Whether there is a request for power fencing. */
 export function isRequested({ metadata }: Machine): boolean {
   return metadata.annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] !== undefined;
 }
@@ -171,7 +179,7 @@ function isEnded({ status }: BareMetalRemediation): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
-/** The backup of a deleted Node stands on its Machine too, for people and for OKD's own remediator if it takes over. */
+/** The backup of a deleted Node stands on its Machine too, for the operator and for OKD's own remediator if it takes over. */
 function mirror({ metadata }: Machine, { status }: BareMetalRemediation): OkdMachineStep {
   const wanted = Object.entries(backupAnnotations(status?.backup));
   const operations = wanted.flatMap(([key, value]): JsonPatchOperation[] =>

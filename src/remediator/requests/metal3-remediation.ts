@@ -11,11 +11,11 @@ import {
   UNHEALTHY_HOST_VALUE,
 } from "../../api/metal3-remediation.ts";
 import type { JsonPatchOperation, WriteOptions } from "../../kube/client.ts";
-import { findObject } from "../../kube/find-object.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { setField } from "../../kube/set-field.ts";
-import { awaitServed } from "../../kube/served-kind.ts";
+import { setField } from "../../kube/objects/set-field.ts";
+import { awaitServed } from "../../kube/objects/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { handToOwner } from "../machine-objects/owner-remediated.ts";
 import { isFinal } from "../machine/model/state.ts";
@@ -33,12 +33,12 @@ export const METAL3_REMEDIATIONS = {
   versions: INFRASTRUCTURE_VERSIONS,
 };
 
-/** How often the host of a request that is under way is looked at: another controller may act on it. */
-const LOOK_MS = 5_000;
+/** How often the host of a request that is under way is checked: another controller may act on it. */
+const HOST_CHECK_MS = 5_000;
 
 /**
- * Serves every Metal3Remediation until `signal` aborts, as a drop-in for the Metal3 provider's own controller: waits for the
- * CRD, then for requests. Two controllers must not serve them; where both do, ironfence stops and says so.
+ * Serves every Metal3Remediation until `signal` aborts, as a replacement for the Metal3 provider's own controller.
+ * Waits for the CRD first. Only one controller may serve them: if both do, ironfence stops and reports it.
  */
 export async function serveMetal3Remediations(runtime: KubeRuntime, signal: AbortSignal): Promise<void> {
   const type = await awaitServed(runtime, METAL3_REMEDIATIONS, signal);
@@ -64,16 +64,16 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
     child: BareMetalRemediation | undefined,
     signal: AbortSignal,
   ): Promise<{ requeueAfterMs?: number } | void> {
-    // The watch may show a request that is gone meanwhile: its host would be powered off for nobody.
+    // The watch may still show a request that is gone: its host must not be powered off.
     const raw = await findObject(this.#runtime.client, this.type, keyOf(watched), signal);
     if (raw?.metadata.uid !== watched.metadata.uid) return;
     const request = readMetal3Remediation(raw);
     const machine = machineOf(request);
     const isUnderWay = !isFinal(child?.status?.phase) && request.metadata.deletionTimestamp === undefined;
-    const looks = machine !== undefined && isUnderWay;
-    const host = looks ? await hostOfMachine(this.#runtime, machineRef(request, machine), signal) : undefined;
+    const checksHost = machine !== undefined && isUnderWay;
+    const host = checksHost ? await hostOfMachine(this.#runtime, machineRef(request, machine), signal) : undefined;
     await this.#run(decideMetal3({ request, child, host }), request, child, signal);
-    if (looks) return { requeueAfterMs: LOOK_MS };
+    if (checksHost) return { requeueAfterMs: HOST_CHECK_MS };
   }
 
   async #run(
@@ -109,7 +109,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
           [{ op: "add", path: "/metadata/annotations", value: { ...annotations, [REFUSED]: value } }],
           signal,
         );
-        return this.#tell(request, "Warning", step.reason, step.message);
+        return this.#report(request, "Warning", step.reason, step.message);
       }
       case "fail":
         return this.#patchStatus(request, { ...request.rawStatus, phase: "Failed" }, signal);
@@ -128,7 +128,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
   async #mirror(request: Metal3Remediation, mirror: Metal3Mirror, signal: AbortSignal): Promise<void> {
     const { annotations = {} } = request.metadata;
     const changed = Object.entries(mirror.backups).filter(([key, value]) => annotations[key] !== value);
-    // One write at a time: the next look, at the object as it is then, makes the other.
+    // One write at a time: the next check, at the object as it is then, makes the other.
     if (changed.length > 0) {
       const next = Object.fromEntries(
         Object.entries({ ...annotations, ...mirror.backups }).filter(([, value]) => value !== undefined),
@@ -149,7 +149,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
     );
     if (phase === request.phase) return;
     const isBad = phase === "Failed" || phase === "Deleting machine";
-    this.#tell(
+    this.#report(
       request,
       isBad ? "Warning" : "Normal",
       phase === "Deleting machine" ? "DeletingMachine" : phase,
@@ -193,7 +193,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
     await this.#runtime.client.patch(this.type, keyOf(request), { uid, resourceVersion }, operations, options, signal);
   }
 
-  #tell(request: Metal3Remediation, type: "Normal" | "Warning", reason: string, note: string): void {
+  #report(request: Metal3Remediation, type: "Normal" | "Warning", reason: string, note: string): void {
     const { namespace, name, uid } = request.metadata;
     const fields = { metal3Remediation: `${namespace}/${name}`, uid, reason, note };
     if (type === "Warning") this.#runtime.logger.warn(fields, "Metal3Remediation");

@@ -4,7 +4,10 @@ import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-re
 /** Annotations of one object may have 256 KiB in all. A larger backup is kept by the child alone. */
 const BACKUP_CHARS_MAX = 100_000;
 
-/** The annotations in which upstream keeps what a deleted Node had; empty where there is nothing to keep, or too much. */
+/**
+ * The annotations in which the Metal3 provider keeps the fields of a deleted Node; empty if there is nothing to keep,
+ * or too much.
+ */
 export function backupAnnotations(backup: BareMetalRemediationStatus["backup"]): Record<string, string> {
   if (backup === undefined) return {};
   const annotations = sortedJson(backup.annotations ?? {});

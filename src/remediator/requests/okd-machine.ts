@@ -3,12 +3,12 @@ import type { Machine } from "../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
 import { OKD_MACHINE_HEALTH_CHECKS, readOkdMachineHealthCheck } from "../../api/okd-machine-health-check.ts";
 import { OKD_MACHINES, readOkdMachine } from "../../api/okd-machine.ts";
-import { findObject } from "../../kube/find-object.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { awaitServed, findServed } from "../../kube/served-kind.ts";
+import { awaitServed, findServed } from "../../kube/objects/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
-import { isReady } from "../machine/node-patches/marks.ts";
+import { isReady } from "../../nodes/ready.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import type { OkdMachineStep } from "./decide-okd-machine.ts";
 import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
@@ -16,10 +16,10 @@ import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
 import type { RequestKind } from "./request.ts";
 import { childName, createChild, removeChild, runRequests } from "./request.ts";
 
-/** How often a Machine is looked at while somebody else has to act, or might begin to. */
-const LOOK_AGAIN_MS = 5_000;
-/** Machines of which it is remembered what was told last. */
-const TOLD_MAX = 1_000;
+/** How often a Machine is checked while another party has to act, or might begin to. */
+const RECHECK_MS = 5_000;
+/** Machines of which it is remembered what was reported last. */
+const LAST_REPORTS_MAX = 1_000;
 
 /**
  * Serves every Machine of OKD that asks for external remediation until `signal` aborts: the remediator's half of OKD's
@@ -35,7 +35,7 @@ class OkdMachineRequests implements RequestKind<Machine> {
   readonly type: ResourceType;
   readonly #runtime: KubeRuntime;
   /** By UID, the oldest first. */
-  readonly #told = new Map<string, string>();
+  readonly #lastReports = new Map<string, string>();
 
   constructor(runtime: KubeRuntime, type: ResourceType) {
     this.#runtime = runtime;
@@ -52,8 +52,8 @@ class OkdMachineRequests implements RequestKind<Machine> {
     signal: AbortSignal,
   ): Promise<{ requeueAfterMs?: number }> {
     const runtime = this.#runtime;
-    // The watch may show a request that was met meanwhile: its node would be powered off once more.
-    const machine = await liveMachine(runtime, this.type, watched, signal);
+    // The watch may show a request that was met meanwhile: its node would be powered off again.
+    const machine = await rereadMachine(runtime, this.type, watched, signal);
     if (machine === undefined) return {};
     const { apiVersion, kind, metadata } = machine;
     const { namespace, name, uid } = metadata;
@@ -62,7 +62,7 @@ class OkdMachineRequests implements RequestKind<Machine> {
     const nodeReady = await isNodeReady(runtime, machine, child, signal);
     const step = decideOkdMachine({ machine, child, nodeReady, otherActor, nowMs: runtime.clock.nowMs() });
     await this.#carryOut(machine, child, step, signal);
-    return isRequested(machine) ? { requeueAfterMs: LOOK_AGAIN_MS } : {};
+    return isRequested(machine) ? { requeueAfterMs: RECHECK_MS } : {};
   }
 
   async #carryOut(
@@ -76,34 +76,34 @@ class OkdMachineRequests implements RequestKind<Machine> {
       case "wait":
         return;
       case "hold":
-        return this.#tell(machine, "Warning", step.reason, step.message);
+        return this.#report(machine, "Warning", step.reason, step.message);
       case "create": {
         const spec = remediationSpec(machine, await healthChecks(runtime, machine, signal));
         await createChild(runtime, this, machine, spec, [], signal);
         const note = `BareMetalRemediation ${childName(machine)} power-cycles the host of this Machine`;
-        return this.#tell(machine, "Normal", "RemediationStarted", note);
+        return this.#report(machine, "Normal", "RemediationStarted", note);
       }
       case "remove":
         if (child !== undefined) await removeChild(runtime, child, signal);
-        return this.#tell(machine, step.reason === "TriedAnew" ? "Normal" : "Warning", step.reason, step.message);
+        return this.#report(machine, step.reason === "TriedAgain" ? "Normal" : "Warning", step.reason, step.message);
       case "patch": {
         const { uid, resourceVersion } = machine.metadata;
         await runtime.client.patch(this.type, keyOf(machine), { uid, resourceVersion }, step.operations, {}, signal);
-        if (step.done) this.#tell(machine, "Normal", "RemediationSucceeded", "the node of this Machine is back");
+        if (step.done) this.#report(machine, "Normal", "RemediationSucceeded", "the node of this Machine is back");
         return;
       }
     }
   }
 
-  /** Tells what was not the last thing told. */
-  #tell(machine: Machine, type: "Normal" | "Warning", reason: string, note: string): void {
+  /** Reports what was not the last thing reported. */
+  #report(machine: Machine, type: "Normal" | "Warning", reason: string, note: string): void {
     const { uid, name, namespace } = machine.metadata;
-    if (this.#told.get(uid) === `${reason} ${note}`) return;
-    this.#told.delete(uid);
-    this.#told.set(uid, `${reason} ${note}`);
-    for (const oldest of this.#told.keys()) {
-      if (this.#told.size <= TOLD_MAX) break;
-      this.#told.delete(oldest);
+    if (this.#lastReports.get(uid) === `${reason} ${note}`) return;
+    this.#lastReports.delete(uid);
+    this.#lastReports.set(uid, `${reason} ${note}`);
+    for (const oldest of this.#lastReports.keys()) {
+      if (this.#lastReports.size <= LAST_REPORTS_MAX) break;
+      this.#lastReports.delete(oldest);
     }
     this.#runtime.logger.info(
       { namespace, machine: name, machineUid: uid, reason, note },
@@ -113,18 +113,18 @@ class OkdMachineRequests implements RequestKind<Machine> {
   }
 }
 
-/** The Machine as it is now; undefined where it is gone, or another one bears its name. */
-async function liveMachine(
+/** The Machine as it is now; undefined if it is gone, or if another Machine has its name. */
+async function rereadMachine(
   { client }: KubeRuntime,
   type: ResourceType,
   watched: Machine,
   signal: AbortSignal,
 ): Promise<Machine | undefined> {
-  const live = await findObject(client, type, keyOf(watched), signal);
-  return live?.metadata.uid === watched.metadata.uid ? readOkdMachine(live) : undefined;
+  const current = await findObject(client, type, keyOf(watched), signal);
+  return current?.metadata.uid === watched.metadata.uid ? readOkdMachine(current) : undefined;
 }
 
-/** The health checks of the Machine's namespace; none where OKD serves none. */
+/** The health checks of the namespace of the Machine; empty if OKD serves none. */
 async function healthChecks(
   runtime: KubeRuntime,
   { metadata: { namespace } }: Machine,
@@ -136,7 +136,7 @@ async function healthChecks(
   return items.map(readOkdMachineHealthCheck);
 }
 
-/** Asked only where it decides: after a failure. */
+/** Reads the node only after a failure, because only then it matters. */
 async function isNodeReady(
   runtime: KubeRuntime,
   { nodeName }: Machine,

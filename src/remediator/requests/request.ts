@@ -1,7 +1,7 @@
 import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
 import { REQUEST } from "../../api/labels.ts";
-import { Controller } from "../../kube/controller.ts";
+import { Controller } from "../../kube/reconcile/controller.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
@@ -10,7 +10,7 @@ import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
 
 // What is common to the requests of other kinds (Metal3Remediation, an OKD Machine that asks for external remediation). None
 // of them fences: each has exactly one child, a BareMetalRemediation, which does; what is here keeps the two together. It
-// remembers nothing, so it may begin anew at any moment.
+// remembers nothing, so it may begin again at any moment.
 
 /** One family of requests. */
 export interface RequestKind<T extends KubeObject> {
@@ -20,10 +20,10 @@ export interface RequestKind<T extends KubeObject> {
   /** Keeps of an object what the family needs; undefined for one that is no request. Must not throw. */
   trim(raw: KubeObject): T | undefined;
   /**
-   * Brings one request a step further: makes or removes its child, and writes into the request how it goes. Called when
-   * either changes, and again after a throw or `requeueAfterMs`.
+   * Takes one request a step further: creates or deletes its child, and mirrors the progress in the request. Called
+   * when either changes, and again after an error or `requeueAfterMs`.
    *
-   * @param child as watched; undefined where there is none (yet).
+   * @param child the watched child; undefined if there is none yet.
    */
   reconcile(
     request: T,
@@ -86,15 +86,16 @@ export async function runRequests<T extends KubeObject>(
 /** Characters of a request's name in its child's; with the rest a name may have no more than 253. */
 const NAME_MAX = 244;
 
-/** The name of a request's only child: another one for a request that is made anew under the same name. */
+/** The name of a request's only child: another one for a request that is created again under the same name. */
 export function childName({ metadata: { name, uid } }: KubeObject): string {
   return `${name.slice(0, NAME_MAX)}-${uid.slice(0, 8)}`;
 }
 
 /**
- * Makes the child, if it is not there yet.
+ * Creates the child if it does not exist yet.
  *
- * @param owners beside the request itself: the Machine, where the request is none, tells whom the child means.
+ * @param owners in addition to the request itself: if the request is not a Machine, its Machine shows which node is
+ * meant.
  */
 export async function createChild<T extends KubeObject>(
   { client }: Pick<KubeRuntime, "client">,

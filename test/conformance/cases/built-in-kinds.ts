@@ -201,7 +201,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "a Secret takes text in stringData, shows it as base64, and refuses data that is none",
+    name: "a Secret takes text in stringData, shows it as base64, and refuses data that is not base64",
     run: async (api) => {
       const create = (name: string, content: object) =>
         api.send("POST", api.core("secrets"), { metadata: { name }, ...content });
@@ -270,7 +270,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "an event about a cluster-scoped object lies in `default`; core/v1 wants one beside what it is about",
+    name: "an event about a cluster-scoped object lies in `default`; core/v1 wants it in the namespace of its object",
     run: async (api) => {
       const regarding = { kind: "Node", name: "node-1" };
       const involvedObject = { kind: "Pod", name: "pod-1", namespace: "default" };

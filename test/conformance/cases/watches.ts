@@ -175,7 +175,7 @@ export const WATCHES: readonly ConformanceCase[] = [
     answer: ["ADDED", "BOOKMARK", "true", "Secret"],
   },
   {
-    name: "a watch from before what is known of a kind is told that it is Expired",
+    name: "a watch from a revision older than the history of a kind gets Expired",
     run: async (api) => {
       const before = await currentVersion(api);
       await create(api, "later");

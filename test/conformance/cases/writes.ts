@@ -189,7 +189,7 @@ export const WRITES: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a patch that is none is BadRequest, an unknown operation Invalid, a type that is none 415, an absent object NotFound",
+    name: "a patch that is not valid is BadRequest, an unknown operation Invalid, a type that is not valid 415, an absent object NotFound",
     run: async (api) => {
       await api.configMap("a");
       const path = api.core("configmaps", "a");

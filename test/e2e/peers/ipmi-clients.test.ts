@@ -10,7 +10,7 @@ const GUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
 
 for (const suite of CIPHER_SUITE_IDS) {
   void describe(`clients of other makes on our simulated BMC that knows cipher suite ${suite} alone`, () => {
-    void test("ipmitool and ipmipower: status, off", async () => {
+    void test("ipmitool and ipmipower read the status and power a host off", async () => {
       await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 }, mock: { suites: [suite] } });
       const { host, mock } = world;
       const to = ["-H", "127.0.0.1", "-p", String(mock.port), "-U", USERNAME, "-P", PASSWORD];
@@ -34,7 +34,7 @@ void test("ipmitool on our simulated BMC with a key of its own (K_G)", async () 
 
 for (const suite of ["3", "17"]) {
   void describe(`clients of other makes on our simulated BMC, cipher suite ${suite}`, () => {
-    void test("ipmitool: status, off, on, GUID, FRU, boot device", async () => {
+    void test("ipmitool reads status, GUID and FRU, powers a host off and on, and sets its boot device", async () => {
       await using world = await startIpmiWorld({
         host: { systemUUID: GUID, serialNumber: "SN-7", powerOffDelayMs: 0 },
       });
@@ -58,7 +58,7 @@ for (const suite of ["3", "17"]) {
       assert.equal(mock.sessionCount, 0);
     });
 
-    void test("ipmipower: status, off, on", async () => {
+    void test("ipmipower reads the status, and powers a host off and on", async () => {
       await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 } });
       const { host, mock } = world;
       const login = ["-D", "LAN_2_0", "-I", suite, "-h", `127.0.0.1:${mock.port}`, "-u", USERNAME, "-p", PASSWORD];
@@ -73,7 +73,7 @@ for (const suite of ["3", "17"]) {
       );
     });
 
-    void test("fence_ipmilan: status, off, on", async () => {
+    void test("fence_ipmilan reads the status, and powers a host off and on", async () => {
       await using world = await startIpmiWorld({ host: { powerOffDelayMs: 300, powerOnDelayMs: 300 } });
       const { host, mock } = world;
       const to = ["--ip=127.0.0.1", `--ipport=${mock.port}`, `--username=${USERNAME}`, `--password=${PASSWORD}`];

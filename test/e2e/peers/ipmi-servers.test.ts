@@ -59,7 +59,7 @@ for (const suite of ["3", "17"]) {
     });
     after(() => child?.stop());
 
-    void test("identity, off, on, boot override", async () => {
+    void test("the driver identifies, powers off and on, and sets the boot override of a host of pyghmi's BMC", async () => {
       await using device = open(port, "admin", "password");
       await fenceDevice(device, GUID);
       await overrideBoot(device);
@@ -93,7 +93,7 @@ void describe("ipmi_sim of OpenIPMI", () => {
 
   const kept = async (file: string): Promise<string> => (await readFile(file, "utf8")).trim();
 
-  void test("identity, off, on", async () => {
+  void test("the driver identifies a host of ipmi_sim, and powers it off and on", async () => {
     await using device = open(port, "ipmiusr", "test");
     await fenceDevice(device, GUID);
     assert.equal(await kept(state), "1");
@@ -108,7 +108,7 @@ void describe("ipmi_sim of OpenIPMI", () => {
     assert.equal(await kept(`${state}.boot`), "none");
   });
 
-  void test("seventy sessions one after the other: each is ended, so none is ever missing", async () => {
+  void test("seventy sessions one after the other are each ended, so none is ever missing", async () => {
     for (let sessions = 0; sessions < 70; sessions += 1) {
       await using device = open(port, "ipmiusr", "test");
       assert.equal((await device.readPower(forever())).state, "On");
@@ -116,7 +116,7 @@ void describe("ipmi_sim of OpenIPMI", () => {
   });
 
   for (const suite of [1, 2] as const) {
-    void test(`off and on with cipher suite ${suite}`, async () => {
+    void test(`ipmi_sim powers off and on with cipher suite ${suite}`, async () => {
       await using device = open(port, "ipmiusr", "test", { cipherSuites: [suite] });
       await fenceDevice(device, GUID);
     });

@@ -7,7 +7,7 @@ import type { SushyEmulator } from "../../../hack/e2e/sushy-emulator.ts";
 
 const START_TIMEOUT_MS = 120_000;
 
-// The driver alone; the agent's whole walk on this emulator is in walk.test.ts and its neighbours.
+// The driver alone; whole remediations on this emulator are in walk.test.ts and the files next to it.
 void describe("our Redfish driver on sushy-emulator, over TLS with basic authentication", () => {
   const [first, second] = [
     { uuid: randomUUID(), name: "one" },
@@ -29,7 +29,7 @@ void describe("our Redfish driver on sushy-emulator, over TLS with basic authent
       caPem: overrides.caPem ?? emulator.caPem,
     });
 
-  void test("identity, off, on, boot override; the other System is left alone", async () => {
+  void test("the driver identifies a host, powers it off and on and sets its boot override, and leaves the other System alone", async () => {
     await using device = open();
     await fenceDevice(device, first.uuid);
     await overrideBoot(device);
@@ -39,7 +39,7 @@ void describe("our Redfish driver on sushy-emulator, over TLS with basic authent
     assert.deepEqual(await emulator.records(second.uuid), []);
   });
 
-  void test("of two Systems none is guessed", () => assertReadFails(open({ path: "" }), "SystemAmbiguous"));
+  void test("the driver chooses none of two Systems", () => assertReadFails(open({ path: "" }), "SystemAmbiguous"));
 
   void test("a certificate that nobody vouches for is TlsUntrusted", async () => {
     const device = openPeer({ address: emulator.url, username: BMC_USERNAME, password: BMC_PASSWORD });

@@ -6,7 +6,7 @@ import { LEASES } from "../../../src/api/core-types.ts";
 import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
-import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/installation.ts";
+import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/agent/installation.ts";
 import { COMPONENTS } from "../../../src/config/parsers.ts";
 import type { Family } from "../../../src/config/parsers.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
@@ -26,11 +26,11 @@ import type { CallFault } from "../rack-driver.ts";
 import { FOREIGN_FINALIZER, QUICK } from "./deeds.ts";
 import type { AgentShape, Fault, Run, Shape } from "./run.ts";
 
-/** The lease of an installation bears its name. */
+/** The lease of an installation is named after it. */
 const INSTALLATION = "ironfence";
 /** From a crash to the next process of that agent. */
 const RESTART_MS = 1_000;
-/** As short as kubelets' periods allow, so that little is simulated beside fences. */
+/** As short as kubelets' periods allow, so that little besides fences is simulated. */
 const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
 
 /** Without these calls nobody takes a taint off: it is on a Node, and an agent that cannot have its lease may not act. */
@@ -40,7 +40,7 @@ const NEEDED: Readonly<Record<string, readonly Verb[]>> = { nodes: ["patch"], le
 const JUDGED_CALLS = ["get fencingtargets", "list baremetalremediations", "patch baremetalremediations/status"];
 
 interface Calls {
-  /** All agents where absent. */
+  /** All agents by default. */
   agent?: number;
   resource: string;
   verbs: readonly Verb[];
@@ -66,7 +66,7 @@ export class Arena extends Cluster {
   readonly events: string[] = [];
   /** Machines by which remediations are asked for, where there are any. */
   readonly machines: Pick<OkdMachines, "ask" | "withdraw" | "unmet"> | undefined;
-  /** Told of what happens to agents. */
+  /** Called with what happens to agents. */
   tell: (what: string) => void = () => undefined;
   readonly #run: Run;
   readonly #record: ((line: string) => void) | undefined;
@@ -123,7 +123,7 @@ export class Arena extends Cluster {
     });
   }
 
-  /** Somebody else's finalizer goes with the verdict, or where nothing was begun. */
+  /** Another client's finalizer goes with the verdict, or where nothing was begun. */
   #free({ metadata }: KubeObject): void {
     const { namespace = "", name, uid, finalizers = [] } = metadata;
     if (!finalizers.includes(FOREIGN_FINALIZER)) return;
@@ -237,7 +237,7 @@ export class Arena extends Cluster {
     return [...new Set(agents.map(installationOf))].map((name) => ({ namespace: NAMESPACE, name })).concat(clusters);
   }
 
-  /** Makes an end of all that hampers agents, devices and hosts; what is broken for good (a disk, a wrong cable) stays. */
+  /** Ends everything that hampers agents, devices and hosts; what is broken permanently (a disk, a wrong cable) stays. */
   heal(): void {
     this.observer.disturb();
     for (const end of this.#hampers) end();
@@ -453,6 +453,6 @@ function tellEffect(fault: EffectFault): string {
     case "lost":
       return "does not hear of";
     default:
-      return "is told to come back later with";
+      return "is asked to come back later with";
   }
 }

@@ -177,7 +177,7 @@ export function perform(arena: Arena, deed: Deed): void {
   }
 }
 
-/** A finalizer of somebody else's, who looks at remediations that have ended. */
+/** A finalizer of another client that reads remediations that have ended. */
 export const FOREIGN_FINALIZER = "example.com/audit";
 /** What an agent had on its way has arrived so long after its death, and the next process has not begun. */
 const DEAD_MS = 900;
@@ -210,7 +210,7 @@ function setFinalizers(arena: Arena, name: string, how: "strip" | "replace" | "a
     .mergePatch({ namespace: NAMESPACE, name }, { metadata: { finalizers } });
 }
 
-/** A person gets a node to run again: mends what is broken, takes our marks off, and powers the host on. */
+/** The operator gets a node to run again: fixes what is broken, takes our marks off, and powers the host on. */
 function mend(arena: Arena, name: string): void {
   const host = arena.rack.host(name);
   host.replaceDisk();
@@ -271,7 +271,7 @@ export function tell(deed: Deed): string {
     case "restoreMains":
       return `${deed.host} has mains power again`;
     case "order":
-      return `somebody orders ${deed.host} ${deed.order}`;
+      return `a user orders ${deed.host} ${deed.order}`;
     case "bmc":
       return `the BMC of ${deed.host} is ${deed.is}`;
     case "restartBmc":
@@ -309,14 +309,14 @@ export function tell(deed: Deed): string {
     case "dropTarget":
       return `the FencingTarget of ${deed.host} is deleted`;
     case "remakeTarget":
-      return `the FencingTarget of ${deed.host} is made anew`;
+      return `the FencingTarget of ${deed.host} is created again`;
     case "label":
     case "annotate":
     case "taint":
     case "cordon":
-      return `somebody sets a ${deed.do === "annotate" ? "annotation" : deed.do} on node ${deed.node}`;
+      return `a user sets a ${deed.do === "annotate" ? "annotation" : deed.do} on node ${deed.node}`;
     case "outOfService":
-      return `somebody else puts the out-of-service taint on ${deed.node}`;
+      return `another client puts the out-of-service taint on ${deed.node}`;
     case "crash":
       return `agent ${deed.agent + 1} is killed`;
     case "suspend":
@@ -324,11 +324,11 @@ export function tell(deed: Deed): string {
     case "jumpClock":
       return `the clock of agent ${deed.agent + 1} jumps by ${deed.byMs} ms`;
     case "mend":
-      return `somebody mends ${deed.host}, takes our marks off its node and powers it on`;
+      return `a user fixes ${deed.host}, takes our marks off its node and powers it on`;
     case "restore":
       return `a restore brings remediation ${deed.host}-restored back without status`;
     case "confirm":
-      return "somebody confirms every remediation";
+      return "a user confirms every remediation";
     case "finalizers":
       return `the finalizers of remediation ${deed.name} are changed: ${deed.how}`;
     case "otherVersion":
@@ -355,7 +355,7 @@ export function tell(deed: Deed): string {
     case "silenceWatches":
       return `the agents' watches of ${deed.plural} are silent until all faults end`;
     case "deleteLease":
-      return "somebody deletes the agents' Lease";
+      return "a user deletes the agents' Lease";
     default:
       return `the agents' watches of ${deed.plural ?? "everything"} lag by ${deed.forMs} ms`;
   }

@@ -42,7 +42,7 @@ async function assertSafe(run: Run): Promise<Outcome> {
 
 describe("no rule is broken", () => {
   for (const [mode, every] of Object.entries(SLICE)) {
-    it(`by every ${every}. run of mode ${mode}`, async () => {
+    it(`no rule is broken by every ${every}. run of mode ${mode}`, async () => {
       const generate = MODES[mode] ?? assert.fail();
       let at = 0;
       for await (const run of generate({ play: playOnce, names: ALL_SCENARIOS, seed: 1, mine: () => true })) {
@@ -53,22 +53,22 @@ describe("no rule is broken", () => {
     });
   }
 
-  it(`by the random walks 1 to ${WALKS}`, async () => {
+  it(`no rule is broken by the random runs 1 to ${WALKS}`, async () => {
     for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(walkOf(seed));
   });
 
-  it(`by the random walks 1 to ${WALKS} in which more of the world fails`, async () => {
+  it(`no rule is broken by the random runs 1 to ${WALKS} in which more of the world fails`, async () => {
     for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(worldOf(seed));
   });
 
-  it(`by the rack ${RACK}`, async () => {
+  it(`no rule is broken by the rack ${RACK}`, async () => {
     const { fences } = await assertSafe(rackOf(RACK));
     assert.ok(fences > 20, `${fences} fences`);
   });
 });
 
 describe("the health budget holds while the watch on Nodes is held back", () => {
-  it("for 10 s as a rack dies host by host", async () => {
+  it("the health budget holds while the watch on Nodes is held back for 10 s as a rack dies host by host", async () => {
     const hosts = Array.from({ length: 26 }, (_, index) => `n${index + 1}`);
     const held = { do: "lagWatches", plural: "nodes" } as const;
     const script: Act[] = [
@@ -79,7 +79,7 @@ describe("the health budget holds while the watch on Nodes is held back", () => 
     await assertSafe({ name: "rack", seed: 1, shape: { hosts: 27, detector: true }, script, faults: [] });
   });
 
-  it("for 20 s by one event of a mass outage", async () => {
+  it("the health budget holds while the watch on Nodes is held back for 20 s by one event of a mass outage", async () => {
     const run = scenario("massOutage");
     // Shown to the view as the other hosts die: held, it still shows them Ready when the first one is due.
     await assertSafe({ ...run, faults: [{ at: "event", index: 16, holdMs: 20_000, how: "show" }] });
@@ -87,14 +87,14 @@ describe("the health budget holds while the watch on Nodes is held back", () => 
 });
 
 describe("nobody is blamed for what nobody could do", () => {
-  it("while the lease of a leader that has died runs out", async () => {
+  it("nobody is blamed for what nobody could do while the lease of a leader that has died runs out", async () => {
     const run = scenario("turnedOn", 801_000_000);
     const agents = [{ aheadMs: -15_000 }, { aheadMs: 15_000, rate: 1.01 }];
     const dies = { at: "effect", index: 11, how: "crash", place: "between" } as const;
     await assertSafe({ ...run, shape: { ...run.shape, agents }, faults: [dies] });
   });
 
-  it("before the event of a request has been shown, though all looks settled until then", async () => {
+  it("nobody is blamed for what nobody could do before the event of a request has been shown, though all looks settled until then", async () => {
     const held = { at: "event", index: 10, holdMs: 20_000, how: "show" } as const;
     const { fences } = await assertSafe({ ...scenario("okdAsked", 801_000_000), faults: [held] });
     assert.equal(fences, 1);
@@ -102,7 +102,7 @@ describe("nobody is blamed for what nobody could do", () => {
 });
 
 describe("a run", () => {
-  it("has the same outcome each time it is played, also from what was printed of it", async () => {
+  it("a run has the same outcome each time it is played, also from what was printed of it", async () => {
     for (const run of [scenario("handOver"), walkOf(11)]) {
       const once = await play(run, { story: true });
       const again = await play(JSON.parse(JSON.stringify(run)) as Run, { story: true });
@@ -110,7 +110,7 @@ describe("a run", () => {
     }
   });
 
-  it("in which a rule is broken is told as a story, in the order of what happened", async () => {
+  it("a run that breaks a rule is printed as a story, in the order of what happened", async () => {
     const { story } = await play(scenario("reboot"), { story: true });
     const told = [
       "n1 freezes",
@@ -129,7 +129,7 @@ describe("a run", () => {
 });
 
 describe("a shrunk run", () => {
-  it("holds nothing that the broken rule does not need", async () => {
+  it("a shrunk run holds nothing that the broken rule does not need", async () => {
     const run = walkOf(3);
     const needed = { when: { atMs: 5 }, do: "freePod" } as const;
     const script = [...run.script, needed, ...run.script];

@@ -16,11 +16,11 @@ export interface ExploreOptions {
   of: number;
   /** Whether to go on after so many runs of this worker. */
   goesOn(runs: number): boolean;
-  /** Told before every run. */
+  /** Called before every run. */
   onBegin?(run: Run): void;
-  /** Told after every run. */
+  /** Called after every run. */
   onRun?(coverage: Coverage): void;
-  /** Told of a broken rule as soon as its run is shrunk. */
+  /** Called with a broken rule as soon as its run is shrunk. */
   onFinding?(finding: Finding): void;
 }
 
@@ -31,7 +31,7 @@ export interface Finding {
   what: string;
   run: Run;
   shortest: Run;
-  /** The shortest run, told. */
+  /** The shortest run, as a story. */
   story: readonly string[];
 }
 

@@ -21,12 +21,12 @@ Plays fences in simulated clusters with faults of every kind, and checks the saf
   --budget 30m        how long (1m)
   --mode NAME         one kind of exploration, may be given several times: ${Object.keys(MODES).join(", ")}
   --scenario NAME     one scenario, may be given several times: ${ALL_SCENARIOS.join(", ")}
-  --from N            first seed of the random walks (drawn from the time)
+  --from N            first seed of the random runs (drawn from the time)
   --workers N         threads (${availableParallelism()})
-  --seed N            plays the random walk of that seed, told
-  --rack N            plays the rack of that seed, told
-  --world N           plays the random walk of that seed in a world in which more fails, told
-  --replay JSON       plays a run that was printed, told
+  --seed N            plays the random run of that seed and prints its story
+  --rack N            plays the rack of that seed and prints its story
+  --world N           plays the random run of that seed in a world in which more fails, and prints its story
+  --replay JSON       plays a run that was printed, and prints its story
   --record FILE       with one of the last four: writes the log of decisions, for ironfence replay FILE
 `;
 
@@ -43,7 +43,7 @@ interface Share {
   endMs: number;
 }
 
-/** What a worker tells: how far it is, or a rule that it has seen broken. */
+/** What a worker reports: how far it is, or a rule that it has seen broken. */
 type Report = { coverage: Coverage } | { finding: Finding };
 
 const [first, share] = process.argv.slice(2);
@@ -82,7 +82,7 @@ async function main(): Promise<number> {
     values.mode ?? Object.keys(MODES).filter((mode) => values.scenario === undefined || !ENDLESS.includes(mode));
   const seed = Number(values.from ?? Date.now() % 1_000_000_000);
   const of = Number(values.workers);
-  console.log(`random walks begin with seed ${seed}; ${of} workers, ${values.budget}`);
+  console.log(`random runs begin with seed ${seed}; ${of} workers, ${values.budget}`);
   const endMs = Date.now() + budgetMs;
   const coverages = new Map<number, Coverage>();
   const findings: Finding[] = [];
@@ -118,11 +118,11 @@ async function main(): Promise<number> {
   console.log(`\n${tables(coverage)}\n`);
   const hours = (coverage.virtualMs / 3_600_000).toFixed(1);
   console.log(`${coverage.runs} distinct runs, ${coverage.fences} simulated fences, ${hours} h of simulated time`);
-  console.log(findings.length === 0 ? "no rule was broken" : `${findings.length} rules were broken, as told above`);
+  console.log(findings.length === 0 ? "no rule was broken" : `${findings.length} rules were broken, as printed above`);
   return findings.length === 0 ? 0 : 1;
 }
 
-/** Plays one run and tells its story. */
+/** Plays one run and prints its story. */
 async function tellRun(run: Run, file: string | undefined): Promise<number> {
   const log: string[] = [];
   const record = (line: string): void => void log.push(line);
@@ -136,7 +136,7 @@ async function tellRun(run: Run, file: string | undefined): Promise<number> {
   return violations.length === 0 ? 0 : 1;
 }
 
-/** @param signal ends the worker before its time; what it has told counts. */
+/** @param signal ends the worker before its time; what it has reported counts. */
 async function startWorker(share: Share, onReport: (report: Report) => void, signal: AbortSignal): Promise<void> {
   // Of its own process group: what is typed at the terminal ends the main thread, which ends the workers.
   const worker = fork(new URL(import.meta.url), [WORK, JSON.stringify(share)], { detached: true });
@@ -146,14 +146,14 @@ async function startWorker(share: Share, onReport: (report: Report) => void, sig
   if (code !== 0 && !signal.aborted) throw new Error(`a worker ended with ${String(code)}`);
 }
 
-/** One worker's share, told to the main thread each second. */
+/** One worker's share, reported to the main thread each second. */
 async function work({ endMs, ...options }: Share): Promise<void> {
   // Thousands of calls of a run fail as they should, and nobody reads where.
   Error.stackTraceLimit = 0;
   process.once("disconnect", () => process.exit());
   let toldMs = 0;
   let now: Run | undefined;
-  // Nothing in a run waits for anything but promises and the virtual clock; where that ends, the run that it was is told.
+  // Nothing in a run waits for anything but promises and the virtual clock; if that ends, its run is reported.
   process.once("exit", (code) => {
     if (code !== 0) console.error(`the worker ended with ${code} in ${JSON.stringify(now)}`);
   });

@@ -149,7 +149,7 @@ function stops(index: number): Fault[] {
   return [...stopped, ...asleep, { at: "effect", index, how: "deleteLease", forMs: 20_000 }, ...crashes(index)];
 }
 
-/** An event that comes late, and one that is never shown, since the watch begins anew behind it. */
+/** An event that comes late, and one that is never shown, since the watch starts again after it. */
 function held(index: number): Fault[] {
   const late = [300, 3_000, 20_000].map((holdMs): Fault => ({ at: "event", index, holdMs, how: "show" }));
   const lost = [300, 3_000].map((holdMs): Fault => ({ at: "event", index, holdMs, how: "compact" }));

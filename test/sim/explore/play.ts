@@ -23,7 +23,7 @@ const QUIET_MS = 15_000;
 const LOOK_MS = 1_000;
 /** What is settled for so long stays so: nodes that come back late, and acts that wait for a state, have their turn. */
 const STAYS_MS = 8_000;
-/** The same where Metal3 installs hosts anew, which takes until the next boot but one. */
+/** The same where Metal3 reinstalls hosts, which takes until the next boot but one. */
 const STAYS_INSTALLED_MS = 25_000;
 /** The same with a health check: a node that has just died is found to be dead. */
 const STAYS_DETECTED_MS = 36_000;
@@ -71,7 +71,7 @@ export async function play(
     for (const left of arena.unsettled()) arena.observer.report("L1", left);
     restless = undefined;
     await arena.clock.advance(QUIET_MS);
-    // A health check has yet to delete what it has started, or starts anew what has failed.
+    // A health check has yet to delete what it has started, or starts again what has failed.
     if (restless !== undefined && run.shape.detector !== true)
       arena.observer.report("L1", `all is settled, and ${restless as string}`);
     const { violations, orders } = arena.observer;

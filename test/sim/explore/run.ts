@@ -6,35 +6,35 @@ import type { CallFault } from "../rack-driver.ts";
 
 // A run as data: what it is made of is all that is needed to play it again, on any machine, with the same outcome.
 
-/** The clock of an agent, and the installation that it belongs to: the first one where absent. */
+/** The clock of an agent, and the installation that it belongs to: the first one by default. */
 export interface AgentShape extends ClockFault {
   installation?: string;
 }
 
 /** How the world of a run is made. */
 export interface Shape {
-  /** Three hosts where absent. */
+  /** Three hosts by default. */
   hosts?: number;
-  /** Agents that lead in turn, under leases. One agent without a lease where absent. */
+  /** Agents that lead in turn, under leases. One agent without a lease by default. */
   agents?: readonly AgentShape[];
-  /** Time that a request to the API takes there and back, at most; drawn for each. None where absent. */
+  /** Time that a request to the API takes there and back, at most; drawn for each. None by default. */
   latencyMs?: number;
   /** Whether the detector runs, too, with a health check that keeps two nodes healthy. */
   detector?: boolean;
   /** Labels of the nodes n1 and n2. */
   labels?: Record<string, string>;
-  /** Failure zones among which the hosts are dealt out: n1 is in the first, n2 in the second. None where absent. */
+  /** Failure zones among which the hosts are dealt out: n1 is in the first, n2 in the second. None by default. */
   zones?: number;
-  /** How many hosts agents may remediate at once, and how many of one zone; any number where absent. */
+  /** How many hosts agents may remediate at once, and how many of one zone; any number by default. */
   maxHosts?: number;
   maxHostsPerZone?: number;
-  /** BareMetalHosts and their operator in the place of FencingTargets: with a Metal3Machine that uses each, or free. */
+  /** BareMetalHosts and their operator instead of FencingTargets, with a Metal3Machine that uses each, or free. */
   bareMetalHosts?: "used" | "free";
-  /** Machines of OKD's for all nodes: their remediation is asked for by the script, or by a health check of ours as well; or those that are deleted are replaced by one on the last host, which is off. */
+  /** OKD Machines for all nodes. The script requests their remediation, or one of our health checks does as well; or a Machine that is deleted is replaced by one on the last host, which is off. */
   okd?: "asked" | "checked" | "replaced";
-  /** Machines of Cluster API's for all nodes, on BareMetalHosts that are used: Metal3Remediations are made by the script, or by a health check of ours. */
+  /** Cluster API Machines for all nodes, on BareMetalHosts that are used. The script creates Metal3Remediations, or one of our health checks does. */
   metal3?: "asked" | "checked";
-  /** Pods with a volume of their own; one where absent. */
+  /** Pods with a volume of their own; one by default. */
   pods?: number;
 }
 
@@ -53,7 +53,7 @@ export type Deed =
   | { do: "ask" | "withdraw"; node: string }
   | { do: "holdPod" | "freePod" | "tidy" | "confirm" }
   | { do: "mend" | "restore"; host: string }
-  /** Ours is taken off, replaced by another's, or that one is added; the other's goes with the verdict. */
+  /** The agent's finalizer is removed, replaced by another one, or another one is added, which goes with the verdict. */
   | { do: "finalizers"; name: string; how: "strip" | "replace" | "add" }
   /** An agent of another version stores what this one does not know for so long, or until all faults end. */
   | { do: "otherVersion"; name: string; forMs: number }
@@ -101,7 +101,7 @@ export interface Run {
   faults: readonly Fault[];
 }
 
-/** What came of a run. */
+/** The result of a run. */
 export interface Outcome {
   violations: readonly { invariant: string; atMs: number; what: string }[];
   /** What the agents did, in order: the points at which faults can be set. */

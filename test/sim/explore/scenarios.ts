@@ -10,7 +10,7 @@ const INSTALL = { type: "Reprovision", via: "BareMetalHost", requireReboot: fals
 
 type Scenario = Pick<Run, "script"> & Partial<Pick<Run, "shape">>;
 
-/** What a fence can come to, each told without a fault. Every mode of exploration plays them with faults. */
+/** What a fence can come to, each played without a fault. Every mode of exploration plays them with faults. */
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   reboot: { script: [DEAD, ORDERED] },
   alive: { script: [{ ...ORDERED, when: { atMs: 0 } }] },
@@ -115,7 +115,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { ...ORDERED, when: { atMs: 1_000 } },
     ],
   },
-  // The node lives, which tells in the end that another host was powered off.
+  // The node lives, which shows in the end that another host was powered off.
   wrongHost: {
     script: [
       { when: { atMs: 0 }, do: "rewire", host: "n1", to: "n2", lies: true },
@@ -176,7 +176,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { on: "Provisioning", afterMs: 1_000 }, do: "timeOut", name: "n1" },
     ],
   },
-  // Machines of OKD's in the place of remediations that a person orders.
+  // OKD Machines instead of remediations that a user creates.
   okdAsked: { shape: { okd: "asked" }, script: [DEAD, { when: { atMs: START }, do: "ask", node: "n1" }] },
   okdWithdrawn: {
     shape: { okd: "asked" },

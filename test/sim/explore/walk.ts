@@ -6,12 +6,12 @@ import type { Lie } from "../rack-driver.ts";
 import type { Act, Deed, Fault, Run, Shape, When } from "./run.ts";
 
 const HOSTS = ["n1", "n2", "n3"] as const;
-/** How long a walk goes on. */
+/** How long a random run lasts. */
 const LENGTH_MS = 90_000;
 /** Nothing is ordered before nodes that died at the start are seen to be dead. */
 const DEAD_MS = 28_000;
 
-/** The random walk of that seed: the same on every machine. */
+/** The random run of that seed: the same on every machine. */
 export function walkOf(seed: number): Run {
   const random = seededRandom(seed);
   const shape = drawShape(random);
@@ -24,10 +24,10 @@ export function walkOf(seed: number): Run {
   return { name: "walk", seed, shape, script, faults };
 }
 
-/** What a world's troubles are drawn from, beside the walk of the same seed. */
+/** The seed of a world's troubles, in addition to the random run of the same seed. */
 const WORLD_SEED = 500_000_000;
 
-/** The random walk of that seed in a world in which more fails: calls of one kind, while others work. */
+/** The random run of that seed in a world in which more fails: calls of one kind, while others work. */
 export function worldOf(seed: number): Run {
   const walk = walkOf(seed);
   const random = seededRandom(WORLD_SEED + seed);
@@ -77,7 +77,7 @@ interface Round {
 }
 
 /**
- * A rack whose hosts die over and over, under the same faults as a random walk: many fences at once beside each other, in
+ * A rack whose hosts die over and over, under the same faults as a random run: many fences at once, in
  * failure zones and under limits, restarts in between. The same for the same seed on every machine.
  */
 export function rackOf(seed: number): Run {
@@ -114,7 +114,7 @@ function drawRack(random: Random): Shape & { hosts: number } {
 
 function drawRound(random: Random, { detector }: Shape, index: number, startMs: number): Round {
   const strategy = drawStrategy(random);
-  // What no reboot mends is nothing that a health check with a reboot alone comes to an end with.
+  // What no reboot fixes is nothing that a health check with a reboot alone comes to an end with.
   if (detector === true || below(random, 2) === 0) {
     return { index, startMs, endMs: startMs + ROUND_MS, dies: "hang", strategy };
   }
@@ -146,7 +146,7 @@ function mend(hosts: readonly string[], { endMs, dies }: Round): Act[] {
   return [...disks.map((host): Act => ({ when, do: "replaceDisk", host })), { when, do: "tidy" }];
 }
 
-/** One deed of a walk at a time of its own. What hampers all hosts alike ends soon, so that there are fences to be seen. */
+/** One deed of a random run at a time of its own. What hampers all hosts alike ends soon, so that there are fences to be seen. */
 function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atMs: number): Act[] {
   const deed = drawDeed(random, shape, hosts);
   const act: Act = { when: { atMs }, ...deed };
@@ -191,7 +191,7 @@ function drawOutage(random: Random, { detector }: Shape): Act[] {
   const nodes = HOSTS.slice(0, detector === true ? 1 : 1 + below(random, 3));
   return nodes.flatMap((host): Act[] => {
     const dies = below(random, 5) > 0;
-    // What no reboot mends is nothing that a health check with a reboot alone comes to an end with.
+    // What no reboot fixes is nothing that a health check with a reboot alone comes to an end with.
     const how = pick(random, ["hang", "hang", "hang", detector === true ? "hang" : "failDisk", "cutMains"] as const);
     const death: Act[] = dies ? [{ when: { atMs: below(random, 3_000) }, do: how, host }] : [];
     if (how === "cutMains") death.push({ when: { atMs: DEAD_MS + below(random, 20_000) }, do: "restoreMains", host });
@@ -303,9 +303,13 @@ const CALLS: readonly { resource: string; verbs: readonly Verb[] }[] = [
   { resource: "baremetalremediations", verbs: READS },
   { resource: "baremetalremediations", verbs: WRITES },
   { resource: "baremetalremediations/status", verbs: WRITES },
+  { resource: "events", verbs: WRITES },
 ];
 /** Kinds whose lists fail where an agent starts: a conversion or an object in etcd that nobody can read. */
 const LISTED = ["fencingtargets", "baremetalremediations", "configmaps", "secrets", "nodes"] as const;
+
+/** A kind may be kept in an etcd of its own, which is full while the others are not. */
+const FULL_ETCD = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;
 
 /** What befalls calls of one kind. A fail-closed webhook that is dead is answered with 500, one that is slow with a time-out. */
 function drawCallFault(random: Random, verbs: readonly Verb[]): FaultAction {
@@ -316,6 +320,7 @@ function drawCallFault(random: Random, verbs: readonly Verb[]): FaultAction {
     () => ({ kind: "status", status: 429, retryAfterSeconds: pick(random, [1, 10, 30]) }),
     () => ({ kind: "status", status: 500 }),
     () => (isWrite ? { kind: "status", status: 403 } : { kind: "status", status: 504 }),
+    () => (isWrite ? FULL_ETCD : { kind: "status", status: 503 }),
     () => ({ kind: "hang" }),
   ];
   return pick(random, draws)();
@@ -326,7 +331,7 @@ function drawLasting(random: Random): { forMs?: number } {
   return below(random, 4) === 0 ? {} : { forMs: pick(random, [10_000, 30_000, 70_000]) };
 }
 
-/** What befalls the world beside hosts, BMCs and agents, at one moment of a walk. */
+/** What happens to the world apart from hosts, BMCs and agents, at one moment of a random run. */
 function drawWorldActs(random: Random, shape: Shape): Act[] {
   const when = drawWhen(random);
   const host = pick(random, HOSTS);

@@ -5,7 +5,7 @@ import type { Node } from "../../../src/api/core.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { holdOrder, imageAfterReboots, isOperated } from "./bare-metal-host.ts";
 import type { Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
-import { holdKey } from "../../../src/api/metal3.ts";
+import { powerOffAnnotation } from "../../../src/api/metal3.ts";
 
 // The rule can break, on facts made by hand, and holds on their lawful twin.
 
@@ -66,7 +66,7 @@ it("a BareMetalHost is wiped only as S6 says", () => {
 });
 
 it("a hold that is put on is an order off, and one that is taken off an order on", () => {
-  const held = { ...OWNER, [holdKey({ uid: "r1" })]: '{"mode":"hard"}' };
+  const held = { ...OWNER, [powerOffAnnotation({ uid: "r1" })]: '{"mode":"hard"}' };
   const orderOf = (object: KubeObject, previous: KubeObject, power: string): string => {
     const hosts = new Map([["n1", { power } as HostTruth]]);
     const order = holdOrder({ type: "MODIFIED", object, previous }, "agent", 0, hosts, new Map());
@@ -85,6 +85,6 @@ it("a host is its operator's to power on while it is to be on, has something to 
   assert.equal(isOperated(host({ ...IMAGE, online: true })), true);
   assert.equal(isOperated(host({ ...IMAGE, online: false })), false);
   assert.equal(isOperated(host({ online: true })), false, "nothing is installed");
-  const held = { [holdKey({ uid: "r1" })]: '{"mode":"hard"}' };
+  const held = { [powerOffAnnotation({ uid: "r1" })]: '{"mode":"hard"}' };
   assert.equal(isOperated(host({ ...IMAGE, online: true }, held)), false);
 });

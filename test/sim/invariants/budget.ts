@@ -15,7 +15,7 @@ const NODES_LAG_MAX_MS = 2_000;
  * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and in no remediation,
  * by storage of up to a second before (of up to 3 s before while the agent's watch on Nodes is held back), and no other control plane node is in one. A remediation that a person ordered does not make a
  * Ready node unhealthy: as with upstream's health check, conditions tell that, and remediations of health checks. What serves a
- * request of another kind is started only where somebody has asked. Health checks here name `minHealthy` as a number, and
+ * request of another kind is started only if a user has requested it. Health checks here name `minHealthy` as a number, and
  * select by `matchLabels`.
  */
 export const healthBudget: Invariant = {
@@ -52,7 +52,7 @@ export const healthBudget: Invariant = {
 };
 
 const ZONE = "topology.kubernetes.io/zone";
-/** From the look before the power-off until the host reads On; one that is taken back may count, or no longer: its BMC may never answer. */
+/** From the read before the power-off until the host reads On; one that is undone may count, or no longer: its BMC may never answer. */
 const UNDER_WAY: readonly string[] = ["Verifying", "PoweringOff", "Releasing", "Provisioning", "PoweringOn"];
 /** What may be away for long, and is no concern of other remediations. */
 const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
@@ -63,13 +63,13 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "UnknownState",
 ];
 /** How long a remediation may keep its place that waits for such, or beyond its deadline. */
-const PLACE_KEPT_MS = 60_000;
+const SLOT_KEPT_MS = 60_000;
 /** How long one may wait for its turn while there is a place: the turns are looked through again every few seconds. */
 const STARVES_AFTER_MS = 60_000;
 /** How long a place may stay empty that was given back: the next one has to read that, and to store that it begins. */
 const HANDED_ON_MS = 10_000;
 
-/** S8. No more hosts are remediated at once than the agents were told, in all and of one zone, by what is stored. */
+/** S8. No more hosts are remediated at once than the agents' options allow, in all and of one zone, by what is stored. */
 export const limitsHold: Invariant = {
   name: "S8",
   says: "no more hosts are remediated at once than the limits allow, in all and of one zone",
@@ -100,7 +100,7 @@ export const nobodyStarves: Invariant = {
   check: (facts, step) => {
     const { limits, clocksAgree, calmSinceMs, atMs } = facts;
     const isBounded = limits.hosts !== Infinity || limits.perZone !== Infinity;
-    if (step.type !== "passed" || !isBounded || !clocksAgree || atMs - calmSinceMs <= PLACE_KEPT_MS + STARVES_AFTER_MS)
+    if (step.type !== "passed" || !isBounded || !clocksAgree || atMs - calmSinceMs <= SLOT_KEPT_MS + STARVES_AFTER_MS)
       return undefined;
     for (const uid of facts.present) {
       const remediation = facts.remediations.get(uid);
@@ -156,10 +156,10 @@ function hasGivenWay(facts: Facts, { status }: BareMetalRemediation, slackMs: nu
   const last = status?.timeline?.at(-1);
   const isElsewhere = WAITS_ELSEWHERE.includes(reason);
   // An agent whose clock has jumped past a deadline must not take the place for one that was given back long ago.
-  if (!facts.clocksAgree) return isElsewhere || facts.atMs - facts.clocksDoubtedAtMs > PLACE_KEPT_MS;
+  if (!facts.clocksAgree) return isElsewhere || facts.atMs - facts.clocksDoubtedAtMs > SLOT_KEPT_MS;
   const deadlineMs = parseTimeMs(status?.attempt?.deadline) ?? Infinity;
   const sinceMs = isElsewhere && last?.step === reason ? parseTimeMs(last?.time) : undefined;
-  return facts.epochMs - Math.min(deadlineMs, sinceMs ?? Infinity) > PLACE_KEPT_MS + slackMs;
+  return facts.epochMs - Math.min(deadlineMs, sinceMs ?? Infinity) > SLOT_KEPT_MS + slackMs;
 }
 
 function isUnderWay({ status }: BareMetalRemediation): boolean {

@@ -3,7 +3,7 @@ import type { ConfigMap, Node } from "../../../src/api/core.ts";
 import { RESTORED_BY_VELERO } from "../../../src/api/labels.ts";
 import { stops } from "../../../src/api/stop-switch.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { isReady } from "../../../src/remediator/machine/node-patches/marks.ts";
+import { isReady } from "../../../src/nodes/ready.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Invariant } from "./facts.ts";
 
@@ -11,7 +11,7 @@ import type { Invariant } from "./facts.ts";
 
 /**
  * How long what is stored may be unknown to an order: what an order rests on is looked at no more than 5 s before it is sent, by
- * a clock that may run a fifth too slowly. The rest is the way of the look and of the order.
+ * a clock that may run a fifth too slowly. The rest is the time that the read and the order take.
  */
 export const ORDER_GRACE_MS = 10_000;
 
@@ -71,7 +71,7 @@ export const noOffForStale: Invariant = {
   name: "S13",
   says: "a remediation that came back without status powers no Ready node off unless that is confirmed",
   check: (facts, step) => {
-    if (step.type !== "ordered" || step.record.order !== "ForceOff" || !facts.clocksAgree) return undefined;
+    if (step.type !== "ordered" || step.record.order !== "ForceOff" || facts.isServerClockSet) return undefined;
     const { host, remediation: uid = "" } = step.record;
     const { isStale, wasReady, node } = facts.begun.get(uid) ?? {};
     if (isStale !== true || wasReady !== true) return undefined;

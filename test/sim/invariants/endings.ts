@@ -2,7 +2,7 @@ import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/core.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
-import { FINALIZER } from "../../../src/remediator/effects/run-effect.ts";
+import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
 import type { Facts, Invariant, Step } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, ownerOf } from "./facts.ts";
 
@@ -13,7 +13,7 @@ import { agentWrite, conditionOf, isFinal, ownerOf } from "./facts.ts";
  */
 export const notLeftOff: Invariant = {
   name: "S3",
-  says: "a host that we turned off is never left off for good by us",
+  says: "a host that we turned off is never left off permanently by us",
   check: (facts, step) => {
     const ended = endedBy(step);
     if (ended === undefined || ended.status?.replacement?.deletedAt !== undefined) return undefined;
@@ -55,7 +55,7 @@ function endedBy(step: Step): BareMetalRemediation | undefined {
 }
 
 /**
- * S6. A host is set to be installed anew only by a remediation that reprovisions, never on a control plane node, and after
+ * S6. A host is set to be reinstalled only by a remediation that reprovisions, never on a control plane node, and after
  * reboots that truly turned the host off: all of its own (Escalate), or an earlier remediation's (Reprovision).
  */
 export const rebootBeforeReprovision: Invariant = {
@@ -70,7 +70,7 @@ export const rebootBeforeReprovision: Invariant = {
       return `${host} was set to boot from the network without a stored intent`;
     const labels = { ...backup?.labels, ...facts.nodes.get(nodeOf(remediation))?.metadata.labels };
     if (CONTROL_PLANE_ROLES.some((role) => role in labels))
-      return `control plane host ${host} was set to be installed anew`;
+      return `control plane host ${host} was set to be reinstalled`;
     const { type, retryLimit, requireReboot } = remediation.spec.strategy;
     // A host that was off already is as good: what counts is that it was off.
     const offs = facts.orders.filter(
@@ -83,10 +83,10 @@ export const rebootBeforeReprovision: Invariant = {
       // The reprovision's own power-off is the last of them.
       return cycles.size > 1 + retryLimit || retryCount > 1 + retryLimit
         ? undefined
-        : `${host} was set to be installed anew after ${cycles.size - 1} reboots of ${1 + retryLimit}`;
+        : `${host} was set to be reinstalled after ${cycles.size - 1} reboots of ${1 + retryLimit}`;
     }
     if (!requireReboot || retryCount > 0 || offs.some((order) => order.remediation !== owner)) return undefined;
-    return `${host} was set to be installed anew without a reboot before`;
+    return `${host} was set to be reinstalled without a reboot before`;
   },
 };
 
@@ -139,8 +139,8 @@ function owesLabels(remediation: BareMetalRemediation): boolean {
 }
 
 /**
- * L1. Once faults have stopped for long enough: every remediation has its verdict and, where it owes nothing, no finalizer of
- * ours, every Ready node is free of our marks, and nothing is owned; with a health check every node is Ready or has a remediation. Called at the end of a run, not at each
+ * L1. Once faults have stopped for long enough: every remediation has its verdict and, if it owes nothing, none of our
+ * finalizers, every Ready node is free of our marks, and nothing is owned; with a health check every node is Ready or has a remediation. Called at the end of a run, not at each
  * step.
  *
  * @returns how each thing that is not settled stands.
@@ -170,7 +170,7 @@ export function unsettled(facts: Facts): string[] {
     const taints = (node.spec.taints ?? []).map(({ key }) => key);
     const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => [...annotations, ...taints].includes(mark));
     if (!isReady && mayStart && !isRemediated(facts, name)) left.push(`${name} is not Ready, and has no remediation`);
-    if (isReady && marks.length > 0) left.push(`${name} is Ready and bears ${marks.join(", ")}`);
+    if (isReady && marks.length > 0) left.push(`${name} is Ready and has ${marks.join(", ")}`);
   }
   for (const [name, target] of facts.targets) {
     const owner = ownerOf(facts, target);

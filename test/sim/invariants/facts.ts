@@ -1,4 +1,4 @@
-import type { HostPower, OrderOutcome, PowerOrderType } from "../../../hack/rack/events.ts";
+import type { SimulatedPower, OrderOutcome, PowerOrderType } from "../../../hack/rack/events.ts";
 import type { Workload } from "../../../hack/rack/host.ts";
 import { QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
@@ -11,7 +11,7 @@ import type { KubeObject } from "../../../src/kube/resource.ts";
 /** What is true of a host, whatever anybody reports of it. `hack/rack`'s Host is one. */
 export interface HostTruth {
   readonly name: string;
-  readonly power: HostPower;
+  readonly power: SimulatedPower;
   /** Whether an OS here may still write to volumes: a frozen one may, until the power is truly off. */
   readonly canWrite: boolean;
   readonly workloads: ReadonlyMap<string, Workload>;
@@ -46,7 +46,7 @@ export interface Facts {
   readonly notOffSinceMs: ReadonlyMap<string, number>;
   /** Names of the nodes that bear our out-of-service taint, signed. */
   readonly fenced: ReadonlySet<string>;
-  /** How many hosts agents may remediate at once, in all and of one zone: any number where absent. */
+  /** How many hosts agents may remediate at once, in all and of one zone: any number by default. */
   readonly limits: { hosts: number; perZone: number };
   /** UIDs of objects of other kinds that have asked for a remediation so far. */
   readonly asked: ReadonlySet<string>;
@@ -77,6 +77,8 @@ export interface Facts {
   readonly nodesLag: boolean;
   /** Whether the agents' clocks go as fast as the world's and agree with each other. */
   readonly clocksAgree: boolean;
+  /** Whether the clock of an API server was ever set: its stamps no longer show how old an object is. */
+  readonly isServerClockSet: boolean;
   /** When a clock has jumped last, or was first seen to go wrong. */
   readonly clocksDoubtedAtMs: number;
 }
@@ -101,7 +103,7 @@ export type Step =
   | { type: "ordered"; record: OrderRecord }
   /** `remediation` owns the target that names the BMC, or owned it when that was deleted. */
   | { type: "bootSet"; by: string; host: string; enabled: "Disabled" | "Once"; remediation: string | undefined }
-  /** Something happened to a host, or time went by. */
+  /** Something happened to a host, or time passed. */
   | { type: "passed" };
 
 export interface Change {
@@ -119,11 +121,11 @@ export interface Invariant {
   check(facts: Facts, step: Step): string | undefined;
 }
 
-/** The remediation that has signed a mark on a node; undefined where that mark is not there or bears no signature. */
+/** The remediation that has signed a mark on a node; undefined where that mark is not there or has no signature. */
 export function signerOf(node: Node | undefined, mark: "outOfService" | "quarantine"): string | undefined {
   const find = (taint: Pick<Taint, "key" | "effect">): Taint | undefined =>
     (node?.spec.taints ?? []).find((present) => sameTaint(present, taint));
-  // A kubelet can write the annotation of the first; who has put it on is told by a taint.
+  // A kubelet can write the annotation of the first; a taint shows who has set it.
   if (mark === "outOfService") return find(OUT_OF_SERVICE) && find(FENCED)?.value?.split(".")[0];
   return find(QUARANTINE) && node?.metadata.annotations?.[QUARANTINED_BY]?.split("/")[0];
 }
@@ -155,7 +157,7 @@ export function keyOfTarget({ spec }: FencingTarget): string | undefined {
   return spec.devices[0]?.address.replace("redfish://", "");
 }
 
-/** Kubernetes tells the taints of a node apart by key and effect. */
+/** Kubernetes distinguishes the taints of a node by key and effect. */
 export function taintKey({ key, effect }: { key: string; effect: string }): string {
   return `${key}:${effect}`;
 }

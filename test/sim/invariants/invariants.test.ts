@@ -9,7 +9,7 @@ import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
 import { FENCED as FENCED_TAINT, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { toTime } from "../../../src/runtime/time.ts";
-import { FINALIZER } from "../../../src/remediator/effects/run-effect.ts";
+import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
 import { INVARIANTS } from "./all.ts";
 import { isStale, PAUSED } from "./came-back.ts";
 import { unsettled } from "./endings.ts";
@@ -79,6 +79,7 @@ function world(parts: Partial<Facts> = {}): Facts {
     devicesWell: true,
     nodesLag: false,
     clocksAgree: true,
+    isServerClockSet: false,
     clocksDoubtedAtMs: -Infinity,
     ...parts,
   };
@@ -152,20 +153,20 @@ describe("S1", () => {
   const halfOff = world(hosts(host("n1", { power: "PoweringOff" })));
   const pod = object<Pod>("Pod", "db", { spec: { nodeName: "n1" } });
 
-  it("breaks where the taint is put on a host that is not off yet, holds where it is off or somebody else taints", () => {
+  it("S1 breaks if the taint is put on a host that is not off yet, holds if it is off or another client sets it", () => {
     assertBroken("S1", halfOff, wrote(node(FENCED), node()), /taint was put on n1 while n1 is PoweringOff/);
     assertHolds("S1", off, wrote(node(FENCED), node()));
     assertHolds("S1", halfOff, { ...wrote(node(FENCED), node()), by: undefined } as Step);
   });
 
-  it("breaks where a pod is ended, or the Node deleted, on a host that is not off", () => {
+  it("S1 breaks if a pod is ended, or the Node deleted, on a host that is not off", () => {
     assertBroken("S1", halfOff, wrote(pod, pod), /pod db was ended/);
     assertBroken("S1", halfOff, wrote(pod, pod, "agent", "DELETED"), /pod db was ended/);
     assertBroken("S1", halfOff, wrote(node(), node(), "agent", "DELETED"), /Node n1 was deleted/);
     assertHolds("S1", off, wrote(pod, pod, "agent", "DELETED"));
   });
 
-  it("excuses what is done to a host that somebody else has just powered on, not one that we have, nor later", () => {
+  it("S1 excuses what is done to a host that another client has just powered on, not one that we have, nor later", () => {
     const justOn = { ...hosts(host("n1", { power: "PoweringOn" })), notOffSinceMs: new Map([["n1", 97_000]]) };
     const ours = { ...ORDER, order: "On", atMs: 97_000 } as const;
     const step = wrote(node(FENCED), node());
@@ -174,13 +175,13 @@ describe("S1", () => {
     assertBroken("S1", world({ ...justOn, notOffSinceMs: new Map([["n1", 92_000]]) }), step, /taint was put on n1/);
   });
 
-  it("breaks where a host is ordered on with the taint on", () => {
+  it("S1 breaks if a host is ordered on with the taint on", () => {
     const step: Step = { type: "ordered", record: { ...ORDER, order: "On" } };
     assertBroken("S1", world({ nodes: new Map([["n1", node(FENCED)]]) }), step, /ordered on with our/);
     assertHolds("S1", world({ nodes: new Map([["n1", node()]]) }), step);
   });
 
-  it("breaks where the taint outlasts the proof, holds within its grace and after a disturbance", () => {
+  it("S1 breaks if the taint outlasts the proof, holds within its grace and after a disturbance", () => {
     const facts = { nodes: new Map([["n1", node(FENCED)]]), notOffSinceMs: new Map([["n1", 80_000]]) };
     assertBroken("S1", world(facts), { type: "passed" }, /has not been off for 20000 ms/);
     assertHolds("S1", world({ ...facts, calmSinceMs: 95_000 }), { type: "passed" });
@@ -191,14 +192,14 @@ describe("S1", () => {
 
 describe("S2", () => {
   const workloads = new Map([["p", { pod: "default/db-0", claims: ["default/data"] }]]);
-  it("breaks where pods on two hosts can write to one claim, holds where one of the hosts is off", () => {
+  it("S2 breaks if pods on two hosts can write to one claim, holds if one of the hosts is off", () => {
     const both = world(hosts(host("n1", { workloads }), host("n2", { workloads })));
     assertBroken("S2", both, { type: "passed" }, /default\/data is written to on n1 and on n2/);
     const one = world(hosts(host("n1", { workloads, canWrite: false }), host("n2", { workloads })));
     assertHolds("S2", one, { type: "passed" });
   });
 
-  it("blames nobody here for the out-of-service taint that somebody else put on a node that runs, and us for ours", () => {
+  it("S2 blames nobody here for the out-of-service taint that another client put on a node that runs, and us for ours", () => {
     const both = hosts(host("n1", { workloads }), host("n2", { workloads }));
     const tainted = new Map([["n1", node({ spec: { taints: [OUT_OF_SERVICE] } })]]);
     assertHolds("S2", world({ ...both, nodes: tainted }), { type: "passed" });
@@ -212,7 +213,7 @@ describe("S3", () => {
   const poweringOn = (...conditions: object[]): Facts =>
     world(remediations(remediation({ phase: "PoweringOn", attempt, conditions })));
 
-  it("breaks where a host is ordered on before it is drained, without an intent, or in another state", () => {
+  it("S3 breaks if a host is ordered on before it is drained, without an intent, or in another state", () => {
     assertBroken("S3", poweringOn(), on, /nothing says that its workloads have left/);
     assertBroken(
       "S3",
@@ -229,12 +230,12 @@ describe("S3", () => {
     assertBroken("S3", world(), on, /nobody's remediation/);
   });
 
-  it("holds where it is drained, or taken back", () => {
+  it("S3 holds if it is drained, or taken back", () => {
     assertHolds("S3", poweringOn(condition("WorkloadsReleased", "True")), on);
     assertHolds("S3", world(remediations(remediation({ phase: "Undoing", outcome: {} }))), on);
   });
 
-  it("breaks where a node is said to be drained that is not", () => {
+  it("S3 breaks if a node is said to be drained that is not", () => {
     const drained = remediation({ node: { name: "n1" }, conditions: [condition("WorkloadsReleased", "True")] });
     const step = wrote(drained, remediation({ node: { name: "n1" } }));
     const pods = new Map([["default/db", object<Pod>("Pod", "db", { spec: { nodeName: "n1" } })]]);
@@ -242,7 +243,7 @@ describe("S3", () => {
     assertHolds("S3", world(), step);
   });
 
-  it("breaks where a remediation ends and leaves off the host that it turned off", () => {
+  it("S3 breaks if a remediation ends and leaves off the host that it turned off", () => {
     const failed = (message: string): BareMetalRemediation =>
       remediation({
         phase: "Failed",
@@ -272,7 +273,7 @@ describe("S3", () => {
 
 describe("S4", () => {
   const step: Step = { type: "ordered", record: ORDER };
-  it("breaks where two power-offs take effect under one id, or one without an intent", () => {
+  it("S4 breaks if two power-offs take effect under one id, or one without an intent", () => {
     const known = remediations(remediation({}));
     assertHolds("S4", world({ orders: [ORDER], ...known }), step);
     assertBroken(
@@ -288,7 +289,7 @@ describe("S4", () => {
     assertBroken("S4", world({ orders: [ORDER], ...known }), unintended, /without a stored intent/);
   });
 
-  it("breaks where there are more power cycles than 1 + retryLimit, or too many orders in one", () => {
+  it("S4 breaks if there are more power cycles than 1 + retryLimit, or too many orders in one", () => {
     const third = { ...ORDER, attempt: { id: "a2", action: "ForceOff", retryCount: 1 } };
     const facts = { orders: [ORDER, third], ...remediations(remediation({})) };
     assertBroken("S4", world(facts), { type: "ordered", record: third }, /power cycle 2 of 1/);
@@ -313,7 +314,7 @@ describe("S4", () => {
 describe("S5", () => {
   const own = { ownTaints: new Map([["uid-n1", new Set(["node.kubernetes.io/out-of-service:NoExecute"])]]) };
   const foreign = { key: "example.com/db", effect: "NoSchedule" };
-  it("breaks where a foreign label, annotation, taint, cordon or status is changed", () => {
+  it("S5 breaks if a foreign label, annotation, taint, cordon or status is changed", () => {
     assertBroken(
       "S5",
       world(),
@@ -333,7 +334,7 @@ describe("S5", () => {
     assertBroken("S5", world(), wrote(node(), node({ spec: { taints: [OUT_OF_SERVICE] } })), /out-of-service/);
   });
 
-  it("holds for marks of our own, and for what a Node that replaces ours gets back", () => {
+  it("S5 holds for marks of our own, and for what a Node that replaces ours gets back", () => {
     assertHolds("S5", world(), wrote(node(FENCED), node()));
     assertHolds("S5", world(), wrote(node(), node(FENCED)));
     assertHolds("S5", world(own), wrote(node(), node({ spec: { taints: [OUT_OF_SERVICE] } })));
@@ -373,7 +374,7 @@ describe("S6", () => {
     attempt: { id: `a${retryCount}`, action: "ForceOff", retryCount },
   }));
 
-  it("breaks for a host of the control plane, without an intent, and without a reboot before", () => {
+  it("S6 breaks for a host of the control plane, without an intent, and without a reboot before", () => {
     const labels = { "node-role.kubernetes.io/control-plane": "" };
     const nodes = new Map([["n1", node({ metadata: { labels } })]]);
     assertBroken("S6", facts({ type: "Reprovision", requireReboot: false }, { nodes }), step, /control plane host n1/);
@@ -383,13 +384,13 @@ describe("S6", () => {
     assertBroken("S6", facts({}), { ...step, remediation: undefined }, /without a stored intent/);
   });
 
-  it("holds after the reboots, or where none is asked for", () => {
+  it("S6 holds after the reboots, or if none is asked for", () => {
     assertHolds("S6", facts({ type: "Escalate" }, { orders: cycles }), step);
     assertHolds("S6", facts({ type: "Reprovision" }, { orders: [{ ...ORDER, remediation: "r0" }] }), step);
     assertHolds("S6", facts({ type: "Reprovision", requireReboot: false }), step);
   });
 
-  it("breaks where a boot override outlasts its remediation", () => {
+  it("S6 breaks if a boot override outlasts its remediation", () => {
     const end = wrote(remediation({ phase: "Failed", node: { name: "n1" } }), remediation({ phase: "Undoing" }));
     assertBroken(
       "S6",
@@ -402,14 +403,14 @@ describe("S6", () => {
 });
 
 describe("S7", () => {
-  it("breaks where a taint is put on for a host whose identity is not verified", () => {
+  it("S7 breaks if a taint is put on for a host whose identity is not verified", () => {
     const verified = remediations(remediation({ conditions: [condition("IdentityVerified", "True")] }));
     const unverified = remediations(remediation({ conditions: [condition("IdentityVerified", "False")] }));
     assertBroken("S7", world(unverified), wrote(node(FENCED), node()), /identity is not verified/);
     assertHolds("S7", world(verified), wrote(node(FENCED), node()));
   });
 
-  it("breaks where nobody is told that the host is not the one that is meant", () => {
+  it("S7 breaks if nothing reports that the host is not the one that is meant", () => {
     const wrong = (verified: string): BareMetalRemediation =>
       remediation({ outcome: { reason: "WrongHost" }, conditions: [condition("IdentityVerified", verified)] });
     const trip = wrote(wrong("False"), remediation({}));
@@ -449,7 +450,7 @@ describe("S8", () => {
       ...remediations(...running),
     });
 
-  it("breaks where too few nodes are healthy, or another control plane node is in remediation", () => {
+  it("S8 breaks if too few nodes are healthy, or another control plane node is in remediation", () => {
     const nodes = [named("n1", "Unknown"), named("n2", "True"), named("n3", "Unknown")];
     assertBroken("S8", facts(nodes, started("n1")), wrote(started("n1")), /1 healthy nodes of 2/);
     const changing = (changed: string): Facts =>
@@ -486,7 +487,7 @@ describe("S8, requests of other kinds", () => {
     status: {},
   });
 
-  it("breaks where a remediation serves a request that nobody has made", () => {
+  it("S8, requests of other kinds, breaks if a remediation serves a request that nobody has made", () => {
     assertBroken("S8", world(), wrote(child), /at the request of nobody/);
     assertHolds("S8", world({ asked: new Set(["uid-m1"]) }), wrote(child));
   });
@@ -501,7 +502,7 @@ describe("S8, the limits", () => {
     world({ limits, ...hosts(inZone("n1", "a"), inZone("n2", "a"), inZone("n3", "b")), ...remediations(...all) });
   const begins = wrote(at("n1", "Verifying"), at("n1", "Resolving"));
 
-  it("breaks where more hosts are remediated at once than there may be", () => {
+  it("S8, the limits, breaks if more hosts are remediated at once than there may be", () => {
     const two = [at("n1", "Verifying"), at("n2", "PoweringOn")];
     assertBroken("S8", facts({ hosts: 1, perZone: Infinity }, ...two), begins, /2 hosts are remediated at once/);
     assertHolds("S8", facts({ hosts: 2, perZone: Infinity }, ...two), begins);
@@ -511,7 +512,7 @@ describe("S8, the limits", () => {
     assertHolds("S8", facts({ hosts: 1, perZone: 1 }, at("n1", "Verifying"), at("n2", "Rejoining")), begins);
   });
 
-  it("breaks where one waits for its turn though fewer are at work than there may be", () => {
+  it("S8, the limits, breaks if one waits for its turn though fewer are at work than there may be", () => {
     const says = (name: string, phase: string, reason: string): BareMetalRemediation =>
       object<BareMetalRemediation>("BareMetalRemediation", name, {
         spec: {},
@@ -546,7 +547,7 @@ describe("S8, the limits", () => {
     assertHolds("S8", { ...gone, present }, PASSED);
   });
 
-  it("breaks where a clock that has jumped past a deadline gives the place of a host to another", () => {
+  it("S8, the limits, breaks if a clock that has jumped past a deadline gives the place of a host to another", () => {
     const overdue = object<BareMetalRemediation>("BareMetalRemediation", "n2", {
       spec: {},
       status: { phase: "PoweringOff", attempt: { deadline: new Date(0).toISOString() } },
@@ -565,7 +566,7 @@ describe("S8, the limits", () => {
 
 describe("S9", () => {
   const led = world({ leader: { holder: "agent-2" } });
-  it("breaks where an agent without the lease writes or orders anything, but the lease and events", () => {
+  it("S9 breaks if an agent without the lease writes or orders anything, but the lease and events", () => {
     assertBroken("S9", led, wrote(node(), node()), /agent wrote Node n1 while agent-2 holds the lease/);
     assertBroken("S9", led, { type: "ordered", record: ORDER }, /agent ordered n1 ForceOff/);
     const set: Step = { type: "bootSet", by: "agent", host: "n1", enabled: "Once", remediation: undefined };
@@ -584,22 +585,22 @@ describe("S10", () => {
     spec: { taints: [QUARANTINE] },
   });
 
-  it("breaks where a remediation with a verdict orders power, or has a mark or a host", () => {
+  it("S10 breaks if a remediation with a verdict orders power, or has a mark or a host", () => {
     assertBroken("S10", world(final), { type: "ordered", record: ORDER }, /by a remediation that has its verdict/);
     assertHolds("S10", world(going), { type: "ordered", record: ORDER });
     const marked = { nodes: new Map([["n1", quarantined]]) };
-    assertBroken("S10", world({ ...final, ...marked }), wrote(node(), node()), /n1 bears the quarantine mark/);
+    assertBroken("S10", world({ ...final, ...marked }), wrote(node(), node()), /n1 has the quarantine mark/);
     assertHolds("S10", world({ ...going, ...marked }), wrote(node(), node()));
     const owned = { targets: new Map([["n1", target("r1")]]) };
     const claimed = wrote(target("r1"), target(undefined));
     assertBroken("S10", world({ ...final, ...owned }), claimed, /target n1 is owned/);
     assertHolds("S10", world({ ...going, ...owned }), claimed);
     const ends = wrote(remediation({ phase: "Failed" }), remediation({ phase: "Failed" }));
-    assertBroken("S10", world({ ...final, ...marked }), ends, /n1 bears the quarantine mark/);
+    assertBroken("S10", world({ ...final, ...marked }), ends, /n1 has the quarantine mark/);
     assertBroken("S10", world({ ...final, ...owned }), ends, /target n1 is owned/);
   });
 
-  it("breaks where a host is taken from a remediation that goes on, or a verdict changes", () => {
+  it("S10 breaks if a host is taken from a remediation that goes on, or a verdict changes", () => {
     assertBroken("S10", world(going), wrote(target("r2"), target("r1")), /taken from n1, which goes on/);
     assertHolds("S10", world(final), wrote(target("r2"), target("r1")));
     const verdict = (status: string, phase: string): BareMetalRemediation =>
@@ -613,7 +614,7 @@ describe("S10", () => {
     assertHolds("S10", world(), wrote(verdict("False", "Failed"), verdict("False", "Failed")));
   });
 
-  it("breaks where a finalizer goes before the verdict, or before the labels of a deleted node are back", () => {
+  it("S10 breaks if a finalizer goes before the verdict, or before the labels of a deleted node are back", () => {
     const letGo = (status: Record<string, unknown>, metadata: Record<string, unknown> = {}): Step => {
       const bare = remediation(status);
       const held = { ...bare, metadata: { ...bare.metadata, finalizers: [FINALIZER] } };
@@ -638,20 +639,20 @@ describe("S11", () => {
     readySince: new Map([["n1", { bootID: "b2", sinceMs }]]),
   });
 
-  it("breaks where a node that has been Ready in a new boot for a while is powered off", () => {
+  it("S11 breaks if a node that has been Ready in a new boot for a while is powered off", () => {
     const facts = world({ ...begun("b1", false), ...ready(80_000) });
     assertBroken("S11", facts, step, /n1 has been Ready in a new boot for 20000 ms/);
     assertHolds("S11", facts, { type: "ordered", record: { ...step.record, outcome: "NoChange" } });
     assertHolds("S11", facts, { type: "ordered", record: { ...step.record, order: "On" } });
   });
 
-  it("holds for a host that is off already, though its node is still stored as Ready", () => {
+  it("S11 holds for a host that is off already, though its node is still stored as Ready", () => {
     const facts = world({ ...begun("b1", false), ...ready(80_000), ...hosts(host("n1", { power: "Off" })) });
     assertHolds("S11", facts, step);
     assertBroken("S11", { ...facts, ...hosts(host("n1", { power: "PoweringOff" })) }, step, /Ready in a new boot/);
   });
 
-  it("holds for a node that was Ready from the start, is in its old boot, has just come back, or is not Ready", () => {
+  it("S11 holds for a node that was Ready from the start, is in its old boot, has just come back, or is not Ready", () => {
     assertHolds("S11", world({ ...begun("b1", true), ...ready(80_000) }), step);
     assertHolds("S11", world({ ...begun("b2", false), ...ready(80_000) }), step);
     assertHolds("S11", world({ ...begun(undefined, false), ...ready(80_000) }), step);
@@ -665,20 +666,20 @@ describe("S12", () => {
   const on: Step = { type: "ordered", record: { ...ORDER, atMs: 100_000, order: "On" } };
   const held = (what: string, sinceMs: number): Facts => world({ heldSinceMs: new Map([[what, sinceMs]]) });
 
-  it("breaks where a host is powered off although the stop switch has been on for a while; it does not hold an On", () => {
+  it("S12 breaks if a host is powered off although the stop switch has been on for a while; it does not hold an On", () => {
     assertBroken("S12", held(PAUSED, 80_000), off, /ordered ForceOff although the stop switch is on for 20000 ms/);
     assertHolds("S12", held(PAUSED, 95_000), off);
     assertHolds("S12", held(PAUSED, 80_000), on);
   });
 
-  it("breaks where any order goes to a host in maintenance, and holds for other hosts", () => {
+  it("S12 breaks if any order goes to a host in maintenance, and holds for other hosts", () => {
     assertBroken("S12", held("n1", 80_000), off, /ordered ForceOff although its target is in maintenance/);
     assertBroken("S12", held("n1", 80_000), on, /ordered On although its target is in maintenance/);
     assertHolds("S12", held("n2", 80_000), off);
     assertHolds("S12", held("n1", 95_000), on);
   });
 
-  it("leaves no host off for a target that cannot be read, and powers none off", () => {
+  it("S12 leaves no host off for a target that cannot be read, and powers none off", () => {
     const hamperedAtMs = (call: string): number | undefined => (call === "get fencingtargets" ? 95_000 : undefined);
     assertHolds("S12", { ...held("n1", 80_000), hamperedAtMs }, on);
     assertBroken("S12", { ...held("n1", 80_000), hamperedAtMs }, off, /in maintenance/);
@@ -694,19 +695,19 @@ describe("S13", () => {
   const confirmed = remediation({ phase: "PoweringOff" });
   confirmed.metadata.annotations = { [CONFIRM]: "r1" };
 
-  it("breaks where a remediation that came back without status powers a Ready node off", () => {
+  it("S13 breaks if a remediation that came back without status powers a Ready node off", () => {
     assertBroken("S13", world(begun(true)), step, /n1 was ordered off, Ready as its node was/);
     assertHolds("S13", world(begun(false)), step);
     assertHolds("S13", world(begun(true, false)), step);
   });
 
-  it("holds where a person has confirmed it, or a health check lists the node", () => {
+  it("S13 holds if a person has confirmed it, or a health check lists the node", () => {
     assertHolds("S13", world({ ...begun(true), ...remediations(confirmed) }), step);
     const check = object<NodeHealthCheck>("NodeHealthCheck", "all", { status: { unhealthyNodes: [{ name: "n1" }] } });
     assertHolds("S13", world({ ...begun(true), checks: new Map([["all", check]]) }), step);
   });
 
-  it("takes for stale what Velero has restored, and what is older than ten minutes", () => {
+  it("S13 takes for stale what Velero has restored, and what is older than ten minutes", () => {
     const made = (metadata: Record<string, unknown>): boolean =>
       isStale(object("BareMetalRemediation", "n1", { metadata }), Date.parse("2026-01-01T01:00:00Z"));
     assert.equal(made({ creationTimestamp: "2026-01-01T00:50:00Z" }), true);
@@ -716,7 +717,7 @@ describe("S13", () => {
 });
 
 describe("L1", () => {
-  it("names what is not settled", () => {
+  it("L1 names what is not settled", () => {
     assert.deepEqual(unsettled(world()), []);
     assert.match(
       unsettled(world(remediations(remediation({ phase: "Releasing" })))).join(),
@@ -724,7 +725,7 @@ describe("L1", () => {
     );
     assert.match(
       unsettled(world({ nodes: new Map([["n1", node(FENCED)]]) })).join(),
-      /n1 is Ready and bears ironfence.io\/fenced-by/,
+      /n1 is Ready and has ironfence.io\/fenced-by/,
     );
     const settled = remediation({
       phase: "Failed",
@@ -751,26 +752,39 @@ describe("S14: what waits past its deadline is reported", () => {
   const warned = { warnings: new Map([["r1", new Set(["ApiFailing"])]]) };
   const PASSED: Step = { type: "passed" };
 
-  it("breaks where neither the condition nor a warning names what is waited for", () => {
+  it("S14: what waits past its deadline is reported breaks if neither the condition nor a warning names what is waited for", () => {
     assertBroken("S14", world(waiting("Releasing", 0)), PASSED, /n1 is in Releasing past its deadline/);
     assertBroken("S14", world({ ...waiting("Releasing", 0), ...warned }), PASSED, /reason Releasing/);
     assertBroken("S14", world(waiting("ApiFailing", 0)), PASSED, /without a warning/);
   });
 
-  it("holds where both do, within a minute, and while the agent has been hampered", () => {
+  it("S14: what waits past its deadline is reported holds if both do, within a minute, and while the agent has been hampered", () => {
     assertHolds("S14", world({ ...waiting("ApiFailing", 0), ...warned }), PASSED);
     assertHolds("S14", world(waiting("Releasing", 50_000)), PASSED);
     assertHolds("S14", world({ ...waiting("Releasing", 0), calmSinceMs: 90_000 }), PASSED);
     assertHolds("S14", world(waiting("HostBusy", 0, "Resolving")), PASSED);
   });
 
-  it("asks nothing of who can list no remediations", () => {
+  it("S14: what waits past its deadline is reported lets the warning follow the status by a second, if another reason was reported before", () => {
+    const storedAt = (ms: number): Partial<Facts> => {
+      const facts = waiting("PowerOnTimeout", 0);
+      const status = facts.remediations?.get("r1")?.status;
+      assert.ok(status !== undefined);
+      status.timeline = [{ step: "PowerOnTimeout", time: new Date(ms).toISOString(), message: "" }];
+      return facts;
+    };
+    assertHolds("S14", world({ ...storedAt(99_500), ...warned }), PASSED);
+    assertBroken("S14", world({ ...storedAt(99_500) }), PASSED, /without a warning/);
+    assertBroken("S14", world({ ...storedAt(90_000), ...warned }), PASSED, /without a warning/);
+  });
+
+  it("S14: what waits past its deadline is reported asks nothing of who can list no remediations", () => {
     const unlisted = (ms: number) => (call: string) => (call === "list baremetalremediations" ? ms : undefined);
     assertHolds("S14", world({ ...waiting("Releasing", 0), hamperedAtMs: unlisted(50_000) }), PASSED);
     assertBroken("S14", world({ ...waiting("Releasing", 0), hamperedAtMs: unlisted(20_000) }), PASSED, /n1/);
   });
 
-  it("asks for a warning alone while no status can be stored", () => {
+  it("S14: what waits past its deadline is reported asks for a warning alone while no status can be stored", () => {
     const hamperedAtMs = (call: string): number | undefined =>
       call === "patch baremetalremediations/status" ? 50_000 : undefined;
     assertHolds("S14", world({ ...waiting("Releasing", 0), ...warned, hamperedAtMs }), PASSED);

@@ -13,7 +13,7 @@ type Backup = NonNullable<NonNullable<BareMetalRemediation["status"]>["backup"]>
 /**
  * S5. Of a Node an agent changes only our taints with their signatures; a Node that replaces one that we deleted gets
  * what was saved and is missing. Our own out-of-service
- * taint has another taint beside it that says so: without that it is foreign.
+ * taint has a second taint that says so: without that it is foreign.
  */
 export const onlyOwnMarks: Invariant = {
   name: "S5",
@@ -143,7 +143,7 @@ function markedByFinal(facts: Facts, name: string): string | undefined {
   for (const mark of ["outOfService", "quarantine"] as const) {
     const signer = facts.remediations.get(signerOf(node, mark) ?? "");
     if (signer !== undefined && isFinal(signer))
-      return `${name} bears the ${mark} mark of a remediation that has its verdict`;
+      return `${name} has the ${mark} mark of a remediation that has its verdict`;
   }
   return undefined;
 }
@@ -160,7 +160,7 @@ function ownedByFinal(facts: Facts, name: string): string | undefined {
 const WRONG_HOST_REASONS: readonly string[] = ["WrongHost", "IdentityMismatch", "IdentityUnknown"];
 
 /**
- * S7. A remediation that fails since its host is not the one that is meant says so where people look: in its condition at
+ * S7. A remediation that fails since its host is not the one that is meant says so in the places that users read: in its condition at
  * once, and in a warning before the agent that found it goes on, unless something hampers that agent meanwhile.
  */
 export const wrongHostIsSaid: Invariant = {
@@ -201,7 +201,7 @@ export const oneOwner: Invariant = {
   },
 };
 
-/** S9. An agent that does not hold the lease changes nothing but the lease and its own events. */
+/** S9. An agent that does not hold the lease changes only the lease and its own events. */
 export const onlyTheLeader: Invariant = {
   name: "S9",
   says: "without the lease no effect at all",

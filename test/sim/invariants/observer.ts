@@ -5,7 +5,7 @@ import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/core.t
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../../src/api/okd-machine.ts";
 import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
-import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/installation.ts";
+import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/agent/installation.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
@@ -83,6 +83,7 @@ export class Observer {
   readonly #diedMs = new Map<string, number>();
   #devicesWell = true;
   #clocksAgree = true;
+  #isServerClockSet = false;
   #clocksDoubtedAtMs = -Infinity;
   #heldNodes = 0;
   #nodesLagMs = 0;
@@ -124,12 +125,12 @@ export class Observer {
     if (!this.#holders.has(installation)) this.#holders.set(installation, "");
   }
 
-  /** Agents of this world are told these limits. */
+  /** Agents of this world get these limits. */
   limit(limits: Facts["limits"]): void {
     this.#limits = limits;
   }
 
-  /** An agent has told people something. */
+  /** An agent has recorded an Event. */
   noted({ type, reason, regarding }: EventNote): void {
     if (type !== "Warning") return;
     const { uid } = regarding.metadata;
@@ -237,6 +238,12 @@ export class Observer {
   /** Watches on Nodes lag by so much from now on. */
   lagNodes(byMs: number): void {
     this.#nodesLagMs = byMs;
+  }
+
+  /** The clock of an API server is set. */
+  doubtServerClock(): void {
+    this.#isServerClockSet = true;
+    this.doubtClocks();
   }
 
   doubtClocks(): void {
@@ -425,6 +432,7 @@ export class Observer {
     const calmSinceMs = (): number => this.#calmSince();
     const devicesWell = (): boolean => this.#devicesWell;
     const clocksAgree = (): boolean => this.#clocksAgree;
+    const isServerClockSet = (): boolean => this.#isServerClockSet;
     const clocksDoubtedAtMs = (): number => this.#clocksDoubtedAtMs;
     const heldSinceMs = (): Facts["heldSinceMs"] => {
       if (this.#server.nowMs() >= this.#pauseEndsMs) this.#heldSinceMs.delete(PAUSED);
@@ -450,6 +458,9 @@ export class Observer {
       },
       get clocksAgree() {
         return clocksAgree();
+      },
+      get isServerClockSet() {
+        return isServerClockSet();
       },
       get clocksDoubtedAtMs() {
         return clocksDoubtedAtMs();

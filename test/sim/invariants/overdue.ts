@@ -7,6 +7,9 @@ import { conditionOf, isFinal } from "./facts.ts";
 /** How long after the deadline of its state a remediation may wait before it has said for what. */
 export const SAID_WITHIN_MS = 60_000;
 
+/** How long after its status a remediation may give the warning of it. */
+const WARNED_WITHIN_MS = 1_000;
+
 const WAITS: ReadonlySet<string> = new Set(REASONS);
 
 /**
@@ -28,7 +31,7 @@ export const overdueIsReported: Invariant = {
 };
 
 function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation): string | undefined {
-  const { phase = "Resolving", attempt } = remediation.status ?? {};
+  const { phase = "Resolving", attempt, timeline } = remediation.status ?? {};
   if (phase === "Resolving" || isFinal(remediation) || attempt === undefined) return undefined;
   const deadlineMs = parseTimeMs(attempt.deadline) ?? Infinity;
   // An agent that has just begun knows of no remediation before it could list them.
@@ -38,6 +41,10 @@ function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation
   const reason = conditionOf(remediation, "Processing")?.reason ?? "none";
   const warnings = [...(facts.warnings.get(uid) ?? [])].filter((warning) => WAITS.has(warning));
   if (warnings.includes(reason)) return undefined;
+  // The warning follows the status, and until a moment ago another reason was reported.
+  const step = timeline?.findLast(({ step }) => step === reason);
+  const storedMs = parseTimeMs(step?.time) ?? -Infinity;
+  if (facts.epochMs - storedMs <= WARNED_WITHIN_MS && warnings.length > 0) return undefined;
   // What cannot be stored is in no condition.
   const unwrittenMs = facts.hamperedAtMs("patch baremetalremediations/status") ?? -Infinity;
   if (facts.atMs - unwrittenMs <= SAID_WITHIN_MS && warnings.length > 0) return undefined;

@@ -15,14 +15,14 @@ import { agentWrite, conditionOf, signerOf } from "./facts.ts";
 export const TAINT_GRACE_MS = 10_000;
 
 /**
- * How long a host that somebody else powers on is still taken for off: its power is read 5 s apart at most, and a request
+ * How long a host that another client powers on is still taken for off: its power is read 5 s apart at most, and a request
  * that was on its way then takes its time.
  */
 const READ_GRACE_MS = 6_000;
 
 /**
  * S1. What lets Kubernetes move pods and volumes away (our out-of-service taint, a pod that we end, a Node that we delete)
- * is done only while the host is truly off; no order to power on leaves while our taint is on. A host that somebody else has
+ * is done only while the host is truly off; no order to power on leaves while our taint is on. A host that another client has
  * just powered on is excused for as long as the proof that it was off holds: nobody could know sooner.
  */
 export const onlyWhileOff: Invariant = {
@@ -83,7 +83,7 @@ export const taintFollowsPower: Invariant = {
 
 /**
  * S2. A volume that one writer may use at a time never has two: pods on different hosts that can write. Whoever else puts the
- * out-of-service taint on the node of a host that runs answers for what comes of it.
+ * out-of-service taint on the node of a host that runs is responsible for the consequences.
  */
 export const oneWriter: Invariant = {
   name: "S2",
@@ -112,7 +112,7 @@ function bearsForeignTaint(node: Node | undefined): boolean {
 
 /**
  * S3. On is ordered only by a remediation that stored the intent: after its workloads have left, after the drain timeout, or
- * to take back what an abort or failure left.
+ * to undo what an abort or failure left.
  */
 export const onOnlyAfterRelease: Invariant = {
   name: "S3",

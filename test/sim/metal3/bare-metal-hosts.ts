@@ -6,7 +6,7 @@ import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts
 import { SECRETS } from "../../../src/api/core-types.ts";
 import type { BareMetalHost } from "../../../src/api/metal3.ts";
 import { BMC_SECRET_LABEL, BMC_SECRET_VALUE, readBareMetalHost } from "../../../src/api/metal3.ts";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -27,7 +27,7 @@ export const METAL3_MACHINES: ResourceType = {
 
 export interface BareMetalHostsOptions {
   operator?: OperatorOptions;
-  /** Whether each host is used by a Metal3Machine; it is, where absent. */
+  /** Whether each host is used by a Metal3Machine; it is by default. */
   used?: boolean;
 }
 

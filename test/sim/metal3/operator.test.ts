@@ -5,13 +5,13 @@ import { NODES } from "../../../src/api/core-types.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { NAMESPACE } from "../cluster.ts";
 import { Metal3World } from "./world.ts";
-import { readyOf } from "../../../src/remediator/hosts/target-store.ts";
+import { readyOf } from "../../../src/remediator/hosts/fencing-target/target-store.ts";
 
 const FOREIGN = "reboot.metal3.io/metal3-remediation-4711";
 
 describe("a BareMetalHost that two Nodes say that they run on", () => {
   for (const asked of ["n9", "n1"]) {
-    it(`is powered off for neither (${asked}), until one of them is gone`, () =>
+    it(`a BareMetalHost that two Nodes say that they run on is powered off for neither (${asked}), until one of them is gone`, () =>
       Metal3World.run({}, async (world) => {
         const { spec, status } = world.node("n1") ?? assert.fail();
         const { providerID } = spec;
@@ -37,7 +37,7 @@ describe("a BareMetalHost that two Nodes say that they run on", () => {
 });
 
 describe("an operator of BareMetalHosts", () => {
-  it("is never gone behind: away, it leaves the host on, and the verdict says why; nothing of ours is left", () =>
+  it("an operator of BareMetalHosts is never bypassed: while it is away the host stays on, and the verdict says why; nothing of ironfence is left", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.operator.setAway(true);
@@ -53,7 +53,7 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("away at the power-on, it leaves the host off, with our hold off and a verdict that says what is missing", () =>
+  it("an operator of BareMetalHosts away at the power-on, it leaves the host off, with our hold off and a verdict that says what is missing", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
@@ -67,7 +67,7 @@ describe("an operator of BareMetalHosts", () => {
       await world.until("it is on as soon as the operator is back", () => world.rack.host("n1").power === "On");
     }));
 
-  it("restarts in mid-way, and the fence goes on", () =>
+  it("an operator of BareMetalHosts restarts during a fence, and the fence goes on", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1");
@@ -79,7 +79,7 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("that powers a host on behind our back voids the proof: the taint goes, the host is held off and proven anew", () =>
+  it("an operator of BareMetalHosts that powers a host on without our request voids the proof: the taint goes, the host is held off and proven again", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithPod();
       const taints: boolean[] = [];
@@ -100,7 +100,7 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("whose hold somebody takes off ends the proof at once, before it has powered the host on", () =>
+  it("an operator of BareMetalHosts whose hold a user removes ends the proof at once, before it has powered the host on", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { drainTimeout: "60s" });
@@ -116,7 +116,7 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("heeds others' holds, too: they are not ours to take off, and the verdict names them", () =>
+  it("an operator of BareMetalHosts heeds others' holds, too: they are not ours to take off, and the verdict names them", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
@@ -125,7 +125,7 @@ describe("an operator of BareMetalHosts", () => {
       await world.phase("Failed");
       const { reason, message } = world.condition("Succeeded");
       assert.equal(reason, "PowerOnTimeout");
-      assert.match(message, new RegExp(`${FOREIGN}, which is not ours to take off, holds it off as well`));
+      assert.match(message, new RegExp(`${FOREIGN}, which ironfence does not remove, holds it off as well`));
       assert.equal(world.bmh().metadata.annotations?.[FOREIGN], '{"mode":"hard"}');
       world.assertClean();
     }));
@@ -133,7 +133,7 @@ describe("an operator of BareMetalHosts", () => {
 
 describe("an abort", () => {
   for (const phase of ["PoweringOff", "Releasing"]) {
-    it(`takes the hold off and leaves the host on (in ${phase})`, () =>
+    it(`an abort takes the hold off and leaves the host on (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
         await world.hangWithHeldPod();
         world.remediate("n1");
@@ -151,7 +151,7 @@ describe("an abort", () => {
 
 describe("an agent that is killed", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
-    it(`comes back to one power cycle, asked for once (in ${phase})`, () =>
+    it(`an agent that is killed comes back to one power cycle, asked for once (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
         await world.hangWithHeldPod();
         world.remediate("n1");
@@ -169,7 +169,7 @@ describe("an agent that is killed", () => {
 });
 
 describe("an agent that has not read its hosts yet", () => {
-  it("takes none of them for gone", () =>
+  it("an agent that has not read its hosts yet takes none of them for gone", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1");
@@ -187,7 +187,7 @@ describe("an agent that has not read its hosts yet", () => {
 });
 
 describe("a remediation that is taken away by force", () => {
-  it("leaves its host held off, and a warning; the next one takes it over", () =>
+  it("a remediation that is taken away by force leaves its host held off, and a warning; the next one takes it over", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1");
@@ -196,7 +196,7 @@ describe("a remediation that is taken away by force", () => {
       world.abort();
       world.dropFinalizers();
       world.startAgent();
-      await world.until("somebody is told", () =>
+      await world.until("an Event reports it", () =>
         world.notes.some(({ note }) => note.includes("is held off for BareMetalRemediation")),
       );
       assert.equal(
@@ -214,8 +214,8 @@ describe("a remediation that is taken away by force", () => {
     }));
 });
 
-describe("a family that is switched off in mid-fence", () => {
-  it("leaves its host held off, without our taint, and the verdict says what to do; the next remediation takes it over", () =>
+describe("a family that is switched off during a fence", () => {
+  it("a family that is switched off during a fence leaves its host held off, without our taint, and the verdict says what to do; the next remediation takes it over", () =>
     // Whose family is not served cannot be let go.
     Metal3World.run({ breaks: ["S3", "S10"] }, async (world) => {
       await world.hangWithHeldPod();
@@ -228,12 +228,12 @@ describe("a family that is switched off in mid-fence", () => {
       const { reason, message } = world.condition("Succeeded");
       assert.equal(reason, "TargetGone");
       assert.ok(message.includes("or the family bare-metal-host is not served any more"), message);
-      assert.ok(message.includes(`take annotation ${hold} off BareMetalHost metal3/n1 by hand`), message);
+      assert.ok(message.includes(`remove annotation ${hold} from BareMetalHost metal3/n1 by hand`), message);
       assert.equal(JSON.stringify(world.node("n1")).includes("out-of-service"), false);
       assert.equal(world.rack.host("n1").power, "Off");
       await world.killAgent();
       world.startAgent();
-      await world.until("somebody is told", () =>
+      await world.until("an Event reports it", () =>
         world.notes.some(({ reason, regarding }) => reason === "RemediationLost" && regarding.kind === "BareMetalHost"),
       );
       world.freePod();
@@ -244,8 +244,8 @@ describe("a family that is switched off in mid-fence", () => {
     }));
 });
 
-describe("a host that serves another machine by now", () => {
-  it("is let go, and its remediation ends", () =>
+describe("a host that serves another machine now", () => {
+  it("a host that serves another machine now is let go, and its remediation ends", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0 });
@@ -253,14 +253,14 @@ describe("a host that serves another machine by now", () => {
       world.edit({ spec: { consumerRef: { name: "another-machine" } } });
       await world.phase("Failed");
       assert.equal(world.condition("Succeeded").reason, "TargetGone");
-      assert.match(world.condition("Succeeded").message, /taken by Metal3Machine metal3\/another-machine/);
+      assert.match(world.condition("Succeeded").message, /used by Metal3Machine metal3\/another-machine/);
       world.assertClean();
       await world.until("the host is on", () => world.rack.host("n1").power === "On");
     }));
 });
 
 describe("two remediations of one host", () => {
-  it("hand it over: the second proves it off anew, and its On takes off what the first has left", () =>
+  it("two remediations of one host hand it over: the second proves it off again, and its On takes off what the first has left", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0 });
@@ -280,7 +280,7 @@ describe("two remediations of one host", () => {
 });
 
 describe("a host that its operator has let go of", () => {
-  it("is powered by us alone, without a hold", () =>
+  it("a host that its operator has let go of is powered by us alone, without a hold", () =>
     Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
       await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
       await world.hang();
@@ -294,7 +294,7 @@ describe("a host that its operator has let go of", () => {
       world.assertClean();
     }));
 
-  it("and takes back in mid-way is asked from then on", () =>
+  it("a host that its operator has let go of and takes back during a fence is asked from then on", () =>
     Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
       world.createPod("n1", "db");
       await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
@@ -311,7 +311,7 @@ describe("a host that its operator has let go of", () => {
 });
 
 describe("a host that must not be fenced as it is", () => {
-  it("waits while it is paused, and is fenced once it is not", () =>
+  it("a host that must not be fenced as it is waits while it is paused, and is fenced once it is not", () =>
     Metal3World.run({ annotations: { "baremetalhost.metal3.io/paused": "" } }, async (world) => {
       await world.hang();
       world.remediate("n1", { powerOffTimeout: "30s" });
@@ -327,7 +327,7 @@ describe("a host that must not be fenced as it is", () => {
     ["PowerOffDisabled", { spec: { disablePowerOff: true } }],
     ["HostOffline", { spec: { online: false } }],
   ] as const) {
-    it(`is refused (${reason})`, () =>
+    it(`a host that must not be fenced as it is is refused (${reason})`, () =>
       Metal3World.run(options, async (world) => {
         await world.until("it is not Ready", () => reason !== "HostOffline" || !world.isReady("n1"));
         const orders = [...world.powerLog];
@@ -340,7 +340,7 @@ describe("a host that must not be fenced as it is", () => {
       }));
   }
 
-  it("is refused where its BMC is another host's, and somebody is warned", () =>
+  it("a host that must not be fenced as it is is refused if its BMC is another host's, and a user is warned", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
@@ -351,7 +351,7 @@ describe("a host that must not be fenced as it is", () => {
       world.assertClean();
     }));
 
-  it("is refused where a FencingTarget stands beside it", () =>
+  it("a host that must not be fenced as it is is refused if a FencingTarget exists for it, too", () =>
     Metal3World.run({}, async (world) => {
       world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
       await world.hang();
@@ -369,7 +369,7 @@ describe("a host that must not be fenced as it is", () => {
     }));
 
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn"]) {
-    it(`that takes a FencingTarget's host back in ${phase} is left to power it alone`, () =>
+    it(`a host that must not be fenced as it is that takes a FencingTarget's host back in ${phase} is left to power it alone`, () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createPod("n1", "db");
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
@@ -388,7 +388,7 @@ describe("a host that must not be fenced as it is", () => {
         assert.equal(reason, "HostAttached");
         assert.match(
           message,
-          /^the operator of BareMetalHost metal3\/n1 powers the host of FencingTarget ironfence\/n1/,
+          /^the operator of BareMetalHost metal3\/n1 now powers the host of FencingTarget ironfence\/n1/,
         );
         assert.equal(orders(), ordered, "no order after it was seen");
         assert.equal(world.rack.host("n1").power, "On", "its operator has powered it on");
@@ -396,13 +396,13 @@ describe("a host that must not be fenced as it is", () => {
       }));
   }
 
-  describe("whose BareMetalHosts the agent has not read yet", () => {
+  describe("a host that must not be fenced as it is whose BareMetalHosts the agent has not read yet", () => {
     const late = (world: Metal3World, delayMs: number): void => {
       const match = { client: "agent", pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
       world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs } });
     };
 
-    it("is not gone behind: a FencingTarget for the same host waits for them, and is not used then", () =>
+    it("a host that must not be fenced as it is whose BareMetalHosts the agent has not read yet is not gone behind: a FencingTarget for the same host waits for them, and is not used then", () =>
       Metal3World.run({}, async (world) => {
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
         await world.hang();
@@ -421,7 +421,7 @@ describe("a host that must not be fenced as it is", () => {
         world.assertClean();
       }));
 
-    it("shows on every target by a reason of its own while the rights are missing, and no longer once they are given", () =>
+    it("a host that must not be fenced as it is whose BareMetalHosts the agent has not read yet shows on every target by a reason of its own while the permissions are missing, and no longer once they are given", () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
         const ready = () => readyOf(world.target("n1")?.status);
@@ -437,7 +437,7 @@ describe("a host that must not be fenced as it is", () => {
         await world.until("it is ready again", () => ready()?.status === "True", 60_000);
       }));
 
-    it("may have taken a FencingTarget's host back while no agent was there: no order is sent before they are read", () =>
+    it("a host that must not be fenced as it is whose BareMetalHosts the agent has not read yet may have taken a FencingTarget's host back while no agent was there: no order is sent before they are read", () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createPod("n1", "db");
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
@@ -462,7 +462,7 @@ describe("a host that must not be fenced as it is", () => {
       }));
   });
 
-  it("leaves a FencingTarget beside it Ready=False for as long as its operator powers it, across a restart", () =>
+  it("a host that must not be fenced as it is leaves a FencingTarget of the same host Ready=False for as long as its operator powers it, across a restart", () =>
     Metal3World.run({}, async (world) => {
       const seen: string[] = [];
       world.server.onChange(({ object }) => {
@@ -485,7 +485,7 @@ describe("a host that must not be fenced as it is", () => {
 describe("a host whose status is trusted", () => {
   const trusted = { annotations: { "ironfence.io/trust-power-status": "true" } };
 
-  it("is proven off by what its operator says after our request, without a word to its BMC", () =>
+  it("a host whose status is trusted is proven off by what its operator says after our request, without a call to its BMC", () =>
     Metal3World.run(trusted, async (world) => {
       await world.hangWithPod();
       world.remediate("n1");
@@ -495,7 +495,7 @@ describe("a host whose status is trusted", () => {
       world.assertClean();
     }));
 
-  it("is not proven off by a poweredOn that was false before", () =>
+  it("a host whose status is trusted is not proven off by a poweredOn that was false before", () =>
     Metal3World.run({ ...trusted, operator: { mirrorDelayMs: 10_000_000 } }, async (world) => {
       world.edit({ status: { poweredOn: false } }, "status");
       await world.hang();

@@ -4,7 +4,7 @@ import type { RequestRecord } from "../../../hack/kube-mock/api-server.ts";
 import { beyondRights, readRules } from "../../lib/rights.ts";
 import { METAL3, Metal3World } from "./world.ts";
 
-it("fences a host through its operator: held off, proven by our own look, freed, let go, back", () =>
+it("a reboot fences a host through its operator: held off, proven by our own look, freed, let go, back", () =>
   Metal3World.run({}, async (world) => {
     const asked: RequestRecord[] = [];
     world.server.onRequest((record) => asked.push(record));
@@ -26,7 +26,7 @@ it("fences a host through its operator: held off, proven by our own look, freed,
     const ofAgent = asked.filter(
       ({ client, path }) => client === "agent" && !/\/namespaces\/(ironfence|kube-node-lease)\//.test(path),
     );
-    assert.deepEqual(beyondRights(ofAgent, rules.flatMap(readRules)), [], "the shipped rights are enough");
+    assert.deepEqual(beyondRights(ofAgent, rules.flatMap(readRules)), [], "the shipped permissions are enough");
     const secrets = ofAgent.filter(({ path }) => path.includes("/secrets"));
     assert.ok(secrets.length > 0 && secrets.every(({ path }) => path.includes(`/namespaces/${METAL3}/secrets/bmc`)));
   }));

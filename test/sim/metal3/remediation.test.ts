@@ -55,7 +55,7 @@ class Story {
 }
 
 describe("a Metal3Remediation", () => {
-  it("brings its node back by one power cycle, and goes with its child when the health check takes it back", () =>
+  it("a Metal3Remediation brings its node back by one power cycle, and goes with its child when the health check takes it back", () =>
     Story.run(async (story, world) => {
       await world.hang();
       story.ask();
@@ -68,7 +68,7 @@ describe("a Metal3Remediation", () => {
       world.assertClean();
     }));
 
-  it("tries again, then hands its Machine to the owner and marks the host", () =>
+  it("a Metal3Remediation tries again, then hands its Machine to the owner and marks the host", () =>
     Story.run(async (story, world) => {
       world.rack.host("n1").failDisk();
       await world.until("the node is not Ready", () => !world.isReady("n1"));
@@ -81,7 +81,7 @@ describe("a Metal3Remediation", () => {
       assert.equal(world.powerLog.filter((order) => order === "n1 ForceOff").length, 2);
     }));
 
-  it("that is taken back in mid-fence leaves its host on, and nothing of ours", () =>
+  it("a Metal3Remediation that is undone during a fence leaves its host on, and nothing of ironfence", () =>
     Story.run(async (story, world) => {
       await world.hang();
       story.ask();
@@ -95,7 +95,7 @@ describe("a Metal3Remediation", () => {
       world.assertClean();
     }));
 
-  it("steps back where the Metal3 provider's controller powers the host as well", () =>
+  it("a Metal3Remediation steps back if the Metal3 provider's controller powers the host as well", () =>
     Story.run(async (story, world) => {
       await world.hang();
       story.ask();

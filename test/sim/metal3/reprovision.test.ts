@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { METAL3, Metal3World } from "./world.ts";
 
-// A BareMetalHost that Metal3 installs anew, with its operator at work.
+// A BareMetalHost that Metal3 installs again, with its operator at work.
 
 const STRATEGY = { type: "Reprovision", via: "BareMetalHost", requireReboot: false } as const;
 
@@ -23,7 +23,7 @@ async function begin(world: Metal3World, isUsed = false): Promise<string> {
 }
 
 describe("a BareMetalHost", () => {
-  it("is deprovisioned and provisioned anew, and its node joins anew with its labels", () =>
+  it("a BareMetalHost is deprovisioned and provisioned again, and its node joins again with its labels", () =>
     Metal3World.run({}, async (world) => {
       const installed = await begin(world);
       await world.phase("Succeeded");
@@ -35,7 +35,7 @@ describe("a BareMetalHost", () => {
       world.assertClean();
     }));
 
-  it("that somebody uses is not touched, and the other way is named", () =>
+  it("a BareMetalHost that a user uses is not touched, and the other way is named", () =>
     Metal3World.run({}, async (world) => {
       await begin(world, true);
       await world.phase("Failed");
@@ -46,7 +46,7 @@ describe("a BareMetalHost", () => {
     }));
 
   for (const at of ["Deprovisioning", "Provisioning"] as const) {
-    it(`goes on being installed after a crash while it is ${at}`, () =>
+    it(`a BareMetalHost goes on being installed after a crash while it is ${at}`, () =>
       Metal3World.run({}, async (world) => {
         const installed = await begin(world);
         await world.until(at, () => step(world) === at);
@@ -59,7 +59,7 @@ describe("a BareMetalHost", () => {
         world.assertClean();
       }));
 
-    it(`gets its image back, and is powered on, when that is called off while it is ${at}`, () =>
+    it(`a BareMetalHost gets its image back, and is powered on, when that is called off while it is ${at}`, () =>
       Metal3World.run({}, async (world) => {
         await begin(world);
         await world.until(at, () => step(world) === at);
@@ -73,7 +73,7 @@ describe("a BareMetalHost", () => {
       }));
   }
 
-  it("that somebody takes in mid-way is left to them", () =>
+  it("a BareMetalHost that a user takes meanwhile is left to that user", () =>
     Metal3World.run({}, async (world) => {
       await begin(world);
       await world.until("the image is off", () => step(world) === "Deprovisioning" && imageOf(world) === undefined);

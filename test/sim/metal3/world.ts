@@ -14,7 +14,7 @@ import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
 import { BareMetalHosts, METAL3, providedHost } from "./bare-metal-hosts.ts";
 
-// A simulated cluster whose hosts are BareMetalHosts with their operator at work: a third actor beside agent and nodes.
+// A simulated cluster whose hosts are BareMetalHosts with their operator at work: a third actor in addition to agent and nodes.
 
 export { METAL3 };
 
@@ -26,7 +26,7 @@ export interface Metal3Options {
   spec?: Record<string, unknown>;
   /** Whether the cluster is its own workload cluster, whatever the name: for Machines of Cluster API. */
   ownCluster?: boolean;
-  /** What is served beside BareMetalHosts. */
+  /** What is served in addition to BareMetalHosts. */
   families?: readonly Family[];
   /** Names of the rules that are broken in the end, since nobody could keep them. */
   breaks?: readonly string[];
@@ -171,7 +171,7 @@ export class Metal3World extends Cluster {
     this.holdPod();
   }
 
-  /** Keeps the pod db on its node, so that a walk stays in Releasing. */
+  /** Keeps the pod db on its node, so that a remediation stays in Releasing. */
   holdPod(): void {
     this.#finalizers(["test/held"]);
   }
@@ -190,13 +190,13 @@ export class Metal3World extends Cluster {
     this.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name });
   }
 
-  /** Takes the remediation out of storage, as people do who are in a hurry. */
+  /** Removes the remediation from storage, as users in a hurry do. */
   dropFinalizers(name = "n1"): void {
     const patch = { metadata: { finalizers: null } };
     this.server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace: NAMESPACE, name }, patch);
   }
 
-  /** Nothing of ours is left on host n1 but the record of its reboot. */
+  /** Nothing of ironfence is left on host n1 but the record of its reboot. */
   assertClean(): void {
     const keys = Object.keys(this.bmh().metadata.annotations ?? {});
     assert.deepEqual(this.holds(), []);

@@ -39,7 +39,7 @@ for (const [phase, strategy] of Object.entries(STATES)) {
   };
 
   describe(`a workload cluster that is cut off in ${phase}`, () => {
-    it("and comes back leaves no host off and no taint on", () =>
+    it(`a workload cluster that is cut off in ${phase} and comes back leaves no host off and no taint on`, () =>
       WorkloadWorld.run({}, async (world) => {
         await begin(world);
         await world.clock.advance(40_000);
@@ -50,7 +50,7 @@ for (const [phase, strategy] of Object.entries(STATES)) {
         assert.ok(node === undefined || !bears(node, OUT_OF_SERVICE));
       }));
 
-    it("and stays away keeps nobody else waiting, and reports what it waits for", () =>
+    it(`a workload cluster that is cut off in ${phase} and stays away keeps nobody else waiting, and reports what it waits for`, () =>
       WorkloadWorld.run({ limits: { hosts: 1 } }, async (world) => {
         await begin(world);
         await world.hang("management", "n2");
@@ -69,7 +69,7 @@ for (const [phase, strategy] of Object.entries(STATES)) {
 }
 
 describe("a remediation that comes back without status while its workload cluster is cut off", () => {
-  it("fences no Ready node once that is reached again", () =>
+  it("a remediation that comes back without status while its workload cluster is cut off fences no Ready node once that is reached again", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.killAgent();

@@ -47,7 +47,7 @@ function hasLabels(world: WorkloadWorld): boolean {
 
 describe("a node of a workload cluster that joins again after its remediation has failed", () => {
   for (const afterMs of [1_000, 300_000]) {
-    it(`gets its labels back, ${afterMs / 1_000} s later`, () =>
+    it(`a node of a workload cluster that joins again after its remediation has failed gets its labels back, ${afterMs / 1_000} s later`, () =>
       WorkloadWorld.run({ targets: false }, async (world) => {
         await failed(world);
         await world.clock.advance(afterMs);
@@ -57,7 +57,7 @@ describe("a node of a workload cluster that joins again after its remediation ha
       }));
   }
 
-  it("gets its labels back from an agent that was started in between", () =>
+  it("a node of a workload cluster that joins again after its remediation has failed gets its labels back from an agent that was started in between", () =>
     WorkloadWorld.run({ targets: false }, async (world) => {
       await failed(world);
       await world.killAgent();

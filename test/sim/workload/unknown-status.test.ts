@@ -60,13 +60,13 @@ async function undone(world: WorkloadWorld, cluster: object): Promise<string> {
 }
 
 describe("a status of another version whose cluster cannot be read", () => {
-  it("is undone without a write to the node of that name in the agent's own cluster, and says so", () =>
+  it("a status of another version whose cluster cannot be read is undone without a write to the node of that name in the agent's own cluster, and says so", () =>
     WorkloadWorld.run({}, async (world) => {
       const message = await undone(world, { namespace: null, name: null, ref: "workload" });
-      assert.match(message, /which node it is cannot be read: nothing is given back to a node/u);
+      assert.match(message, /the node cannot be identified: no labels, annotations or taints are restored/u);
     }));
 
-  it("in a part that does not say which it is, is undone in that cluster", () =>
+  it("a status of another version whose cluster cannot be read in a part that does not say which it is, is undone in that cluster", () =>
     WorkloadWorld.run({}, async (world) => {
       await undone(world, { own: "no" });
       assert.deepEqual(world.powerLog, ["workload n1 ForceOff", "workload n1 On"]);

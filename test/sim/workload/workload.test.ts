@@ -8,7 +8,7 @@ import { providerID, WORKLOAD, WorkloadWorld } from "./world.ts";
 const FENCED = ["workload n1 ForceOff", "workload n1 On"];
 
 describe("the remediation of a Machine", () => {
-  it("fences the node of its workload cluster, and touches nothing of the namesake in the management cluster", () =>
+  it("the remediation of a Machine fences the node of its workload cluster, and touches nothing of the namesake in the management cluster", () =>
     WorkloadWorld.run({}, async (world) => {
       world.management.createPod("n1", "db");
       world.workload.createPod("n1", "db");
@@ -26,7 +26,7 @@ describe("the remediation of a Machine", () => {
       world.assertUntouched("management");
     }));
 
-  it("is never taken for one of the node that has the Machine's name", () =>
+  it("the remediation of a Machine is never taken for one of the node that has the Machine's name", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("n2", "n1");
       await world.hang("workload", "n1");
@@ -36,7 +36,7 @@ describe("the remediation of a Machine", () => {
       assert.deepEqual(world.powerLog, FENCED);
     }));
 
-  it("of another Machine with the same name does nothing", () =>
+  it("the remediation of a Machine of another Machine with the same name does nothing", () =>
     WorkloadWorld.run({}, async (world) => {
       world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -46,7 +46,7 @@ describe("the remediation of a Machine", () => {
       assert.deepEqual(world.powerLog, []);
     }));
 
-  it("goes on beside that of the namesake: they are no siblings, and neither waits for the other", () =>
+  it("the remediation of a Machine runs at the same time as that of the namesake: they are no siblings, and neither waits for the other", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await Promise.all([world.hang("workload", "n1"), world.hang("management", "n1")]);
@@ -59,7 +59,7 @@ describe("the remediation of a Machine", () => {
       assert.ok(!steps.includes("HostBusy") && !steps.includes("WaitingForTurn"), steps.join());
     }));
 
-  it("needs a target of that cluster: one for the namesake is another host's", () =>
+  it("the remediation of a Machine needs a target of that cluster: one for the namesake is another host's", () =>
     WorkloadWorld.run({ targets: false }, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -69,7 +69,7 @@ describe("the remediation of a Machine", () => {
       assert.deepEqual(world.powerLog, []);
     }));
 
-  it("does not make the agent hand its lease over for the namesake of the node that it runs on", () =>
+  it("the remediation of a Machine does not make the agent hand its lease over for the namesake of the node that it runs on", () =>
     WorkloadWorld.run({ ownNode: "n1" }, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -77,7 +77,7 @@ describe("the remediation of a Machine", () => {
       await world.phase("Succeeded", "m1");
     }));
 
-  it("asks only for the quorum of its own cluster's etcd", () =>
+  it("the remediation of a Machine asks only for the quorum of its own cluster's etcd", () =>
     WorkloadWorld.run({ labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
       const uid = world.machine("m1", "n1");
       await Promise.all([world.hang("management", "n2"), world.hang("workload", "n1")]);
@@ -90,7 +90,7 @@ describe("the remediation of a Machine", () => {
       assert.equal(world.condition("Succeeded", "m2"), "False ControlPlaneQuorum");
     }));
 
-  it("signs its marks with the cluster, so that an agent that lives there takes it for nobody's that is lost", () =>
+  it("the remediation of a Machine signs its marks with the cluster, so that an agent that lives there takes it for nobody's that is lost", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db", { volumes: [] });
@@ -102,7 +102,7 @@ describe("the remediation of a Machine", () => {
       await world.phase("Succeeded", "m1");
     }));
 
-  it("is undone when it is deleted in mid-fence", () =>
+  it("the remediation of a Machine is undone when it is deleted during a fence", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -123,7 +123,7 @@ describe("the end of a remediation that a Machine asked for", () => {
       .flatMap(({ type, status, reason }) => (type === "OwnerRemediated" ? [`${status} ${reason}`] : []));
   const QUICK = { retryLimit: 1, timeout: "60s" };
 
-  it("that did not help is told to its owner on the Machine", () =>
+  it("the end of a remediation that a Machine asked for that did not help is reported to its owner on the Machine", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.rack.host("n1").failDisk();
@@ -134,7 +134,7 @@ describe("the end of a remediation that a Machine asked for", () => {
       assert.deepEqual(ownerRemediated(world, "m1"), ["False WaitingForRemediation"]);
     }));
 
-  it("is told to nobody where no power-off was proven", () =>
+  it("the end of a remediation that a Machine asked for is reported to nobody if no power-off was proven", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -144,7 +144,7 @@ describe("the end of a remediation that a Machine asked for", () => {
       assert.deepEqual(ownerRemediated(world, "m1"), []);
     }));
 
-  it("is told to nobody where it was called off", () =>
+  it("the end of a remediation that a Machine asked for is reported to nobody if it was called off", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -157,20 +157,20 @@ describe("the end of a remediation that a Machine asked for", () => {
 });
 
 describe("a workload cluster that is away", () => {
-  it("before the power-off is waited for, and no longer than that may take", () =>
+  it("a workload cluster that is away before the power-off is waited for, and no longer than that may take", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
       world.cut();
       await world.clock.advance(5_000);
       world.remediateMachine("m1", uid);
-      await world.until("it is told", () => world.condition("Processing", "m1") === "True ClusterUnreachable");
+      await world.until("it is reported", () => world.condition("Processing", "m1") === "True ClusterUnreachable");
       await world.phase("Failed", "m1");
       assert.equal(world.condition("Succeeded", "m1"), "False ClusterUnreachable");
       assert.deepEqual(world.powerLog, []);
     }));
 
-  it("that comes back in time is worked in", () =>
+  it("a workload cluster that is away that comes back in time is worked in", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -187,7 +187,7 @@ describe("a workload cluster that is away", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     for (const restarts of [false, true]) {
       const how = restarts ? ", also for an agent that began meanwhile" : "";
-      it(`from ${phase} on is waited for, and nothing is left off once it is back${how}`, () =>
+      it(`a workload cluster that is away from ${phase} on is waited for, and nothing is left off once it is back${how}`, () =>
         WorkloadWorld.run({}, async (world) => {
           const uid = world.machine("m1", "n1");
           world.workload.createPod("n1", "db");
@@ -210,19 +210,19 @@ describe("a workload cluster that is away", () => {
     }
   }
 
-  it("in mid-fence shows in the remediation", () =>
+  it("a workload cluster that is away during a fence shows in the remediation", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
       world.remediateMachine("m1", uid);
       await world.phase("PoweringOn", "m1");
       world.cut();
-      await world.until("it is told", () => world.condition("Processing", "m1") === "True ClusterUnreachable");
+      await world.until("it is reported", () => world.condition("Processing", "m1") === "True ClusterUnreachable");
       world.mend();
       await world.phase("Succeeded", "m1");
     }));
 
-  it("lets nobody be aborted in mid-fence before the taint is off", () =>
+  it("a workload cluster that is away does not let a fence be aborted before the taint is off", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db");
@@ -249,7 +249,7 @@ describe("a kubeconfig that leads to another cluster", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     for (const restarts of [false, true]) {
       const how = restarts ? ", also by an agent that began meanwhile" : "";
-      it(`from ${phase} on is told of, the namesakes there are let alone${how}, and nothing is left off once it is put right`, () =>
+      it(`a kubeconfig that leads to another cluster is reported from ${phase} on, the namesakes there are left alone${how}, and nothing stays off once it is corrected`, () =>
         WorkloadWorld.run({}, async (world) => {
           const uid = world.machine("m1", "n1");
           world.workload.createPod("n1", "db");
@@ -262,7 +262,7 @@ describe("a kubeconfig that leads to another cluster", () => {
             await world.killAgent();
             world.startAgent();
           }
-          await world.until("it is told", () => told(world) !== "");
+          await world.until("it is reported", () => told(world) !== "");
           assert.match(told(world), /Secret caps\/w1-kubeconfig /);
           for (const place of ["workload", "stranger"] as const) {
             assert.ok(told(world).includes(world.clusterUid(place)), told(world));
@@ -279,7 +279,7 @@ describe("a kubeconfig that leads to another cluster", () => {
     }
   }
 
-  it("is seen before the power-off, which is not ordered then", () =>
+  it("a kubeconfig that leads to another cluster is seen before the power-off, which is not ordered then", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await Promise.all([world.hang("workload", "n1"), world.hang("stranger", "n1")]);
@@ -294,7 +294,7 @@ describe("a kubeconfig that leads to another cluster", () => {
       world.assertUntouched("stranger");
     }));
 
-  it("does not let an abort in mid-fence power the host on before the taint is off", () =>
+  it("a kubeconfig that leads to another cluster does not let an abort during a fence power the host on before the taint is off", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db");
@@ -312,7 +312,7 @@ describe("a kubeconfig that leads to another cluster", () => {
     }));
 });
 
-describe("a Cluster that is deleted in mid-fence", () => {
+describe("a Cluster that is deleted during a fence", () => {
   const ends = async (world: WorkloadWorld): Promise<void> => {
     await world.phase("Failed", "m1");
     assert.equal(world.condition("Succeeded", "m1"), "False ClusterGone");
@@ -328,7 +328,7 @@ describe("a Cluster that is deleted in mid-fence", () => {
   };
 
   for (const phase of ["PoweringOn", "Rejoining"]) {
-    it(`has its remediation end with the host on, where the taint is off: ${phase}`, () =>
+    it(`a Cluster that is deleted during a fence has its remediation end with the host on, if the taint is off: ${phase}`, () =>
       WorkloadWorld.run({}, async (world) => {
         await fenced(world, phase);
         world.deleteCluster();
@@ -337,7 +337,7 @@ describe("a Cluster that is deleted in mid-fence", () => {
       }));
   }
 
-  it("has its remediation end, and its host left off while the taint may stand: the cluster may live on elsewhere", () =>
+  it("a Cluster that is deleted during a fence has its remediation end, and its host left off while the taint may stand: the cluster may live on elsewhere", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "Releasing");
       await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
@@ -353,7 +353,7 @@ describe("a Cluster that is deleted in mid-fence", () => {
       assert.equal(world.management.target("w1-n1")?.status?.owner, undefined, "the host is given up");
     }));
 
-  it("has its remediation end also where another one has been made under its name", () =>
+  it("a Cluster that is deleted during a fence has its remediation end also if another one has been made under its name", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "Releasing");
       await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
@@ -364,7 +364,7 @@ describe("a Cluster that is deleted in mid-fence", () => {
       world.assertUntouched("stranger");
     }));
 
-  it("lets a remediation go that is being deleted with its Machine", () =>
+  it("a Cluster that is deleted during a fence lets a remediation go that is being deleted with its Machine", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "PoweringOff");
       world.cut();
@@ -384,7 +384,7 @@ describe("an API server that says that it is the cluster that the agent lives in
     "an installation": { type: "Reprovision", requireReboot: false },
   };
   for (const [what, strategy] of Object.entries(STRATEGIES)) {
-    it(`is not believed: ${what} that is asked for reaches no node of the agent's own cluster`, () =>
+    it(`an API server that says that it is the cluster that the agent lives in is not believed: ${what} that is asked for reaches no node of the agent's own cluster`, () =>
       WorkloadWorld.run({ targets: false }, async (world) => {
         world.claimToBe("management");
         world.management.createPod("n1", "db");
@@ -400,7 +400,7 @@ describe("an API server that says that it is the cluster that the agent lives in
       }));
   }
 
-  it("is not believed in mid-fence either: what was begun stands still until the right one answers", () =>
+  it("an API server that says that it is the cluster that the agent lives in is not believed during a fence either: what was begun stands still until the right one answers", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db");
@@ -416,7 +416,7 @@ describe("an API server that says that it is the cluster that the agent lives in
       assert.deepEqual(world.powerLog, FENCED);
     }));
 
-  it("does not have the agent hand its lease over for a namesake of the node that it runs on", () =>
+  it("an API server that says that it is the cluster that the agent lives in does not have the agent hand its lease over for a namesake of the node that it runs on", () =>
     WorkloadWorld.run({ ownNode: "n1" }, async (world) => {
       world.claimToBe("management");
       const uid = world.machine("m1", "n1");
@@ -439,7 +439,7 @@ describe("a Node that does not prove to be its Machine's", () => {
     ["a Machine without a providerID", "", /^Machine caps\/m1 has no spec\.providerID/],
     ["another providerID", "metal3://others/n1/n1-machine", /^node n1 has another providerID than Machine caps\/m1/],
   ] as const) {
-    it(`is not fenced: ${what}`, () =>
+    it(`a Node that does not prove to be its Machine's is not fenced: ${what}`, () =>
       WorkloadWorld.run({}, async (world) => {
         const uid = world.machine("m1", "n1", { named });
         await world.hang("workload", "n1");
@@ -449,7 +449,7 @@ describe("a Node that does not prove to be its Machine's", () => {
       }));
   }
 
-  it("is not fenced: a Node without a providerID", () =>
+  it("a Node that does not prove to be its Machine's is not fenced: a Node without a providerID", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.anonymous("n1");
@@ -460,7 +460,7 @@ describe("a Node that does not prove to be its Machine's", () => {
 });
 
 describe("a management cluster that manages itself", () => {
-  it("has one host for a node, whether it is named by its Machine or by itself: one waits for the other", () =>
+  it("a management cluster that manages itself has one host for a node, whether it is named by its Machine or by itself: one waits for the other", () =>
     WorkloadWorld.run({ ownCluster: true, targets: false }, async (world) => {
       world.leadTo("management");
       const uid = world.machine("m1", "n1");
@@ -474,7 +474,7 @@ describe("a management cluster that manages itself", () => {
       world.assertUntouched("workload");
     }));
 
-  it("has its control plane counted once: two of three members are not off at a time", () =>
+  it("a management cluster that manages itself has its control plane counted once: two of three members are not off at a time", () =>
     WorkloadWorld.run(
       { ownCluster: true, targets: false, labels: { "node-role.kubernetes.io/control-plane": "" } },
       async (world) => {
@@ -499,7 +499,7 @@ describe("a management cluster that manages itself", () => {
       },
     ));
 
-  it("has its nodes' hosts named by FencingTargets with the Cluster, too, also for an agent that has just begun", () =>
+  it("a management cluster that manages itself has its nodes' hosts named by FencingTargets with the Cluster, too, also for an agent that has just begun", () =>
     WorkloadWorld.run({ ownCluster: true }, async (world) => {
       world.leadTo("management");
       world.aimAtOwn("n1");
@@ -516,7 +516,7 @@ describe("a management cluster that manages itself", () => {
 });
 
 describe("a Machine without a node", () => {
-  it("is fenced by the host that it has taken, and is back when the node that it names then lives in a new boot", () =>
+  it("a Machine without a node is fenced by the host that it has taken, and is back when the node that it names then lives in a new boot", () =>
     WorkloadWorld.run({ targets: false }, async (world) => {
       await world.neverJoined("n3");
       const uid = world.machine("m3", undefined);
@@ -533,7 +533,7 @@ describe("a Machine without a node", () => {
       world.assertUntouched("management");
     }));
 
-  it("that becomes one before the power-off needs none", () =>
+  it("a Machine without a node that becomes one before the power-off needs none", () =>
     WorkloadWorld.run({ targets: false }, async (world) => {
       const uid = world.machine("m3", undefined);
       world.takeHost("n3", "m3", uid);
@@ -546,7 +546,7 @@ describe("a Machine without a node", () => {
       assert.deepEqual(world.powerLog, []);
     }));
 
-  it("has no FencingTarget that could name it", () =>
+  it("a Machine without a node has no FencingTarget that could name it", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", undefined);
       world.remediateMachine("m1", uid);
@@ -560,7 +560,7 @@ describe("a remediation of a workload cluster's node that is gone without an und
   const warnings = (world: WorkloadWorld): string[] =>
     world.notes.flatMap(({ reason, regarding }) => (reason === "RemediationLost" ? [regarding.kind] : []));
 
-  it("leaves no taint there, is told of at its target, and is nobody's who bears the same name here", () =>
+  it("a remediation of a workload cluster's node that is gone without an undo leaves no taint there, is reported at its target, and belongs to no node with the same name here", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db");
@@ -577,7 +577,7 @@ describe("a remediation of a workload cluster's node that is gone without an und
       world.assertUntouched("management");
     }));
 
-  it("is not one that another cluster's agent has signed", () =>
+  it("a remediation of a workload cluster's node that is gone without an undo is not one that another cluster's agent has signed", () =>
     WorkloadWorld.run({}, async (world) => {
       // The workload cluster's own agent fences its n1; ours has fenced a node that the management cluster is a Cluster of.
       world.sign("workload", "n1", "uid-of-its-own/a1");

@@ -13,7 +13,7 @@ import type { Condition } from "../../../src/api/meta.ts";
 import { trimNode } from "../../../src/api/trim.ts";
 import { ownCluster, withOwnCluster } from "../../../src/clusters/own-cluster.ts";
 import type { ClusterConnection, ClusterRef, WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
@@ -62,9 +62,9 @@ export interface WorkloadOptions {
   labels?: Record<string, string>;
   /** Whether the hosts of the workload cluster have FencingTargets. */
   targets?: boolean;
-  /** How many hosts may be remediated at once: any number where absent. */
+  /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
-  /** The agent is told that the Cluster is the one that it lives in; how to reach that, nobody asks then. */
+  /** An option says that the Cluster is the one that the agent runs in; its kubeconfig is not read then. */
   ownCluster?: boolean;
 }
 
@@ -113,6 +113,10 @@ export class WorkloadWorld {
     if (options.targets !== false)
       for (const { name, spec } of this.workload.rack.hosts) this.#aim(name, spec.systemUUID);
     for (const place of PLACES) {
+      // A taint may come and go within one step.
+      this[place].server.onChange(({ object }) => {
+        if (object.kind === "Node") this.#check();
+      });
       this[place].rack.subscribe((event) => {
         if (event.type !== "ordered" || event.outcome !== "Started") return;
         this.powerLog.push(`${place} ${event.host} ${event.order}`);
@@ -223,7 +227,7 @@ export class WorkloadWorld {
     this.cut();
   }
 
-  /** Has the Cluster deleted, and made anew under its name: another one. */
+  /** Has the Cluster deleted, and created again under its name, as another object. */
   replaceCluster(): void {
     this.management.server.collection(CLUSTERS).delete(WORKLOAD);
     this.management.create(CLUSTERS, { namespace: CAPS, name: WORKLOAD.name }, { spec: {} });
@@ -249,7 +253,7 @@ export class WorkloadWorld {
   /**
    * A Machine of the cluster that the kubeconfig leads to; with its node unless that is undefined.
    *
-   * @param named the providerID that it bears; absent: its node's; empty for none.
+   * @param named the providerID that it has; absent: its node's; empty for none.
    * @returns its UID.
    */
   machine(
@@ -278,7 +282,7 @@ export class WorkloadWorld {
     return found === undefined ? [] : readMachine(found).conditions;
   }
 
-  /** A host of the workload cluster as a BareMetalHost, let go by its operator, that the Machine has taken. */
+  /** A host of the workload cluster as a BareMetalHost, released by its operator, that the Machine has taken. */
   takeHost(host: string, machine: string, machineUid: string): void {
     const { management, workload } = this;
     const owner = { apiVersion: `${CLUSTER_API_GROUP}/v1beta2`, kind: "Machine", name: machine, uid: machineUid };
@@ -355,7 +359,7 @@ export class WorkloadWorld {
     if (remediations.get(key) !== undefined) remediations.delete(key);
   }
 
-  /** A node bears the word of a fence, without the out-of-service taint. */
+  /** A node has the annotation of a fence, without the out-of-service taint. */
   sign(place: Place, name: string, signature: string): void {
     const node = this[place].node(name) ?? assert.fail();
     const fence = markPatch(node, { outOfService: "on" }, signature).find(({ path }) => path === "/spec/taints");
@@ -507,7 +511,7 @@ export class WorkloadWorld {
 
   #connect(connection: ClusterConnection): void {
     this.#connection = connection;
-    // A copy: who is told may let go.
+    // A copy: a listener that is called may unsubscribe.
     const listeners = [...this.#holders];
     for (const tell of listeners) tell();
   }

@@ -25,7 +25,7 @@ const machine = (version: string, content: object, metadata: object = {}) =>
 const condition = (type: string, status: string, lastTransitionTime = SINCE) => ({ type, status, lastTransitionTime });
 
 describe("a Cluster of Cluster API", () => {
-  it("is paused by its spec alone", () => {
+  it("a Cluster of Cluster API is paused by its spec alone", () => {
     assert.equal(cluster("v1beta2", {}, { paused: true }).paused, true);
     assert.equal(cluster("v1beta2", {}).paused, false);
   });
@@ -38,7 +38,7 @@ describe("a Cluster of Cluster API", () => {
     ["conditions of v1beta2 shown by v1beta1", "v1beta1", { v1beta2: { conditions: ready } }],
   ];
   for (const [what, version, status] of places) {
-    it(`is ready and initialised, and since when, by ${what}`, () => {
+    it(`a Cluster of Cluster API is ready and initialised, and since when, by ${what}`, () => {
       const read = cluster(version, status);
       assert.equal(read.infrastructureReady, true);
       assert.equal(read.infrastructureReadySince, SINCE);
@@ -52,7 +52,7 @@ describe("a Cluster of Cluster API", () => {
     ["v1beta1", { infrastructureReady: true, controlPlaneReady: true }],
   ];
   for (const [version, status] of flags) {
-    it(`is ready by the flags of ${version} where it has no conditions, since nobody knows when`, () => {
+    it(`a Cluster of Cluster API is ready by the flags of ${version} if it has no conditions, since nobody knows when`, () => {
       const read = cluster(version, status);
       assert.equal(read.infrastructureReady, true);
       assert.equal(read.infrastructureReadySince, undefined);
@@ -61,7 +61,7 @@ describe("a Cluster of Cluster API", () => {
     });
   }
 
-  it("is not ready by a condition that is not True, whatever the flags say", () => {
+  it("a Cluster of Cluster API is not ready by a condition that is not True, whatever the flags say", () => {
     const status = { infrastructureReady: true, controlPlaneReady: true };
     for (const value of ["False", "Unknown"]) {
       const conditions = [condition("InfrastructureReady", value), condition("ControlPlaneInitialized", value)];
@@ -72,7 +72,7 @@ describe("a Cluster of Cluster API", () => {
     }
   });
 
-  it("is not ready where nothing tells", () => {
+  it("a Cluster of Cluster API is not ready if nothing reports that it is", () => {
     const read = cluster("v1beta2", {});
     assert.equal(read.infrastructureReady, false);
     assert.equal(read.controlPlaneInitialized, false);
@@ -80,7 +80,7 @@ describe("a Cluster of Cluster API", () => {
 });
 
 describe("a Machine of Cluster API", () => {
-  it("names its infrastructure by group in v1beta2, by version in v1beta1", () => {
+  it("a Machine of Cluster API names its infrastructure by group in v1beta2, by version in v1beta1", () => {
     const expected = {
       kind: "Metal3Machine",
       name: "m",
@@ -97,7 +97,7 @@ describe("a Machine of Cluster API", () => {
     );
   });
 
-  it("tells node, phase, cluster, provider ID and whether it is of the control plane", () => {
+  it("a Machine of Cluster API reports node, phase, cluster, provider ID and whether it is of the control plane", () => {
     const read = machine(
       "v1beta1",
       {
@@ -116,7 +116,7 @@ describe("a Machine of Cluster API", () => {
     assert.equal(bare.isControlPlane, false);
   });
 
-  it("tells what has failed for good, where either version holds it", () => {
+  it("a Machine of Cluster API reports what has failed permanently, in the fields of either version", () => {
     const failure = { failureReason: "CreateError", failureMessage: "no such image" };
     for (const read of [
       machine("v1beta1", { status: failure }),
@@ -127,7 +127,7 @@ describe("a Machine of Cluster API", () => {
     }
   });
 
-  it("keeps the conditions of either form apart", () => {
+  it("a Machine of Cluster API keeps the conditions of either form apart", () => {
     const old = machine("v1beta1", {
       status: { conditions: [condition("Ready", "True")], v1beta2: { conditions: [condition("Available", "False")] } },
     });
@@ -157,7 +157,7 @@ describe("a Machine of Cluster API", () => {
 });
 
 describe("a Metal3Machine", () => {
-  it("has the host that its annotation names in full", () => {
+  it("a Metal3Machine has the host that its annotation names in full", () => {
     const hostOf = (annotation: string) =>
       readMetal3Machine(
         object(
@@ -175,7 +175,7 @@ describe("a Metal3Machine", () => {
 });
 
 describe("objects of other projects", () => {
-  it("can be read whatever they hold: no version of a CRD makes one unreadable", () => {
+  it("objects of other projects can be read whatever they hold: no version of a CRD makes one unreadable", () => {
     const readers = [readCluster, readMachine, readOkdMachine, readBareMetalHost, readMetal3Machine];
     const names = fc.constantFrom(
       "conditions",

@@ -22,7 +22,7 @@ describe("label selector", () => {
     ],
   ];
   for (const [name, selector, wanted] of matches) {
-    it(`${name}: ${wanted}`, () => assert.equal(compileSelector(selector)(LABELS), wanted));
+    it(`label selector ${name}: ${wanted}`, () => assert.equal(compileSelector(selector)(LABELS), wanted));
   }
 
   const broken: [string, Parameters<typeof compileSelector>[0]][] = [
@@ -32,6 +32,6 @@ describe("label selector", () => {
     ["an unknown operator", { matchExpressions: [{ key: "a", operator: "Gt", values: ["1"] }] }],
   ];
   for (const [name, selector] of broken) {
-    it(`refuses ${name}`, () => assert.throws(() => compileSelector(selector), SelectorError));
+    it(`label selector refuses ${name}`, () => assert.throws(() => compileSelector(selector), SelectorError));
   }
 });

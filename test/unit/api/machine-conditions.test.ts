@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { readMachine } from "../../../src/api/cluster-api.ts";
 import { fieldAt } from "../../../src/api/foreign.ts";
 import type { ConditionWrite } from "../../../src/api/machine-conditions.ts";
-import { agrees, changeConditions, says } from "../../../src/api/machine-conditions.ts";
+import { hasConditionWithAnyMessage, changeConditions, hasCondition } from "../../../src/api/machine-conditions.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
 const T0 = Date.UTC(2026, 0, 1);
@@ -28,7 +28,7 @@ function machineOf(version: string, status: object | undefined): KubeObject {
 }
 
 describe("conditions of Cluster API's objects", () => {
-  it("are metav1.Conditions in v1beta2, and have a severity in v1beta1", () => {
+  it("conditions of Cluster API's objects are metav1.Conditions in v1beta2, and have a severity in v1beta1", () => {
     assert.deepEqual(changeConditions(machineOf("v1beta2", undefined), [FAILED], [], T0), [
       {
         path: ["status", "conditions"],
@@ -60,14 +60,14 @@ describe("conditions of Cluster API's objects", () => {
     ]);
   });
 
-  it("have no reason in v1beta1 while they are true", () => {
+  it("conditions of Cluster API's objects have no reason in v1beta1 while they are true", () => {
     const [change] = changeConditions(machineOf("v1beta1", {}), [SUCCEEDED], [], T0);
     assert.deepEqual(change?.conditions, [
       { type: "HealthCheckSucceeded", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" },
     ]);
   });
 
-  it("are kept in the other form too where the object has it, since controllers of different ages read different ones", () => {
+  it("conditions of Cluster API's objects are kept in the other form too if the object has it, since controllers of different ages read different ones", () => {
     const other = [{ type: "Ready", status: "True", lastTransitionTime: BEFORE }];
     const newer = machineOf("v1beta2", { conditions: [], deprecated: { v1beta1: { conditions: other } } });
     assert.deepEqual(
@@ -84,7 +84,7 @@ describe("conditions of Cluster API's objects", () => {
     );
   });
 
-  it("of others stay as they are, in their places", () => {
+  it("conditions of Cluster API's objects of others stay as they are, in their places", () => {
     const conditions = [
       { type: "Ready", status: "True", extra: 1, lastTransitionTime: BEFORE },
       {
@@ -102,7 +102,7 @@ describe("conditions of Cluster API's objects", () => {
     assert.equal(change?.conditions.length, 3);
   });
 
-  it("keep their transition time while their status stays", () => {
+  it("conditions of Cluster API's objects keep their transition time while their status stays", () => {
     const conditions = [
       { type: FAILED.type, status: "False", reason: "Other", message: "", lastTransitionTime: BEFORE },
     ];
@@ -110,7 +110,7 @@ describe("conditions of Cluster API's objects", () => {
     assert.equal(fieldAt(change?.conditions[0], "lastTransitionTime"), BEFORE);
   });
 
-  it("are written in the one form that knows them", () => {
+  it("conditions of Cluster API's objects are written in the one form that knows them", () => {
     const old = { type: "Ready", status: "True", lastTransitionTime: BEFORE };
     const raw = machineOf("v1beta2", { deprecated: { v1beta1: { conditions: [old] } } });
     const wanted = { ...FAILED, type: "ExternallyRemediated", v1beta1: undefined };
@@ -121,12 +121,15 @@ describe("conditions of Cluster API's objects", () => {
     );
     const conditions = changes[0]?.conditions ?? [];
     assert.equal(
-      agrees(readMachine(machineOf("v1beta2", { conditions, deprecated: { v1beta1: { conditions: [old] } } })), wanted),
+      hasConditionWithAnyMessage(
+        readMachine(machineOf("v1beta2", { conditions, deprecated: { v1beta1: { conditions: [old] } } })),
+        wanted,
+      ),
       true,
     );
   });
 
-  it("are left alone where they say it already, and taken off where they are unwanted", () => {
+  it("conditions of Cluster API's objects are left alone if they say it already, and taken off if they are unwanted", () => {
     const raw = machineOf("v1beta2", {
       conditions: [
         {
@@ -141,9 +144,9 @@ describe("conditions of Cluster API's objects", () => {
     });
     assert.deepEqual(changeConditions(raw, [FAILED], [], T0), []);
     assert.equal(changeConditions(raw, [], ["ExternallyRemediated"], T0)[0]?.conditions.length, 1);
-    assert.equal(says(readMachine(raw), FAILED), true);
-    assert.equal(says(readMachine(raw), { ...FAILED, message: "in other words" }), false);
-    assert.equal(agrees(readMachine(raw), { ...FAILED, message: "in other words" }), true);
-    assert.equal(agrees(readMachine(raw), { ...FAILED, reason: "NodeStartupTimeout" }), false);
+    assert.equal(hasCondition(readMachine(raw), FAILED), true);
+    assert.equal(hasCondition(readMachine(raw), { ...FAILED, message: "in other words" }), false);
+    assert.equal(hasConditionWithAnyMessage(readMachine(raw), { ...FAILED, message: "in other words" }), true);
+    assert.equal(hasConditionWithAnyMessage(readMachine(raw), { ...FAILED, reason: "NodeStartupTimeout" }), false);
   });
 });

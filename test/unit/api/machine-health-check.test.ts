@@ -16,7 +16,7 @@ function read(version: string, spec: object) {
 const COMMON = { clusterName: "prod", selector: { matchLabels: { pool: "a" } } };
 
 describe("a MachineHealthCheck of either version", () => {
-  it("is read into the same", () => {
+  it("a MachineHealthCheck of either version is read into the same", () => {
     const older = read("v1beta1", {
       ...COMMON,
       nodeStartupTimeout: "20m",
@@ -45,7 +45,7 @@ describe("a MachineHealthCheck of either version", () => {
   });
 
   for (const version of ["v1beta1", "v1beta2"]) {
-    it(`has upstream's defaults (${version})`, () => {
+    it(`a MachineHealthCheck of either version has upstream's defaults (${version})`, () => {
       const spec = read(version, COMMON);
       assert.equal(spec.nodeStartupTimeoutMs, 600_000);
       assert.equal(spec.template, undefined);
@@ -54,12 +54,12 @@ describe("a MachineHealthCheck of either version", () => {
     });
   }
 
-  it("keeps a nodeStartupTimeout of 0, which is not the same as none", () => {
+  it("a MachineHealthCheck of either version keeps a nodeStartupTimeout of 0, which is not the same as none", () => {
     assert.equal(read("v1beta1", { ...COMMON, nodeStartupTimeout: "0s" }).nodeStartupTimeoutMs, 0);
     assert.equal(read("v1beta2", { ...COMMON, checks: { nodeStartupTimeoutSeconds: 0 } }).nodeStartupTimeoutMs, 0);
   });
 
-  it("leaves out rules that cannot be read, and says so: they must make nothing unhealthy", () => {
+  it("a MachineHealthCheck of either version leaves out rules that cannot be read, and says so: they must make nothing unhealthy", () => {
     const spec = read("v1beta1", {
       ...COMMON,
       nodeStartupTimeout: "soon",
@@ -73,7 +73,7 @@ describe("a MachineHealthCheck of either version", () => {
     assert.equal(spec.problems.length, 2);
   });
 
-  it("tells of expressions, which are not evaluated", () => {
+  it("a MachineHealthCheck of either version reports expressions, which are not evaluated", () => {
     const checks = { unhealthyExpressions: [{ expression: "true", message: "m" }] };
     assert.match(read("v1beta2", { ...COMMON, checks }).problems[0] ?? "", /unhealthyExpressions are not evaluated/);
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { readNode, readNodeMarks } from "../../../src/api/read-node.ts";
-import { trimNode } from "../../../src/api/trim.ts";
+import { trimMeta, trimNode } from "../../../src/api/trim.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
 const METADATA = { name: "n1", uid: "u1", resourceVersion: "1" };
@@ -12,7 +12,7 @@ const nodeOf = (rest: object, metadata: object = {}): KubeObject => ({
   ...rest,
 });
 
-/** What an API server that anybody may run puts in the place of a field. */
+/** What an API server of unknown origin may put instead of a field. */
 const SHAPES: readonly [what: string, node: KubeObject][] = [
   ["taints that are no list", nodeOf({ spec: { taints: {} } })],
   ["taints that are a text", nodeOf({ spec: { taints: "x" } })],
@@ -40,13 +40,13 @@ const SHAPES: readonly [what: string, node: KubeObject][] = [
 
 describe("a Node of an API server that anybody may run", () => {
   for (const [what, node] of SHAPES) {
-    it(`cannot be read, so that no reader of it fails (${what})`, () => {
+    it(`a Node of an API server that anybody may run cannot be read, so that no reader of it fails (${what})`, () => {
       assert.throws(() => readNode(node), TypeError);
       assert.throws(() => trimNode(node), TypeError);
     });
   }
 
-  it("is read with fields that are null, as Go writes a time that is not set", () => {
+  it("a Node of an API server that anybody may run is read with fields that are null, as Go writes a time that is not set", () => {
     const condition = { type: "Ready", status: "True", reason: null, lastTransitionTime: null };
     const taint = { key: "a", effect: "NoExecute", value: null, timeAdded: null };
     const raw = nodeOf({ spec: { taints: [taint], providerID: null }, status: { conditions: [condition] } });
@@ -57,19 +57,44 @@ describe("a Node of an API server that anybody may run", () => {
     assert.deepEqual(readNode(nodeOf({ spec: null })).spec, {});
   });
 
-  it("has marks that can be read and changed, whatever its status is", () => {
+  it("a Node of an API server that anybody may run has only the fields that are read, whatever else its API server sends", () => {
+    const more = { more: [[[]]] };
+    const condition = { type: "Ready", status: "True" };
+    const taint = { key: "a", effect: "NoExecute" };
+    const owner = { apiVersion: "v1", kind: "Machine", name: "m1", uid: "u2" };
+    const raw = nodeOf(
+      {
+        ...more,
+        spec: { ...more, taints: [{ ...taint, ...more }] },
+        status: { ...more, conditions: [{ ...condition, ...more }], nodeInfo: { bootID: "b", ...more } },
+      },
+      { ...more, ownerReferences: [{ ...owner, ...more }] },
+    );
+    const known = {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { ...METADATA, ownerReferences: [owner] },
+      spec: { taints: [taint] },
+      status: { conditions: [condition], nodeInfo: { bootID: "b" } },
+    };
+    assert.deepEqual(readNode(raw), known);
+    assert.deepEqual(trimNode(raw), known);
+    assert.deepEqual(trimMeta(raw.metadata), known.metadata);
+  });
+
+  it("a Node of an API server that anybody may run has marks that can be read and changed, whatever its status is", () => {
     const taint = { key: "node.kubernetes.io/out-of-service", effect: "NoExecute" };
     const { spec, status } = readNodeMarks(nodeOf({ spec: { taints: [taint] }, status: { conditions: [5] } }));
     assert.deepEqual([spec.taints, status], [[taint], {}]);
     assert.throws(() => readNodeMarks(nodeOf({ spec: 5 })), TypeError);
   });
 
-  it("is read without a spec and without a status", () => {
+  it("a Node of an API server that anybody may run is read without a spec and without a status", () => {
     const { spec, status } = readNode(nodeOf({}));
     assert.deepEqual({ spec, status }, { spec: {}, status: {} });
   });
 
-  it("has no identity so long that what it is copied to could not be stored", () => {
+  it("a Node of an API server that anybody may run has no identity so long that what it is copied to could not be stored", () => {
     const node = nodeOf({ status: { nodeInfo: { bootID: "b".repeat(2_000_000), systemUUID: "s".repeat(2_000_000) } } });
     for (const { status } of [readNode(node), trimNode(node)]) {
       assert.equal(status.nodeInfo?.bootID?.length, 256);

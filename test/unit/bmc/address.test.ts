@@ -97,7 +97,7 @@ test("IPMI: privilegelevel says as which a session begins, and makes no other de
   assert.equal(privilegeOf("ipmi://bmc-3"), undefined);
   assert.equal(privilegeOf("ipmi://bmc-3?privilegelevel=OPERATOR"), "OPERATOR");
   assert.equal(privilegeOf("bmc-3:623?privilegelevel=administrator"), "ADMINISTRATOR");
-  assert.match(refused("ipmi://bmc-3?privilegelevel=USER").message, /no other may power/);
+  assert.match(refused("ipmi://bmc-3?privilegelevel=USER").message, /no other level may control power/);
   refused("ipmi://bmc-3?privilegelevel=OPERATOR&x=1");
   refused("redfish://bmc-3/1?privilegelevel=OPERATOR");
 });

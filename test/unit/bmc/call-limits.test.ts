@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { CallLimits } from "../../../src/bmc/call-limits.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 
-/** A call that ends when it is told to. */
+/** A call that ends when the test says so. */
 function heldCall(limits: CallLimits, key: string, callsMax: number, signal = new AbortController().signal) {
   const end = Promise.withResolvers<void>();
   const call = { started: false, end: end.resolve, fail: end.reject, done: Promise.resolve() };
@@ -32,7 +32,7 @@ test("calls under one key wait for each other in the order of arrival, those und
   await Promise.all([first.done, third.done, other.done]);
 });
 
-test("as many run as may, and no more", async () => {
+test("no more calls run at once than the limit allows", async () => {
   const limits = new CallLimits();
   const calls = Array.from({ length: 6 }, () => heldCall(limits, "a", 4));
   assert.equal(calls.filter(({ started }) => started).length, 4);

@@ -23,7 +23,7 @@ for (const target of FUZZ_TARGETS) {
   });
 }
 
-test("a defect is told from a refusal", () => {
+test("a defect is distinguished from a refusal", () => {
   const failing =
     (run: () => void): (() => void) =>
     () =>

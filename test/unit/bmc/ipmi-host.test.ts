@@ -7,7 +7,7 @@ import { readFruIdentity } from "../../../src/bmc/ipmi/fru-identity.ts";
 import { parseProductArea } from "../../../src/bmc/ipmi/fru.ts";
 import { parseSystemGuid } from "../../../src/bmc/ipmi/guid.ts";
 import type { Request, Response } from "../../../src/bmc/ipmi/message.ts";
-import { sameUuid } from "../../../src/remediator/hosts/identity.ts";
+import { sameUuid } from "../../../src/remediator/hosts/model/identity.ts";
 
 // What the BMC says of its host, byte by byte.
 
@@ -31,7 +31,7 @@ function inventory(image: Buffer, chunkMax = 255, byWords = false) {
   return { ask, asked: () => asked };
 }
 
-test("only the power bit decides; faults are told beside it", () => {
+test("only the power bit decides; faults are reported in addition", () => {
   assert.deepEqual(parseChassisStatus(Buffer.from([0x60, 0, 0])), { state: "Off", raw: "power is off" });
   assert.deepEqual(parseChassisStatus(Buffer.from([0x21, 0, 0, 0])), { state: "On", raw: "power is on" });
   assert.deepEqual(parseChassisStatus(Buffer.from([0x18, 0, 0])), {

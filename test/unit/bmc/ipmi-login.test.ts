@@ -6,7 +6,7 @@ import { LoginBreaker } from "../../../src/bmc/login-breaker.ts";
 import { encodeOpenRequest, parseOpenResponse, PRIVILEGE } from "../../../src/bmc/ipmi/open-session.ts";
 import { encodeRakp1, parseRakp2, parseRakp4, provesPassword, userKeyOf } from "../../../src/bmc/ipmi/rakp.ts";
 import type { Console } from "../../../src/bmc/ipmi/rakp.ts";
-import { Turn } from "../../../src/bmc/turn.ts";
+import { Mutex } from "../../../src/bmc/mutex.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { Secret } from "../../../src/runtime/secret.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
@@ -117,7 +117,7 @@ test("a refused login pauses longer each time; another BMC is not concerned", as
   const clock = new VirtualClock();
   const breaker = new LoginBreaker(clock);
   for (const pauseMs of [30_000, 120_000, 480_000, 900_000, 900_000]) {
-    breaker.refused("bmc-1", login("wrong"));
+    breaker.recordRefused("bmc-1", login("wrong"));
     assert.equal(
       codeOf(() => breaker.check("bmc-1", login("wrong"), "bmc-1")),
       "AuthFailed",
@@ -138,7 +138,7 @@ test("a refused login pauses longer each time; another BMC is not concerned", as
     );
   }
   await clock.advance(30 * 60_000);
-  breaker.refused("bmc-1", login("wrong"));
+  breaker.recordRefused("bmc-1", login("wrong"));
   await clock.advance(30_000);
   assert.equal(
     codeOf(() => breaker.check("bmc-1", login("wrong"), "bmc-1")),
@@ -149,9 +149,9 @@ test("a refused login pauses longer each time; another BMC is not concerned", as
 
 test("an accepted login clears its own refusals, and no others", () => {
   const breaker = new LoginBreaker(new VirtualClock());
-  breaker.refused("bmc", login("old"));
-  breaker.refused("bmc", login("new"));
-  breaker.accepted("bmc", login("new"));
+  breaker.recordRefused("bmc", login("old"));
+  breaker.recordRefused("bmc", login("new"));
+  breaker.recordAccepted("bmc", login("new"));
   assert.equal(
     codeOf(() => breaker.check("bmc", login("new"), "bmc")),
     "ok",
@@ -164,15 +164,15 @@ test("an accepted login clears its own refusals, and no others", () => {
 
 test("three refused logins close the BMC to all others; the message names no secret", () => {
   const breaker = new LoginBreaker(new VirtualClock());
-  for (const password of ["a-secret", "b-secret", "c-secret"]) breaker.refused("bmc", login(password));
+  for (const password of ["a-secret", "b-secret", "c-secret"]) breaker.recordRefused("bmc", login(password));
   assert.throws(
     () => breaker.check("bmc", login("d-secret"), "bmc"),
     (error) => error instanceof BmcError && error.code === "Busy" && !error.message.includes("secret"),
   );
 });
 
-test("turns are taken in order of arrival, one at a time, past failures and aborts", async () => {
-  const turn = new Turn();
+test("a mutex runs work in the order of arrival, one piece at a time, past failures and aborts", async () => {
+  const mutex = new Mutex();
   const log: string[] = [];
   const work = (name: string) => async (): Promise<void> => {
     log.push(`${name} begins`);
@@ -183,10 +183,10 @@ test("turns are taken in order of arrival, one at a time, past failures and abor
   const stop = new AbortController();
   const forever = new AbortController().signal;
   const all = [
-    turn.run(forever, work("a")),
-    turn.run(forever, work("b")),
-    turn.run(stop.signal, work("c")),
-    turn.run(forever, work("d")),
+    mutex.run(forever, work("a")),
+    mutex.run(forever, work("b")),
+    mutex.run(stop.signal, work("c")),
+    mutex.run(forever, work("d")),
   ];
   stop.abort(new Error("c aborted"));
   const outcomes = await Promise.allSettled(all);

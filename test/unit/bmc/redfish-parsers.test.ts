@@ -3,18 +3,18 @@ import { test } from "node:test";
 import * as fc from "fast-check";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { failure } from "../../../src/bmc/redfish/answer.ts";
-import type { Answer } from "../../../src/bmc/redfish/answer.ts";
+import type { RedfishAnswer } from "../../../src/bmc/redfish/answer.ts";
 import { parseBootOverride } from "../../../src/bmc/redfish/boot.ts";
 import { isObject, JSON_DEPTH_MAX, parseJsonObject } from "../../../src/bmc/redfish/json.ts";
 import type { JsonObject } from "../../../src/bmc/redfish/json.ts";
 import { pathOnOrigin } from "../../../src/bmc/redfish/reference.ts";
-import { besideChassis, parseChassis, parsePower, parseSystem } from "../../../src/bmc/redfish/system.ts";
+import { combineWithChassis, parseChassis, parsePower, parseSystem } from "../../../src/bmc/redfish/system.ts";
 import { parseTask, retryAfterMs } from "../../../src/bmc/redfish/task.ts";
 
 const ORIGIN = "https://bmc-3";
 
-function answer(status: number, body: JsonObject = {}, headers: Record<string, string> = {}): Answer {
-  return { status, body, header: (name) => headers[name] };
+function answer(status: number, body: JsonObject = {}, headers: Record<string, string> = {}): RedfishAnswer {
+  return { status, body, header: (name) => headers[name], hide: (text) => text };
 }
 
 /** Runs `work`, which may fail with a BmcError only. */
@@ -100,7 +100,7 @@ test("any reference gives a path of the origin or a BmcError", () => {
   );
 });
 
-test("a status alone tells the error", () => {
+test("a status alone identifies the error", () => {
   for (const [status, code] of [
     [200, "BadResponse"],
     [302, "BadResponse"],
@@ -172,7 +172,7 @@ test("a task runs, ends or fails by its state, else by its status", () => {
   }
 });
 
-test("Retry-After is honoured in seconds or as a date of the BMC's clock, and never makes us hurry", () => {
+test("Retry-After is honored in seconds or as a date of the BMC's clock, and never makes us hurry", () => {
   assert.equal(retryAfterMs(answer(202, {}, { "retry-after": "7" })), 7_000);
   const date = "Wed, 21 Oct 2026 07:28:00 GMT";
   for (const [text, expectedMs] of [
@@ -257,7 +257,7 @@ test("no JSON that a BMC can send makes a parser throw anything but a BmcError, 
       guarded(() => {
         const chassis = parseChassis(ORIGIN, value, ["/redfish/v1/Systems/1"]);
         const other = chassis.power === undefined ? [] : [chassis.power];
-        const reading = besideChassis(parsePower({ PowerState: "Off" }), other);
+        const reading = combineWithChassis(parsePower({ PowerState: "Off" }), other);
         assert.equal(reading.state === "Off", typeof says !== "string" || says === "Off");
       });
       parseBootOverride(value);

@@ -42,7 +42,7 @@ function jumpingClock(): Clock & { nowMs(): number } {
 
 const passing = (): BmcError => new BmcError("Unreachable", "gone");
 
-/** Plays the steps, the last one for ever, and notes when each read was made. */
+/** Plays the steps, the last one forever, and notes when each read was made. */
 async function play(
   steps: readonly Step[],
   options: {
@@ -78,7 +78,7 @@ test("two Off reads in a row prove it, one does not", async () => {
   assert.equal((await play(["Off", "On"])).proof.proven, false);
 });
 
-test("anything between two Off reads starts the count anew", async () => {
+test("anything between two Off reads starts the count again", async () => {
   for (const between of ["On", "Changing", "Unknown", passing()] as const) {
     const { proof, readsAtMs } = await play(["Off", between, "Off", "Off"]);
     assert.equal(proof.proven, true);
@@ -87,7 +87,7 @@ test("anything between two Off reads starts the count anew", async () => {
   }
 });
 
-test("failures that may pass are sat out until the time is up, and the last one is told", async () => {
+test("failures that may pass are sat out until the time is up, and the last one is reported", async () => {
   const { proof, readsAtMs } = await play([new BmcError("Busy", "not ready")], { timeoutMs: 5_000, pollMs: 1_000 });
   assert.ok(!proof.proven);
   assert.equal(proof.error?.code, "Busy");

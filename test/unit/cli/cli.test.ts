@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { runCli } from "../../../src/cli/app.ts";
-import type { CliContext } from "../../../src/cli/context.ts";
-import { EXIT_USAGE } from "../../../src/cli/failures.ts";
-import { completeSwitches } from "../../../src/cli/flags.ts";
-import { renderTable } from "../../../src/cli/table.ts";
+import type { CliContext } from "../../../src/cli/terminal/context.ts";
+import { EXIT_USAGE } from "../../../src/cli/errors/failures.ts";
+import { completeSwitches } from "../../../src/cli/flags/flags.ts";
+import { renderTable } from "../../../src/cli/terminal/table.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
+import { openDeviceOn } from "../../lib/open-device.ts";
 import { VERSION } from "../../../src/runtime/version.ts";
 
 /** Runs one command line in this process. */
@@ -27,17 +28,19 @@ async function cliIn(
     exitCode: null,
   };
   const signal = new AbortController().signal;
-  await runCli(inputs, { process, clock: systemClock, random: systemRandom, signal, terminal: undefined });
+  const openDevice = openDeviceOn(systemClock);
+  await runCli(inputs, { process, clock: systemClock, random: systemRandom, openDevice, signal, terminal: undefined });
   return { ...texts, code: Number(process.exitCode) };
 }
 
 describe("the command line", () => {
-  it("explains itself and every command, with examples", async () => {
+  it("the command line explains itself and every command, with examples", async () => {
     const { out } = await cli("--help");
     for (const command of [
       "run",
       "status",
       "check",
+      "bundle",
       "pause",
       "resume",
       "explain",
@@ -53,13 +56,17 @@ describe("the command line", () => {
     }
   });
 
-  it("knows what people type first: help, help of a command, and version", async () => {
+  it("the command line accepts what users type first: help, help of a command, and version", async () => {
     assert.equal((await cli("help")).out, (await cli("--help")).out);
     assert.equal((await cli("help", "power", "off")).out, (await cli("power", "off", "--help")).out);
     assert.equal((await cli("version")).out, `${VERSION}\n`);
+    const usage = (await cli("--help")).out;
+    assert.match(usage, /^  ironfence help <command>\.\.\.$/m);
+    assert.match(usage, /^  ironfence version$/m);
+    assert.equal((await cli("help", "nothing")).code, EXIT_USAGE);
   });
 
-  it("prints colours where a terminal has them, and none under NO_COLOR", async () => {
+  it("the command line prints colours if a terminal has them, and none under NO_COLOR", async () => {
     const TERM = "xterm-256color";
     assert.ok((await cliIn({ TERM }, "--help")).out.includes("\u001b["));
     assert.ok(!(await cliIn({ TERM, NO_COLOR: "1" }, "--help")).out.includes("\u001b["));
@@ -67,25 +74,30 @@ describe("the command line", () => {
     assert.ok(err.startsWith("{"), "JSON is never coloured");
   });
 
-  it("reports errors as JSON where results are JSON, with the exit code in it", async () => {
+  it("the command line reports errors as JSON if results are JSON, with the exit code in it", async () => {
     for (const asked of [["-o", "json"], ["--output", "json"], ["--output=json"]]) {
       const { err, code } = await cli("status", ...asked, "--kubeconfig", "/nonexistent/kubeconfig");
-      const { error } = JSON.parse(err) as { error: { message: string; exitCode: number } };
+      const { error } = JSON.parse(err) as {
+        error: Record<"message" | "reason" | "page", string> & { exitCode: number };
+      };
       assert.deepEqual([error.exitCode, code], [1, 1]);
+      assert.deepEqual([error.reason, error.page], ["KubeconfigInvalid", "docs/reference/errors.md#kubeconfiginvalid"]);
       assert.match(error.message, /^(?!ironfence:).*\/nonexistent\/kubeconfig/);
     }
     const usage = await cli("status", "--bogus", "-o", "json");
     assert.equal((JSON.parse(usage.err) as { error: { exitCode: number } }).error.exitCode, EXIT_USAGE);
     assert.equal(usage.code, EXIT_USAGE);
+    assert.match((await cli("rnu", "-o", "json")).err, /^\{"error":/);
     const byVariable = await cliIn({ IRONFENCE_OUTPUT: "json" }, "status", "--kubeconfig", "/nonexistent/kubeconfig");
     assert.match(byVariable.err, /^\{"error":/);
   });
 
-  it("takes -n for --namespace wherever there is one", async () => {
+  it("the command line takes -n for --namespace wherever there is one", async () => {
     const commands = [
       "run",
       "status",
       "check",
+      "bundle",
       "pause",
       "resume",
       "explain node n",
@@ -105,24 +117,30 @@ describe("the command line", () => {
     }
   });
 
-  it("tells a wrong option in one line, without a stack", async () => {
+  it("the command line reports a wrong option in one line, without a stack", async () => {
     const { err, code } = await cli("run", "--log-level", "loud");
     assert.equal(code, EXIT_USAGE);
-    assert.match(err, /^ironfence: --log-level: must be one of .*\n$/);
-    assert.match((await cli("status", "-o", "xml")).err, /^ironfence: --output: must be table or json .*\n$/);
+    assert.match(err, /^ironfence: \[CommandLineInvalid\] --log-level: must be one of .*\n$/);
+    assert.match(
+      (await cli("status", "-o", "xml")).err,
+      /^ironfence: \[CommandLineInvalid\] --output: must be table or json .*\n$/,
+    );
   });
 
-  it("tells where to look after a command line that it cannot read", async () => {
+  it("the command line says where to find help after a command line that it cannot read", async () => {
     const { err, code } = await cli("status", "--bogus");
     assert.equal(code, EXIT_USAGE);
-    assert.match(err, /^ironfence status: No flag registered for --bogus.* \(see ironfence status --help\)\n$/);
+    assert.match(
+      err,
+      /^ironfence status: \[CommandLineInvalid\] No flag registered for --bogus.* \(see ironfence status --help\) \(docs[^)]+\)\n$/,
+    );
     assert.match(
       (await cli("fence", "node-1")).err,
       /\(name the node with --node node-1; see ironfence fence --help\)/,
     );
   });
 
-  it("takes a flag that is true or false without a value for true, wherever it stands, but not an empty value", async () => {
+  it("the command line takes a flag that is true or false without a value for true, wherever it stands, but not an empty value", async () => {
     const address = "ipmi://bmc.invalid:99999";
     for (const flags of [
       ["--insecure-skip-verify"],
@@ -148,28 +166,39 @@ describe("the command line", () => {
     ]);
   });
 
-  it("tells a missing kubeconfig in one line that names the file", async () => {
+  it("the command line reports a missing kubeconfig in one line that names the file", async () => {
     const { err, code } = await cli("status", "--kubeconfig", "/nonexistent/kubeconfig");
     assert.equal(code, 1);
-    assert.match(err, /^ironfence: [^\n]*\/nonexistent\/kubeconfig[^\n]*\n$/);
+    assert.match(
+      err,
+      /^ironfence: \[KubeconfigInvalid\] [^\n]*\/nonexistent\/kubeconfig[^\n]* \(docs\/reference\/errors\.md#kubeconfiginvalid\)\n$/,
+    );
   });
 
-  it("proposes what was probably meant", async () => {
+  it("the command line reports a log that it cannot replay in one line, whether it is missing or holds something else", async () => {
+    for (const file of ["/nonexistent/decisions.jsonl", import.meta.filename]) {
+      const { err, code } = await cli("replay", file);
+      assert.equal(code, 1);
+      assert.match(err, /^ironfence: \[DecisionLogUnusable\] cannot replay \/[^\n]*record-decisions[^\n]*\n$/);
+    }
+  });
+
+  it("the command line proposes what was probably meant", async () => {
     assert.match((await cli("rnu")).err, /did you mean `run`/);
   });
 
-  it("says where flags stand that come before the command", async () => {
+  it("the command line says where flags stand that come before the command", async () => {
     const { err, code } = await cli("--kubeconfig", "/nonexistent/kubeconfig", "status");
     assert.equal(code, EXIT_USAGE);
-    assert.match(err, /^ironfence: --kubeconfig: flags come after the command/);
+    assert.match(err, /^ironfence: \[CommandLineInvalid\] --kubeconfig: flags come after the command/);
   });
 
-  it("prints a completion script for each shell, and refuses others", async () => {
+  it("the command line prints a completion script for each shell, and refuses others", async () => {
     for (const shell of ["bash", "zsh", "fish"]) assert.match((await cli("completion", shell)).out, /__complete/);
     assert.equal((await cli("completion", "tcsh")).code, EXIT_USAGE);
   });
 
-  it("proposes flags and values to the completion scripts", async () => {
+  it("the command line proposes flags and values to the completion scripts", async () => {
     assert.match((await cli("__complete", "run", "--lea")).out, /^--leader-elect\t/);
     assert.match((await cli("__complete", "completion", "")).out, /^bash/m);
     assert.match((await cli("__complete", "power", "")).out, /^cycle\t/m);
@@ -191,7 +220,7 @@ describe("the command line", () => {
     assert.match(out, /^okd-machine,metal3-remediation,okd-machine-health-check\t[^\n]*\n$/);
   });
 
-  it("lays tables out in columns", () => {
+  it("the command line lays tables out in columns", () => {
     assert.deepEqual(
       renderTable(
         ["A", "LONG"],

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { NODE_NAME } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { fenceSteps } from "../../../src/cli/explain-fence.ts";
-import type { FenceStep } from "../../../src/cli/explain-fence.ts";
-import type { NodeExplanation } from "../../../src/cli/explain-words.ts";
-import type { Overview } from "../../../src/cli/status-read.ts";
+import { fenceSteps } from "../../../src/cli/explain/fence.ts";
+import type { FenceStep } from "../../../src/cli/explain/fence.ts";
+import type { NodeExplanation } from "../../../src/cli/explain/words.ts";
+import type { Overview } from "../../../src/cli/status/read.ts";
 import { AT, OVERVIEW } from "./overview-fixture.ts";
 
 function target(namespace: string, ready: { status: "True" | "False"; reason: string }, maintenance = false) {

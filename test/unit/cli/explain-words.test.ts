@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { explainCheck, explainNode, tellDuration, tellTime } from "../../../src/cli/explain-words.ts";
-import { listedView } from "../../../src/cli/listed.ts";
+import { explainCheck, explainNode, formatSeconds, formatTime } from "../../../src/cli/explain/words.ts";
+import { staticView } from "../../../src/cli/cluster/static-view.ts";
 import { SKIP_DURATION_IF_OFF } from "../../../src/api/annotations.ts";
 import type { Node } from "../../../src/api/core.ts";
-import type { NodeFacts, Snapshot } from "../../../src/detector/nodes/decide/decision.ts";
-import type { LiveDecisions } from "../../../src/detector/nodes/live.ts";
+import type { NodeFacts, NodeCheckSnapshot } from "../../../src/detector/nodes/decide/decision.ts";
+import type { EvaluatedNodeChecks } from "../../../src/detector/nodes/evaluate-once.ts";
 import { decide, decideInvalid } from "../../../src/detector/nodes/decide/decide.ts";
 import type { ObservedHost } from "../../../src/detector/shared/model/observed-host.ts";
 import { toTime } from "../../../src/runtime/time.ts";
@@ -18,20 +18,20 @@ import {
   hostOf,
   snapshotOf,
   T0,
-} from "../detector/nodes/world.ts";
+} from "../detector/nodes/builders.ts";
 
-function checkOf(snapshot: Snapshot | undefined) {
+function checkOf(snapshot: NodeCheckSnapshot | undefined) {
   const metadata = { name: "check", uid: "check-1", resourceVersion: "1" };
   const check = { apiVersion: "v1", kind: "NodeHealthCheck", metadata, spec: {}, status: snapshot?.status ?? {} };
   const decision = snapshot === undefined ? decideInvalid({}, "spec.selector: is empty", T0) : decide(snapshot, T0);
   return { check, snapshot, decision };
 }
 
-function liveOf(nodes: Node[], snapshot: Snapshot | undefined): LiveDecisions {
-  return { nowMs: T0, nodes: listedView(nodes), checks: [checkOf(snapshot)] };
+function liveOf(nodes: Node[], snapshot: NodeCheckSnapshot | undefined): EvaluatedNodeChecks {
+  return { nowMs: T0, nodes: staticView(nodes), checks: [checkOf(snapshot)] };
 }
 
-function explain(nodes: Node[], facts: NodeFacts[], more: Partial<Snapshot> = {}, spec = {}) {
+function explain(nodes: Node[], facts: NodeFacts[], more: Partial<NodeCheckSnapshot> = {}, spec = {}) {
   const found = explainNode(liveOf(nodes, snapshotOf(policyOf(spec), facts, more)), "n1")?.[0];
   assert.ok(found);
   const said = new Map(found.reasons.map(({ what, found: words }) => [what, words]));
@@ -39,8 +39,8 @@ function explain(nodes: Node[], facts: NodeFacts[], more: Partial<Snapshot> = {}
 }
 
 describe("an explanation", () => {
-  it("tells durations and times as people write them", () => {
-    assert.deepEqual([0, 1_000, 60_000, 90_000, 3_600_000, 5_430_000].map(tellDuration), [
+  it("an explanation reports durations and times as users write them", () => {
+    assert.deepEqual([0, 1_000, 60_000, 90_000, 3_600_000, 5_430_000].map(formatSeconds), [
       "0s",
       "1s",
       "1m",
@@ -48,45 +48,67 @@ describe("an explanation", () => {
       "1h",
       "1h30m30s",
     ]);
-    assert.match(tellTime(toTime(T0 + 5_000), T0), /Z \(in 5s\)$/);
-    assert.match(tellTime(toTime(T0 - 5_000), T0), /Z \(5s ago\)$/);
+    assert.match(formatTime(toTime(T0 + 5_000), T0), /Z \(in 5s\)$/);
+    assert.match(formatTime(toTime(T0 - 5_000), T0), /Z \(5s ago\)$/);
   });
 
-  it("says of each condition why it makes the node unhealthy, or does not", () => {
+  it("an explanation shows each condition as the node reports it, together with what the health check requires", () => {
     const policy = policyOf();
     const unhealthy = nodeOf("n1", "Unknown", T0 - 20_000);
     const { outcome, said, actions } = explain([unhealthy], [factsOf(policy, unhealthy, T0)]);
     assert.equal(outcome, "create");
-    assert.equal(said.get("Ready=Unknown for 10s"), `yes, since ${toTime(T0 - 20_000)}`);
-    assert.equal(said.get("Ready=False for 10s"), `no: Unknown since ${toTime(T0 - 20_000)}`);
+    assert.equal(said.get("Ready=Unknown for 10s"), `Unknown since ${toTime(T0 - 20_000)}`);
+    assert.equal(said.get("Ready=False for 10s"), `Unknown since ${toTime(T0 - 20_000)}`);
     assert.equal(actions.length, 1);
 
     const bare: Node = { ...unhealthy, status: {} };
     assert.equal(explain([bare], []).said.get("Ready=False for 10s"), "the node has no condition Ready");
     const timeless: Node = { ...unhealthy, status: { conditions: [{ type: "Ready", status: "Unknown" }] } };
-    assert.match(explain([timeless], []).said.get("Ready=Unknown for 10s") ?? "", /not since when/);
+    assert.equal(explain([timeless], []).said.get("Ready=Unknown for 10s"), "Unknown without a time");
   });
 
-  it("says whether the host is proven off, where the health check asks", () => {
+  it("an explanation shows what the host reads if the health check asks, and the proof or the objection that decide acts on", () => {
     const failed = nodeOf("n1", "Unknown", T0 - 5_000);
     const policy = policyOf({}, { [SKIP_DURATION_IF_OFF]: "true" });
     const under = (host: ObservedHost) => {
       const snapshot = snapshotOf(policy, [factsOf(policy, failed, T0, { host })]);
       const [found] = explainNode(liveOf([failed], snapshot), "n1") ?? [];
-      return [found?.outcome, found?.reasons.find(({ what }) => what === "proven off")?.found];
+      return [
+        found?.outcome,
+        found?.reasons.find(({ what }) => what === "host")?.found,
+        found?.reason,
+        found?.actions[0],
+      ];
     };
     const proof = `FencingTarget fencing/t1 read its host Off twice in a row, at ${toTime(T0 - 1_000)}`;
-    assert.deepEqual(under(hostOf(failed)), ["create", `yes: ${proof}`]);
-    assert.deepEqual(under(hostOf(failed, { stopped: "paused" })), ["soonUnhealthy", "no: paused"]);
-    assert.equal(explain([failed], [factsOf(policyOf(), failed, T0)]).said.get("proven off"), undefined);
+    const [create, reads, , action = ""] = under(hostOf(failed));
+    assert.deepEqual(
+      [create, reads],
+      ["create", `FencingTarget fencing/t1 reads Off, proven off at ${toTime(T0 - 1_000)}`],
+    );
+    assert.ok(action.includes(`before the duration is over, because ${proof}`), action);
+    const [soon, stopped, reason = ""] = under(hostOf(failed, { stopped: "paused" }));
+    assert.deepEqual([soon, stopped], ["soonUnhealthy", "paused"]);
+    assert.match(reason, /; not earlier, because paused$/);
+    assert.equal(explain([failed], [factsOf(policyOf(), failed, T0)]).said.get("host"), undefined);
   });
 
-  it("gives each node the time at which its own answer changes", () => {
+  it("an explanation counts nodes as decide did, also if a live list has fewer healthy ones than the view", () => {
+    const policy = policyOf({ minHealthy: 2 });
+    const node = nodeOf("n1", "Unknown", T0 - 20_000);
+    const liveCounts = { selected: 3, healthy: 0, absent: 0 };
+    const snapshot = snapshotOf(policy, [factsOf(policy, node, T0)], { liveCounts });
+    const { gate, reasons } = explainCheck(checkOf(snapshot));
+    assert.match(gate?.reason ?? "", /healthy nodes selected by the selector is 0 /);
+    assert.match(reasons.find(({ what }) => what === "threshold")?.found ?? "", /^0 of 3 are healthy; /);
+  });
+
+  it("an explanation gives each node the time at which its own answer changes", () => {
     const policy = policyOf();
     const [first, second] = [nodeOf("n1", "Unknown", T0 - 4_000), nodeOf("n2", "Unknown", T0 - 8_000)];
     const facts = [factsOf(policy, first, T0), factsOf(policy, second, T0)];
     assert.equal(explain([first, second], facts).nextCheck, toTime(T0 + 6_000));
-    const ofCheck = explainCheck(checkOf(snapshotOf(policy, facts)), T0);
+    const ofCheck = explainCheck(checkOf(snapshotOf(policy, facts)));
     assert.equal(ofCheck.nextCheck, toTime(T0 + 2_000));
     assert.deepEqual(
       ofCheck.nodes.map(({ name, nextCheck }) => [name, nextCheck]),
@@ -97,7 +119,7 @@ describe("an explanation", () => {
     );
   });
 
-  it("tells the attempts so far, and when the one under way is given up", () => {
+  it("an explanation shows the attempts so far, and the timeout of the one under way", () => {
     const spec = escalation("X", "Y");
     const policy = policyOf(spec);
     const node = nodeOf("n1", "Unknown", T0 - 200_000);
@@ -120,13 +142,13 @@ describe("an explanation", () => {
     assert.deepEqual(
       reasons.filter(({ what }) => what === "attempt").map(({ found }) => found),
       [
-        `X n1 started ${toTime(T0 - 90_000)}, given up ${toTime(T0 - 30_000)}`,
-        `Y n1 started ${toTime(T0 - 30_000)}, given up at ${toTime(T0 + 30_000)}`,
+        `X n1 started ${toTime(T0 - 90_000)}, gave up at ${toTime(T0 - 30_000)}`,
+        `Y n1 started ${toTime(T0 - 30_000)}, with a timeout of 1m`,
       ],
     );
   });
 
-  it("names the other control plane node, the other health check and the holder of the lease", () => {
+  it("an explanation names the other control plane node, the other health check and the holder of the lease", () => {
     const policy = policyOf();
     const node = nodeOf("n1", "Unknown", T0 - 20_000, { "node-role.kubernetes.io/control-plane": "" });
     const deferral = { reason: "node lease is already taken by x", untilMs: T0 + 60_000, cause: "lease" as const };
@@ -134,23 +156,23 @@ describe("an explanation", () => {
     const { said } = explain([node], [facts], { controlPlaneBusy: new Set(["cp2"]) });
     assert.equal(said.get("control plane"), "cp2 in remediation");
     assert.equal(said.get("other check"), "NodeHealthCheck old is remediating it");
-    assert.equal(said.get("held back"), `node lease is already taken by x, until ${toTime(T0 + 60_000)} (in 1m)`);
+    assert.equal(said.get("held back"), `node lease is already taken by x, until ${toTime(T0 + 60_000)}`);
   });
 
-  it("speaks of a node that is gone as long as something of it is left", () => {
+  it("an explanation describes a node that is gone as long as something of it is left", () => {
     const left = { remediations: [remediationOf("n1")] };
     const gone = { ...factsOf(policyOf(), nodeOf("n1", "True", T0), T0, left), node: undefined, selected: false };
     const { outcome, said, actions } = explain([], [gone]);
-    assert.deepEqual([outcome, said.get("node"), actions[0]], ["nodeGone", "it is gone", "delete X n1"]);
+    assert.deepEqual([outcome, said.get("node"), actions[0]], ["nodeGone", "it does not exist", "delete X n1"]);
     assert.equal(explainNode(liveOf([], snapshotOf(policyOf(), [])), "n1"), undefined);
   });
 
-  it("says what is wrong with a spec that cannot be understood", () => {
+  it("an explanation says what is wrong with a spec that cannot be understood", () => {
     const node = nodeOf("n1", "Unknown", T0 - 20_000);
     assert.deepEqual(
       explainNode(liveOf([node], undefined), "n1")?.map(({ outcome, reason }) => [outcome, reason]),
       [["disabled", "spec.selector: is empty"]],
     );
-    assert.equal(explainCheck(checkOf(undefined), T0).gate?.reason, "spec.selector: is empty");
+    assert.equal(explainCheck(checkOf(undefined)).gate?.reason, "spec.selector: is empty");
   });
 });

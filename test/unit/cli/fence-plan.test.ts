@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import type { ClusterFacts, StrategyType } from "../../../src/cli/fence-plan.ts";
-import { planFence } from "../../../src/cli/fence-plan.ts";
+import type { ClusterFacts, StrategyType } from "../../../src/cli/fence/plan.ts";
+import { planFence } from "../../../src/cli/fence/plan.ts";
 
 const CONTROL_PLANE = { "node-role.kubernetes.io/control-plane": "" };
 
@@ -49,19 +49,19 @@ const concernsOf = (changes: Parameters<typeof facts>[0], strategy: StrategyType
   planFence(facts(changes), strategy).concerns;
 
 describe("a fence by hand", () => {
-  it("goes without a question for a worker that is not Ready", () => {
+  it("a fence by hand goes without a question for a worker that is not Ready", () => {
     assert.deepEqual(obstaclesOf({}), []);
     assert.deepEqual(concernsOf({}), []);
   });
 
-  it("asks before a node that is Ready, that runs the control plane, or whose disks are written anew", () => {
+  it("a fence by hand asks before a node that is Ready, that runs the control plane, or whose disks are erased", () => {
     assert.match(concernsOf({ node: node("w1", true) })[0] ?? "", /is Ready/);
     assert.match(concernsOf({ node: node("c1", false, CONTROL_PLANE) })[0] ?? "", /control plane/);
     assert.match(concernsOf({}, "Reprovision")[0] ?? "", /^the host boots from the network .* is lost/);
     assert.match(concernsOf({}, "Escalate")[0] ?? "", /^if reboots do not help/);
   });
 
-  it("is refused by the stop switch, by what stands in the target's way, by label and by another's lease", () => {
+  it("a fence by hand is refused by the pause, by an obstacle of the target, by label and by a lease of another agent", () => {
     assert.match(obstaclesOf({ paused: "ironfence is paused (x)" })[0] ?? "", /paused .*ironfence resume/);
     assert.deepEqual(obstaclesOf({ obstacles: ["the target is in maintenance"] }), ["the target is in maintenance"]);
     const excluded = node("w1", false, { "remediation.medik8s.io/exclude-from-remediation": "true" });
@@ -69,14 +69,14 @@ describe("a fence by hand", () => {
     assert.match(obstaclesOf({ leaseHolder: "node-maintenance" })[0] ?? "", /node-maintenance holds the lease/);
   });
 
-  it("is refused while a remediation of the node is under way, and not by one that has ended", () => {
-    assert.match(obstaclesOf({ remediations: [remediation("w1")] })[0] ?? "", /is there for it already/);
+  it("a fence by hand is refused while a remediation of the node is under way, and not by one that has ended", () => {
+    assert.match(obstaclesOf({ remediations: [remediation("w1")] })[0] ?? "", /already remediates it/);
     assert.equal(obstaclesOf({ remediations: [remediation("w1", "Unknown")] }).length, 1);
     const ended = [remediation("w1", "True"), remediation("w1", "False"), remediation("w2")];
     assert.deepEqual(obstaclesOf({ remediations: ended }), []);
   });
 
-  it("takes one control plane node at a time, and none that the quorum needs", () => {
+  it("a fence by hand takes one control plane node at a time, and none that the quorum needs", () => {
     const dead = node("c1", false, CONTROL_PLANE);
     const alive = node("c2", true, CONTROL_PLANE);
     const other = node("c3", true, CONTROL_PLANE);

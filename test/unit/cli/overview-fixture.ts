@@ -1,4 +1,4 @@
-import type { Overview } from "../../../src/cli/status-read.ts";
+import type { Overview } from "../../../src/cli/status/read.ts";
 
 export const AT = "2026-01-01T00:00:00Z";
 
@@ -15,6 +15,7 @@ export const OVERVIEW: Overview = {
     version: "1.0.0",
     components: ["detector", "remediator"],
     families: ["node-health-check"],
+    limits: { hosts: 100 },
     standsBy: "",
     notReady: "",
   },

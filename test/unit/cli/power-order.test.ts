@@ -2,21 +2,22 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { PowerState } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
-import { CommandFailure, Refusal } from "../../../src/cli/failures.ts";
-import type { CliContext } from "../../../src/cli/context.ts";
-import type { OrderResult } from "../../../src/cli/power-order.ts";
-import { orderPower } from "../../../src/cli/power-order.ts";
-import type { Order, Powered } from "../../../src/cli/powered.ts";
+import { CommandFailure, CommandRefusal } from "../../../src/cli/errors/failures.ts";
+import type { CliContext } from "../../../src/cli/terminal/context.ts";
+import type { OrderResult } from "../../../src/cli/hosts/power-order.ts";
+import { orderPower } from "../../../src/cli/hosts/power-order.ts";
+import type { Order, PoweredHost } from "../../../src/cli/hosts/powered-host.ts";
 import { systemRandom } from "../../../src/runtime/system.ts";
+import { openDeviceOn } from "../../lib/open-device.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 interface Script {
-  /** What the BMC says, read by read; the last one for good. */
+  /** What the BMC says, read by read; the last one repeatedly. */
   reads: readonly PowerState[];
-  /** What comes of the orders, one by one; none is a success. */
+  /** The results of the orders, one by one; none is a success. */
   failures?: readonly (BmcError | undefined)[];
   /** By check: what speaks against the order, or why it is refused. */
-  checks?: readonly (readonly string[] | Refusal)[];
+  checks?: readonly (readonly string[] | CommandRefusal)[];
   answer?: string;
   timeoutMs?: number;
 }
@@ -34,12 +35,12 @@ async function run(
     const failure = script.failures?.[orders++];
     if (failure !== undefined) throw failure;
   };
-  const powered: Powered = {
+  const powered: PoweredHost = {
     name: "host",
     check: async () => {
       calls.push("check");
       const found = script.checks?.[Math.min(checks++, script.checks.length - 1)] ?? [];
-      if (found instanceof Refusal) throw found;
+      if (found instanceof CommandRefusal) throw found;
       return { identity: "who it is", concerns: found };
     },
     readPower: async () => {
@@ -59,6 +60,7 @@ async function run(
     },
     clock,
     random: systemRandom,
+    openDevice: openDeviceOn(clock),
     signal: new AbortController().signal,
     terminal: script.answer === undefined ? undefined : { ask: () => Promise.resolve(script.answer ?? "") },
   };
@@ -72,7 +74,7 @@ async function run(
 const proven = (result: OrderResult | Error): boolean => !(result instanceof Error) && result.proven;
 
 describe("a power order by hand", () => {
-  it("takes one reading of Off for no proof", async () => {
+  it("a power order by hand takes one reading of Off for no proof", async () => {
     const flapping = await run("Off", { reads: ["Off", "On", "Off", "On"], timeoutMs: 10_000 });
     assert.equal(proven(flapping.result), false);
     const off = await run("Off", { reads: ["On", "Changing", "Off", "Off"] });
@@ -80,11 +82,11 @@ describe("a power order by hand", () => {
     assert.deepEqual(off.calls, ["check", "forceOff"]);
   });
 
-  it("is sent although the host reads Off already: that reading may be a lie", async () => {
+  it("a power order by hand is sent although the host reads Off already: that reading may be a lie", async () => {
     assert.deepEqual((await run("Off", { reads: ["Off"] })).calls, ["check", "forceOff"]);
   });
 
-  it("is sent again, after a new check, where it has shown no effect for long or was refused for now", async () => {
+  it("a power order by hand is sent again, after a new check, if it has shown no effect for long or was refused for now", async () => {
     const forLong = Array.from({ length: 80 }, (): PowerState => "On");
     const ignored = await run("Off", { reads: [...forLong, "Off", "Off"] });
     assert.equal(proven(ignored.result), true);
@@ -94,10 +96,10 @@ describe("a power order by hand", () => {
     const tooSoon = await run("On", { reads: [...threeSeconds, "On"], failures: [refusal] });
     assert.equal(proven(tooSoon.result), true);
     assert.deepEqual(tooSoon.calls, ["check", "on", "check", "on"]);
-    assert.match(tooSoon.notes, /refused for now \(not yet\)/);
+    assert.match(tooSoon.notes, /the BMC refused it for now \(not yet\)/);
   });
 
-  it("is not sent again where its answer was lost and the host is on its way", async () => {
+  it("a power order by hand is not sent again if its answer was lost and the host is on its way", async () => {
     const lost = await run("Off", {
       reads: [...Array.from({ length: 80 }, (): PowerState => "Changing"), "Off", "Off"],
       failures: [new BmcError("Timeout", "no answer")],
@@ -106,16 +108,16 @@ describe("a power order by hand", () => {
     assert.deepEqual(lost.calls, ["check", "forceOff"]);
   });
 
-  it("ends at once where more tries change nothing", async () => {
+  it("a power order by hand ends at once if more tries change nothing", async () => {
     const { result, calls } = await run("Off", { reads: ["On"], failures: [new BmcError("PrivilegeTooLow", "no")] });
     assert.ok(result instanceof BmcError);
     assert.deepEqual(calls, ["check", "forceOff"]);
   });
 
-  it("is checked again after a person was asked, and not sent where that has changed the picture", async () => {
+  it("a power order by hand is checked again after a person was asked, and not sent if that has changed the picture", async () => {
     const agreed = await run("Off", { reads: ["Off"], checks: [["the node is Ready"]], answer: "yes" });
     assert.deepEqual(agreed.calls, ["check", "check", "forceOff"]);
-    const owned = new Refusal("a remediation owns the host by now");
+    const owned = new CommandRefusal("Refused", "a remediation owns the host now");
     const late = await run("Off", { reads: ["Off"], checks: [["the node is Ready"], owned], answer: "yes" });
     assert.equal(late.result, owned);
     assert.deepEqual(late.calls, ["check", "check"]);

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { after, before, describe, it } from "node:test";
-import { recordInto, recordTo } from "../../../src/cli/record-decisions.ts";
+import { recordInto, recordTo } from "../../../src/cli/agent/record-decisions.ts";
 import { Replayer } from "../../../src/remediator/machine/log/replay.ts";
 import { LOG_BYTES_MAX } from "../../../src/remediator/machine/log/recorder.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import type { RecordingDeps } from "../../../src/cli/record-decisions.ts";
+import type { RecordingDeps } from "../../../src/cli/agent/record-decisions.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 let folder: string;
@@ -32,7 +32,7 @@ async function record(path: string, process: string): Promise<void> {
 }
 
 describe("a log of decisions in a file", () => {
-  it("is readable for its owner only, also where others could read it before", async () => {
+  it("a log of decisions in a file is readable for its owner only, also if others could read it before", async () => {
     const path = join(folder, "modes.jsonl");
     await record(path, "p1");
     assert.equal((await stat(path)).mode & 0o777, 0o600);
@@ -41,7 +41,7 @@ describe("a log of decisions in a file", () => {
     assert.equal((await stat(path)).mode & 0o777, 0o600);
   });
 
-  it("begins with a line of its own after half a line of an earlier process", async () => {
+  it("a log of decisions in a file begins with a line of its own after half a line of an earlier process", async () => {
     const path = join(folder, "half.jsonl");
     await record(path, "p1");
     assert.match(await readFile(path, "utf8"), /^\{/);
@@ -55,7 +55,7 @@ describe("a log of decisions in a file", () => {
     assert.throws(() => replayer.take(half ?? ""), /line \d+ is not JSON/);
   });
 
-  it("counts what is in the file already towards its largest size", async () => {
+  it("a log of decisions in a file counts what is in the file already towards its largest size", async () => {
     const path = join(folder, "large.jsonl");
     await writeFile(path, "");
     await truncate(path, LOG_BYTES_MAX - 10);
@@ -64,24 +64,27 @@ describe("a log of decisions in a file", () => {
     assert.ok(size < LOG_BYTES_MAX + 200, `${size} bytes`);
   });
 
-  it("is refused where the path is no regular file", async () => {
+  it("a log of decisions in a file is refused if the path is no regular file", async () => {
     const [pipe, link] = [join(folder, "pipe"), join(folder, "link")];
     execFileSync("mkfifo", [pipe]);
     await writeFile(join(folder, "target"), "");
     await symlink(join(folder, "target"), link);
     for (const path of [pipe, link, folder, "/dev/null"]) {
-      await assert.rejects(recordTo(path, "p", world()), /is no regular file; name a file, or - for standard output/);
+      await assert.rejects(
+        recordTo(path, "p", world()),
+        /is not a regular file: name a file, or - for standard output/,
+      );
     }
   });
 
-  it("is logged once where it cannot be opened, and left out", async () => {
+  it("a log of decisions in a file is logged once if it cannot be opened, and left out", async () => {
     const deps = world();
     assert.equal(await recordTo(join(folder, "nowhere", "log.jsonl"), "p", deps), undefined);
     assert.equal(deps.logged.length, 1);
-    assert.match(deps.logged.join(""), /cannot be written; the agent goes on without it/);
+    assert.match(deps.logged.join(""), /cannot be written; the agent continues without it/);
   });
 
-  it("is logged once where writing fails, and left out", async () => {
+  it("a log of decisions in a file is logged once if writing fails, and left out", async () => {
     const deps = world();
     const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error("ENOSPC: no space left")) });
     const recording = recordInto(output, "p", 0, deps);
@@ -94,7 +97,7 @@ describe("a log of decisions in a file", () => {
     assert.match(deps.logged.join(""), /ENOSPC/);
   });
 
-  it("holds up the end of the agent for 2 s at most where the disk hangs", async () => {
+  it("a log of decisions in a file holds up the end of the agent for 2 s at most if the disk hangs", async () => {
     const deps = world();
     const output = new Writable({ write: () => undefined });
     const recording = recordInto(output, "p", 0, deps);

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { CONFIG_MAPS, NODES, SECRETS } from "../../../src/api/core-types.ts";
-import { RefusedWatches } from "../../../src/cli/refused-watches.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { RefusedWatches } from "../../../src/cli/agent/refused-watches.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -18,7 +18,7 @@ const infrastructure = (kind: string): ResourceType => ({
 });
 
 describe("watches that are refused", () => {
-  it("are told while they are, of kinds that a family works with, and of no vendor's", async () => {
+  it("watches that are refused are reported while they are, of kinds that a family works with, and of no vendor's", async () => {
     const clock = new VirtualClock();
     const server = createApiServer({ clock, random: seededRandom(1) });
     server.faults.inject({ match: {}, times: Infinity, action: { kind: "status", status: 403 } });
@@ -39,7 +39,7 @@ describe("watches that are refused", () => {
     server.close();
   });
 
-  it("are told from collections that cannot be listed, of which those that were read once are none", async () => {
+  it("watches that are refused are distinguished from collections that cannot be listed, of which those that were read once are none", async () => {
     const clock = new VirtualClock();
     const server = createApiServer({ clock, random: seededRandom(1) });
     const names = { controllerName: "ironfence.io/test", instance: "test" };

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import type { Condition } from "../../../src/api/meta.ts";
-import { problemsOf } from "../../../src/cli/status-problems.ts";
+import { problemsOf } from "../../../src/cli/status/problems.ts";
 import { AT, OVERVIEW } from "./overview-fixture.ts";
 
 function remediation(...conditions: Omit<Condition, "lastTransitionTime">[]): BareMetalRemediation {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { PassThrough, Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
-import { openTerminal } from "../../../src/cli/terminal.ts";
+import { openTerminal } from "../../../src/cli/terminal/terminal.ts";
 
 interface Pty {
   input: PassThrough & { isRaw: boolean };
@@ -38,7 +38,7 @@ function pty(): Pty {
 const forever = new AbortController().signal;
 
 describe("the terminal", () => {
-  it("shows what is typed to a question, and nothing of a secret", async () => {
+  it("the terminal shows what is typed to a question, and nothing of a secret", async () => {
     const open = pty();
     const name = open.terminal.ask("User: ", { echo: true }, forever);
     open.input.write("fencing\r");
@@ -54,7 +54,7 @@ describe("the terminal", () => {
     assert.equal(hidden.input.isRaw, false);
   });
 
-  it("takes Ctrl-C, Ctrl-D and the end of the process for no answer, and leaves the terminal as it was", async () => {
+  it("the terminal takes Ctrl-C, Ctrl-D and the end of the process for no answer, and leaves the terminal as it was", async () => {
     for (const key of ["\u0003", "\u0004"]) {
       const { terminal, input } = pty();
       const answer = terminal.ask("Type yes: ", { echo: true }, forever);
@@ -70,7 +70,7 @@ describe("the terminal", () => {
     assert.equal(input.isRaw, false);
   });
 
-  it("is not there in a script", () => {
+  it("the terminal is not there in a script", () => {
     const stream = new PassThrough();
     assert.equal(openTerminal(stream as unknown as ReadStream, stream as unknown as WriteStream), undefined);
   });

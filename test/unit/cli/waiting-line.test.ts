@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CliContext } from "../../../src/cli/context.ts";
-import { WaitingLine } from "../../../src/cli/waiting-line.ts";
+import type { CliContext } from "../../../src/cli/terminal/context.ts";
+import { WaitingLine } from "../../../src/cli/terminal/waiting-line.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 function start(isTerminal: boolean) {
@@ -29,7 +29,7 @@ test("on a terminal one line is written over and over, and cleared before anythi
   ]);
 });
 
-test("in a log the waiting is told every 30 s, in lines of their own", async () => {
+test("in a log the waiting is reported every 30 s, in lines of their own", async () => {
   const { clock, written, line } = start(false);
   for (let second = 0; second <= 60; second++) {
     line.show("WaitingForTurn");

@@ -12,7 +12,7 @@ const WITHIN_MS = 2_000;
 const plain = (text: string): unknown => JSON.parse(JSON.stringify(parseBlockYaml(text)));
 
 describe("block YAML", () => {
-  it("is read as kubectl and Cluster API write it", () => {
+  it("block YAML is read as kubectl and Cluster API write it", () => {
     const text = [
       "apiVersion: v1",
       "clusters:",
@@ -53,7 +53,7 @@ describe("block YAML", () => {
     });
   });
 
-  it("is read as another writer lays it out", () => {
+  it("block YAML is read as another writer lays it out", () => {
     const value = { a: { b: [{ c: "d", e: ["f", "g"] }, { h: { i: "j k" } }] }, l: "m: n", o: "", p: [["q"]] };
     assert.deepEqual(plain(stringify(value)), value);
     assert.deepEqual(plain(stringify(value, { indentSeq: false })), value);
@@ -73,7 +73,7 @@ describe("block YAML", () => {
     ["a line that hangs in the air", "a: b\n  c: d"],
     ["lists in lists without end", `${"- ".repeat(40)}a`],
   ] as const) {
-    it(`is refused with ${what}, by its line and not by its words`, () => {
+    it(`block YAML is refused with ${what}, by its line and not by its words`, () => {
       assert.throws(
         () => parseBlockYaml(text),
         (error: unknown) => {
@@ -85,7 +85,7 @@ describe("block YAML", () => {
     });
   }
 
-  it("gives no object another prototype", () => {
+  it("block YAML gives no object another prototype", () => {
     const read = parseBlockYaml("__proto__:\n  polluted: yes\nconstructor: x");
     assert.equal(({} as Record<string, unknown>)["polluted"], undefined);
     assert.deepEqual(Object.keys(read as object), ["__proto__", "constructor"]);
@@ -116,7 +116,7 @@ describe("a kubeconfig that a tenant has made to take long", () => {
     "a block": `a: |\n${filled(" b\n").slice(5)}`,
   };
   for (const [what, text] of Object.entries(texts)) {
-    it(`is refused at once: ${what}`, () => {
+    it(`a kubeconfig that a tenant has made to take long is refused at once: ${what}`, () => {
       const startedMs = performance.now();
       assert.throws(() => parseWorkloadKubeconfig(text));
       assert.ok(performance.now() - startedMs < WITHIN_MS);

@@ -33,7 +33,7 @@ describe("the kubeconfig of a workload cluster", () => {
     other = await authority.issue({ commonName: "other", usage: "client" });
   });
 
-  it("gives server, certificates and client key", () => {
+  it("the kubeconfig of a workload cluster gives server, certificates and client key", () => {
     const text = kubeconfigText({
       cluster: { "certificate-authority-data": base64(ca), "tls-server-name": "api.workload" },
       user: {
@@ -51,13 +51,13 @@ describe("the kubeconfig of a workload cluster", () => {
     });
   });
 
-  it("gives a token, or a user name and password", () => {
+  it("the kubeconfig of a workload cluster gives a token, or a user name and password", () => {
     assert.deepEqual(parseWorkloadKubeconfig(kubeconfigText()).credentials.headers, { authorization: "Bearer t0ken" });
     const basic = kubeconfigText({ user: { token: undefined, username: "u", password: "p" } });
     assert.deepEqual(parseWorkloadKubeconfig(basic).credentials.headers, { authorization: `Basic ${base64("u:p")}` });
   });
 
-  it("checks the server's certificate unless it says otherwise itself", () => {
+  it("the kubeconfig of a workload cluster checks the server's certificate unless it says otherwise itself", () => {
     assert.equal(parseWorkloadKubeconfig(kubeconfigText()).credentials.tls.insecureSkipVerify, false);
     const insecure = kubeconfigText({ cluster: { "insecure-skip-tls-verify": true } });
     assert.equal(parseWorkloadKubeconfig(insecure).credentials.tls.insecureSkipVerify, true);
@@ -79,7 +79,7 @@ describe("the kubeconfig of a workload cluster", () => {
     ["user", "as-user-extra", { scope: ["all"] }],
   ];
   for (const [part, field, value] of refused) {
-    it(`is refused for ${part}.${field}, also beside credentials that would do`, () => {
+    it(`the kubeconfig of a workload cluster is refused for ${part}.${field}, even with credentials that would be valid`, () => {
       assert.match(refusal(kubeconfigText({ [part]: { [field]: value } })), new RegExp(`^${part}\\.${field} `));
     });
   }
@@ -94,14 +94,14 @@ describe("the kubeconfig of a workload cluster", () => {
     `https://10.0.0.7:6443/?token=${SECRET_TEXT}`,
   ];
   for (const server of wrongServers) {
-    it(`is refused for the server ${JSON.stringify(server)}`, () => {
+    it(`the kubeconfig of a workload cluster is refused for the server ${JSON.stringify(server)}`, () => {
       const message = refusal(kubeconfigText({ cluster: { server } }));
       assert.match(message, /^cluster\.server /);
       assert.doesNotMatch(message, new RegExp(SECRET_TEXT));
     });
   }
 
-  it("is refused where certificates or keys cannot be used, without a word of them", () => {
+  it("the kubeconfig of a workload cluster is refused if certificates or keys cannot be used, without quoting them", () => {
     const wrong = [
       kubeconfigText({ cluster: { "certificate-authority-data": base64(SECRET_TEXT) } }),
       kubeconfigText({
@@ -126,14 +126,14 @@ describe("the kubeconfig of a workload cluster", () => {
     }
   });
 
-  it("is refused where its key would keep the agent busy at each handshake", () => {
+  it("the kubeconfig of a workload cluster is refused if its key would keep the agent busy at each handshake", () => {
     const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 4_104 });
     const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
     const user = { "client-certificate-data": base64(client.certPem), "client-key-data": base64(key) };
     assert.match(refusal(kubeconfigText({ user })), /^user\.client-key-data has more than 4096 bits$/);
   });
 
-  it("is refused where its parts are not there, or are not what they should be", () => {
+  it("the kubeconfig of a workload cluster is refused if its parts are not there, or are not what they should be", () => {
     const wrong: [string, RegExp][] = [
       [`{ "token": "${SECRET_TEXT}"`, /^is no JSON$/],
       [SECRET_TEXT, /^is not a kubeconfig$/],
@@ -146,7 +146,7 @@ describe("the kubeconfig of a workload cluster", () => {
     for (const [text, message] of wrong) assert.match(refusal(text), message);
   });
 
-  it("reads no more of a kubeconfig than its current context", () => {
+  it("the kubeconfig of a workload cluster reads no more of a kubeconfig than its current context", () => {
     const text = kubeconfigText({
       root: {
         users: [

@@ -4,13 +4,13 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { NODES } from "../../../src/api/core-types.ts";
 import { trimNode } from "../../../src/api/trim.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-test("the agent's own cluster is connected once its nodes are listed, and away once nothing is told of them any more", async () => {
+test("the agent's own cluster is connected once its nodes are listed, and away once nothing more is reported about them", async () => {
   const clock = new VirtualClock(Date.UTC(2026, 0, 1));
   const server = createApiServer({ clock, random: seededRandom(1) });
   server.collection(NODES).create({ metadata: { name: "n1" } });

@@ -6,10 +6,10 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import { NAMESPACES, NODES, SECRETS } from "../../../src/api/core-types.ts";
-import type { SecretObject } from "../../../src/api/core.ts";
+import type { SecretObject } from "../../../src/kube/objects/secret-reader.ts";
 import { createWorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
 import type { ClusterConnection, HeldCluster } from "../../../src/clusters/workload-clusters.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
@@ -136,8 +136,17 @@ function reasonOf({ connection }: HeldCluster): string {
   return connection.state === "away" ? connection.reason : connection.state;
 }
 
+/** Twice what a kubelet reports by default, with the managed fields of all of it. */
+const IMAGES = Array.from({ length: 100 }, (_, index) => ({
+  names: [`registry.example/app-${index}@sha256:${"0".repeat(64)}`, `registry.example/app-${index}:v1`],
+  sizeBytes: 100_000_000 + index,
+}));
+const MANAGED = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`f:field-${index}`, { ".": {} }]));
+const LABELS = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`example.com/label-${index}`, "x"]));
+const STATUS = { images: IMAGES, managed: MANAGED };
+
 describe("a workload cluster", () => {
-  it("is connected through its Secret, and shows its nodes", async (t) => {
+  it("a workload cluster is connected through its Secret, and shows its nodes", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -149,7 +158,7 @@ describe("a workload cluster", () => {
     assert.equal(changes, 1);
   });
 
-  it("is away at once, and says why, where its API server has more nodes than may be kept", async (t) => {
+  it("a workload cluster is away at once, and says why, if its API server has more nodes than may be kept", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -167,7 +176,25 @@ describe("a workload cluster", () => {
     assert.deepEqual(nodesOf(held), ["n1"]);
   });
 
-  it("is waited for until its Secret is there", async (t) => {
+  it("a workload cluster is away if an object has more fields than a Node, and connected with Nodes of 50 images", async (t) => {
+    const world = new Clusters(t);
+    const server = world.start("10.0.0.1");
+    world.writeSecret(kubeconfigFor("10.0.0.1"));
+    for (let index = 0; index < 60; index++) {
+      server.collection(NODES).create({ metadata: { name: `g${index}`, labels: LABELS }, spec: {}, status: STATUS });
+    }
+    const held = world.hold();
+    await world.clock.advance(5_000);
+    assert.equal(nodesOf(held).length, 61);
+    const fields = Object.fromEntries(Array.from({ length: 100_000 }, (_, key) => [`k${key}`, 0]));
+    server.collection(NODES).create({ metadata: { name: "many" }, spec: {}, status: fields });
+    await world.clock.advance(5_000);
+    assert.match(away(held, "OverBudget").message, /^watch nodes: more than 20000 values/);
+    await world.clock.advance(90_000);
+    assert.match(away(held, "OverBudget").message, /\/api\/v1\/nodes: more than 60000 values/);
+  });
+
+  it("a workload cluster is waited for until its Secret is there", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     const held = world.hold();
@@ -178,7 +205,7 @@ describe("a workload cluster", () => {
     assert.equal(held.connection.state, "connected");
   });
 
-  it("has one connection for all who hold it, which is closed a while after the last one lets go", async (t) => {
+  it("a workload cluster has one connection for all who hold it, which is closed a while after the last one lets go", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -190,7 +217,7 @@ describe("a workload cluster", () => {
     first.release();
     first.release();
     await world.clock.advance(120_000);
-    assert.equal(world.open, 1, "somebody holds it still");
+    assert.equal(world.open, 1, "one holder still has it");
     second.release();
     await world.clock.advance(30_000);
     const third = world.hold();
@@ -202,11 +229,11 @@ describe("a workload cluster", () => {
     assert.equal(world.open, 0);
   });
 
-  it("goes on where somebody fails who is told of a change", async (t) => {
+  it("a workload cluster goes on if a listener for changes fails", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     const fails = world.hold(() => {
-      throw new Error("a fault of ours");
+      throw new Error("a fault of the listener");
     });
     let changes = 0;
     world.hold(() => (changes += 1));
@@ -217,7 +244,7 @@ describe("a workload cluster", () => {
     assert.equal(changes, 3, "missing, found, connected");
   });
 
-  it("leaves nothing running or open when its signal aborts", async (t) => {
+  it("a workload cluster leaves nothing running or open when its signal aborts", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -232,7 +259,7 @@ describe("a workload cluster", () => {
     assert.equal(await world.registry.metrics(), "\n");
   });
 
-  it("is away while it does not answer, and back with the same view when it does", async (t) => {
+  it("a workload cluster is away while it does not answer, and back with the same view when it does", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -256,13 +283,13 @@ describe("a workload cluster", () => {
     assert.deepEqual(world.opened, ["10.0.0.1"]);
   });
 
-  it("is not connected by a view that has heard nothing for minutes, though no error says so", async (t) => {
+  it("a workload cluster is not connected by a view that has heard nothing for minutes, though no error says so", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
     const held = world.hold();
     await world.clock.advance(5_000);
-    // Every new watch is taken, and stays silent for good; lists hang.
+    // Every new watch is taken, and stays silent; lists hang.
     t.mock.method(server, "transport", deaf);
     server.faults.cutWatches({});
     await world.clock.advance(170_000);
@@ -270,7 +297,7 @@ describe("a workload cluster", () => {
     away(held, "Unreachable");
   });
 
-  it("is not connected for a process that was suspended for minutes, before any of its timers runs", async (t) => {
+  it("a workload cluster is not connected for a process that was suspended for minutes, before any of its timers runs", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -281,7 +308,7 @@ describe("a workload cluster", () => {
     away(held, "Unreachable");
   });
 
-  it("follows a kubeconfig to another API server without a gap", async (t) => {
+  it("a workload cluster follows a kubeconfig to another API server without a gap", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1", "old");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -298,7 +325,7 @@ describe("a workload cluster", () => {
     assert.equal(world.open, 1, "the old connection is closed");
   });
 
-  it("takes the same address under another certificate authority for another API server", async (t) => {
+  it("a workload cluster takes the same address under another certificate authority for another API server", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     const signedBy = async (commonName: string): Promise<string> => {
@@ -317,7 +344,7 @@ describe("a workload cluster", () => {
     assert.equal(world.open, 1);
   });
 
-  it("keeps its connection while its kubeconfig is replaced, and gives it up where none comes", async (t) => {
+  it("a workload cluster keeps its connection while its kubeconfig is replaced, and gives it up if none comes", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -339,7 +366,7 @@ describe("a workload cluster", () => {
     assert.equal(held.connection.state, "connected");
   });
 
-  it("is not connected by a kubeconfig that names a program, and nobody prints what the Secret holds", async (t) => {
+  it("a workload cluster is not connected by a kubeconfig that names a program, and nobody prints what the Secret holds", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     const server = "https://10.0.0.1:6443";
@@ -352,7 +379,7 @@ describe("a workload cluster", () => {
     assert.doesNotMatch(JSON.stringify(world.log.lines) + message, /h1dden|\/bin\/sh/);
   });
 
-  it("is not written to without the lease, and is still read", async (t) => {
+  it("a workload cluster is not written to without the lease, and is still read", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -371,7 +398,7 @@ describe("a workload cluster", () => {
     assert.equal((await client.get(NODES, { name: "n1" }, signal)).metadata.name, "n1");
   });
 
-  it("says which cluster answers, by its namespace kube-system, also when that changes at the same address", async (t) => {
+  it("a workload cluster says which cluster answers, by its namespace kube-system, also when that changes at the same address", async (t) => {
     const world = new Clusters(t);
     const uidOf = (server: ApiServer) => server.collection(NAMESPACES).get({ name: "kube-system" })?.metadata.uid;
     const first = world.start("10.0.0.1");
@@ -389,7 +416,7 @@ describe("a workload cluster", () => {
     assert.equal(changes, 2);
   });
 
-  it("is away while nobody may ask which it is, and no longer", async (t) => {
+  it("a workload cluster is away while nobody may ask which it is, and no longer", async (t) => {
     const world = new Clusters(t);
     const { faults } = world.start("10.0.0.1");
     const match = { pathPrefix: "/api/v1/namespaces/kube-system" };
@@ -397,12 +424,12 @@ describe("a workload cluster", () => {
     world.writeSecret(kubeconfigFor("10.0.0.1"));
     const held = world.hold();
     await world.clock.advance(12_000);
-    assert.match(away(held, "Unauthorized").message, /give the right to get namespace kube-system/);
+    assert.match(away(held, "Unauthorized").message, /grant permission to get namespace kube-system/);
     await world.clock.advance(60_000);
     assert.equal(held.connection.state, "connected");
   });
 
-  it("lets the management cluster be away: what was read last holds", async (t) => {
+  it("a workload cluster lets the management cluster be away: what was read last holds", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -413,7 +440,7 @@ describe("a workload cluster", () => {
     assert.equal(held.connection.state, "connected");
   });
 
-  it("costs the others nothing while it is away", async (t) => {
+  it("a workload cluster costs the others nothing while it is away", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));

@@ -6,8 +6,8 @@ import { BMC_OPTIONS, FENCE_TIMEOUT_OPTION, POWER_TIMEOUT_OPTION } from "../../.
 import { flagName, OptionError } from "../../../src/config/option.ts";
 import { CLUSTER_OPTIONS, resolveRunOptions, RUN_OPTIONS } from "../../../src/config/run-options.ts";
 
-describe("options of `ironfence run`", () => {
-  it("has a default for everything but the cluster", () => {
+describe("the parser of the options of `ironfence run`", () => {
+  it("the parser of the options of `ironfence run` has a default for everything but the cluster", () => {
     const options = resolveRunOptions({}, {});
     assert.equal(options.namespace, "ironfence-system");
     assert.deepEqual([...options.components], ["detector", "remediator"]);
@@ -17,24 +17,27 @@ describe("options of `ironfence run`", () => {
     assert.equal(options.kubeconfig, undefined);
   });
 
-  it("takes the flag before the environment variable, and the variable before the default", () => {
+  it("the parser of the options of `ironfence run` takes the flag before the environment variable, and the variable before the default", () => {
     const env = { IRONFENCE_LOG_LEVEL: "debug", IRONFENCE_LEASE_NAME: "from-env" };
     const options = resolveRunOptions({ logLevel: "warn" }, env);
     assert.equal(options.logLevel, "warn");
     assert.equal(options.leaseName, "from-env");
   });
 
-  it("counts an empty environment variable as absent", () => {
+  it("the parser of the options of `ironfence run` counts an empty environment variable as absent", () => {
     assert.equal(resolveRunOptions({}, { POD_NAMESPACE: "" }).namespace, "ironfence-system");
   });
 
-  it("refuses families that leave a detector alone without any health check", () => {
+  it("the parser of the options of `ironfence run` refuses families that leave a detector alone without any health check", () => {
     const families = "metal3-remediation,bare-metal-host";
-    assert.throws(() => resolveRunOptions({ components: "detector", families }, {}), /--families: leaves the detector/);
+    assert.throws(
+      () => resolveRunOptions({ components: "detector", families }, {}),
+      /--families: the detector has nothing to do/,
+    );
     assert.equal(resolveRunOptions({ components: "remediator", families }, {}).families.size, 2);
   });
 
-  it("takes 0 for any number where hosts are limited, and else the number", () => {
+  it("the parser of the options of `ironfence run` takes 0 for any number if hosts are limited, and else the number", () => {
     const flags = { maxHosts: "0", maxHostsPerCluster: "0", maxHostsPerZone: "7" };
     const { maxHosts, maxHostsPerCluster, maxHostsPerZone } = resolveRunOptions(flags, {});
     assert.deepEqual([maxHosts, maxHostsPerCluster, maxHostsPerZone], [Infinity, Infinity, 7]);
@@ -53,7 +56,7 @@ describe("options of `ironfence run`", () => {
     ["metricsBindAddress", "localhost:99999"],
   ];
   for (const [name, text] of wrong) {
-    it(`refuses ${flagName(name)} ${JSON.stringify(text)} with an error that names the flag and the value`, () => {
+    it(`the parser of the options of \`ironfence run\` refuses ${flagName(name)} ${JSON.stringify(text)} with an error that names the flag and the value`, () => {
       assert.throws(
         () => resolveRunOptions({ [name]: text }, {}),
         (error) =>
@@ -64,26 +67,26 @@ describe("options of `ironfence run`", () => {
     });
   }
 
-  it("takes clusters with etcd outside of them by their names, and the agent's own as `own`", () => {
+  it("the parser of the options of `ironfence run` takes clusters with etcd outside of them by their names, and the agent's own as `own`", () => {
     const resolve = (list: string): string[] => [...resolveRunOptions({ externalEtcd: list }, {}).externalEtcd];
     assert.deepEqual(resolve("own, caps/w1"), ["", "caps/w1"]);
     assert.deepEqual([...resolveRunOptions({}, {}).externalEtcd], []);
     assert.throws(() => resolve("w1"), /--external-etcd.*namespace\/name/);
   });
 
-  it("tells which of several families it does not know", () => {
+  it("the parser of the options of `ironfence run` reports which of several families it does not know", () => {
     const families = "machine-health-check,baremetalhost";
-    assert.throws(() => resolveRunOptions({ families }, {}), /bare-metal-host; "baremetalhost" is none of them/);
+    assert.throws(() => resolveRunOptions({ families }, {}), /bare-metal-host; "baremetalhost" is not one of them/);
   });
 
-  it("names the environment variable where the wrong value came from there", () => {
+  it("the parser of the options of `ironfence run` names the environment variable if the wrong value came from there", () => {
     assert.throws(
       () => resolveRunOptions({}, { IRONFENCE_LOG_LEVEL: "loud" }),
       /^OptionError: IRONFENCE_LOG_LEVEL: must be/,
     );
   });
 
-  it("reads addresses with host, without, in IPv6 form, and 0 for off", () => {
+  it("the parser of the options of `ironfence run` reads addresses with host, without, in IPv6 form, and 0 for off", () => {
     const addressOf = (text: string) => resolveRunOptions({ metricsBindAddress: text }, {}).metricsBindAddress;
     assert.deepEqual(addressOf("127.0.0.1:0"), { host: "127.0.0.1", port: 0 });
     assert.deepEqual(addressOf("[::1]:9"), { host: "::1", port: 9 });
@@ -91,22 +94,27 @@ describe("options of `ironfence run`", () => {
     assert.equal(addressOf("0"), "off");
   });
 
-  it("stands in docs/reference/options.md, each with flag, variable and default", () => {
+  it("the parser of the options of `ironfence run` stands in docs/reference/options.md, each with flag, variable and default", () => {
     const page = readFileSync(new URL("../../../docs/reference/options.md", import.meta.url), "utf8");
     for (const option of Object.values<Option<unknown>>({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS })) {
-      const row = `| \`${flagName(option.name)}\` | \`${option.env}\` | ${option.defaultText === undefined ? "" : `\`${option.defaultText}\``} |`;
-      assert.ok(page.includes(row), `docs/reference/options.md lacks: ${row}`);
+      const section = `### \`${flagName(option.name)}\`\n\nVariable \`${option.env}\`, ${defaultOf(option)}.\n\n`;
+      assert.ok(page.includes(section), `docs/reference/options.md lacks: ${section}`);
     }
   });
 
-  it("stands in docs/reference/cli.md, as far as it is about BMCs", () => {
+  it("the parser of the options of `ironfence run` stands in docs/reference/cli.md, as far as it is about BMCs", () => {
     const docs = readFileSync(new URL("../../../docs/reference/cli.md", import.meta.url), "utf8");
     for (const option of Object.values<Option<unknown>>(BMC_OPTIONS)) {
-      const row = `| \`${flagName(option.name)}\` | \`${option.env}\` | ${option.defaultText === undefined ? "" : `\`${option.defaultText}\``} |`;
-      assert.ok(docs.includes(row), `docs/reference/cli.md lacks: ${row}`);
+      const entry = `- \`${flagName(option.name)}\` (\`${option.env}\`, ${defaultOf(option)}): `;
+      assert.ok(docs.includes(entry), `docs/reference/cli.md lacks: ${entry}`);
     }
     for (const option of [POWER_TIMEOUT_OPTION, FENCE_TIMEOUT_OPTION]) {
       assert.ok(docs.includes(`\`${flagName(option.name)}\` (\`$${option.env}\`, ${option.defaultText})`), option.env);
     }
   });
 });
+
+/** The default as the pages write it. */
+function defaultOf({ defaultText }: Option<unknown>): string {
+  return defaultText === undefined ? "no default" : `default \`${defaultText}\``;
+}

@@ -32,7 +32,7 @@ function tell(screen: Screen): void {
 }
 
 describe("the demo's output", () => {
-  it("is one JSON object a line where asked for, the summary last", () => {
+  it("the demo's output is one JSON object a line if asked for, the summary last", () => {
     const lines = linesOf((out) => {
       const screen = jsonScreen(out);
       tell(screen);
@@ -47,7 +47,7 @@ describe("the demo's output", () => {
     );
   });
 
-  it("tells in the summary what went wrong", () => {
+  it("the demo's output reports in the summary what went wrong", () => {
     const lines = linesOf((out) => jsonScreen(out).summary([BAD], ["node-2 was tainted while it was on"]));
     assert.deepEqual(JSON.parse(lines[0] ?? ""), {
       summary: [{ scene: "a disk dies", ok: false, stepsMs: {}, problems: ['no "taint"'] }],
@@ -55,7 +55,7 @@ describe("the demo's output", () => {
     });
   });
 
-  it("is plain lines where it is piped, without a control character, and a table at the end", () => {
+  it("the demo's output is plain lines if it is piped, without a control character, and a table at the end", () => {
     const lines = linesOf((out) => {
       const screen = textScreen(out);
       tell(screen);

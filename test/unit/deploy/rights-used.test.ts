@@ -38,33 +38,33 @@ const line = ({
   });
 const roles = (...names: string[]): string[] =>
   names.map((name) => line({ verb: "patch", resource: "clusterroles", name, userAgent: "harness" }));
-const log = (...lines: string[]) => readAuditLog("walk", `${lines.join("\n")}\n`);
+const log = (...lines: string[]) => readAuditLog("reboot", `${lines.join("\n")}\n`);
 const NONE = new Set<string>();
 
-describe("the rights of deploy beside the audit logs of the end-to-end tests", () => {
-  it("find a verb that was granted and never used", () => {
+describe("the permissions in deploy compared with the audit logs of the end-to-end tests", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests find a verb that was granted and never used", () => {
     const rights = [right("agent", "get"), right("agent", "delete")];
     const { unused, refused } = judgeRights(rights, [log(...roles("agent"), line({}))], NONE);
     assert.deepEqual(unused, ["agent: delete /nodes"]);
     assert.deepEqual(refused, []);
   });
 
-  it("find everything unused where there is no log", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests find everything unused if there is no log", () => {
     assert.equal(judgeRights([right("agent", "get")], [], NONE).unused.length, 1);
   });
 
-  it("find a call that was refused, but for tests that take rights away on purpose", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests find a call that was refused, but for tests that take permissions away on purpose", () => {
     const refusing = log(...roles("agent"), line({ verb: "patch", name: "n1", decision: "forbid" }));
-    assert.deepEqual(judgeRights([], [refusing], NONE).refused, ["walk: patch /nodes n1"]);
-    assert.deepEqual(judgeRights([], [refusing], new Set(["walk"])).refused, []);
+    assert.deepEqual(judgeRights([], [refusing], NONE).refused, ["reboot: patch /nodes n1"]);
+    assert.deepEqual(judgeRights([], [refusing], new Set(["reboot"])).refused, []);
   });
 
-  it("do not let a refused call pass for a use", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests do not let a refused call pass for a use", () => {
     const refusing = log(...roles("agent"), line({ decision: "forbid" }));
     assert.equal(judgeRights([right("agent", "get")], [refusing], NONE).unused.length, 1);
   });
 
-  it("count no call of a test that has borrowed the agent's token", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests count no call of a test that has borrowed the agent's token", () => {
     const borrowed = log(
       ...roles("agent"),
       line({ userAgent: "node" }),
@@ -74,12 +74,12 @@ describe("the rights of deploy beside the audit logs of the end-to-end tests", (
     assert.deepEqual([unused, refused], [["agent: get /nodes"], []]);
   });
 
-  it("count a call for no family whose rights the test has not given out", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests count no call for a family whose permissions the test has not granted", () => {
     const rights = [right("one", "get"), right("other", "get")];
     assert.deepEqual(judgeRights(rights, [log(...roles("one"), line({}))], NONE).unused, ["other: get /nodes"]);
   });
 
-  it("count a call in a namespace for its own role, not for one of the whole cluster", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests count a call in a namespace for its own role, not for one of the whole cluster", () => {
     const rights = [right("agent", "get", { namespace: "own" }), right("wide", "get")];
     const given = roles("agent", "wide");
     assert.deepEqual(judgeRights(rights, [log(...given, line({ namespace: "own" }))], NONE).unused, [
@@ -90,7 +90,7 @@ describe("the rights of deploy beside the audit logs of the end-to-end tests", (
     ]);
   });
 
-  it("keep verb, group, resource, subresource and name apart", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests keep verb, group, resource, subresource and name apart", () => {
     const rights = [
       right("agent", "get", { names: ["kube-system"] }),
       right("agent", "get", { resource: "nodes/status" }),
@@ -107,7 +107,7 @@ describe("the rights of deploy beside the audit logs of the end-to-end tests", (
     assert.deepEqual(judgeRights(rights, [log(...roles("agent"), ...used)], NONE).unused, []);
   });
 
-  it("spare those that a simulation shows, as long as they are granted and not used", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests spare those that a simulation shows, as long as they are granted and not used", () => {
     const [name = ""] = SHOWN_BY_SIMULATION.keys();
     const [, role = "", verb = "", apiGroup = "", resource = ""] = /^(.*): (\w+) (.*)\/(\w+)$/.exec(name) ?? [];
     const shown = right(role, verb, { apiGroup, resource });
@@ -119,11 +119,11 @@ describe("the rights of deploy beside the audit logs of the end-to-end tests", (
     assert.ok(judgeRights([], [log(...roles(role))], NONE).outdated.includes(name), "nobody grants it");
   });
 
-  it("are spared by tests that there are", () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests are spared by tests that there are", () => {
     for (const test of SHOWN_BY_SIMULATION.values()) assert.ok(existsSync(`test/${test}`), test);
   });
 
-  it("are read from the manifests, verb by verb, with those that are bound in single namespaces", async () => {
+  it("the permissions in deploy compared with the audit logs of the end-to-end tests are read from the manifests, verb by verb, with those that are bound in single namespaces", async () => {
     const rights = await readRights(["deploy/kustomize", "deploy/families/cluster-api"]);
     const names = rights.map(({ role, namespace = "", verb, resource }) => `${role} ${namespace} ${verb} ${resource}`);
     assert.ok(names.includes("ironfence-agent  patch pods/status"));

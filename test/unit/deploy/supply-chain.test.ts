@@ -17,7 +17,7 @@ const { "": root, ...locked } = (JSON.parse(read("package-lock.json")) as { pack
 const manifest = JSON.parse(read("package.json")) as Record<"dependencies" | "devDependencies", Record<string, string>>;
 
 describe("the packages of the lock file", () => {
-  it("are known by their contents, so that a registry can hand out no others", () => {
+  it("the packages of the lock file are known by their contents, so that a registry can hand out no others", () => {
     assert.ok(root !== undefined && Object.keys(locked).length > 100);
     for (const [path, { integrity = "", link }] of Object.entries(locked)) {
       assert.notEqual(link, true, path);
@@ -25,7 +25,7 @@ describe("the packages of the lock file", () => {
     }
   });
 
-  it("come from a registry, and from no repository, archive or folder", () => {
+  it("the packages of the lock file come from a registry, and from no repository, archive or folder", () => {
     // npm leaves the address of a registry out (.npmrc), so what has an address comes from elsewhere.
     assert.match(read(".npmrc"), /^omit-lockfile-registry-resolved=true$/m);
     for (const [path, { resolved, version }] of Object.entries(locked)) {
@@ -34,14 +34,14 @@ describe("the packages of the lock file", () => {
     }
   });
 
-  it("run no script while they are installed, and none of the agent's own has one", () => {
+  it("the packages of the lock file run no script while they are installed, and none of the agent's own has one", () => {
     const withScript = Object.entries(locked).filter(([, { hasInstallScript }]) => hasInstallScript === true);
     for (const [path, { dev }] of withScript) assert.equal(dev, true, path);
     assert.match(read("hack/setup/install.mjs"), /"--ignore-scripts"/);
     assert.match(read("Dockerfile"), /^RUN npm ci --ignore-scripts /m);
   });
 
-  it("are the very versions that were chosen, not a range of them", () => {
+  it("the packages of the lock file are the very versions that were chosen, not a range of them", () => {
     for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies }))
       assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name);
   });

@@ -1,39 +1,27 @@
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { namedTests, readEntries } from "../../lib/page-entries.ts";
 
-// The reference of BMC quirks names a test for each; this one sees to it that they are there.
+// That the tests which show the quirks exist is checked for all pages (shown-by.test.ts).
 
-const TESTS = new URL("../../", import.meta.url);
-const ROWS_MIN = 45;
-
-const rows = readFileSync(new URL("../../../docs/reference/bmc-quirks.md", import.meta.url), "utf8")
-  .split("\n")
-  .filter((line) => line.startsWith("|"))
-  .slice(2)
-  .map((line) =>
-    line
-      .split("|")
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-
-describe("the reference of BMC quirks", () => {
-  it("has rows enough, each of its own, and no empty cell", () => {
-    assert.ok(rows.length >= ROWS_MIN, String(rows.length));
-    assert.equal(new Set(rows.map((cells) => cells.slice(0, 3).join("|"))).size, rows.length);
-    for (const cells of rows) assert.ok(cells.length === 5 && cells.every((cell) => cell !== ""), cells.join(" | "));
+const ENTRIES_MIN = 95;
+const page = readFileSync(new URL("../../../docs/reference/bmc-quirks.md", import.meta.url), "utf8");
+const quirks = page
+  .split(/^## /m)
+  .slice(1)
+  .flatMap((section) => {
+    const vendor = section.split("\n", 1)[0] ?? "";
+    return readEntries(section).map((entry) => ({ vendor, entry }));
   });
 
-  for (const [, , quirk, , shownBy = ""] of rows) {
-    it(`names a test that is there: ${quirk}`, () => {
-      const [, file = "", name = ""] = /^`([^`]+\.test\.ts)` (.+)$/.exec(shownBy) ?? [];
-      const url = new URL(file, TESTS);
-      assert.ok(existsSync(url), shownBy);
-      // Vendors' trees have their names in a table beside their test.
-      const table = new URL(file.replace(/\.test\.ts$/, ".ts"), TESTS);
-      const sources = [url, table].filter((source) => existsSync(source)).map((source) => readFileSync(source, "utf8"));
-      assert.ok(name.length > 5 && sources.some((source) => source.includes(name)), shownBy);
-    });
-  }
+describe("docs/reference/bmc-quirks.md", () => {
+  it("docs/reference/bmc-quirks.md describes each quirk once: the firmware, what it does, what ironfence does, and one test", () => {
+    assert.ok(quirks.length >= ENTRIES_MIN, String(quirks.length));
+    assert.equal(new Set(quirks.map(({ vendor, entry }) => `${vendor} ${entry.text}`)).size, quirks.length);
+    for (const { entry } of quirks) {
+      assert.match(entry.text, /^\*\*[^*]+\*\*: .+ ironfence: ./);
+      assert.equal(namedTests(entry).length, 1, entry.text);
+    }
+  });
 });

@@ -43,21 +43,21 @@ function reasonsOfTargets(): string[] {
 const USABLE = new Set(["Usable", "Answering", "Matched", "VerificationDisabled"]);
 
 describe("the page of the checks", () => {
-  it("has one section for each check, under its category, and no other", () => {
+  it("the page of the checks has one section for each check, under its category, and no other", () => {
     const found = sections().map(({ category, id }) => `${category}: ${id}`);
     const wanted = new Set(ALL.map(({ category, id }) => `${category}: ${id}`));
     assert.deepEqual([...found].sort(), [...wanted].sort());
     assert.deepEqual([...new Set(sections().map(({ category }) => category))], [...CATEGORIES]);
   });
 
-  it("says in each section what the check means, what causes it, and how to fix it", () => {
+  it("the page of the checks says in each section what the check means, what causes it, and how to fix it", () => {
     for (const { id, text } of sections()) {
       for (const word of ["Meaning", "Cause", "Fix"])
         assert.match(text, new RegExp(`^- \\*\\*${word}\\*\\*: `, "m"), id);
     }
   });
 
-  it("is where the command sends its reader", () => {
+  it("the page of the checks is where the command sends its reader", () => {
     for (const id of IDS) assert.equal(pageOf(id), `${PAGE}#${id}`);
   });
 });
@@ -69,22 +69,23 @@ describe("the reasons of objects", () => {
     for (const reason of reasons) {
       const broken = target("n1", { status: "False", reason }, { maintenance: reason === "Maintenance" });
       const results = runChecks(CHECKS, withOverview({ targets: [broken, target("n2"), target("n3")] }));
-      const failing = results.filter(({ level }) => level === "failed");
-      const id = reason === "Maintenance" ? "maintenance" : "fencing-targets";
+      const complaining = results.filter(({ level }) => level !== "ok");
+      // A maintenance is what an administrator wants.
+      const wanted = reason === "Maintenance" ? "warning maintenance" : "failed fencing-targets";
       assert.deepEqual(
-        failing.map((result) => result.id),
-        [id],
+        complaining.map(({ id, level }) => `${level} ${id}`),
+        [wanted],
         reason,
       );
-      const [finding] = failing[0]?.findings ?? [];
+      const [finding] = complaining[0]?.findings ?? [];
       if (reason === "Maintenance") continue;
       assert.match(finding?.message ?? "", new RegExp(`^${reason}: `));
       assert.equal(finding?.page, `docs/reference/target-reasons.md#${reason.toLowerCase()}`);
     }
   });
 
-  it("of every problem that status reports lead to a check", () => {
-    const source = read("src/cli/status-problems.ts");
+  it("the reasons of objects of every problem that status reports lead to a check", () => {
+    const source = read("src/cli/status/problems.ts");
     const kinds = new Set(
       [...source.matchAll(/kind: "(\w+)"|const kind = "(\w+)"/g)].map(([, one, other]) => one ?? other),
     );

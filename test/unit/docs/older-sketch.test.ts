@@ -5,27 +5,28 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { readCrds } from "../../../hack/lib/crds.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import type { Plan } from "../../../src/remediator/machine/model/strategy.ts";
-import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
+import type { BoundedStrategy } from "../../../src/remediator/machine/model/strategy.ts";
+import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";
+import { readEntries } from "../../lib/page-entries.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 
-// docs/how-to/migrate.md says what stands for the fields of the older sketch. Each row is taken as printed, as YAML, through the CRD
-// to what the state machine goes by.
+// docs/how-to/migrate.md says what stands for the fields of the older sketch. Each item is taken as printed, as YAML, through the CRD
+// to what the state machine uses.
 
 const DOCUMENT = readFileSync(new URL("../../../docs/how-to/migrate.md", import.meta.url), "utf8");
 const RETRIES = 3;
 const SECONDS = 45;
-const MEANINGS: Readonly<Record<string, Partial<Plan>>> = {
+const MEANINGS: Readonly<Record<string, Partial<BoundedStrategy>>> = {
   "strategy: escalate": { type: "Escalate" },
   "deleteAfterRetries: N": { type: "Escalate", via: "MachineDeletion", retryLimit: RETRIES },
   "powerOffTimeoutSeconds: S": { powerOffTimeoutMs: SECONDS * 1000 },
   "powerOnTimeoutSeconds: S": { powerOnTimeoutMs: SECONDS * 1000, timeoutMs: SECONDS * 1000 },
 };
 
-describe("in the place of the older sketch's", () => {
+describe("the fields that replace the older sketch's", () => {
   const rows = readRows();
 
-  it("fields there is something each", () => {
+  it("the fields that replace the older sketch's are listed in the page, one for each field of the sketch", () => {
     assert.deepEqual([...rows.keys()], Object.keys(MEANINGS));
   });
 
@@ -33,29 +34,31 @@ describe("in the place of the older sketch's", () => {
     it(sketch, async () => {
       const plan = await planOfYaml(rows.get(sketch) ?? []);
       const unsaid = await planOfYaml([]);
-      for (const key of Object.keys(meaning) as (keyof Plan)[]) assert.notEqual(meaning[key], unsaid[key], key);
-      // What the row does not speak of stays as it is by default.
+      for (const key of Object.keys(meaning) as (keyof BoundedStrategy)[])
+        assert.notEqual(meaning[key], unsaid[key], key);
+      // What the item does not mention stays as it is by default.
       assert.deepEqual(plan, { ...unsaid, ...meaning });
     });
   }
 });
 
-/** What the sketch said, with the lines of YAML that say it in a strategy of ours. */
+/** What the sketch said, with the lines of YAML that say it in one of our strategies. */
 function readRows(): Map<string, string[]> {
-  const table = DOCUMENT.slice(DOCUMENT.indexOf("| sketch |")).split("\n\n")[0] ?? "";
-  const rows = table.trim().split("\n").slice(2);
+  const items = readEntries(DOCUMENT).filter(({ nested }) =>
+    nested.some((test) => test.includes("/older-sketch.test.ts")),
+  );
   return new Map(
-    rows.map((row) => {
-      const [, sketch = "", ours = ""] = row.split("|").map((cell) => cell.trim());
+    items.map(({ text }) => {
+      const [, sketch = "", ours = ""] = /^`([^`]+)`: (.+)$/.exec(text) ?? [];
       const lines = [...ours.matchAll(/`([^`]+)`/g)].map(([, line = ""]) => line);
       const said = lines.map((line) => line.replace(": N", `: ${RETRIES}`).replace(": S", `: ${SECONDS}`));
-      return [sketch.replaceAll("`", ""), said];
+      return [sketch, said];
     }),
   );
 }
 
 /** The plan of a remediation with that strategy, as an API server with our CRDs stores it. */
-async function planOfYaml(strategy: readonly string[]): Promise<Plan> {
+async function planOfYaml(strategy: readonly string[]): Promise<BoundedStrategy> {
   const server = createApiServer({ clock: systemClock, random: systemRandom });
   for (const crd of await readCrds()) server.load(crd);
   const lines = strategy.map((line) => `    ${line}\n`).join("");
@@ -69,5 +72,5 @@ spec:
   const stored = remediations.get({ namespace: "default", name: "n1" });
   server.close();
   assert.ok(stored);
-  return planOf(stored.spec);
+  return strategyOf(stored.spec);
 }

@@ -1,26 +1,28 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { namedTests, readEntries } from "../../lib/page-entries.ts";
 
-// That the tests which hold the verdicts are there is checked for all documents (shown-by.test.ts).
+// That the tests which hold the verdicts exist is checked for all pages (shown-by.test.ts).
 
-const document = readFileSync(new URL("../../../docs/explanation/threat-model.md", import.meta.url), "utf8");
-const attacks = document
-  .split("\n")
-  .filter((line) => /^\| \d+ \|/.test(line))
-  .map((line) => line.split("|").map((cell) => cell.trim()));
+const page = readFileSync(new URL("../../../docs/explanation/threat-model.md", import.meta.url), "utf8");
+const numbers = [...page.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number));
+const attacks = readEntries(page.replaceAll(/^- .*(?:\n +.*)*/gm, ""));
 
 describe("docs/explanation/threat-model.md", () => {
-  it("numbers its attacks without a gap, each with a verdict and the test that holds it", () => {
-    assert.ok(attacks.length >= 80, `${attacks.length} attacks`);
-    for (const [index, [, no, attack = "", verdict = "", shownBy = ""]] of attacks.entries()) {
-      assert.equal(no, String(index + 1));
-      assert.match(verdict, /^(withstood|limited|passes)$/, attack);
-      assert.match(shownBy, /^`[^`]+\.test\.ts` \S/, attack);
+  it("docs/explanation/threat-model.md numbers its attacks without a gap, each with a verdict and the test that holds it", () => {
+    assert.ok(attacks.length >= 200, `${attacks.length} attacks`);
+    assert.deepEqual(
+      numbers,
+      attacks.map((_, index) => index + 1),
+    );
+    for (const attack of attacks) {
+      assert.match(attack.text, /: \*\*(?:withstood|limited|passes)\*\*\.$/);
+      assert.ok(namedTests(attack).length > 0, attack.text);
     }
   });
 
-  it("tells no attack twice", () => {
-    assert.equal(new Set(attacks.map((cells) => cells[2])).size, attacks.length);
+  it("docs/explanation/threat-model.md lists no attack twice", () => {
+    assert.equal(new Set(attacks.map(({ text }) => text)).size, attacks.length);
   });
 });

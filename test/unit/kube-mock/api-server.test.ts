@@ -179,7 +179,7 @@ test("a restored server has what it had, gives out versions again, and is silent
   assert.deepEqual(silent.length, 1, "it goes on behind the version that it was asked for");
 });
 
-test("a watch that lags for ever is open and silent", async () => {
+test("a watch that lags forever is open and silent", async () => {
   const { clock, server, transport } = world();
   server.faults.lagWatches({ client: "agent" }, Infinity);
   const silent = await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=1`);

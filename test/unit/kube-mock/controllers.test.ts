@@ -241,7 +241,7 @@ test("a StatefulSet's pod gets its volume, and a successor elsewhere only when t
 
   world.silence("a");
   await world.clock.advance(400_000);
-  // The old pod is Terminating for good: at most one, so there is no successor.
+  // The old pod stays Terminating: at most one may exist, so there is no successor.
   assert.deepEqual([world.podList(), attached(world)], [["-db-0 a Running"], ["a true"]]);
 
   world.addTaint("a", OUT_OF_SERVICE);
@@ -297,7 +297,7 @@ test("the scheduler avoids cordoned, tainted and silent nodes, spreads, and heed
   assert.deepEqual(world.podList().slice(3), ["stuck x Running", "tolerant tainted Running"]);
 });
 
-test("the scheduler heeds a cordon also where nobody taints the node for it", async () => {
+test("the scheduler heeds a cordon also if nobody taints the node for it", async () => {
   const world = new World({ nodeLifecycle: false });
   world.addNode("a");
   world.nodes.mergePatch({ name: "a" }, { spec: { unschedulable: true, taints: null } });

@@ -40,7 +40,7 @@ test("the difference of two documents, as another implementation makes it, leads
   );
 });
 
-test("a patch gives what another implementation gives, and is refused where that refuses it", () => {
+test("a patch gives what another implementation gives, and is refused if that refuses it", () => {
   const pointer = fc
     .array(fc.oneof(key, fc.constantFrom("0", "1", "-")), { minLength: 1, maxLength: 3 })
     .map((parts) => {

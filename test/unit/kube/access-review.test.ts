@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { createAccessReview } from "../../../src/kube/access-review.ts";
-import type { AccessReview, Verdict } from "../../../src/kube/access-review.ts";
+import { createAccessReview } from "../../../src/kube/reviews/access-review.ts";
+import type { AccessReview, AccessVerdict } from "../../../src/kube/reviews/access-review.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { sleep } from "../../../src/runtime/clock.ts";
@@ -20,7 +20,7 @@ interface World {
   clock: VirtualClock;
   sent: Sent[];
   statuses: Record<string, unknown>;
-  ask: (token?: string, path?: string) => Promise<Verdict>;
+  ask: (token?: string, path?: string) => Promise<AccessVerdict>;
 }
 
 /** An API server that knows one user; `costMs` for each answer. */
@@ -37,12 +37,12 @@ function world(costMs = 0): World {
     return { kind, status: statuses[kind] };
   };
   const review: AccessReview = createAccessReview({ client: { create } as unknown as KubeClient, clock });
-  const ask = (token = "t", path = "/metrics"): Promise<Verdict> => review(new Secret(token), path, SIGNAL);
+  const ask = (token = "t", path = "/metrics"): Promise<AccessVerdict> => review(new Secret(token), path, SIGNAL);
   return { clock, sent, statuses, ask };
 }
 
 describe("the review of who may read a path", () => {
-  it("asks whose token it is, then whether that user may, with all that is known of the user", async () => {
+  it("the review of who may read a path asks whose token it is, then whether that user may, with all that is known of the user", async () => {
     const { ask, sent } = world();
     assert.equal(await ask(), "allowed");
     const { username: user, ...rest } = USER;
@@ -61,7 +61,7 @@ describe("the review of who may read a path", () => {
     ["names nobody", { authenticated: true, user: {} }],
     ["says nothing", undefined],
   ] as const) {
-    it(`asks no further for somebody whom it does not know (the API server ${what})`, async () => {
+    it(`the review of who may read a path asks nothing about a user that it does not know (the API server ${what})`, async () => {
       const { ask, sent, statuses } = world();
       statuses["TokenReview"] = status;
       assert.equal(await ask(), "unauthenticated");
@@ -74,14 +74,14 @@ describe("the review of who may read a path", () => {
     ["allows and denies", { allowed: true, denied: true }],
     ["says nothing", undefined],
   ] as const) {
-    it(`forbids where the API server ${what}`, async () => {
+    it(`the review of who may read a path forbids if the API server ${what}`, async () => {
       const { ask, statuses } = world();
       statuses["SubjectAccessReview"] = status;
       assert.equal(await ask(), "forbidden");
     });
   }
 
-  it("keeps an allowance for a minute and a refusal for ten seconds, for that token and path alone", async () => {
+  it("the review of who may read a path keeps an allowance for a minute and a refusal for ten seconds, for that token and path alone", async () => {
     const { ask, sent, statuses, clock } = world();
     await ask();
     statuses["SubjectAccessReview"] = { allowed: false };
@@ -99,7 +99,7 @@ describe("the review of who may read a path", () => {
     assert.equal(await ask(), "allowed");
   });
 
-  it("is made once for all that bear a token at the same moment", async () => {
+  it("the review of who may read a path is made once for all that bear a token at the same moment", async () => {
     const { ask, sent, clock } = world(100);
     const asked = [ask(), ask(), ask()];
     await clock.advance(100);
@@ -108,7 +108,7 @@ describe("the review of who may read a path", () => {
     assert.equal(sent.length, 2);
   });
 
-  it("has at most 16 under way, so that ever new tokens take no more of the API server's time", async () => {
+  it("the review of who may read a path has at most 16 under way, so that ever new tokens take no more of the API server's time", async () => {
     const { ask, sent, clock } = world(100);
     const first = Array.from({ length: 16 }, (_, index) => ask(`t${index}`));
     await assert.rejects(ask("one-more"), (error) => isKubeError(error, "TooManyRequests"));
@@ -122,7 +122,7 @@ describe("the review of who may read a path", () => {
     assert.equal(await later, "allowed");
   });
 
-  it("ends after 5 s, and is not remembered: nobody gets in without an answer", async () => {
+  it("the review of who may read a path ends after 5 s, and is not remembered: nobody gets in without an answer", async () => {
     const { ask, sent, clock } = world(60_000);
     const asked = assert.rejects(ask(), /did not end within 5000 ms/);
     await clock.advance(5_000);
@@ -132,7 +132,7 @@ describe("the review of who may read a path", () => {
     await clock.advance(5_000);
   });
 
-  it("is remembered for 256 tokens at most", async () => {
+  it("the review of who may read a path is remembered for 256 tokens at most", async () => {
     const { ask, sent } = world();
     for (let token = 0; token < 257; token++) await ask(`t${token}`);
     sent.length = 0;

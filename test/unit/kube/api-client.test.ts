@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import type { KubeErrorCode } from "../../../src/kube/errors.ts";
-import { createHttpTransport } from "../../../src/kube/http-transport.ts";
-import { pointer } from "../../../src/kube/json-pointer.ts";
+import { createHttpTransport } from "../../../src/kube/connection/http-transport.ts";
+import { pointer } from "../../../src/kube/objects/json-pointer.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
@@ -66,7 +66,7 @@ test("a list is read page by page, and its items get the kind that the server le
   );
 });
 
-test("a list whose token has run out begins once more, and only once", async () => {
+test("a list whose token has run out begins again, and only once", async () => {
   let expiries = 1;
   stub.handle(({ url }, response) => {
     if (!url.searchParams.has("continue")) {
@@ -92,11 +92,11 @@ test("a read that the server asks to make later is made later", async () => {
     else json(response, 200, nodeObject("a", "u", 1));
   });
   assert.equal((await client().get(NODE, { name: "a" }, never)).metadata.uid, "u");
-  assert.ok((atMs[1] ?? 0) - (atMs[0] ?? 0) >= 990, "Retry-After is honoured");
+  assert.ok((atMs[1] ?? 0) - (atMs[0] ?? 0) >= 990, "Retry-After is honored");
   assert.equal(atMs.length, 3);
 });
 
-test("a write is never made twice, whatever became of it", async () => {
+test("a write is never made twice, whatever happened to it", async () => {
   const guard = { uid: "u", resourceVersion: "1" };
   const key = { name: "a" };
   const writes = [
@@ -205,7 +205,7 @@ test("the server's refusals become codes, and messages name call, object and cau
     [409, failure(409, "Conflict", "modified"), "Conflict", /modified/],
     [410, failure(410, "Expired", "old"), "Gone", /old/],
     [415, failure(415, "UnsupportedMediaType", "type"), "BadRequest", /type/],
-    // What kube-apiserver 1.36 answers to a failed `test`: nothing but this.
+    // What kube-apiserver 1.36 answers to a failed `test`: only this.
     [
       422,
       failure(422, "Invalid", "the server rejected our request due to an error in our request"),

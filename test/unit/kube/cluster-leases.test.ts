@@ -3,11 +3,11 @@ import { beforeEach, describe, it } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { FaultAction } from "../../../hack/kube-mock/faults.ts";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
-import { ClusterLeases } from "../../../src/kube/cluster-leases.ts";
-import type { Lease } from "../../../src/kube/lease-record.ts";
-import { LEASE } from "../../../src/kube/lease-record.ts";
-import { LeadershipLostError } from "../../../src/kube/lease-term.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
+import { ClusterLeases } from "../../../src/kube/lease/cluster-leases.ts";
+import type { LeaderLease } from "../../../src/kube/lease/lease-record.ts";
+import { LEASE } from "../../../src/kube/lease/lease-record.ts";
+import { LeadershipLostError } from "../../../src/kube/lease/lease-term.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { evenRandom, silentLogger } from "./support.ts";
 
@@ -97,7 +97,7 @@ function hamper(client: string, namespace: string | undefined, action: FaultActi
 const LEASES_OF = (namespace: string): string => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
 
 function holder(name: string, namespace = CLUSTER): string | undefined {
-  return server.collection<Lease>(LEASE).get({ namespace, name })?.spec?.holderIdentity;
+  return server.collection<LeaderLease>(LEASE).get({ namespace, name })?.spec?.holderIdentity;
 }
 
 async function ended(...agents: Agent[]): Promise<void> {
@@ -106,7 +106,7 @@ async function ended(...agents: Agent[]): Promise<void> {
 }
 
 describe("two installations", () => {
-  it("do not work side by side: the second stands by, and says whom for", async () => {
+  it("two installations do not work at the same time: the second stands by, and says for which one", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -119,7 +119,7 @@ describe("two installations", () => {
     await ended(a, b);
   });
 
-  it("follow each other once the first has been gone for a lease duration, and not before it has stopped", async () => {
+  it("two installations follow each other once the first has been gone for a lease duration, and not before it has stopped", async () => {
     for (const cutAfterMs of [0, 700, 1_999, 2_000]) {
       startAnew();
       const a = agent("a", "first");
@@ -138,7 +138,7 @@ describe("two installations", () => {
     }
   });
 
-  it("follow each other a lease duration after the last agent of the first has stopped, too", async () => {
+  it("two installations follow each other a lease duration after the last agent of the first has stopped, too", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -151,7 +151,7 @@ describe("two installations", () => {
     await ended(b);
   });
 
-  it("share the work where each has leases of its own", async () => {
+  it("two installations share the work if each has leases of its own", async () => {
     const a = agent("a", "first", ["detector"]);
     const b = agent("b", "second", ["remediator"]);
     await clock.advance(1_000);
@@ -159,7 +159,7 @@ describe("two installations", () => {
     await ended(a, b);
   });
 
-  it("keep nobody from one lease while they wait for another", async () => {
+  it("two installations keep nobody from one lease while they wait for another", async () => {
     const a = agent("a", "first", ["remediator"]);
     await clock.advance(1_000);
     const b = agent("b", "second", NAMES);
@@ -174,7 +174,7 @@ describe("two installations", () => {
 });
 
 describe("agents of one installation", () => {
-  it("take over from each other at once", async () => {
+  it("agents of one installation take over from each other at once", async () => {
     const a = agent("a", "first", NAMES);
     await clock.advance(1_000);
     const b = agent("b", "first", NAMES);
@@ -187,7 +187,7 @@ describe("agents of one installation", () => {
     await ended(b, other);
   });
 
-  it("lead after two calls more on each lease, all leases at once", async () => {
+  it("agents of one installation lead after two calls more on each lease, all leases at once", async () => {
     const calls: string[] = [];
     server.onRequest(({ method, path }) => {
       if (path.startsWith(LEASES_OF(CLUSTER))) calls.push(method);
@@ -195,12 +195,12 @@ describe("agents of one installation", () => {
     const a = agent("a", "first", NAMES);
     await clock.advance(0);
     assert.equal(a.leading.length, 1);
-    // The first two are the looks that go on beside the wait for the own lease.
+    // The first two are the checks that go on during the wait for the own lease.
     assert.deepEqual(calls.toSorted(), ["GET", "GET", "GET", "GET", "PATCH", "PATCH"]);
     await ended(a);
   });
 
-  it("wait for missing leases side by side, and make them", async () => {
+  it("agents of one installation wait for missing leases side by side, and make them", async () => {
     const leases = server.collection(LEASE);
     for (const name of NAMES) leases.delete({ namespace: CLUSTER, name });
     leases.delete({ namespace: OWN, name: "first" });
@@ -218,7 +218,7 @@ describe("agents of one installation", () => {
 });
 
 describe("a leader that loses a lease of the cluster", () => {
-  it("has stopped before another installation leads, and keeps its own lease until that runs out", async () => {
+  it("a leader that loses a lease of the cluster has stopped before another installation leads, and keeps its own lease until that runs out", async () => {
     const a = agent("a", "first", NAMES);
     await clock.advance(1_000);
     const b = agent("b", "second", NAMES);
@@ -233,7 +233,7 @@ describe("a leader that loses a lease of the cluster", () => {
     await ended(b);
   });
 
-  it("orders nothing once its own lease is lost, though it still holds those of the cluster", async () => {
+  it("a leader that loses a lease of the cluster orders nothing once its own lease is lost, though it still holds those of the cluster", async () => {
     const a = agent("a", "first", NAMES);
     await clock.advance(1_000);
     const mend = hamper("a", OWN, { kind: "hang" });
@@ -244,7 +244,7 @@ describe("a leader that loses a lease of the cluster", () => {
     await ended(a);
   });
 
-  it("stops at once where somebody has taken it by force", async () => {
+  it("a leader that loses a lease of the cluster stops at once if another client has taken it by force", async () => {
     const a = agent("a", "first", NAMES);
     await clock.advance(1_000);
     server
@@ -256,7 +256,7 @@ describe("a leader that loses a lease of the cluster", () => {
     assert.equal(clock.pending, 0);
   });
 
-  it("has stopped before another installation leads where that Lease is deleted while it is cut off", async () => {
+  it("a leader that loses a lease of the cluster has stopped before another installation leads if that Lease is deleted while it is cut off", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -271,7 +271,7 @@ describe("a leader that loses a lease of the cluster", () => {
 });
 
 describe("an API server that refuses the right to a lease of the cluster", () => {
-  it("is taken at its word after a lease duration: the agent leads without it, and says so", async () => {
+  it("an API server that refuses the right to a lease of the cluster is taken at its word after a lease duration: the agent leads without it, and says so", async () => {
     const allow = hamper("a", CLUSTER, REFUSED);
     const a = agent("a", "first");
     await clock.advance(DURATION_MS);
@@ -285,7 +285,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a);
   });
 
-  it("is not taken at its word while another installation is known to work", async () => {
+  it("an API server that refuses the right to a lease of the cluster is not taken at its word while another installation is known to work", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -298,7 +298,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a, b);
   });
 
-  it("is taken at its word once the other installation's term was seen to run out", async () => {
+  it("an API server that refuses the right to a lease of the cluster is taken at its word once the other installation's term was seen to run out", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const match = { client: "b", pathPrefix: LEASES_OF(CLUSTER), method: "PATCH" };
@@ -325,7 +325,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(b, next);
   });
 
-  it("is not taken at its word where it refuses for a moment, twice", async () => {
+  it("an API server that refuses the right to a lease of the cluster is not taken at its word if it refuses for a moment, twice", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const faults = [REFUSED, { kind: "hang" } as const, REFUSED];
@@ -342,7 +342,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a, b);
   });
 
-  it("ends a term in which the lease was held, so that another installation may have it", async () => {
+  it("an API server that refuses the right to a lease of the cluster ends a term in which the lease was held, so that another installation may have it", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -356,7 +356,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a, b);
   });
 
-  it("has the lease taken once it allows that, and ends the term where another installation has it by then", async () => {
+  it("an API server that refuses the right to a lease of the cluster has the lease taken once it allows that, and ends the term if another installation has it by then", async () => {
     for (const other of [undefined, "default/second"]) {
       startAnew();
       let allow = hamper("a", CLUSTER, REFUSED);
@@ -379,7 +379,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     }
   });
 
-  it("is not the same as one that fails: without an answer nobody leads", async () => {
+  it("an API server that refuses the right to a lease of the cluster is not the same as one that fails: without an answer nobody leads", async () => {
     for (const action of [
       { kind: "status", status: 500 },
       { kind: "status", status: 401 },
@@ -396,7 +396,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     }
   });
 
-  it("leads to no second leader where only writing is refused", async () => {
+  it("an API server that refuses the right to a lease of the cluster leads to no second leader if only writing is refused", async () => {
     const match = { client: "a", pathPrefix: LEASES_OF(CLUSTER), method: "PATCH" };
     const allow = server.faults.inject({ match, times: Infinity, action: REFUSED });
     const a = agent("a", "first");

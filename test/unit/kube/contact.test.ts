@@ -1,21 +1,26 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { followContact } from "../../../src/kube/contact.ts";
+import { followContact } from "../../../src/kube/connection/follow-contact.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const REQUEST = { method: "GET", path: "/", lane: "api", timeoutMs: 1_000 } as const;
-const WRITE = { ...REQUEST, method: "PATCH" } as const;
+const WRITE = { ...REQUEST, method: "PATCH", path: "/api/v1/nodes/n1" } as const;
 const { signal } = new AbortController();
 
-/** A server that answers with `status`, or fails a call with `fails`, and whose clock is ahead of ours. */
-function served(server: { status?: number; fails?: "Network" | "Timeout" | "Aborted"; aheadMs?: number }) {
+/** A server that answers with `status`, or fails a call with `fails`, and whose clock is ahead of our clock. */
+function served(server: {
+  status?: number;
+  body?: string;
+  fails?: "Network" | "Timeout" | "Aborted";
+  aheadMs?: number;
+}) {
   const clock = new VirtualClock();
   const answer = async () => {
     if (server.fails !== undefined) throw new KubeError(server.fails, "no answer");
     const date = new Date(clock.nowMs() + (server.aheadMs ?? 0)).toUTCString();
-    return { status: server.status ?? 200, headers: { date }, body: "" };
+    return { status: server.status ?? 200, headers: { date }, body: server.body ?? "" };
   };
   const wire: KubeTransport = {
     send: answer,
@@ -26,8 +31,8 @@ function served(server: { status?: number; fails?: "Network" | "Timeout" | "Abor
   const call = async (): Promise<void> => {
     await transport.send(REQUEST, signal).catch(() => undefined);
   };
-  const write = async (): Promise<void> => {
-    await transport.send(WRITE, signal).catch(() => undefined);
+  const write = async (path: string = WRITE.path): Promise<void> => {
+    await transport.send({ ...WRITE, path }, signal).catch(() => undefined);
   };
   const watch = async (): Promise<void> => {
     await transport.stream(REQUEST, signal).catch(() => undefined);
@@ -36,7 +41,7 @@ function served(server: { status?: number; fails?: "Network" | "Timeout" | "Abor
 }
 
 describe("contact with an API server", () => {
-  it("begins with its first answer", async () => {
+  it("contact with an API server begins with its first answer", async () => {
     const server: Parameters<typeof served>[0] = { fails: "Network" };
     const { clock, contact, call } = served(server);
     await call();
@@ -54,7 +59,7 @@ describe("contact with an API server", () => {
     { status: 500 },
     { status: 429 },
   ] as const) {
-    it(`begins again after an outage (${JSON.stringify(outage)}), also one that only a watch has noticed`, async () => {
+    it(`contact with an API server begins again after an outage (${JSON.stringify(outage)}), also one that only a watch has noticed`, async () => {
       for (const by of ["call", "watch"] as const) {
         const server: Parameters<typeof served>[0] = {};
         const { clock, contact, ...ways } = served(server);
@@ -70,7 +75,7 @@ describe("contact with an API server", () => {
     });
   }
 
-  it("begins again after an etcd without a leader, in which nothing can be read for as long as that lasts", async () => {
+  it("contact with an API server begins again after an etcd without a leader, in which nothing can be read for as long as that lasts", async () => {
     const server: Parameters<typeof served>[0] = {};
     const { clock, contact, call } = served(server);
     await call();
@@ -84,7 +89,7 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, clock.monotonicMs());
   });
 
-  it("goes on where a webhook fails writes, which says nothing of what is read", async () => {
+  it("contact with an API server goes on if a webhook fails writes, which shows nothing about what is read", async () => {
     const server: Parameters<typeof served>[0] = {};
     const { clock, contact, call, write } = served(server);
     await call();
@@ -99,7 +104,7 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, sinceMs);
   });
 
-  it("goes on where one call fails among others, where nothing was asked for long, and where we gave a call up", async () => {
+  it("contact with an API server goes on if one call fails among others, if nothing was requested for long, and if the agent gave a call up", async () => {
     const server: Parameters<typeof served>[0] = {};
     const { clock, contact, call } = served(server);
     await call();
@@ -119,7 +124,53 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, sinceMs);
   });
 
-  it("notices that the server's clock is set, forward and back, and takes no slow answer for that", async () => {
+  it("contact with an API server gives the time of the clock that is furthest behind, while several API servers answer", async () => {
+    const server = { aheadMs: 0 };
+    const { clock, contact, call } = served(server);
+    for (const aheadMs of [-120_000, 0, 300_000, 0]) {
+      server.aheadMs = aheadMs;
+      await call();
+      await clock.advance(5_000);
+    }
+    const behindMs = (): number => clock.nowMs() - (contact().earliestServerTimeMs ?? NaN);
+    assert.ok(behindMs() >= 120_000 && behindMs() < 121_000, `${behindMs()} ms`);
+    server.aheadMs = 0;
+    for (let second = 0; second < 60; second += 2) {
+      await clock.advance(2_000);
+      await call();
+    }
+    assert.ok(behindMs() < 1_000, "a clock that is not heard of any more is forgotten");
+  });
+
+  it("contact with an API server is lost at a write that etcd refuses, and begins again with the first one that it takes", async () => {
+    const server: Parameters<typeof served>[0] = {};
+    const { clock, contact, call, write } = served(server);
+    await call();
+    await clock.advance(30_000);
+    Object.assign(server, { status: 500, body: "etcdserver: mvcc: database space exceeded" });
+    await write();
+    assert.equal(contact().sinceMs, Infinity);
+    Object.assign(server, { status: 200, body: "" });
+    await clock.advance(30_000);
+    await call();
+    assert.equal(contact().sinceMs, Infinity, "a read says nothing of writes");
+    await write();
+    assert.equal(contact().sinceMs, clock.monotonicMs());
+  });
+
+  it("contact with an API server stays while only another kind of object is refused, which may have an etcd of its own", async () => {
+    const server: Parameters<typeof served>[0] = {};
+    const { contact, call, write } = served(server);
+    await call();
+    const { sinceMs } = contact();
+    Object.assign(server, { status: 500, body: "etcdserver: mvcc: database space exceeded" });
+    await write("/apis/events.k8s.io/v1/namespaces/default/events/one");
+    assert.equal(contact().sinceMs, sinceMs);
+    await write("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ironfence-agent");
+    assert.equal(contact().sinceMs, Infinity);
+  });
+
+  it("contact with an API server notices that the server's clock is set, forward and back, and takes no slow answer for that", async () => {
     const server = { aheadMs: 0 };
     const { clock, contact, call } = served(server);
     await call();
@@ -136,7 +187,7 @@ describe("contact with an API server", () => {
     }
   });
 
-  it("gives the server's clock, never more than it reads, and at most a second less", async () => {
+  it("contact with an API server gives the server's clock, never more than it reads, and at most a second less", async () => {
     const { clock, contact, call } = served({ aheadMs: 123_456 });
     assert.equal(contact().serverTimeMs, undefined);
     for (let step = 0; step < 20; step += 1) {

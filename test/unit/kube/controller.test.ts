@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Controller } from "../../../src/kube/controller.ts";
+import { Controller } from "../../../src/kube/reconcile/controller.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { evenRandom, recordingLogger, silentLogger } from "./support.ts";
@@ -29,7 +29,7 @@ test("what is enqueued before the run is worked on, and the run ends with its si
   await run;
 });
 
-test("one run of a key at a time, other keys beside it up to the concurrency", async () => {
+test("one run of a key works at a time, and other keys run at the same time up to the concurrency", async () => {
   const stop = new AbortController();
   const running = new Map<string, () => void>();
   let most = 0;
@@ -60,7 +60,7 @@ test("one run of a key at a time, other keys beside it up to the concurrency", a
     await settle();
   }
   assert.equal(most, 2);
-  assert.equal(running.size, 0, "a, b, c and a once more have all been worked on");
+  assert.equal(running.size, 0, "a, b, c and a again have all been worked on");
   stop.abort();
   await run;
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { failureOf, parseList, parseObject } from "../../../src/kube/api-answers.ts";
+import { failureOf, parseList, parseObject } from "../../../src/kube/answers/api-answers.ts";
 import { NODE } from "./support.ts";
 import type { KubeError } from "../../../src/kube/errors.ts";
 
@@ -23,7 +23,7 @@ test("a missing namespace points to the manifests and to the option", () => {
   assert.match(error.nextStep ?? "", /deploy\/kustomize.*--namespace/);
 });
 
-test("refused credentials and missing rights say what to do, a passing failure does not", () => {
+test("refused credentials and missing permissions say what to do, a passing failure does not", () => {
   assert.match(answer(401, { kind: "Status", reason: "Unauthorized" }).nextStep ?? "", /credentials/);
   assert.match(answer(403, { kind: "Status", reason: "Forbidden" }).nextStep ?? "", /grant/);
   assert.equal(answer(503, "").nextStep, undefined);

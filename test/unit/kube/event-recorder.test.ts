@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
-import { createEventRecorder } from "../../../src/kube/event-recorder.ts";
-import type { RunnableEventRecorder } from "../../../src/kube/event-recorder.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
+import { createEventRecorder } from "../../../src/kube/reconcile/event-recorder.ts";
+import type { RunnableEventRecorder } from "../../../src/kube/reconcile/event-recorder.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeTransport, TransportRequest, TransportResponse } from "../../../src/kube/transport.ts";
 import type { Random } from "../../../src/runtime/random.ts";
@@ -96,7 +96,7 @@ test("an event has the form that events.k8s.io asks for", async () => {
   });
 });
 
-test("repeats become a series, written now and then", async () => {
+test("repeated Events become a series, written now and then", async () => {
   const events = recorder();
   await running(events, async () => {
     events.record(note("again"));
@@ -130,7 +130,7 @@ test("an event that comes again after a long pause is a new one", async () => {
   );
 });
 
-test("a series whose event the server has forgotten begins anew", async () => {
+test("a series whose event the server has forgotten begins again", async () => {
   const events = recorder();
   await running(events, async () => {
     events.record(note("again"));

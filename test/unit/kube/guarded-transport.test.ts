@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isKubeError } from "../../../src/kube/errors.ts";
-import { guardWrites } from "../../../src/kube/guarded-transport.ts";
+import { guardWrites } from "../../../src/kube/connection/guarded-transport.ts";
 import type { TransportRequest } from "../../../src/kube/transport.ts";
 import { answer } from "./scripted-transport.ts";
 
@@ -26,19 +26,19 @@ describe("a process that may be without its lease", () => {
   const transport = guardWrites(inner, () => false);
 
   for (const method of ["POST", "PUT", "PATCH", "DELETE"] as const) {
-    it(`sends no ${method}`, async () => {
+    it(`a process that may be without its lease sends no ${method}`, async () => {
       await assert.rejects(transport.send(request(method), SIGNAL), (error) => isKubeError(error, "Aborted"));
       assert.deepEqual(sent, []);
     });
   }
 
-  it("still reads, and still writes its lease", async () => {
+  it("a process that may be without its lease still reads, and still writes its lease", async () => {
     await transport.send(request("GET"), SIGNAL);
     await transport.send(request("PATCH", "lease"), SIGNAL);
     assert.deepEqual(sent, ["GET api", "PATCH lease"]);
   });
 
-  it("still asks for reviews, which change nothing", async () => {
+  it("a process that may be without its lease still asks for reviews, which change nothing", async () => {
     sent.length = 0;
     await transport.send(request("POST", "review"), SIGNAL);
     assert.deepEqual(sent, ["POST review"]);

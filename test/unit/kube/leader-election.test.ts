@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
-import { runLeaderElection } from "../../../src/kube/leader-election.ts";
-import type { LeaderElectionOptions } from "../../../src/kube/leader-election.ts";
-import { LeadershipLostError } from "../../../src/kube/lease-term.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
+import { runLeaderElection } from "../../../src/kube/lease/leader-election.ts";
+import type { LeaderElectionOptions } from "../../../src/kube/lease/leader-election.ts";
+import { LeadershipLostError } from "../../../src/kube/lease/lease-term.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeTransport, TransportRequest, TransportResponse } from "../../../src/kube/transport.ts";
 import { abortReason, sleep } from "../../../src/runtime/clock.ts";
@@ -132,7 +132,7 @@ function candidate(identity: string, options: Partial<LeaderElectionOptions> = {
   return self;
 }
 
-test("the first candidate leads and renews; the second waits and says whom for", async () => {
+test("the first candidate leads and renews; the second waits and says for which holder", async () => {
   const a = candidate("a");
   await settle();
   const b = candidate("b");
@@ -216,7 +216,7 @@ test("work that ends by itself gives the lease back, and its error is passed on"
   assert.equal(server.lease?.spec.holderIdentity, "");
 });
 
-test("work that throws its signal's reason when told to stop has stopped cleanly", async () => {
+test("work that throws its signal's reason when asked to stop has stopped cleanly", async () => {
   const a = candidate("a", { lead: (signal) => sleep(clock, 1_000_000, signal) });
   await settle();
   a.stop.abort(new Error("SIGTERM"));
@@ -262,7 +262,7 @@ test("a leader that comes back after its lease was taken does not take it back",
   await settle();
 });
 
-test("a leader whose lease somebody took by force stops at once", async () => {
+test("a leader whose lease another client took by force stops at once", async () => {
   const a = candidate("a");
   await settle();
   assert.ok(server.lease !== undefined);
@@ -311,7 +311,7 @@ test("work that does not stop after a loss is left behind before the lease can b
   assert.equal(endedMs, 15_000, "one lease duration after the last renewal was sent");
 });
 
-test("work that does not stop when told to ends the process without giving the lease back", async () => {
+test("work that does not stop when asked to ends the process without giving the lease back", async () => {
   const a = candidate("a", { lead: () => new Promise(() => undefined) });
   await settle();
   a.stop.abort();
@@ -373,7 +373,7 @@ test("a Lease that was given back before it was deleted may have been taken unse
   await settle();
 });
 
-test("a lease that somebody deleted is made anew", async () => {
+test("a lease that a user deleted is created again", async () => {
   const a = candidate("a");
   await settle();
   server.lease = undefined;
@@ -406,7 +406,7 @@ test("periods that could not keep the promise are refused", async () => {
   assert.ok((await a.result) instanceof RangeError);
 });
 
-test("a process that was suspended knows that its lease may be another's before any timer tells it", async () => {
+test("a process that was suspended knows that another one may have its lease before any timer runs", async () => {
   let suspendedMs = 0;
   const running = clock.monotonicMs.bind(clock);
   clock.monotonicMs = () => running() + suspendedMs;
@@ -436,7 +436,7 @@ function wallAhead(): { byMs: number } {
   return ahead;
 }
 
-/** A candidate with what its work is told of the lease. */
+/** A candidate, with what its work learns about the lease. */
 function asked(identity: string): { self: Candidate; isHeld: () => boolean } {
   let isHeld: () => boolean = () => false;
   const self = candidate(identity, {
@@ -594,7 +594,7 @@ test("a lease that was lost is not renewed while the work winds down: others wai
   assert.ok((await a.result) instanceof LeadershipLostError);
 });
 
-test("a lease that is another's by the time of a clean stop is left to it", async () => {
+test("a lease that another one has at the time of a clean stop is left to it", async () => {
   const a = candidate("a");
   await settle();
   assert.ok(server.lease !== undefined);

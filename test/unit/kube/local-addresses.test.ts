@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { describe, it } from "node:test";
-import { createHttpTransport } from "../../../src/kube/http-transport.ts";
-import { isLocalAddress } from "../../../src/kube/local-addresses.ts";
+import { createHttpTransport } from "../../../src/kube/connection/http-transport.ts";
+import { isLocalAddress } from "../../../src/kube/connection/local-addresses.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
 
 describe("a local address", () => {
@@ -24,7 +24,7 @@ describe("a local address", () => {
     "64:ff9b::169.254.169.254",
     "fd00:ec2::254",
   ]) {
-    it(`is ${address}`, () => assert.equal(isLocalAddress(address), true));
+    it(`a local address is ${address}`, () => assert.equal(isLocalAddress(address), true));
   }
   for (const address of [
     "10.0.0.7",
@@ -35,12 +35,12 @@ describe("a local address", () => {
     "2001:db8::1",
     "::ffff:10.0.0.7",
   ]) {
-    it(`is not ${address}`, () => assert.equal(isLocalAddress(address), false));
+    it(`a local address is not ${address}`, () => assert.equal(isLocalAddress(address), false));
   }
 });
 
 describe("the transport to a workload cluster", () => {
-  it("connects to no local address, in whatever form it is written, nor to a name that leads to one", async () => {
+  it("the transport to a workload cluster connects to no local address, in whatever form it is written, nor to a name that leads to one", async () => {
     let connections = 0;
     const server = createServer((_request, response) => response.end("{}")).on("connection", () => (connections += 1));
     server.listen(0, "127.0.0.1");

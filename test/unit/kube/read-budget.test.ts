@@ -1,14 +1,18 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
-import type { ReadBudget } from "../../../src/kube/read-budget.ts";
-import { startReflector } from "../../../src/kube/reflector.ts";
+import type { ReadBudget } from "../../../src/kube/answers/read-budget.ts";
+import { EventAllowance } from "../../../src/kube/answers/read-budget.ts";
+import { startReflector } from "../../../src/kube/watch/reflector.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Watched } from "../../../src/kube/watched.ts";
+import { WatchedStore } from "../../../src/kube/watch/watched-store.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
+import type { Clock } from "../../../src/runtime/clock.ts";
 import { sleep } from "../../../src/runtime/clock.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
-import { listAnswer, ScriptedTransport } from "./scripted-transport.ts";
+import { answer, listAnswer, ScriptedTransport } from "./scripted-transport.ts";
 import { evenRandom, NODE, nodeObject, recordingLogger } from "./support.ts";
 
 const BUDGET: ReadBudget = {
@@ -18,6 +22,9 @@ const BUDGET: ReadBudget = {
   listTextLength: 40_000,
   listMs: 60_000,
   lineLength: 5_000,
+  answerValues: 2_000,
+  eventValues: 400,
+  busyMs: 3_000,
 };
 const REST_MS = 60_000;
 
@@ -59,14 +66,14 @@ function assertOver(watched: Watched<KubeObject>, why: RegExp): void {
 }
 
 describe("a list of an API server that anybody may run", () => {
-  it("is asked for in small pages", async () => {
+  it("a list of an API server that anybody may run is asked for in small pages", async () => {
     transport.onList = () => listAnswer(1, page(0, 3));
     start();
     await settle();
     assert.equal(transport.lists[0]?.get("limit"), "10");
   });
 
-  it("ends where it has more objects than may be kept, and is asked for again after a minute", async () => {
+  it("a list of an API server that anybody may run ends if it has more objects than may be kept, and is asked for again after a minute", async () => {
     endless(10);
     const watched = start();
     await settle();
@@ -80,7 +87,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(transport.lists.length, 22);
   });
 
-  it("ends where its objects are too large to be kept", async () => {
+  it("a list of an API server that anybody may run ends if its objects are too large to be kept", async () => {
     endless(1, (object) => ({ ...object, metadata: { ...object.metadata, labels: { a: "x".repeat(4_000) } } }));
     const watched = start();
     await settle();
@@ -88,7 +95,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(transport.lists.length, 5);
   });
 
-  it("ends where objects that are not kept have no end", async () => {
+  it("a list of an API server that anybody may run ends if objects that are not kept have no end", async () => {
     endless(10);
     const watched = start(BUDGET, () => {
       throw new Error("cannot be read");
@@ -97,14 +104,14 @@ describe("a list of an API server that anybody may run", () => {
     assertOver(watched, /more than 100 objects/);
   });
 
-  it("ends where a page has more objects than it was asked for", async () => {
+  it("a list of an API server that anybody may run ends if a page has more objects than it was asked for", async () => {
     transport.onList = () => listAnswer(1, page(0, 11));
     const watched = start();
     await settle();
     assertOver(watched, /11 objects in a page that was asked for 10/);
   });
 
-  it("ends where its pages take too long", async () => {
+  it("a list of an API server that anybody may run ends if its pages take too long", async () => {
     let listed = 0;
     transport.onList = () => listAnswer(1, page((listed += 1), 1), "more");
     const send = transport.send.bind(transport);
@@ -116,10 +123,27 @@ describe("a list of an API server that anybody may run", () => {
     await clock.advance(59_000);
     assert.equal(watched.problem, undefined);
     await clock.advance(1_000);
-    assert.equal(watched.problemCode, "Timeout");
+    assertOver(watched, /its pages took more than 60000 ms/);
+    const asked = transport.lists.length;
+    await clock.advance(REST_MS - 1_000);
+    assert.equal(transport.lists.length, asked, "it is not asked again before a minute has passed");
   });
 
-  it("has no bounds where the server is the agent's own", async () => {
+  it("a list of an API server that anybody may run ends if pages without objects have no end, and is read if an object follows in time", async () => {
+    let listed = 0;
+    transport.onList = () => listAnswer(1, (listed += 1) % 20 === 0 ? page(listed, 1) : [], "more");
+    const many = start();
+    await settle();
+    assertOver(many, /more than 100 objects/);
+    transport.onList = () => listAnswer(1, [], "more");
+    transport.lists.length = 0;
+    const watched = start();
+    await settle();
+    assertOver(watched, /20 pages without objects in a row, and more to come/);
+    assert.equal(transport.lists.length, 20);
+  });
+
+  it("a list of an API server that anybody may run has no bounds if the server is the agent's own", async () => {
     let pages = 0;
     transport.onList = () => listAnswer(1, page(pages * 100, 100), (pages += 1) < 5 ? "more" : undefined);
     const deps = { transport, clock, random: evenRandom, logger: log.logger };
@@ -128,7 +152,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(watched.size, 500);
   });
 
-  it("is cut off for a caller that looks at it whole, too", async () => {
+  it("a list of an API server that anybody may run is cut off for a caller that looks at it whole, too", async () => {
     endless(10, (object) => ({ ...object, metadata: { ...object.metadata, labels: { a: "x".repeat(1_000) } } }));
     const client = createKubeClient({ transport, clock, random: evenRandom, budget: BUDGET });
     await assert.rejects(client.list(NODE, {}, stop.signal), (error: unknown) => isKubeError(error, "OverBudget"));
@@ -140,7 +164,7 @@ describe("a watch of an API server that anybody may run", () => {
   const event = (name: string, version: number): void =>
     transport.watch.event("ADDED", nodeObject(name, `u-${name}`, version));
 
-  it("ends where ever new names would fill the memory", async () => {
+  it("a watch of an API server that anybody may run ends if ever new names would fill the memory", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -150,7 +174,7 @@ describe("a watch of an API server that anybody may run", () => {
     assert.ok(transport.watch.aborted);
   });
 
-  it("ends where objects grow without end, and counts what they were no more", async () => {
+  it("a watch of an API server that anybody may run ends if objects grow without end, and counts what they were no more", async () => {
     transport.onList = () => listAnswer(1, page(0, 2));
     const watched = start();
     await settle();
@@ -171,7 +195,7 @@ describe("a watch of an API server that anybody may run", () => {
     assertOver(watched, /more than 20000 characters/);
   });
 
-  it("ends where it sends more than its objects account for, and is followed while it does not", async () => {
+  it("a watch of an API server that anybody may run ends if it sends more than its objects account for, and is followed while it does not", async () => {
     transport.onList = () => listAnswer(1, page(0, 10));
     const watched = start();
     await settle();
@@ -189,7 +213,7 @@ describe("a watch of an API server that anybody may run", () => {
     assertOver(watched, /more events than its objects account for/);
   });
 
-  it("ends where it sends empty lines without end", async () => {
+  it("a watch of an API server that anybody may run ends if it sends empty lines without end", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -198,7 +222,7 @@ describe("a watch of an API server that anybody may run", () => {
     assertOver(watched, /longer events/);
   });
 
-  it("ends where a line is too long", async () => {
+  it("a watch of an API server that anybody may run ends if a line is too long", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -208,8 +232,217 @@ describe("a watch of an API server that anybody may run", () => {
   });
 });
 
+describe("an answer of an API server that anybody may run", () => {
+  const fields = (count: number): object =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 0]));
+
+  function bounded(budget: ReadBudget = BUDGET) {
+    const deps = { transport, clock, random: evenRandom, logger: log.logger, controllerName: "test", instance: "test" };
+    return createKubeRuntime({ ...deps, budget });
+  }
+
+  it("an answer of an API server that anybody may run is not parsed if it has more values than its length lets expect", async () => {
+    transport.onList = () => listAnswer(1, [{ ...nodeObject("n1", "u1", 1), ...fields(2_100) }]);
+    const runtime = bounded();
+    const { client } = runtime;
+    const watched = runtime.watch<KubeObject>({ type: NODE, trim: (raw) => raw }, stop.signal);
+    await settle();
+    assertOver(watched, /more than 2000 values/);
+    const isOver = (error: unknown): boolean => isKubeError(error, "OverBudget");
+    await assert.rejects(client.list(NODE, {}, stop.signal), isOver);
+    await assert.rejects(client.get(NODE, { name: "n1" }, stop.signal), isOver);
+  });
+
+  it("an answer of an API server that anybody may run is not parsed either if it is an error", async () => {
+    transport.onList = () => answer(500, { kind: "Status", ...fields(2_100) });
+    const watched = bounded().watch<KubeObject>({ type: NODE, trim: (raw) => raw }, stop.signal);
+    await settle();
+    assertOver(watched, /more than 2000 values/);
+  });
+
+  it("an answer of an API server that anybody may run is not parsed if it is nested more deeply than any object", async () => {
+    const deep = (levels: number): KubeObject => ({
+      ...nodeObject("n1", "u1", 1),
+      ...(JSON.parse(`${'{"a":'.repeat(levels)}0${"}".repeat(levels)}`) as object),
+    });
+    transport.onList = () => listAnswer(1, [deep(100)]);
+    assertOver(await started(), /more than 64 levels/);
+    transport.onList = () => listAnswer(1, [deep(50)]);
+    assert.equal((await started()).size, 1);
+  });
+
+  async function started(): Promise<Watched<KubeObject>> {
+    const watched = bounded().watch<KubeObject>({ type: NODE, trim: (raw) => raw }, stop.signal);
+    await settle();
+    return watched;
+  }
+
+  it("an answer of an API server that anybody may run is read if its length is text, whatever the text is", async () => {
+    const text = `,[{"\\`.repeat(600);
+    const object = nodeObject("n1", "u1", 1);
+    const labels = { a: text };
+    transport.onList = () => listAnswer(1, [{ ...object, metadata: { ...object.metadata, labels } }]);
+    assert.equal((await started()).size, 1);
+  });
+
+  it("an answer of an API server that anybody may run is no event of a watch with more values than one object has", async () => {
+    transport.onList = () => listAnswer(1, []);
+    const watched = start();
+    await settle();
+    transport.watch.event("ADDED", { ...nodeObject("n1", "u1", 2), ...fields(350) });
+    await settle();
+    assert.equal(watched.problem, undefined);
+    transport.watch.event("ADDED", { ...nodeObject("n2", "u2", 3), ...fields(450) });
+    await settle();
+    assertOver(watched, /more than 400 values/);
+  });
+
+  it("an answer of an API server that anybody may run ends a watch whose text comes in pieces of a character", () => {
+    const allowance = new EventAllowance(clock, () => 0);
+    assert.throws(
+      () => {
+        for (let index = 0; index < 300_000; index++) allowance.take("watch", 0, 1);
+      },
+      (error: unknown) => isKubeError(error, "OverBudget"),
+    );
+  });
+});
+
+describe("the main thread", () => {
+  /** Each object takes this long to read. */
+  function slowly(ms: number): { read: (raw: KubeObject) => KubeObject; slow: Clock } {
+    let workedMs = 0;
+    const slow: Clock = {
+      nowMs: () => clock.nowMs(),
+      monotonicMs: () => clock.monotonicMs() + workedMs,
+      schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+    };
+    const read = (raw: KubeObject): KubeObject => {
+      workedMs += ms;
+      return raw;
+    };
+    return { read, slow };
+  }
+
+  it("the main thread is not kept busy for longer than the budget by pages that are within all other bounds", async () => {
+    endless(5);
+    const { read, slow } = slowly(250);
+    const deps = { transport, clock: slow, random: evenRandom, logger: log.logger, budget: BUDGET };
+    const watched = startReflector<KubeObject>(deps, { type: NODE, trim: read }, stop.signal);
+    await settle();
+    assertOver(watched, /took more than 3000 ms of a minute/);
+    assert.equal(transport.lists.length, 4);
+    const client = createKubeClient({ transport, clock: slow, random: evenRandom, budget: BUDGET });
+    const listed = client.list<KubeObject>(NODE, { trim: read }, stop.signal);
+    await assert.rejects(listed, (error: unknown) => isKubeError(error, "OverBudget"));
+    assert.equal(transport.lists.length, 8);
+  });
+
+  it("the main thread is not kept busy for longer than the budget by answers that take long to check, whoever asks for them", async () => {
+    let workedMs = 0;
+    let readMs = 50;
+    const slow: Clock = {
+      nowMs: () => clock.nowMs(),
+      monotonicMs: () => clock.monotonicMs() + (workedMs += readMs),
+      schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+    };
+    const deps = { transport, clock: slow, random: evenRandom, logger: log.logger };
+    const runtime = createKubeRuntime({ ...deps, controllerName: "test", instance: "test", budget: BUDGET });
+    transport.onList = () => answer(200, nodeObject("n1", "u1", 1));
+    let read = 0;
+    await assert.rejects(
+      async () => {
+        for (; read < 1_000; read++) await runtime.client.get(NODE, { name: "n1" }, stop.signal);
+      },
+      (error: unknown) => isKubeError(error, "OverBudget"),
+    );
+    assert.ok(read < 100, `${read} answers were checked`);
+    readMs = 0;
+    const asked = transport.lists.length;
+    await assert.rejects(runtime.client.get(NODE, { name: "n1" }, stop.signal), /took more than 3000 ms/);
+    assert.equal(transport.lists.length, asked, "a server that is over its budget is asked for nothing");
+    const watched = runtime.watch<KubeObject>({ type: NODE, trim: (raw) => raw }, stop.signal);
+    await settle();
+    assertOver(watched, /took more than 3000 ms of a minute/);
+    assert.equal(transport.lists.length, asked, "one budget holds for all that is read from a server");
+  });
+
+  it("the main thread is not kept busy by requests alone, however small their answers are", async () => {
+    const deps = { transport, clock, random: evenRandom, logger: log.logger };
+    const runtime = createKubeRuntime({ ...deps, controllerName: "test", instance: "test", budget: BUDGET });
+    transport.onList = () => answer(200, nodeObject("n1", "u1", 1));
+    await assert.rejects(
+      async () => {
+        for (let read = 0; read < 20_000; read++) await runtime.client.get(NODE, { name: "n1" }, stop.signal);
+      },
+      (error: unknown) => isKubeError(error, "OverBudget"),
+    );
+  });
+
+  it("the main thread is not kept busy by events for longer than the budget, which fills up with time", async () => {
+    transport.onList = () => listAnswer(1, []);
+    const { read, slow } = slowly(500);
+    const deps = { transport, clock: slow, random: evenRandom, logger: log.logger, budget: BUDGET };
+    const watched = startReflector<KubeObject>(deps, { type: NODE, trim: read }, stop.signal);
+    await settle();
+    let version = 1;
+    const event = async (): Promise<void> => {
+      version += 1;
+      transport.watch.event("ADDED", nodeObject("n1", "u1", version));
+      await settle();
+    };
+    for (let index = 0; index < 12; index++) {
+      await event();
+      await clock.advance(10_000);
+    }
+    assert.equal(watched.problem, undefined);
+    for (let index = 0; index < 8; index++) await event();
+    assertOver(watched, /took more than 3000 ms of a minute/);
+  });
+});
+
+describe("the memory of a view", () => {
+  /** The API server may send JSON that can be parsed, and cannot be written again. */
+  const nested = (name: string, version: number): KubeObject => {
+    const object = nodeObject(name, `u-${name}`, version);
+    const deep: unknown = JSON.parse(`${"[".repeat(20_000)}${"]".repeat(20_000)}`);
+    return { ...object, metadata: { ...object.metadata, deep } as KubeObject["metadata"] };
+  };
+  const large = (name: string, version: number): KubeObject => {
+    const object = nodeObject(name, `u-${name}`, version);
+    return { ...object, metadata: { ...object.metadata, labels: { a: "x".repeat(15_000) } } };
+  };
+
+  it("the memory of a view counts an object until it is gone, also if what would replace it cannot be counted", () => {
+    const store = new WatchedStore((raw) => raw, log.logger, BUDGET);
+    store.upsert(large("a", 1));
+    store.checkBudget("watch");
+    assert.throws(
+      () => store.upsert(nested("a", 2)),
+      (error: unknown) => isKubeError(error, "OverBudget"),
+    );
+    store.upsert(large("b", 3));
+    assert.throws(() => store.checkBudget("watch"), /more than 20000 characters to be kept/);
+  });
+
+  it("the memory of a view keeps what it had if an object of a list cannot be counted", () => {
+    const store = new WatchedStore((raw) => raw, log.logger, BUDGET);
+    store.replace([large("a", 1)]);
+    assert.throws(
+      () => store.replace([nested("b", 2)]),
+      (error: unknown) => isKubeError(error, "OverBudget"),
+    );
+    assert.deepEqual(
+      [...store.values()].map(({ metadata }) => metadata.name),
+      ["a"],
+    );
+    store.upsert(large("c", 3));
+    assert.throws(() => store.checkBudget("watch"), /more than 20000 characters to be kept/);
+  });
+});
+
 describe("objects that cannot be read", () => {
-  it("take two lines of the log for each list, however many they are", async () => {
+  it("objects that cannot be read take two lines of the log for each list, however many they are", async () => {
     transport.onList = () => listAnswer(1, page(0, 9));
     start(BUDGET, () => {
       throw new Error("status.conditions is no list");

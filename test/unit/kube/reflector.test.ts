@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
-import { startReflector } from "../../../src/kube/reflector.ts";
+import { startReflector } from "../../../src/kube/watch/reflector.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { Watched } from "../../../src/kube/watched.ts";
 import { failure } from "./api-stub.ts";
@@ -44,7 +44,7 @@ function took(): string[] {
 
 const messages = (): unknown[] => log.lines.map((line) => line["msg"]);
 
-test("lists in pages, trims each, and watches from the list's revision with bookmarks", async () => {
+test("a reflector lists in pages, trims each, and watches from the list's revision with bookmarks", async () => {
   const keptRaw: KubeObject[] = [];
   transport.onList = (query) =>
     query.has("continue")
@@ -81,7 +81,7 @@ test("the view is whole and synced before the first listener hears of it", async
   ]);
   const late: string[] = [];
   watched.subscribe(({ type, object }) => late.push(`${type} ${object.metadata.name}`));
-  assert.deepEqual(late, ["added a", "added b"], "who comes later is told what is there");
+  assert.deepEqual(late, ["added a", "added b"], "a later listener gets what is there");
 });
 
 test("events change the view; older versions and the past of another object do not", async () => {
@@ -104,7 +104,7 @@ test("events change the view; older versions and the past of another object do n
   assert.equal(watched.get({ name: "a" })?.metadata.uid, "ub");
 });
 
-test("an object that was deleted and made anew unseen is a deletion and an addition", async () => {
+test("an object that was deleted and created again unseen is a deletion and an addition", async () => {
   transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 5)]);
   start();
   await settle();
@@ -129,7 +129,7 @@ test("an object that trim does not want any more leaves the view", async () => {
   assert.equal(watched.size, 0);
 });
 
-test("a revision that is gone is listed anew, and what has vanished is deleted", async () => {
+test("a revision that is gone is listed again, and what has vanished is deleted", async () => {
   for (const how of ["event", "status"] as const) {
     transport.onWatch = () => undefined;
     transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 6)]);
@@ -155,7 +155,7 @@ test("a revision that is gone is listed anew, and what has vanished is deleted",
   assert.deepEqual(messages(), [], "daily life is not logged");
 });
 
-test("a watch goes on where it was: after its end, a broken connection, and half a line", async () => {
+test("a watch continues at its revision after its end, a broken connection, and half a line", async () => {
   transport.onList = () => listAnswer(10, []);
   start();
   await settle();
@@ -257,7 +257,7 @@ test("a server that is started again from a backup is noticed as soon as it answ
   assert.deepEqual([took(), watched.rewinds], [["updated a ua@19"], 1]);
 });
 
-test("a watch goes on after its connection broke, also where nothing can be listed", async () => {
+test("a watch goes on after its connection broke, also if nothing can be listed", async () => {
   transport.onList = () => listAnswer(40, []);
   start();
   await settle();
@@ -290,7 +290,7 @@ test("bytes that never become an event do not keep a watch alive", async () => {
   assert.equal(first.aborted, true);
 });
 
-test("a collection that cannot be listed is tried for ever, and logged once for each state", async () => {
+test("a collection that cannot be listed is tried forever, and logged once for each state", async () => {
   transport.onList = () => answer(404, failure(404, "NotFound", "no such kind"));
   const watched = start();
   await clock.advance(120_000);
@@ -351,7 +351,7 @@ test("a server that refuses to watch what it lists is neither listed nor watched
   assert.match(watched.problem ?? "", /may not watch/);
 });
 
-test("a server that makes no sense of our revision is listed anew after a few tries", async () => {
+test("a server that makes no sense of our revision is listed again after a few tries", async () => {
   transport.onList = () => listAnswer(900, [nodeObject("a", "ua", 800)]);
   start();
   await settle();
@@ -367,7 +367,7 @@ test("a server that makes no sense of our revision is listed anew after a few tr
   assert.equal(transport.watch.query.get("resourceVersion"), "500");
 });
 
-test("rubbish on the watch is not believed: it is opened anew", async () => {
+test("rubbish on the watch is not believed: it is opened again", async () => {
   transport.onList = () => listAnswer(10, []);
   start();
   await settle();
@@ -384,7 +384,7 @@ test("rubbish on the watch is not believed: it is opened anew", async () => {
     const before = transport.watches.length;
     transport.watch.send(`${line}\n`);
     await clock.advance(10_000);
-    assert.ok(transport.watches.length > before, `opened anew after ${line.slice(0, 40)}`);
+    assert.ok(transport.watches.length > before, `opened again after ${line.slice(0, 40)}`);
   }
   assert.deepEqual(took(), []);
 });

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { it } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { readForeignCrds } from "../../../hack/lib/crds.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
-import { findServed } from "../../../src/kube/served-kind.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
+import { findServed } from "../../../src/kube/objects/served-kind.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { evenRandom, silentLogger } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { setField } from "../../../src/kube/set-field.ts";
+import { setField } from "../../../src/kube/objects/set-field.ts";
 
 const OBJECT: KubeObject = {
   apiVersion: "v1",
@@ -9,11 +9,11 @@ const OBJECT: KubeObject = {
   metadata: { name: "a", uid: "u", resourceVersion: "1" },
 };
 
-test("a field is set where its section is there", () => {
+test("a field is set if its section is there", () => {
   assert.deepEqual(setField(OBJECT, ["metadata", "labels"], {}), [{ op: "add", path: "/metadata/labels", value: {} }]);
 });
 
-test("sections on the way to a field are made where they are not there, once each", () => {
+test("sections on the way to a field are made if they are not there, once each", () => {
   assert.deepEqual(setField(OBJECT, ["status", "a/b", "c"], 1), [
     { op: "add", path: "/status", value: {} },
     { op: "add", path: "/status/a~1b", value: {} },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { DELAY_MAX_MS, WorkQueue } from "../../../src/kube/work-queue.ts";
+import { DELAY_MAX_MS, WorkQueue } from "../../../src/kube/reconcile/work-queue.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 
 const never = new AbortController().signal;
@@ -66,7 +66,7 @@ test("waiting for a key ends with the signal", async () => {
   await assert.rejects(taken, /stop/);
 });
 
-test("closing takes all timers back", () => {
+test("closing cancels all timers", () => {
   const clock = new VirtualClock();
   const queue = new WorkQueue(clock);
   queue.add("a", 100);

@@ -8,7 +8,7 @@ import { setTimeout as delay } from "node:timers/promises";
 const DOCKERFILE = readFileSync(new URL("../../../Dockerfile", import.meta.url), "utf8");
 
 describe("the image", () => {
-  it("runs Node so that no signal opens its debugger", async () => {
+  it("the image runs Node so that no signal opens its debugger", async () => {
     const [, entry = "[]"] = /^ENTRYPOINT (\[.*\])$/m.exec(DOCKERFILE) ?? [];
     const flags = (JSON.parse(entry) as string[]).filter((text) => text.startsWith("--"));
     const program = 'process.stdout.write("up"); setInterval(() => undefined, 1_000);';

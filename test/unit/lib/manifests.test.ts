@@ -14,6 +14,8 @@ for (const folder of [
   "deploy/node-health-check",
   "deploy/kustomize",
   "deploy/secure-metrics",
+  "deploy/check",
+  "deploy/bundle",
   ...families,
   "examples",
 ]) {

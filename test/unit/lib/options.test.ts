@@ -18,7 +18,7 @@ test("options are read, absent ones by their default", () => {
   assert.equal(run("--hosts", "3").stdout, "3\n");
 });
 
-test("a wrong command line is told in a line, without a stack trace", () => {
+test("a wrong command line is reported in a line, without a stack trace", () => {
   for (const [args, words] of [
     [["--bogus"], /^Unknown option '--bogus'/],
     [["--hosts"], /'--hosts <value>' argument missing/],

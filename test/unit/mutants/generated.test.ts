@@ -16,7 +16,7 @@ const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 describe("generated mutants", () => {
   const SOURCE = `export function isOld(ageMs: number): boolean {\n  return ageMs >= 5;\n}\n`;
 
-  it("change one place of the source, and name its line", async () => {
+  it("generated mutants change one place of the source, and name its line", async () => {
     const mutants = await generateMutants("src/a.ts", SOURCE);
     const changed = mutants.map(({ edit }) => applyEdit(SOURCE, edit));
     assert.ok(changed.includes(SOURCE.replace("ageMs >= 5", "ageMs > 5")));
@@ -27,26 +27,26 @@ describe("generated mutants", () => {
     assert.equal(line, 2);
   });
 
-  it("leave messages alone", async () => {
+  it("generated mutants leave messages alone", async () => {
     assert.deepEqual(await generateMutants("src/a.ts", 'export const MESSAGE = "the host is off";\n'), []);
   });
 
-  it("can be asked for by file, and by line", async () => {
-    const ofFile = await generatedCandidates(["src/kube/lease-term.ts"]);
+  it("generated mutants can be asked for by file, and by line", async () => {
+    const ofFile = await generatedCandidates(["src/kube/lease/lease-term.ts"]);
     const place = ofFile.at(-1)?.id ?? "";
     const ofLine = await generatedCandidates([place]);
     assert.ok(ofLine.length > 0 && ofLine.length < ofFile.length);
     assert.ok(ofLine.every(({ id }) => id === place));
   });
 
-  it("are made of code that waits for nothing, unless a file is named", async () => {
+  it("generated mutants are made of code that waits for nothing, unless a file is named", async () => {
     assert.ok(isPure("export const decide = (now: number): number => now + 1;"));
     assert.ok(!isPure("export async function read(): Promise<void> {}"));
     const files = new Set((await generatedCandidates()).map(({ edit }) => edit.file));
     assert.ok(files.size > 50);
   });
 
-  it("are judged by test files that are there, for each folder of src", () => {
+  it("generated mutants are judged by test files that are there, for each folder of src", () => {
     for (const folder of readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) =>
       entry.isDirectory(),
     )) {
@@ -61,7 +61,7 @@ describe("the code that a test file runs", () => {
   const folder = mkdtempSync(join(tmpdir(), "ironfence-reach-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("is known to the branch, and nothing else counts as run", async () => {
+  it("the code that a test file runs is known to the branch, and nothing else counts as run", async () => {
     const source = `export function sign(n: number): string {\n  if (n < 0) return "minus";\n  return "plus";\n}\nexport const never = () => 1;\n`;
     mkdirSync(join(folder, "src"));
     writeFileSync(join(folder, "src/sign.ts"), source);

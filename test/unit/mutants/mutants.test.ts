@@ -11,14 +11,14 @@ const ROOT = new URL("../../../", import.meta.url);
 describe("the mutants of our own source", () => {
   const texts = SourceTexts.read();
   for (const mutant of MUTANTS) {
-    it(`${mutant.id} can be made of the code as it is, and names its tests`, () => {
+    it(`the mutants of our own source ${mutant.id} can be made of the code as it is, and names its tests`, () => {
       editOf(mutant, texts);
       assert.ok(mutant.killers.length > 0);
       for (const file of mutant.killers) assert.ok(existsSync(new URL(file, ROOT)), file);
     });
   }
 
-  it("are many, each with a name of its own", () => {
+  it("the mutants of our own source are many, each with a name of its own", () => {
     assert.ok(MUTANTS.length >= 40);
     assert.equal(new Set(MUTANTS.map(({ id }) => id)).size, MUTANTS.length);
   });
@@ -28,31 +28,31 @@ describe("a mutant's text", () => {
   const MUTANT: Mutant = { id: "m", rule: "", file: "src/a.ts", find: "f(a, b)", replace: "b", killers: [] };
   const textsOf = (sources: Record<string, string>): SourceTexts => new SourceTexts(new Map(Object.entries(sources)));
 
-  it("is found in the file to which its code has moved", () => {
+  it("a mutant's text is found in the file to which its code has moved", () => {
     const edit = editOf(MUTANT, textsOf({ "src/b.ts": "x; f(a, b);" }));
     assert.deepEqual(edit, { file: "src/b.ts", start: 3, end: 10, replacement: "b" });
   });
 
-  it("is found when a formatter has broken its line, or joined it", () => {
+  it("a mutant's text is found when a formatter has broken its line, or joined it", () => {
     const broken = "f(\n  a,\n  b,\n)";
     assert.equal(editOf(MUTANT, textsOf({ "src/a.ts": broken })).end, broken.length);
     const joined = editOf({ ...MUTANT, find: "f(\n  a,\n  b,\n);\n" }, textsOf({ "src/a.ts": "f(a, b);" }));
     assert.equal(joined.end, "f(a, b);".length);
   });
 
-  it("takes a comma at its end along, where one is there", () => {
+  it("a mutant's text takes a comma at its end along, if one is there", () => {
     const mutant = { ...MUTANT, find: "sent: true," };
     assert.equal(editOf(mutant, textsOf({ "src/a.ts": "{ sent: true, done }" })).end, "{ sent: true,".length);
     assert.equal(editOf(mutant, textsOf({ "src/a.ts": "{ sent: true }" })).end, "{ sent: true".length);
     assert.throws(() => editOf(mutant, textsOf({ "src/a.ts": "{ sent: true && done }" })), /stands 0 times/);
   });
 
-  it("is taken from its own file when several files have it", () => {
+  it("a mutant's text is taken from its own file when several files have it", () => {
     const texts = textsOf({ "src/a.ts": "f(a, b)", "src/b.ts": "f(a, b)" });
     assert.equal(editOf({ ...MUTANT, file: "src/b.ts" }, texts).file, "src/b.ts");
   });
 
-  it("is refused when it is gone, stands twice, or is not changed", () => {
+  it("a mutant's text is refused when it is gone, stands twice, or is not changed", () => {
     assert.throws(() => editOf(MUTANT, textsOf({ "src/a.ts": "f(b, a)" })), /stands 0 times/);
     assert.throws(() => editOf(MUTANT, textsOf({ "src/a.ts": "f(a, b); f(a, b)" })), /stands 2 times/);
     assert.throws(

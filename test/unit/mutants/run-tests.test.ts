@@ -21,11 +21,11 @@ async function outcomeOf(source: string, timeoutMs = TIMEOUT_MS): Promise<string
 const HANGS = `it("hangs", () => new Promise((resolve) => setTimeout(resolve, ${2 * TIMEOUT_MS})));`;
 
 describe("a test file of which a mutant's fate hangs", () => {
-  it("passes where all its tests do", async () => {
+  it("a test file of which a mutant's fate hangs passes if all its tests do", async () => {
     assert.equal(await outcomeOf(`it("not ok 1 - but well", () => {});`), undefined);
   });
 
-  it("is told by the test that failed first and by its message, and not run on", async () => {
+  it("a test file of which a mutant's fate hangs is reported with the test that failed first and its message, and does not run on", async () => {
     const failed = await outcomeOf(`
       describe("outer", () => {
         it("is well", () => {});
@@ -36,15 +36,15 @@ describe("a test file of which a mutant's fate hangs", () => {
     assert.match(failed ?? "", /^counts: .*one is not two/);
   });
 
-  it("is told with a message of several lines in one", async () => {
+  it("a test file of which a mutant's fate hangs is reported with a message of several lines in one", async () => {
     assert.match((await outcomeOf(`it("counts", () => assert.deepEqual([1], [2]));`)) ?? "", /^counts: .*\+ 1 - 2/);
   });
 
-  it("that does not end in time says so: no test has failed then", async () => {
+  it("a test file of which a mutant's fate hangs that does not end in time says so: no test has failed then", async () => {
     assert.equal(await outcomeOf(HANGS, 2_000), "no end within 2 s");
   });
 
-  it("that cannot be loaded is told by its error", async () => {
+  it("a test file of which a mutant's fate hangs that cannot be loaded is reported with its error", async () => {
     const failed = await outcomeOf(`import "./absent.mjs";`);
     assert.match(failed ?? "", /^exit code 1, and no test that failed: .*absent\.mjs/);
   });

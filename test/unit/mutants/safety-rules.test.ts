@@ -2,44 +2,34 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { MUTANTS } from "../../../hack/mutants/named/all.ts";
+import { namedTests, readEntries } from "../../lib/page-entries.ts";
+import type { Entry } from "../../lib/page-entries.ts";
 import { INVARIANTS } from "../../sim/invariants/all.ts";
 
-// That the tests named in the last column are there is checked for all documents (test/unit/docs).
-
-const FENCE_HEADING = ["rule", "mutants", "shown by"];
-const INVARIANT_HEADING = ["invariant", ...FENCE_HEADING];
+// That the tests named in nested items exist is checked for all documents (test/unit/docs).
 
 interface Rule {
+  /** Of a rule that the simulation judges: S and a number, or L and a number. */
+  invariant?: string;
   says: string;
   mutants: string[];
   scenarios: string[];
 }
 
 const document = readFileSync(new URL("../../../docs/explanation/safety-rules.md", import.meta.url), "utf8");
+const rules = readEntries(document).map(readRule);
+const fenceRules = rules.filter(({ invariant }) => invariant === undefined);
+const invariants = rules.filter(({ invariant }) => invariant !== undefined);
 
-const tables = document
-  .split("\n\n")
-  .filter((block) => block.startsWith("|"))
-  .map((block) => {
-    const [heading = [], , ...rows] = block.trim().split("\n").map(readCells);
-    return { heading, rows };
-  });
-
-const fenceRows = tables.filter(({ heading }) => heading.length === FENCE_HEADING.length).flatMap(({ rows }) => rows);
-const invariantRows = tables.filter(({ heading }) => heading[0] === "invariant").flatMap(({ rows }) => rows);
-
-function readCells(row: string): string[] {
-  return row
-    .split("|")
-    .slice(1, -1)
-    .map((cell) => cell.trim());
-}
-
-function readRule([says = "", mutants = "", shownBy = ""]: string[]): Rule {
+function readRule(entry: Entry): Rule {
+  const [, invariant, judged, kept, mutants] =
+    /^\*\*(?:([SL]\d+)\*\*: (.+?)\.|([^*]+)\.\*\*) Mutants: ((?:`[^`]+`(?:, |\.$))+)/.exec(entry.text) ?? [];
+  assert.ok(mutants !== undefined, `neither a rule nor an invariant with its mutants: ${entry.text}`);
   return {
-    says,
+    ...(invariant !== undefined && { invariant }),
+    says: judged ?? kept ?? "",
     mutants: [...mutants.matchAll(/`([^`]+)`/g)].flatMap(([, id]) => id ?? []),
-    scenarios: [...shownBy.matchAll(/`(sim\/[^`]+\.test\.ts)` \S/g)].flatMap(([, file]) => file ?? []),
+    scenarios: namedTests(entry).flatMap(({ file }) => (file.startsWith("sim/") ? [file] : [])),
   };
 }
 
@@ -48,38 +38,27 @@ function repeated(texts: readonly string[]): string[] {
 }
 
 describe("docs/explanation/safety-rules.md", () => {
-  it("has tables of two kinds alone, and in each row a cell for each heading", () => {
-    for (const { heading, rows } of tables) {
-      assert.deepEqual(heading, heading[0] === "invariant" ? INVARIANT_HEADING : FENCE_HEADING);
-      for (const row of rows)
-        assert.equal(row.length, heading.length, `a rule has a name, no number: ${row.join(" | ")}`);
-    }
-    assert.ok(fenceRows.length > 30);
+  it("docs/explanation/safety-rules.md has each rule of a fence once, under the name of the mutant that it lists first", () => {
+    assert.ok(fenceRules.length > 30);
+    assert.deepEqual(repeated(fenceRules.map(({ says }) => says)), []);
+    assert.deepEqual(repeated(fenceRules.map(({ mutants }) => mutants[0] ?? "")), []);
   });
 
-  it("has each rule of a fence once, under the name of the mutant that it lists first", () => {
-    const rules = fenceRows.map(readRule);
-    assert.deepEqual(repeated(rules.map(({ says }) => says)), []);
-    assert.deepEqual(repeated(rules.map(({ mutants }) => mutants[0] ?? "")), []);
-  });
-
-  it("has a row for each invariant of the simulation, and one for the end of a run", () => {
-    const documented = invariantRows.map(([name = "", says = ""]) => `${name} ${says}`);
-    const invariants = INVARIANTS.map(({ name, says }) => `${name} ${says}`);
+  it("docs/explanation/safety-rules.md has an entry for each invariant of the simulation, and one for the end of a run", () => {
+    const documented = invariants.map(({ invariant, says }) => `${invariant} ${says}`);
+    const judged = INVARIANTS.map(({ name, says }) => `${name} ${says}`);
     assert.deepEqual(
-      documented.filter((row) => row.startsWith("S")),
-      invariants.toSorted((a, b) => Number(/\d+/.exec(a)?.[0]) - Number(/\d+/.exec(b)?.[0])),
+      documented.filter((rule) => rule.startsWith("S")),
+      judged.toSorted((a, b) => Number(/\d+/.exec(a)?.[0]) - Number(/\d+/.exec(b)?.[0])),
     );
-    assert.equal(documented.filter((row) => row.startsWith("L")).length, 1);
+    assert.equal(documented.filter((rule) => rule.startsWith("L")).length, 1);
   });
 });
 
 describe("each rule of docs/explanation/safety-rules.md", () => {
   const known = new Set(MUTANTS.map(({ id }) => id));
-  for (const { says, mutants, scenarios } of [...fenceRows, ...invariantRows.map((cells) => cells.slice(1))].map(
-    readRule,
-  )) {
-    it(`has a mutant and a scenario: ${says}`, () => {
+  for (const { says, mutants, scenarios } of rules) {
+    it(`each rule of docs/explanation/safety-rules.md has a mutant and a scenario: ${says}`, () => {
       assert.ok(mutants.length > 0, "no mutant breaks it");
       for (const id of mutants) assert.ok(known.has(id), `there is no mutant ${id}`);
       assert.ok(scenarios.length > 0, "no scenario of the simulation shows it");

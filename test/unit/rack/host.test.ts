@@ -27,7 +27,7 @@ function setUp(spec: Partial<HostSpec> = {}): { clock: VirtualClock; rack: Rack;
 }
 
 describe("a simulated host", () => {
-  it("is off only when its delay is over, and writes until then", async () => {
+  it("a simulated host is off only when its delay is over, and writes until then", async () => {
     const { clock, host } = setUp();
     assert.equal(host.order("ForceOff"), "Started");
     await clock.advance(1_999);
@@ -39,7 +39,7 @@ describe("a simulated host", () => {
     assert.equal(host.canWrite, false);
   });
 
-  it("boots anew after on, with a new boot id, and says so with the time", async () => {
+  it("a simulated host boots again after on, with a new boot id, and says so with the time", async () => {
     const { clock, host, events } = setUp({ power: "Off" });
     const before = host.bootID;
     const startMs = clock.nowMs();
@@ -60,7 +60,7 @@ describe("a simulated host", () => {
     );
   });
 
-  it("may still write when its OS hangs, and goes on with the same boot when it thaws", () => {
+  it("a simulated host may still write when its OS hangs, and goes on with the same boot when it thaws", () => {
     const { host } = setUp();
     const { bootID } = host;
     host.hang();
@@ -71,7 +71,7 @@ describe("a simulated host", () => {
     assert.equal(host.bootID, bootID);
   });
 
-  it("does not come up from a failed disk until a network boot has written it anew", async () => {
+  it("a simulated host does not come up from a failed disk until a network boot has written it again", async () => {
     const { clock, host, events } = setUp();
     const { bootID, machineID } = host;
     host.failDisk();
@@ -96,7 +96,7 @@ describe("a simulated host", () => {
     assert.equal(events.filter(({ type }) => type === "reinstalled").length, 1);
   });
 
-  it("comes up at the next boot from a disk that was replaced, and not before", async () => {
+  it("a simulated host comes up at the next boot from a disk that was replaced, and not before", async () => {
     const { clock, host } = setUp();
     const { machineID } = host;
     host.failDisk();
@@ -110,7 +110,7 @@ describe("a simulated host", () => {
     assert.equal(host.machineID, machineID);
   });
 
-  it("keeps the boot override while it is off, and uses it up at the first boot only", async () => {
+  it("a simulated host keeps the boot override while it is off, and uses it up at the first boot only", async () => {
     const { clock, host, events } = setUp();
     host.setBoot({ enabled: "Once", target: "Pxe", mode: "Legacy" });
     host.order("ForceOff");
@@ -124,7 +124,7 @@ describe("a simulated host", () => {
     assert.equal(host.os, "running");
   });
 
-  it("logs every order with what came of it", async () => {
+  it("a simulated host logs every order with what resulted from it", async () => {
     const { clock, host } = setUp();
     host.order("On");
     host.order("ForceOff");
@@ -146,7 +146,7 @@ describe("a simulated host", () => {
     );
   });
 
-  it("heeds a graceful shutdown only while its OS works", async () => {
+  it("a simulated host heeds a graceful shutdown only while its OS works", async () => {
     const { clock, host } = setUp();
     host.hang();
     assert.equal(host.order("GracefulShutdown"), "Started");
@@ -158,7 +158,7 @@ describe("a simulated host", () => {
     assert.equal(host.power, "Off");
   });
 
-  it("shows no off in a restart, yet loses its pods", async () => {
+  it("a simulated host shows no off in a restart, yet loses its pods", async () => {
     const { clock, host, events } = setUp();
     host.workloads.set("uid", { pod: "default/db", claims: ["default/data"] });
     host.order("ForceRestart");
@@ -171,7 +171,7 @@ describe("a simulated host", () => {
     );
   });
 
-  it("keeps its pods writing through a hang, until the power is truly off", async () => {
+  it("a simulated host keeps its pods writing through a hang, until the power is truly off", async () => {
     const { clock, host } = setUp();
     host.workloads.set("uid", { pod: "default/db", claims: ["default/data"] });
     host.hang();
@@ -188,7 +188,7 @@ describe("a simulated host", () => {
     ["LastState", true, true],
     ["LastState", false, false],
   ] as const) {
-    it(`after mains power is back, with ${policy} and ${wasOn ? "on" : "off"} before, is ${comesUp ? "on" : "off"}`, async () => {
+    it(`a simulated host after mains power is back, with ${policy} and ${wasOn ? "on" : "off"} before, is ${comesUp ? "on" : "off"}`, async () => {
       const { clock, host, rack } = setUp({ restorePolicy: policy, power: wasOn ? "On" : "Off" });
       host.cutMains();
       assert.equal(host.power, "Off");
@@ -201,7 +201,7 @@ describe("a simulated host", () => {
     });
   }
 
-  it("leaves no timer behind once the rack is stopped", () => {
+  it("a simulated host leaves no timer behind once the rack is stopped", () => {
     const { clock, rack, host } = setUp();
     rack.bmc("a").orderDelayMs = 5_000;
     rack.bmc("a").order("ForceOff");
@@ -212,7 +212,7 @@ describe("a simulated host", () => {
 });
 
 describe("a BMC", () => {
-  it("lies about power for a time, and the truth is seen on the host alone", async () => {
+  it("a BMC lies about power for a time, and the truth is seen on the host alone", async () => {
     const { clock, rack, host } = setUp();
     const bmc = rack.bmc("a");
     bmc.pretendPower("Off", 3_000);
@@ -222,7 +222,7 @@ describe("a BMC", () => {
     assert.equal(bmc.readPower(), "On");
   });
 
-  it("goes on reporting an old reading when frozen", async () => {
+  it("a BMC goes on reporting an old reading when frozen", async () => {
     const { clock, rack, host } = setUp({ power: "Off" });
     const bmc = rack.bmc("a");
     bmc.freezePower(30_000);
@@ -232,7 +232,7 @@ describe("a BMC", () => {
     assert.equal(bmc.readPower(), "Off");
   });
 
-  it("acknowledges a late order at once, which takes effect later", async () => {
+  it("a BMC acknowledges a late order at once, which takes effect later", async () => {
     const { clock, rack, host } = setUp();
     rack.bmc("a").orderDelayMs = 10_000;
     assert.equal(rack.bmc("a").order("ForceOff"), "Started");
@@ -242,7 +242,7 @@ describe("a BMC", () => {
     assert.equal(host.power, "Off");
   });
 
-  it("answers for and orders another host when it is wired to that", () => {
+  it("a BMC answers for and orders another host when it is wired to that", () => {
     const { rack, host } = setUp();
     const bmc = rack.bmc("a");
     bmc.rewire(rack.host("b"));
@@ -252,7 +252,7 @@ describe("a BMC", () => {
     assert.equal(rack.host("b").power, "PoweringOff");
   });
 
-  it("can claim to be another while it controls its own host", () => {
+  it("a BMC can claim to be another while it controls its own host", () => {
     const { rack, host } = setUp();
     runCommand(rack, "a", { do: "pretendIdentity", identity: { serialNumber: "OTHER" } });
     assert.equal(rack.bmc("a").identity().serialNumber, "OTHER");
@@ -261,7 +261,7 @@ describe("a BMC", () => {
     assert.equal(rack.bmc("a").identity().serialNumber, "SN-A");
   });
 
-  it("is silent while it restarts, and its host goes on", async () => {
+  it("a BMC is silent while it restarts, and its host goes on", async () => {
     const { clock, rack, host, events } = setUp();
     rack.bmc("a").restart(4_000);
     assert.equal(rack.bmc("a").reachability, "silent");
@@ -273,7 +273,7 @@ describe("a BMC", () => {
 });
 
 describe("a rack", () => {
-  it("never lets a host that is off run or write, whatever is done to it", async () => {
+  it("a rack never lets a host that is off run or write, whatever is done to it", async () => {
     const command = fc.oneof(
       fc.constantFrom("hang", "resume", "failDisk", "cutMains", "restoreMains").map((what) => ({ do: what })),
       fc
@@ -302,7 +302,7 @@ describe("a rack", () => {
     );
   });
 
-  it("plays the same story for the same seed", async () => {
+  it("a rack plays the same story for the same seed", async () => {
     const play = async (): Promise<RackEvent[]> => {
       const { clock, host, events } = setUp();
       host.order("PowerCycle");
@@ -312,7 +312,7 @@ describe("a rack", () => {
     assert.deepEqual(await play(), await play());
   });
 
-  it("refuses two hosts of one name, and names a host that it does not know", () => {
+  it("a rack refuses two hosts of one name, and names a host that it does not know", () => {
     const deps = { clock: new VirtualClock(), random: seededRandom(1) };
     assert.throws(() => createRack({ ...deps, hosts: [{ name: "a" }, { name: "a" }] }), /two hosts are named a/);
     assert.throws(() => createRack({ ...deps, hosts: [] }).host("x"), /no host is named x/);

@@ -7,7 +7,7 @@ import { createRack } from "../../../hack/rack/rack.ts";
 import type { Rack } from "../../../hack/rack/rack.ts";
 import type { Lease, Node, Pod, Taint, VolumeAttachment } from "../../../src/api/core.ts";
 import { LEASES, NODES, PODS, VOLUME_ATTACHMENTS } from "../../../src/api/core-types.ts";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
@@ -107,7 +107,7 @@ async function setTaints(taints: Taint[]): Promise<void> {
 }
 
 describe("a simulated kubelet", () => {
-  it("registers its node with the configured labels and taints, and posts who it is", async () => {
+  it("a simulated kubelet registers its node with the configured labels and taints, and posts who it is", async () => {
     const { clock, rack } = setUp();
     await clock.advance(1_000);
     const node = await readNode();
@@ -123,7 +123,7 @@ describe("a simulated kubelet", () => {
     assert.equal(lease?.metadata.ownerReferences?.[0]?.uid, node?.metadata.uid);
   });
 
-  it("leaves what others wrote on an existing node as it is, and posts the new boot", async () => {
+  it("a simulated kubelet leaves what others wrote on an existing node as it is, and posts the new boot", async () => {
     const { clock, rack, client } = setUp();
     await clock.advance(1_000);
     const before = await readNode();
@@ -145,7 +145,7 @@ describe("a simulated kubelet", () => {
     assert.notEqual(after?.status.nodeInfo?.bootID, before.status.nodeInfo?.bootID);
   });
 
-  it("renews its lease, and is silent from the moment of a hang", async () => {
+  it("a simulated kubelet renews its lease, and is silent from the moment of a hang", async () => {
     const { clock, rack } = setUp();
     await clock.advance(1_000);
     const first = await readLease();
@@ -161,7 +161,7 @@ describe("a simulated kubelet", () => {
     assert.notEqual((await readPod())?.status?.phase, "Running");
   });
 
-  it("writes on while its host powers off, until that is truly off", async () => {
+  it("a simulated kubelet writes on while its host powers off, until that is truly off", async () => {
     const { clock, rack } = setUp();
     await createPod();
     await clock.advance(3_000);
@@ -175,7 +175,7 @@ describe("a simulated kubelet", () => {
     assert.deepEqual(await readLease(), lease);
   });
 
-  it("goes on after the API server has been away", async () => {
+  it("a simulated kubelet goes on after the API server has been away", async () => {
     const { clock, api } = setUp();
     await clock.advance(1_000);
     const before = await readLease();
@@ -186,7 +186,7 @@ describe("a simulated kubelet", () => {
     assert.notEqual((await readLease())?.spec.renewTime, before?.spec.renewTime);
   });
 
-  it("registers anew only at its next boot when its node is deleted", async () => {
+  it("a simulated kubelet registers again only at its next boot when its node is deleted", async () => {
     const { clock, rack, client } = setUp();
     await clock.advance(1_000);
     const before = await readNode();
@@ -207,7 +207,7 @@ describe("a simulated kubelet", () => {
     assert.ok(await readLease());
   });
 
-  it("makes its node Ready again after somebody has marked it Unknown", async () => {
+  it("a simulated kubelet makes its node Ready again after a user has marked it Unknown", async () => {
     const { clock, client } = setUp();
     await clock.advance(1_000);
     const { uid, resourceVersion } = (await readNode())?.metadata ?? assert.fail();
@@ -225,7 +225,7 @@ describe("a simulated kubelet", () => {
     assert.ok(node?.status.conditions?.some(({ type }) => type === "Custom"));
   });
 
-  it("starts pods, says which volumes are in use, and ends terminating pods", async () => {
+  it("a simulated kubelet starts pods, says which volumes are in use, and ends terminating pods", async () => {
     const { clock, rack, client } = setUp();
     await createPod();
     await client.create<VolumeAttachment>(
@@ -251,7 +251,7 @@ describe("a simulated kubelet", () => {
     assert.equal(rack.host("a").workloads.size, 0);
   });
 
-  it("kills a pod whose object is gone, unless it is frozen", async () => {
+  it("a simulated kubelet kills a pod whose object is gone, unless it is frozen", async () => {
     const { clock, rack, client } = setUp();
     await createPod();
     await clock.advance(2_000);
@@ -266,7 +266,7 @@ describe("a simulated kubelet", () => {
     assert.equal(rack.host("a").workloads.size, 0);
   });
 
-  it("rejects after a boot what does not tolerate a NoExecute taint, and takes what does", async () => {
+  it("a simulated kubelet rejects after a boot what does not tolerate a NoExecute taint, and takes what does", async () => {
     const { clock, rack } = setUp();
     await createPod();
     await clock.advance(2_000);
@@ -277,7 +277,7 @@ describe("a simulated kubelet", () => {
     assert.equal(rack.host("a").workloads.size, 0);
   });
 
-  it("takes a pod that tolerates the NoExecute taint", async () => {
+  it("a simulated kubelet takes a pod that tolerates the NoExecute taint", async () => {
     const { clock, rack } = setUp();
     await clock.advance(1_000);
     await setTaints([OUT_OF_SERVICE]);

@@ -10,7 +10,7 @@ import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-test("a scenario plays its steps at their times, tells of those that fail, and can be stopped", async () => {
+test("a scenario plays its steps at their times, reports those that fail, and can be stopped", async () => {
   const clock = new VirtualClock();
   const rack = createRack({ clock, random: seededRandom(1), hosts: [{ name: "a" }] });
   const faults: unknown[] = [];

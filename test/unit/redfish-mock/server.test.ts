@@ -76,7 +76,7 @@ function ordersOf(name: string): string[] {
 }
 
 describe("the Redfish mock's server", () => {
-  it("serves HTTPS with a certificate that its CA vouches for", async () => {
+  it("the Redfish mock's server serves HTTPS with a certificate that its CA vouches for", async () => {
     const deps = { clock: systemClock, random: systemRandom };
     const ca = await createCertificateAuthority(systemClock, "test CA");
     const tls = await ca.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
@@ -94,7 +94,7 @@ describe("the Redfish mock's server", () => {
     }
   });
 
-  it("logs each request with its status, and no password", async () => {
+  it("the Redfish mock's server logs each request with its status, and no password", async () => {
     await forceOff();
     await send("POST", "/redfish/v1/SessionService/Sessions", { UserName: "admin", Password: "password" });
     assert.deepEqual(
@@ -108,11 +108,11 @@ describe("the Redfish mock's server", () => {
     assert.deepEqual(ordersOf("a"), ["ForceOff"]);
   });
 
-  it("refuses a body that is too large", async () => {
+  it("the Redfish mock's server refuses a body that is too large", async () => {
     assert.equal((await send("POST", RESET, { ResetType: "x".repeat(100_000) })).status, 413);
   });
 
-  it("fronts several hosts, each under its own name", async () => {
+  it("the Redfish mock's server fronts several hosts, each under its own name", async () => {
     const deps = { clock: systemClock, random: systemRandom };
     const pair = createRack({ ...deps, hosts: [{ name: "a" }, { name: "b" }] });
     const shared = await startRedfishMock({ ...deps, rack: pair });
@@ -132,7 +132,7 @@ describe("the Redfish mock's server", () => {
     }
   });
 
-  it("is unreachable, in either way, and comes back", async () => {
+  it("the Redfish mock's server is unreachable, in either way, and comes back", async () => {
     rack.bmc("a").setReachability("refused");
     await assert.rejects(send("GET", SYSTEM));
     rack.bmc("a").setReachability("silent");
@@ -145,20 +145,20 @@ describe("the Redfish mock's server", () => {
     assert.equal((await send("GET", SYSTEM)).status, 200);
   });
 
-  it("loses its sessions when it restarts", async () => {
+  it("the Redfish mock's server loses its sessions when it restarts", async () => {
     await send("POST", "/redfish/v1/SessionService/Sessions", { UserName: "admin", Password: "password" });
     rack.bmc("a").restart(0);
     assert.equal(mock.sessionCount, 0);
   });
 });
 
-describe("its faults", () => {
+describe("the Redfish mock with faults", () => {
   const noAnswer: [string, FaultRule["action"], number][] = [
     ["hangs before the effect", { type: "hang", effect: "none" }, 0],
     ["hangs after the effect", { type: "hang", effect: "done" }, 1],
   ];
   for (const [name, action, orders] of noAnswer) {
-    it(`${name}: no answer, ${orders} orders`, async () => {
+    it(`the Redfish mock with faults ${name}: no answer, ${orders} orders`, async () => {
       mock.addFault({ match: { method: "POST" }, action });
       await assertSilent(forceOff, () => mock.requests.length === 1);
       assert.equal(ordersOf("a").length, orders);
@@ -171,14 +171,14 @@ describe("its faults", () => {
     ["drops after the effect", { type: "drop", effect: "done" }, 1],
   ];
   for (const [name, action, orders] of lostAnswer) {
-    it(`${name}: a broken connection, ${orders} orders`, async () => {
+    it(`the Redfish mock with faults ${name}: a broken connection, ${orders} orders`, async () => {
       mock.addFault({ match: { method: "POST" }, action });
       await assert.rejects(forceOff());
       assert.equal(ordersOf("a").length, orders);
     });
   }
 
-  it("answers any status instead of the effect, as often as told", async () => {
+  it("the Redfish mock with faults answers any status instead of the effect, as often as requested", async () => {
     mock.addFault({
       match: { method: "POST", path: "Reset$" },
       times: 2,
@@ -192,14 +192,14 @@ describe("its faults", () => {
     assert.equal((await forceOff()).status, 204);
   });
 
-  it("is slow, and then does its work", async () => {
+  it("the Redfish mock with faults is slow, and then does its work", async () => {
     mock.addFault({ action: { type: "delay", delayMs: 100 } });
     const startedMs = systemClock.monotonicMs();
     assert.equal((await send("GET", SYSTEM)).status, 200);
     assert.ok(systemClock.monotonicMs() - startedMs >= 95);
   });
 
-  it("sets and leaves out properties of an answer", async () => {
+  it("the Redfish mock with faults sets and leaves out properties of an answer", async () => {
     mock.addFault({
       match: { path: SYSTEM },
       action: { type: "override", properties: { PowerState: null }, without: ["UUID"] },
@@ -209,12 +209,12 @@ describe("its faults", () => {
     assert.equal("UUID" in body, false);
   });
 
-  it("cuts an answer short", async () => {
+  it("the Redfish mock with faults cuts an answer short", async () => {
     mock.addFault({ action: { type: "truncate" } });
     await assert.rejects(send("GET", SYSTEM));
   });
 
-  it("answers too much, too deeply, or nonsense", async () => {
+  it("the Redfish mock with faults answers too much, too deeply, or nonsense", async () => {
     mock.addFault({ times: 1, action: { type: "body", text: "<html>" } });
     mock.addFault({ times: 1, action: { type: "deep", depth: 10_000 } });
     mock.addFault({ times: 1, action: { type: "huge", sizeBytes: 1_000_000 } });
@@ -224,7 +224,7 @@ describe("its faults", () => {
     assert.equal((await send("GET", SYSTEM)).status, 200);
   });
 
-  it("answers orders with tasks, or refuses those that change nothing", async () => {
+  it("the Redfish mock with faults answers orders with tasks, or refuses those that change nothing", async () => {
     const end = mock.addFault({ action: { type: "refuseNoChange", status: 400 } });
     assert.equal((await send("POST", RESET, { ResetType: "On" })).status, 400);
     end();
@@ -236,14 +236,14 @@ describe("its faults", () => {
     assert.equal((await send("POST", RESET, { ResetType: "ForceOff" })).status, 204);
   });
 
-  it("refuses a rule that makes no sense", () => {
+  it("the Redfish mock with faults refuses a rule that makes no sense", () => {
     assert.throws(() => mock.addFault({ action: { type: "status", status: 99 } }));
     assert.throws(() => mock.addFault({ match: { path: "(" }, action: { type: "truncate" } }));
   });
 });
 
 describe("the control endpoint", () => {
-  it("shows what is true, takes commands and faults, and says what is wrong with others", async () => {
+  it("the control endpoint shows what is true, takes commands and faults, and says what is wrong with others", async () => {
     const control = await startControlEndpoint({ rack, bmcs: new Map([["a", mock]]), help: controlHelp({}) });
     const call = async (
       method: "GET" | "POST" | "DELETE",

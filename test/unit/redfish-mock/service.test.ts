@@ -54,7 +54,7 @@ function messageId(answer: { json: Body }): unknown {
 }
 
 describe("the Redfish service", () => {
-  it("shows its root, versions and OData documents to everybody, and nothing else", () => {
+  it("the Redfish service shows its root, versions and OData documents to everybody, and nothing else", () => {
     const { send } = setUp();
     for (const path of ["/redfish", "/redfish/v1", "/redfish/v1/", "/redfish/v1/odata", "/redfish/v1/$metadata"]) {
       assert.equal(send("GET", path, { anonymous: true }).status, 200, path);
@@ -67,7 +67,7 @@ describe("the Redfish service", () => {
     assert.equal(send("GET", "/redfish/v1/nothing").status, 404);
   });
 
-  it("leads from the root to each resource, and each is where it says it is", () => {
+  it("the Redfish service leads from the root to each resource, and each is where it says it is", () => {
     const { send } = setUp();
     const seen = new Set<string>();
     const follow = (path: string): void => {
@@ -85,7 +85,7 @@ describe("the Redfish service", () => {
     assert.ok(seen.size >= 15);
   });
 
-  it("shows the host as its BMC reports it", () => {
+  it("the Redfish service shows the host as its BMC reports it", () => {
     const { rack, send } = setUp();
     const { systemUUID, serialNumber } = rack.host("a").spec;
     const before = send("GET", SYSTEM).json;
@@ -96,7 +96,7 @@ describe("the Redfish service", () => {
     assert.equal(send("GET", "/redfish/v1/Chassis/1").json["PowerState"], "Off");
   });
 
-  it("resets the host through the action", async () => {
+  it("the Redfish service resets the host through the action", async () => {
     const { clock, rack, send } = setUp();
     assert.equal(send("POST", RESET, { body: { ResetType: "ForceOff" } }).status, 204);
     assert.equal(send("GET", SYSTEM).json["PowerState"], "PoweringOff");
@@ -109,7 +109,7 @@ describe("the Redfish service", () => {
     );
   });
 
-  it("refuses a reset that makes no sense, and orders nothing", () => {
+  it("the Redfish service refuses a reset that makes no sense, and orders nothing", () => {
     const { rack, send } = setUp();
     const cases: [unknown, string][] = [
       [{}, "ActionParameterMissing"],
@@ -130,7 +130,7 @@ describe("the Redfish service", () => {
     assert.equal(rack.host("a").orders.length, 0);
   });
 
-  it("accepts an order that changes nothing, or refuses it where it is told to", () => {
+  it("the Redfish service accepts an order that changes nothing, or refuses it if it is configured to", () => {
     const { send } = setUp();
     const body = { ResetType: "On" };
     assert.equal(send("POST", RESET, { body }).status, 204);
@@ -138,7 +138,7 @@ describe("the Redfish service", () => {
     assert.equal(send("POST", RESET, { body, style: { refuseNoChangeStatus: 400 } }).status, 400);
   });
 
-  it("answers with a task that ends when the host is there", async () => {
+  it("the Redfish service answers with a task that ends when the host is there", async () => {
     const { clock, send } = setUp();
     const style = { task: { retryAfterSeconds: 3, endless: false } };
     const accepted = send("POST", RESET, { body: { ResetType: "ForceOff" }, style });
@@ -153,7 +153,7 @@ describe("the Redfish service", () => {
     assert.equal(send("GET", monitor).status, 204);
   });
 
-  it("has tasks that never end", async () => {
+  it("the Redfish service has tasks that never end", async () => {
     const { clock, send } = setUp();
     const style = { task: { retryAfterSeconds: 1, endless: true } };
     const accepted = send("POST", RESET, { body: { ResetType: "ForceOff" }, style });
@@ -162,7 +162,7 @@ describe("the Redfish service", () => {
     assert.equal(send("GET", SYSTEM).json["PowerState"], "Off");
   });
 
-  it("sets and clears the boot override, which is used up by the boot", async () => {
+  it("the Redfish service sets and clears the boot override, which is used up by the boot", async () => {
     const { clock, rack, send } = setUp();
     const boot = { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget: "Pxe", BootSourceOverrideMode: "UEFI" };
     const read = (): Body => send("GET", SYSTEM).json["Boot"] as Body;
@@ -177,7 +177,7 @@ describe("the Redfish service", () => {
     assert.equal(rack.host("a").os, "installing");
   });
 
-  it("refuses patches of unknown, wrong or no properties, and of an old ETag", () => {
+  it("the Redfish service refuses patches of unknown, wrong or no properties, and of an old ETag", () => {
     const { rack, send } = setUp();
     const old = send("GET", SYSTEM).headers["etag"] ?? "";
     const cases: [unknown, string][] = [
@@ -198,7 +198,7 @@ describe("the Redfish service", () => {
     assert.equal(send("PATCH", SYSTEM, { body, headers: { "if-match": fresh } }).status, 200);
   });
 
-  it("tells reset types where it is told to", () => {
+  it("the Redfish service reports reset types if it is configured to", () => {
     const action = (resetTypesIn: ResetTypesIn): { answer: Body; info: number } => {
       const { send } = setUp({ resetTypesIn });
       const actions = send("GET", SYSTEM).json["Actions"] as Record<string, Body>;
@@ -211,15 +211,15 @@ describe("the Redfish service", () => {
     assert.equal(action("nowhere").info, 404);
   });
 
-  it("rejects queries that it does not know, and other OData versions", () => {
+  it("the Redfish service rejects queries that it does not know, and other OData versions", () => {
     const { send } = setUp();
     assert.equal(send("GET", "/redfish/v1/Systems?$expand=*").status, 501);
     assert.equal(send("GET", "/redfish/v1/Systems", { headers: { "odata-version": "4.1" } }).status, 412);
   });
 });
 
-describe("its sessions", () => {
-  it("open with the right password, serve by their token, and end when deleted", () => {
+describe("the Redfish mock's sessions", () => {
+  it("the Redfish mock's sessions open with the right password, serve by their token, and end when deleted", () => {
     const { send } = setUp();
     const opened = send("POST", SESSIONS, { body: LOGIN, anonymous: true });
     assert.equal(opened.status, 201);
@@ -230,13 +230,13 @@ describe("its sessions", () => {
     assert.equal(send("GET", SYSTEM, { headers, anonymous: true }).status, 401);
   });
 
-  it("are refused with a wrong password", () => {
+  it("the Redfish mock's sessions are refused with a wrong password", () => {
     const { send } = setUp();
     assert.equal(send("POST", SESSIONS, { body: { ...LOGIN, Password: "x" }, anonymous: true }).status, 401);
     assert.equal(send("POST", SESSIONS, { body: { UserName: "admin" }, anonymous: true }).status, 400);
   });
 
-  it("are as few as the table holds, and make room when they time out", async () => {
+  it("the Redfish mock's sessions are as few as the table holds, and make room when they time out", async () => {
     const { clock, send } = setUp({ sessionsMax: 2 });
     const open = (): Answer => send("POST", SESSIONS, { body: LOGIN, anonymous: true });
     assert.deepEqual([open().status, open().status], [201, 201]);
@@ -249,8 +249,8 @@ describe("its sessions", () => {
   });
 });
 
-describe("its accounts", () => {
-  it("may do what their role allows", () => {
+describe("the Redfish mock's accounts", () => {
+  it("the Redfish mock's accounts may do what their role allows", () => {
     const { rack, send } = setUp();
     const account = { UserName: "viewer", Password: "look at it", RoleId: "ReadOnly" };
     const created = send("POST", "/redfish/v1/AccountService/Accounts", { body: account });

@@ -35,69 +35,69 @@ function turnsAmong(
   });
 }
 
-describe("a turn", () => {
-  it("that was granted takes its place at once, before its beginning is stored", () => {
+describe("an admission", () => {
+  it("an admission that was granted takes its place at once, before its beginning is stored", () => {
     const [a, b] = [remediation("a"), remediation("b")];
-    const turns = turnsAmong([a, b]);
-    turns.ask(a);
-    turns.ask(b);
-    assert.deepEqual([turns.of("uid-a")?.granted, turns.of("uid-b")?.granted], [true, false]);
+    const admissions = turnsAmong([a, b]);
+    admissions.ask(a);
+    admissions.ask(b);
+    assert.deepEqual([admissions.of("uid-a")?.granted, admissions.of("uid-b")?.granted], [true, false]);
   });
 
-  it("that is given up goes to the next one", () => {
+  it("an admission that is given up goes to the next one", () => {
     const [a, b] = [remediation("a"), remediation("b")];
-    const turns = turnsAmong([a, b]);
-    turns.ask(a);
-    turns.ask(b);
-    turns.leave("uid-a");
-    assert.deepEqual([turns.of("uid-a"), turns.of("uid-b")?.granted], [undefined, true]);
+    const admissions = turnsAmong([a, b]);
+    admissions.ask(a);
+    admissions.ask(b);
+    admissions.withdraw("uid-a");
+    assert.deepEqual([admissions.of("uid-a"), admissions.of("uid-b")?.granted], [undefined, true]);
   });
 
-  it("is not to be had while another one has begun by what is stored", () => {
+  it("an admission is not to be had while another one has begun by what is stored", () => {
     const a = remediation("a");
-    const turns = turnsAmong([a, remediation("b", { phase: "Releasing" })]);
-    turns.ask(a);
-    assert.equal(turns.of("uid-a")?.granted, false);
+    const admissions = turnsAmong([a, remediation("b", { phase: "Releasing" })]);
+    admissions.ask(a);
+    assert.equal(admissions.of("uid-a")?.granted, false);
   });
 
-  it("is not kept for who waits no longer", () => {
+  it("an admission is not kept for who waits no longer", () => {
     const [a, b, c] = [remediation("a"), remediation("b"), remediation("c")];
-    const turns = turnsAmong([a, b, c]);
-    for (const asking of [a, b, c]) turns.ask(asking);
-    turns.leave("uid-b");
-    assert.equal(turns.of("uid-b"), undefined);
-    turns.leave("uid-a");
-    assert.deepEqual([turns.of("uid-b"), turns.of("uid-c")?.granted], [undefined, true]);
+    const admissions = turnsAmong([a, b, c]);
+    for (const asking of [a, b, c]) admissions.ask(asking);
+    admissions.withdraw("uid-b");
+    assert.equal(admissions.of("uid-b"), undefined);
+    admissions.withdraw("uid-a");
+    assert.deepEqual([admissions.of("uid-b"), admissions.of("uid-c")?.granted], [undefined, true]);
   });
 
-  it("is looked for again after a while, for what no change tells, and no more often", async () => {
+  it("an admission is checked again after a while, because no change reports some causes, and no more often", async () => {
     const clock = new VirtualClock();
     const a = remediation("a");
     const stored = [a, remediation("b", { phase: "Releasing" })];
-    const turns = turnsAmong(stored, { clock });
-    turns.ask(a);
+    const admissions = turnsAmong(stored, { clock });
+    admissions.ask(a);
     stored.pop();
     await clock.advance(4_900);
-    turns.reviewIfOld();
-    assert.equal(turns.of("uid-a")?.granted, false);
+    admissions.reviewIfOld();
+    assert.equal(admissions.of("uid-a")?.granted, false);
     await clock.advance(200);
-    turns.reviewIfOld();
-    assert.equal(turns.of("uid-a")?.granted, true);
+    admissions.reviewIfOld();
+    assert.equal(admissions.of("uid-a")?.granted, true);
   });
 
-  it("wakes who gets it at once, and tells who waits of the place in the queue once a minute", async () => {
+  it("an admission wakes the one that gets it at once, and gives those that wait their position in the queue once a minute", async () => {
     const clock = new VirtualClock();
     const woken: string[] = [];
     const waiting: number[] = [];
     const [a, b] = [remediation("a"), remediation("b")];
-    const turns = turnsAmong([a, b], {
+    const admissions = turnsAmong([a, b], {
       clock,
       wake: ({ metadata }) => woken.push(metadata.name),
       onWaiting: (count) => waiting.push(count),
     });
-    turns.ask(a);
-    turns.ask(b);
-    turns.review();
+    admissions.ask(a);
+    admissions.ask(b);
+    admissions.review();
     assert.deepEqual(
       [woken, waiting],
       [
@@ -106,29 +106,29 @@ describe("a turn", () => {
       ],
     );
     await clock.advance(60_000);
-    turns.review();
+    admissions.review();
     assert.deepEqual(woken, ["a", "b", "b"]);
   });
 
-  it("is to be had a minute after the place of another was first seen to lapse, by the monotonic clock", async () => {
+  it("an admission is to be had a minute after the place of another was first seen to lapse, by the monotonic clock", async () => {
     const clock = new VirtualClock();
     const a = remediation("a");
     const late = formatAttempt(attempt({ action: "ForceOff", deadlineMs: clock.nowMs() - 600_000 }));
     const b = remediation("b", { phase: "PoweringOff", attempt: late });
-    const turns = turnsAmong([a, b], { clock });
-    turns.ask(a);
-    assert.equal(turns.of("uid-a")?.granted, false, "not seen yet");
-    turns.observe(b);
+    const admissions = turnsAmong([a, b], { clock });
+    admissions.ask(a);
+    assert.equal(admissions.of("uid-a")?.granted, false, "not seen yet");
+    admissions.observe(b);
     await clock.advance(59_000);
-    turns.observe(b);
-    turns.review();
-    assert.equal(turns.of("uid-a")?.granted, false);
+    admissions.observe(b);
+    admissions.review();
+    assert.equal(admissions.of("uid-a")?.granted, false);
     await clock.advance(2_000);
-    turns.review();
-    assert.equal(turns.of("uid-a")?.granted, true);
+    admissions.review();
+    assert.equal(admissions.of("uid-a")?.granted, true);
   });
 
-  it("counts in the zone that is on record, and else in that of the node", () => {
+  it("an admission counts in the zone that is on record, and else in that of the node", () => {
     const labelled = (zone: string) => ({
       apiVersion: "v1",
       kind: "Node",
@@ -139,28 +139,28 @@ describe("a turn", () => {
     const begun = remediation("a", { phase: "Releasing", node: { name: "a-node", zone: "z1" } });
     const waiting = (name: string) => remediation(name, { node: { name: `${name}-node` } });
     const [b, c] = [waiting("b"), waiting("c")];
-    const turns = turnsAmong([begun, b, c], {
+    const admissions = turnsAmong([begun, b, c], {
       limits: { hosts: 10, perCluster: Infinity, perZone: 1 },
       nodesOf: () => ({
         get: ({ name }) => labelled(name === "b-node" ? "z1" : "z2"),
         values: () => [].values(),
       }),
     });
-    turns.ask(b);
-    turns.ask(c);
-    assert.deepEqual([turns.of("uid-b")?.granted, turns.of("uid-c")?.granted], [false, true]);
+    admissions.ask(b);
+    admissions.ask(c);
+    assert.deepEqual([admissions.of("uid-b")?.granted, admissions.of("uid-c")?.granted], [false, true]);
   });
 
-  it("goes first to who may have been left with a host that is off", () => {
+  it("an admission goes first to who may have been left with a host that is off", () => {
     const inherited = formatAttempt(attempt({ action: "Inherited" }));
     const [a, b, heir] = [
       remediation("a"),
       remediation("b"),
       remediation("c", { phase: "Resolving", attempt: inherited }),
     ];
-    const turns = turnsAmong([a, b, heir]);
-    for (const asking of [a, b, heir]) turns.ask(asking);
-    turns.leave("uid-a");
-    assert.deepEqual([turns.of("uid-b")?.granted, turns.of("uid-c")?.granted], [false, true]);
+    const admissions = turnsAmong([a, b, heir]);
+    for (const asking of [a, b, heir]) admissions.ask(asking);
+    admissions.withdraw("uid-a");
+    assert.deepEqual([admissions.of("uid-b")?.granted, admissions.of("uid-c")?.granted], [false, true]);
   });
 });

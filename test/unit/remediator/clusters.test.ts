@@ -49,25 +49,25 @@ function remediation(
   };
 }
 
-describe("whom a remediation is about", () => {
-  it("is the node that its annotation names, else its own name, where no Machine asked for it", () => {
+describe("the subject of a remediation", () => {
+  it("the subject of a remediation is the node that its annotation names, else its own name, if no Machine asked for it", () => {
     assert.deepEqual(subjectOf(remediation("n1", { node: "n2" })).nodeName, "n2");
     assert.deepEqual(subjectOf(remediation("n1")).nodeName, "n1");
   });
 
-  it("is not told by the names of a remediation that a Machine of Cluster API asked for", () => {
+  it("the subject of a remediation is not the name of a remediation that a Machine of Cluster API requested", () => {
     const asked = remediation("n1", { node: "n1", owners: [CLUSTER_API] });
     const { nodeName, cluster, machine } = subjectOf(asked);
     assert.deepEqual([nodeName, cluster, machine?.uid, isUnresolved(asked)], [undefined, undefined, "m-uid", true]);
   });
 
-  it("is the node that the health check has named for an OKD Machine, which is of the agent's own cluster", () => {
+  it("the subject of a remediation is the node that the health check has named for an OKD Machine, which is of the agent's own cluster", () => {
     const asked = remediation("n1", { node: "n1", owners: [OKD] });
     assert.deepEqual([subjectOf(asked).nodeName, isUnresolved(asked)], ["n1", false]);
     assert.equal(isUnresolved(remediation("m1", { owners: [OKD] })), true);
   });
 
-  it("stays what was stored, whatever is edited later", () => {
+  it("the subject of a remediation stays what was stored, whatever is edited later", () => {
     const machine = {
       apiVersion: "cluster.x-k8s.io/v1beta1",
       kind: "Machine",
@@ -83,7 +83,7 @@ describe("whom a remediation is about", () => {
 });
 
 describe("the key of a node", () => {
-  it("tells namesakes of several clusters apart, and can be read back", () => {
+  it("the key of a node distinguishes namesakes of several clusters, and can be read back", () => {
     const nodes: NodeId[] = [
       { cluster: undefined, name: "n1" },
       { cluster: W1, name: "n1" },
@@ -97,7 +97,7 @@ describe("the key of a node", () => {
 describe("the agent's own cluster", () => {
   const own = { ...W1, uid: "uid-of-own", own: true };
 
-  it("has nodes of one key, by whatever way it is named", () => {
+  it("the agent's own cluster has nodes of one key, by whatever way it is named", () => {
     assert.equal(nodeKey({ cluster: own, name: "n1" }), nodeKey({ cluster: undefined, name: "n1" }));
     const [byName, byMachine] = [
       remediation("by-name", { node: "n1" }),
@@ -126,7 +126,7 @@ describe("the index of remediations", () => {
   for (const object of [here, there, unresolved]) index.apply({ type: "added", object });
   const names = (found: readonly BareMetalRemediation[]): string[] => found.map(({ metadata }) => metadata.uid);
 
-  it("holds those of namesakes of several clusters apart", () => {
+  it("the index of remediations holds those of namesakes of several clusters apart", () => {
     assert.deepEqual(names(index.ofNode(undefined, "n1")), ["uid-here"]);
     assert.deepEqual(names(index.ofNode(W1, "n1")), ["uid-there"]);
     assert.deepEqual([names(index.siblings(here)), names(index.siblings(there))], [[], []]);
@@ -135,7 +135,7 @@ describe("the index of remediations", () => {
     assert.deepEqual(names(index.ofTarget(target)), ["uid-there"]);
   });
 
-  it("finds those of one Machine, and what has moved", () => {
+  it("the index of remediations finds those of one Machine, and what has moved", () => {
     const other = remediation("other", { owners: [CLUSTER_API] });
     index.apply({ type: "added", object: other });
     assert.deepEqual(names(index.siblings(unresolved)), ["uid-other"]);
@@ -155,7 +155,7 @@ describe("who has signed a node's marks", () => {
     return { ...before, spec: { taints: taints.value as Taint[] } };
   };
 
-  it("is told for the cluster that it was signed for, and for no other", () => {
+  it("who has signed a node's marks is found for the cluster that it was signed for, and for no other", () => {
     const both = marked(signature("local", "a1", undefined), signature("remote", "a1", W1));
     assert.deepEqual(signersOf(both, undefined), ["local"]);
     assert.deepEqual(signersOf(both, W1), ["remote"]);
@@ -164,7 +164,7 @@ describe("who has signed a node's marks", () => {
 });
 
 describe("the clusters of nodes", () => {
-  /** A world beside a workload cluster whose connection can be set. */
+  /** A world with a workload cluster whose connection can be set. */
   function two(ownCluster?: ClusterRef): {
     clusters: NodeClusters;
     here: World;
@@ -205,7 +205,7 @@ describe("the clusters of nodes", () => {
     return { clusters, here, there, set, held: () => holders.size, connected };
   }
 
-  it("are each other's strangers: a namesake is another node, though its API server shows the very same object", () => {
+  it("the clusters of nodes are each other's strangers: a namesake is another node, though its API server shows the very same object", () => {
     const { clusters, here, there, set, connected } = two();
     here.node("n1", "a");
     there.node("n0", "x");
@@ -220,14 +220,14 @@ describe("the clusters of nodes", () => {
     assert.equal(two(W1).clusters.isLocal(W1, "n1", "n1"), true, "a management cluster that is a Cluster of its own");
   });
 
-  it("answer nothing while they are away, and are told of when they come", async () => {
+  it("the clusters of nodes answer nothing while they are away, and are announced when they come", async () => {
     const { clusters, there, set, connected } = two();
     there.node("n1", "b");
-    const seen: string[] = [];
+    const observations: string[] = [];
     clusters.subscribe({
       onNode: (cluster, { object }, isNews) =>
-        void seen.push(`${cluster?.name ?? "here"} ${object.metadata.name}${isNews ? " is news" : ""}`),
-      onConnection: ({ name }) => void seen.push(`${name} changed`),
+        void observations.push(`${cluster?.name ?? "here"} ${object.metadata.name}${isNews ? " is news" : ""}`),
+      onConnection: ({ name }) => void observations.push(`${name} changed`),
     });
     clusters.hold(W1);
     for (const connection of [
@@ -235,22 +235,22 @@ describe("the clusters of nodes", () => {
       { state: "away", reason: "Unreachable", message: "no answer", sinceMs: 0 } as const,
     ]) {
       if (connection !== undefined) set(connection);
-      const { runtime, nodes, away } = clusters.of(W1);
+      const { runtime, nodes, problem } = clusters.of(W1);
       assert.equal(nodes.get({ name: "n1" }), undefined);
-      assert.equal(away?.reason, "ClusterUnreachable");
-      assert.match(away.message, /^cluster caps\/w1 cannot be reached: /);
+      assert.equal(problem?.reason, "ClusterUnreachable");
+      assert.match(problem.message, /^cluster caps\/w1 cannot be reached: /);
       await assert.rejects(runtime.client.get(NODES, { name: "n1" }, SIGNAL), (error: unknown) =>
         isKubeError(error, "Unavailable"),
       );
     }
     set(connected);
-    assert.deepEqual(seen, ["w1 changed", "w1 n1", "w1 changed"]);
-    assert.equal(clusters.of(W1).away, undefined);
+    assert.deepEqual(observations, ["w1 changed", "w1 n1", "w1 changed"]);
+    assert.equal(clusters.of(W1).problem, undefined);
     there.node("n2", "c");
-    assert.equal(seen.at(-1), "w1 n2 is news");
+    assert.equal(observations.at(-1), "w1 n2 is news");
   });
 
-  it("are held once, also where a listener holds the cluster for a node that it is told of at that very moment", () => {
+  it("the clusters of nodes are held once, even if a listener holds the cluster for a node that is announced at that very moment", () => {
     const { clusters, there, set, held, connected } = two();
     there.node("n1", "b");
     set(connected);
@@ -262,36 +262,36 @@ describe("the clusters of nodes", () => {
     const release = clusters.hold(W1);
     assert.equal(held(), 1);
     for (const letGo of releases) letGo();
-    assert.equal(clusters.of(W1).away, undefined, "one still holds it");
+    assert.equal(clusters.of(W1).problem, undefined, "one still holds it");
     release();
     assert.equal(held(), 0);
     assert.equal(clusters.isHeld(W1), false);
   });
 
-  it("are the agent's own where the operator has named it and they are on record as that, and need no way to it", () => {
+  it("the clusters of nodes are the agent's own if the operator has named it and they are on record as that, and need no way to it", () => {
     const { clusters, here, held } = two(W1);
     here.node("n1", "a");
     const own = { ...W1, own: true };
     const release = clusters.hold(own);
     assert.equal(held(), 0);
-    assert.equal(clusters.of(own).away, undefined);
+    assert.equal(clusters.of(own).problem, undefined);
     assert.notEqual(clusters.of(own).nodes.get({ name: "n1" }), undefined);
     assert.equal(clusters.isLocal(own, "n1", "n1"), true);
     release();
   });
 
-  it("are away where they are on record as the agent's own, and the operator names none or another one", () => {
+  it("the clusters of nodes are away if they are on record as the agent's own, and the operator names none or another one", () => {
     for (const named of [undefined, { ...W1, name: "w2" }]) {
       const { clusters, here } = two(named);
       here.node("n1", "a");
-      const { away, nodes } = clusters.of({ ...W1, own: true });
-      assert.equal(away?.reason, "ClusterExchanged");
-      assert.match(away.message, /--own-cluster=caps\/w1/);
+      const { problem, nodes } = clusters.of({ ...W1, own: true });
+      assert.equal(problem?.reason, "ClusterExchanged");
+      assert.match(problem.message, /--own-cluster=caps\/w1/);
       assert.equal(nodes.get({ name: "n1" }), undefined);
     }
   });
 
-  it("are away where their API server says that it is the agent's own", async () => {
+  it("the clusters of nodes are away if their API server says that it is the agent's own", async () => {
     const { clusters, here, there, set, connected } = two();
     there.node("n1", "b");
     const { uid } = here.put(NAMESPACES, "kube-system", {}).metadata;
@@ -299,43 +299,47 @@ describe("the clusters of nodes", () => {
     clusters.hold(W1);
     set({ ...connected, uid });
     for (const known of [W1, { ...W1, uid: "uid-of-w1" }, { ...W1, uid }]) {
-      const { away, nodes } = clusters.of(known);
-      assert.equal(away?.reason, "ClusterExchanged");
-      assert.match(away.message, /^the API server of cluster caps\/w1 says that it is .*--own-cluster=caps\/w1/);
+      const { problem, nodes } = clusters.of(known);
+      assert.equal(problem?.reason, "ClusterExchanged");
+      assert.match(problem.message, /^the API server of cluster caps\/w1 says that it is .*--own-cluster=caps\/w1/);
       assert.equal(nodes.get({ name: "n1" }), undefined);
     }
   });
 
-  it("are away for whoever means another cluster than the one that answers by now", async () => {
+  it("the clusters of nodes are away for a caller that means another cluster than the one that answers now", async () => {
     const { clusters, there, set, connected } = two();
     there.node("n1", "b");
     clusters.hold(W1);
     set({ ...connected, uid: "uid-of-w1" });
     for (const known of [W1, { ...W1, uid: "uid-of-w1" }]) {
-      assert.equal(clusters.of(known).away, undefined);
+      assert.equal(clusters.of(known).problem, undefined);
       assert.notEqual(clusters.of(known).nodes.get({ name: "n1" }), undefined);
     }
-    const { away, nodes, runtime } = clusters.of({ ...W1, uid: "uid-of-another" });
-    assert.equal(away?.reason, "ClusterExchanged");
-    assert.match(away.message, /^Secret caps\/w1-kubeconfig leads to another cluster .*uid-of-w1 .*uid-of-another;/);
+    const { problem, nodes, runtime } = clusters.of({ ...W1, uid: "uid-of-another" });
+    assert.equal(problem?.reason, "ClusterExchanged");
+    assert.match(problem.message, /^Secret caps\/w1-kubeconfig leads to another cluster .*uid-of-w1 .*uid-of-another;/);
     assert.equal(nodes.get({ name: "n1" }), undefined);
     await assert.rejects(runtime.client.get(NODES, { name: "n1" }, SIGNAL), (error: unknown) =>
       isKubeError(error, "Unavailable"),
     );
     set({ ...connected, uid: "uid-of-another" });
-    assert.equal(clusters.of({ ...W1, uid: "uid-of-another" }).away, undefined, "the same connection leads there now");
+    assert.equal(
+      clusters.of({ ...W1, uid: "uid-of-another" }).problem,
+      undefined,
+      "the same connection leads there now",
+    );
   });
 
-  it("are connected for as long as somebody holds them", () => {
+  it("the clusters of nodes are connected for as long as a caller holds them", () => {
     const { clusters, set, held, connected } = two();
     const [first, second] = [clusters.hold(W1), clusters.hold(W1)];
     set(connected);
     assert.equal(held(), 1);
     first();
     first();
-    assert.equal(clusters.of(W1).away, undefined, "letting go twice counts once");
+    assert.equal(clusters.of(W1).problem, undefined, "letting go twice counts once");
     second();
     assert.equal(held(), 0);
-    assert.notEqual(clusters.of(W1).away, undefined);
+    assert.notEqual(clusters.of(W1).problem, undefined);
   });
 });

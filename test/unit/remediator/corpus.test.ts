@@ -19,12 +19,12 @@ const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, CO
 const statusesOf = (version: string) => read(`${version}/statuses.json`) as BareMetalRemediationStatus[];
 
 describe("what released versions have stored", () => {
-  it("is kept of 0.1.0", () => assert.ok(VERSIONS.includes("0.1.0")));
+  it("what released versions have stored is kept of 0.1.0", () => assert.ok(VERSIONS.includes("0.1.0")));
 
   for (const version of VERSIONS) {
     const statuses = statusesOf(version);
 
-    it(`${version}: has every state of today`, () => {
+    it(`what released versions have stored ${version}: has every state of today`, () => {
       const phases = new Set(statuses.map(({ phase }) => phase));
       assert.deepEqual(
         [...STATE_NAMES].filter((name) => !phases.has(name)),
@@ -32,11 +32,11 @@ describe("what released versions have stored", () => {
       );
     });
 
-    it(`${version}: is known, each status as what it says`, () => {
+    it(`what released versions have stored ${version}: is known, each status as what it says`, () => {
       for (const status of statuses) assert.equal(parseState(status).name, status.phase);
     });
 
-    it(`${version}: is acted on, waited in or at rest, on a host of its own and on none`, () => {
+    it(`what released versions have stored ${version}: is acted on, waited in or at rest, on a host of its own and on none`, () => {
       for (const status of statuses) {
         const base = snapshot({ state: "Resolving" });
         const found = { ...base, state: parseState(status), status };
@@ -52,7 +52,7 @@ describe("what released versions have stored", () => {
   }
 });
 
-/** As much of a schema as the CRDs of ours use. */
+/** As much of a schema as our CRDs use. */
 interface Schema {
   type: string;
   enum?: string[];
@@ -105,11 +105,11 @@ describe("an agent that is rolled back", () => {
   for (const version of VERSIONS) {
     const released = read(`${version}/status-schema.json`) as Schema;
 
-    it(`to ${version} can store whatever this version has stored`, () => {
+    it(`an agent that is rolled back to ${version} can store whatever this version has stored`, () => {
       assert.deepEqual(refusals(released, present), []);
     });
 
-    it(`to ${version} knows every state that this version stores`, () => {
+    it(`an agent that is rolled back to ${version} knows every state that this version stores`, () => {
       const known = new Set(statusesOf(version).map(({ phase }) => phase));
       assert.deepEqual(
         STATE_NAMES.filter((name) => !known.has(name)),
@@ -118,7 +118,7 @@ describe("an agent that is rolled back", () => {
     });
   }
 
-  it("is refused what its schema does not know: this test can fail", () => {
+  it("an agent that is rolled back is refused what its schema does not know: this test can fail", () => {
     const broken = structuredClone(present);
     const { attempt, timeline } = broken.properties ?? {};
     attempt?.properties?.["action"]?.enum?.push("Cycle");

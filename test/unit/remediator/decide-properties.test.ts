@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { decide } from "../../../src/remediator/machine/decide.ts";
-import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Observations } from "../../../src/remediator/machine/model/observations.ts";
 import type { Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
 import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
 import { STATE_NAMES } from "../../../src/remediator/machine/model/state.ts";
@@ -17,14 +17,14 @@ const agoMs = fc.constantFrom(0, 50, 200, 1_400, 1_600, 4_900, 5_100, 11_000, 13
 const atMs = agoMs.map((ms) => NOW.monotonicMs - ms);
 const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined });
 
-const power: fc.Arbitrary<Seen["power"]> = fc.record({
+const power: fc.Arbitrary<Observations["power"]> = fc.record({
   last: maybe(fc.record({ state: fc.constantFrom("Off", "On", "Changing", "Unknown"), raw: fc.constant("raw"), atMs })),
   offReads: fc.nat(3),
   offAtMs: maybe(atMs),
   provenAtMs: maybe(atMs),
 });
 
-const seen: fc.Arbitrary<Partial<Seen>> = fc.record({
+const observations: fc.Arbitrary<Partial<Observations>> = fc.record({
   claim: fc.constantFrom(
     undefined,
     { owned: true, targetUid: "target-uid" } as const,
@@ -80,7 +80,9 @@ const seen: fc.Arbitrary<Partial<Seen>> = fc.record({
   marksCleared: fc.boolean(),
   swapped: fc.boolean(),
   released: fc.boolean(),
-  drain: maybe(fc.record({ pods: fc.nat(1), attachments: fc.nat(1), atMs, checks: fc.constant(1) })),
+  drain: maybe(
+    fc.record({ pods: fc.nat(1), attachments: fc.nat(1), atMs, checks: fc.constant(1), isReported: fc.boolean() }),
+  ),
   override: fc.constantFrom(undefined, "NetworkOnce", "None"),
   backup: maybe(fc.constant({ status: { nodeUID: "node-uid" }, resourceVersion: "1" })),
   nodeDeleted: fc.boolean(),
@@ -106,9 +108,9 @@ const snapshots: fc.Arbitrary<Snapshot> = fc
   .record({
     state: fc.constantFrom(...STATE_NAMES),
     attempt,
-    seen,
+    observations,
     remediation: fc.record({ deleting: fc.boolean(), timedOut: fc.boolean() }),
-    plan: fc.record({
+    strategy: fc.record({
       type: fc.constantFrom("Reboot", "Reprovision", "Escalate"),
       workloadRelease: fc.constantFrom("OutOfServiceTaint", "DeleteNode"),
       requireReboot: fc.boolean(),
@@ -134,18 +136,18 @@ function check(holds: (snapshot: Snapshot, decision: Decision) => boolean): void
 
 const does = (decision: Decision, ...effects: Effect["do"][]): boolean =>
   decision.effects.some((effect) => effects.includes(effect.do));
-const owned = (given: Snapshot): boolean => given.seen.claim?.owned === true;
-const isProven = ({ seen }: Snapshot): boolean =>
-  seen.power.provenAtMs !== undefined &&
-  seen.power.offAtMs !== undefined &&
-  NOW.monotonicMs - seen.power.offAtMs < POWER_PROOF_AGE_MAX_MS;
+const owned = (given: Snapshot): boolean => given.observations.claim?.owned === true;
+const isProven = ({ observations }: Snapshot): boolean =>
+  observations.power.provenAtMs !== undefined &&
+  observations.power.offAtMs !== undefined &&
+  NOW.monotonicMs - observations.power.offAtMs < POWER_PROOF_AGE_MAX_MS;
 const implies = (premise: boolean, conclusion: boolean): boolean => !premise || conclusion;
 
 describe("whatever was stored and seen, decide", () => {
-  it("puts the taint on, deletes pods and deletes nodes only while the host is proven off (S1)", () =>
+  it("whatever was stored and seen, decide puts the taint on, deletes pods and deletes nodes only while the host is proven off (S1)", () =>
     check((given, decision) => implies(does(decision, "taint", "releasePods", "deleteNode"), isProven(given))));
 
-  it("sends ForceOff only together with its intent, under an id that was never used (S4)", () =>
+  it("whatever was stored and seen, decide sends ForceOff only together with its intent, under an id that was never used (S4)", () =>
     check((given, decision) => {
       const order = decision.effects.find((effect) => effect.do === "forceOff");
       if (order === undefined) return true;
@@ -154,10 +156,10 @@ describe("whatever was stored and seen, decide", () => {
       return stored?.action === "ForceOff" && stored.id === order.attemptId && !stored.sent && isNew;
     }));
 
-  it("sends On only together with its intent", () =>
+  it("whatever was stored and seen, decide sends On only together with its intent", () =>
     check((_given, decision) => implies(does(decision, "powerOn"), decision.status?.attempt?.action === "On")));
 
-  it("sends no more than ORDERS_MAX orders of one kind in a cycle, but to a host that an undo for good owes an On", () =>
+  it("whatever was stored and seen, decide sends no more than ORDERS_MAX orders of one kind in a cycle, except to a host to which a final undo owes an On", () =>
     check((given, decision) =>
       implies(
         does(decision, "powerOn", "forceOff"),
@@ -166,22 +168,22 @@ describe("whatever was stored and seen, decide", () => {
       ),
     ));
 
-  it("orders no power without a fresh, verified identity (S7)", () =>
+  it("whatever was stored and seen, decide orders no power without a fresh, verified identity (S7)", () =>
     check((given, decision) => {
-      const { identity } = given.seen;
+      const { identity } = given.observations;
       const verified = identity?.verdict.verified === true && NOW.monotonicMs - identity.atMs <= 5_000;
       return implies(does(decision, "powerOn", "forceOff"), verified);
     }));
 
-  it("orders nothing off while anything holds orders, and nothing on in maintenance", () =>
+  it("whatever was stored and seen, decide orders nothing off while anything holds orders, and nothing on in maintenance", () =>
     check((given, decision) => {
-      const { stop } = given;
+      const { hold } = given;
       const isHeld =
-        stop?.reason === "Maintenance" ? does(decision, "powerOn", "forceOff") : does(decision, "forceOff");
-      return implies(stop !== undefined, !isHeld);
+        hold?.reason === "Maintenance" ? does(decision, "powerOn", "forceOff") : does(decision, "forceOff");
+      return implies(hold !== undefined, !isHeld);
     }));
 
-  it("touches no power and marks nothing on a host that it does not own (S10)", () =>
+  it("whatever was stored and seen, decide touches no power and marks nothing on a host that it does not own (S10)", () =>
     check((given, decision) =>
       implies(
         !owned(given),
@@ -189,46 +191,53 @@ describe("whatever was stored and seen, decide", () => {
       ),
     ));
 
-  it("powers on only after the taint was taken off (S3)", () =>
+  it("whatever was stored and seen, decide powers on only after the taint was taken off (S3)", () =>
     check((given, decision) => {
       const fenced = given.state.name === "Releasing" || given.state.name === "PoweringOff";
-      return implies(does(decision, "powerOn"), !fenced && (given.state.name !== "Undoing" || given.seen.taintCleared));
+      return implies(
+        does(decision, "powerOn"),
+        !fenced && (given.state.name !== "Undoing" || given.observations.taintCleared),
+      );
     }));
 
-  it("leaves Releasing for power-on only once drained or out of time, and only with the taint swapped", () =>
+  it("whatever was stored and seen, decide leaves Releasing for power-on only once drained or out of time, and only with the taint swapped", () =>
     check((given, decision) => {
       const leaves =
         given.state.name === "Releasing" && ["PoweringOn", "Provisioning"].includes(decision.status?.phase ?? "");
       if (!leaves) return true;
-      const { drain, swapped } = given.seen;
+      const { drain, swapped } = given.observations;
       const drained = drain?.pods === 0 && drain.attachments === 0;
-      const untainted = given.plan.workloadRelease === "DeleteNode" || swapped;
+      const untainted = given.strategy.workloadRelease === "DeleteNode" || swapped;
       return untainted && (drained || given.remainingMs <= 0);
     }));
 
-  it("never changes a verdict, and never gives one while a mark may stand or the host is owned", () =>
+  it("whatever was stored and seen, decide never changes a verdict, and never gives one while a mark may stand or the host is owned", () =>
     check((given, decision) => {
       const isFinal = (name: string | undefined): boolean => name === "Succeeded" || name === "Failed";
       if (isFinal(given.state.name)) return decision.status === undefined;
       if (!isFinal(decision.status?.phase)) return true;
-      const clean = decision.status?.phase === "Succeeded" || given.seen.marksCleared;
-      return clean && (!owned(given) || given.seen.hostReleased) && decision.effects.length === 0;
+      const clean = decision.status?.phase === "Succeeded" || given.observations.marksCleared;
+      return clean && (!owned(given) || given.observations.hostReleased) && decision.effects.length === 0;
     }));
 
-  it("drops the finalizer only once all is taken back", () =>
+  it("whatever was stored and seen, decide drops the finalizer only once all is taken back", () =>
     check((given, decision) => {
       if (!does(decision, "dropFinalizer") || given.state.name !== "Undoing") return true;
-      return given.remediation.deleting && given.seen.marksCleared && (!owned(given) || given.seen.hostReleased);
+      return (
+        given.remediation.deleting &&
+        given.observations.marksCleared &&
+        (!owned(given) || given.observations.hostReleased)
+      );
     }));
 
-  it("always does something, waits for a time, or rests in a state that only others can move", () =>
+  it("whatever was stored and seen, decide always does something, waits for a time, or rests in a state that only others can move", () =>
     check((given, decision) => {
       const rests: readonly State["name"][] = ["Succeeded", "Failed"];
       const acts = decision.status !== undefined || decision.effects.length > 0 || decision.nextCheckMs !== undefined;
-      return acts || rests.includes(given.state.name) || given.stop !== undefined;
+      return acts || rests.includes(given.state.name) || given.hold !== undefined;
     }));
 
-  it("moves only along the arrows of docs/explanation/remediation.md", () => {
+  it("whatever was stored and seen, decide moves only along the arrows of docs/explanation/remediation.md", () => {
     const text = readFileSync(new URL("../../../docs/explanation/remediation.md", import.meta.url), "utf8");
     check((given, decision) => {
       const to = decision.status?.phase;
@@ -237,6 +246,6 @@ describe("whatever was stored and seen, decide", () => {
     });
   });
 
-  it("never waits for nothing: a time to wait is not negative", () =>
+  it("whatever was stored and seen, decide never waits for nothing: a time to wait is not negative", () =>
     check((_given, decision) => decision.nextCheckMs === undefined || decision.nextCheckMs >= 0));
 });

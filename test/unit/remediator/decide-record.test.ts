@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { Condition } from "../../../src/api/meta.ts";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
-import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Observations } from "../../../src/remediator/machine/model/observations.ts";
 import { DEVICE_FINAL_RETRY_MS } from "../../../src/remediator/machine/model/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
@@ -28,40 +28,41 @@ import {
 describe("what is stored with a decision", () => {
   const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
 
-  it("says, of who waits for another's host, that it may be handed one that is off; also when it begins", () => {
+  it("what is stored with a decision says that a remediation which waits for a host may get it while it is off, also when it begins", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
-    assert.equal(attemptOf({ state: "Resolving", seen: { claim } })?.action, "Inherited");
+    assert.equal(attemptOf({ state: "Resolving", observations: { claim } })?.action, "Inherited");
     assert.equal(attemptOf({ state: "Resolving", attempt: { action: "Inherited" } })?.action, "Inherited");
   });
 
-  it("carries over to the next attempt what the last one did to the host's power and boot", () => {
+  it("what is stored with a decision carries over to the next attempt what the last one did to the host's power and boot", () => {
     const changes = { state: "PoweringOff", attempt: { bootOverride: true }, other: { remainingMs: 0 } } as const;
-    const { action, sent, bootOverride, orders } = attemptOf({ ...changes, seen: { taintCleared: true } }) ?? {};
+    const { action, sent, bootOverride, orders } =
+      attemptOf({ ...changes, observations: { taintCleared: true } }) ?? {};
     assert.deepEqual(
       { action, sent, bootOverride, orders },
       { action: "ForceOff", sent: true, bootOverride: true, orders: 0 },
     );
   });
 
-  it("is, before the first order, in which boot the node is now", () => {
+  it("what is stored with a decision is, before the first order, in which boot the node is now", () => {
     const examined = { node: node({ bootID: "boot-2" }) };
-    const { status } = decide(snapshot({ state: "Verifying", seen: { examined, identity: VERIFIED } }), NOW);
+    const { status } = decide(snapshot({ state: "Verifying", observations: { examined, identity: VERIFIED } }), NOW);
     assert.equal(status?.node?.bootID, "boot-2");
   });
 
-  it("is an order's intent: neither sent nor done, whichever order it is", () => {
-    const off = attemptOf({ state: "Verifying", seen: { examined: { node: node() }, identity: VERIFIED } });
-    const on = attemptOf({ state: "Undoing", seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED } });
+  it("what is stored with a decision is an order's intent: neither sent nor done, whichever order it is", () => {
+    const off = attemptOf({ state: "Verifying", observations: { examined: { node: node() }, identity: VERIFIED } });
+    const on = attemptOf({ state: "Undoing", observations: { ...UNDOING, power: READ_OFF, identity: VERIFIED } });
     assert.deepEqual([off?.action, off?.sent, off?.done], ["ForceOff", false, false]);
     assert.deepEqual([on?.action, on?.sent, on?.done], ["On", false, false]);
   });
 
-  it("is, with a further order, still the boot that the first one ends", () => {
+  it("what is stored with a decision is, with a further order, still the boot that the first one ends", () => {
     const { status } = decide(
       snapshot({
         state: "PoweringOff",
         attempt: { actionAtMs: NOW.epochMs - 21_000 },
-        seen: {
+        observations: {
           taintCleared: true,
           power: READ_ON,
           identity: VERIFIED,
@@ -73,13 +74,17 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([status?.attempt?.id, status?.node?.bootID], ["fresh", "old-boot"]);
   });
 
-  it("says of each id that is chosen here that its taint has a second one, and of no other", () => {
+  it("what is stored with a decision says of each id that is chosen here that its taint has a second one, and of no other", () => {
     const reorder = {
       state: "PoweringOff",
-      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
+      observations: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
     } as const;
     const taken = { secondTaint: false, actionAtMs: NOW.epochMs - 21_000 };
-    const first = attemptOf({ state: "Verifying", attempt: taken, seen: { ...reorder.seen, taintCleared: false } });
+    const first = attemptOf({
+      state: "Verifying",
+      attempt: taken,
+      observations: { ...reorder.observations, taintCleared: false },
+    });
     const further = attemptOf({ ...reorder, attempt: taken });
     const next = attemptOf({ ...reorder, attempt: taken, other: { remainingMs: 0 } });
     assert.deepEqual(
@@ -92,36 +97,39 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("gives further orders no more time than the first one had", () => {
+  it("what is stored with a decision gives further orders no more time than the first one had", () => {
     const deadlineMs = NOW.epochMs + 7_000;
     const again = attemptOf({
       state: "PoweringOff",
       attempt: { deadlineMs, actionAtMs: NOW.epochMs - 21_000 },
-      seen: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
+      observations: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
     });
     assert.equal(again?.action, "ForceOff");
     assert.equal(Date.parse(again?.deadline ?? ""), deadlineMs);
   });
 
-  it("counts the orders of a new power cycle from its first one", () => {
-    const seen = { examined: { node: node() }, identity: VERIFIED };
-    assert.equal(attemptOf({ state: "Verifying", attempt: { action: "ForceOff", orders: 3 }, seen })?.orders, 1);
+  it("what is stored with a decision counts the orders of a new power cycle from its first one", () => {
+    const observations = { examined: { node: node() }, identity: VERIFIED };
+    assert.equal(
+      attemptOf({ state: "Verifying", attempt: { action: "ForceOff", orders: 3 }, observations })?.orders,
+      1,
+    );
   });
 
-  it("counts the orders to power on from their first one, whatever it took to power off", () => {
+  it("what is stored with a decision counts the orders to power on from their first one, whatever it took to power off", () => {
     const attempt = { action: "ForceOff", done: true, orders: 3 } as const;
-    const seen = { ...UNDOING, power: READ_OFF, identity: VERIFIED };
-    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.action, "On");
-    assert.equal(attemptOf({ state: "Undoing", attempt, seen })?.orders, 1);
+    const observations = { ...UNDOING, power: READ_OFF, identity: VERIFIED };
+    assert.equal(attemptOf({ state: "Undoing", attempt, observations })?.action, "On");
+    assert.equal(attemptOf({ state: "Undoing", attempt, observations })?.orders, 1);
   });
 
-  it("counts the power cycles begun after the first", () => {
-    const changes = { plan: { retryLimit: 2 }, status: { retryCount: 1 }, seen: { taintCleared: true } };
+  it("what is stored with a decision counts the power cycles begun after the first", () => {
+    const changes = { strategy: { retryLimit: 2 }, status: { retryCount: 1 }, observations: { taintCleared: true } };
     const failing = snapshot({ state: "PoweringOff", ...changes, other: { remainingMs: 0 } });
     assert.equal(decide(failing, NOW).status?.retryCount, 2);
   });
 
-  it("is, of a first attempt, that nothing was ordered", () => {
+  it("what is stored with a decision is, of a first attempt, that nothing was ordered", () => {
     const beginning = {
       ...snapshot({ state: "Resolving" }),
       state: { name: "Resolving", attempt: undefined },
@@ -134,7 +142,7 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("keeps, in an undo, what the attempt that it ends has done, and how often it was ordered off", () => {
+  it("what is stored with a decision keeps, in an undo, what the attempt that it ends has done, and how often it was ordered off", () => {
     const attempt = { kind: "Reprovision", bootOverride: true, orders: 2 } as const;
     const undone = attemptOf({ state: "PoweringOff", attempt, remediation: { deleting: true } });
     const { id, kind, action, orders, sent, bootOverride } = undone ?? {};
@@ -144,52 +152,56 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("counts no refused order, and forgets none of those before it", () => {
-    const seen = {
+  it("what is stored with a decision counts no refused order, and forgets none of those before it", () => {
+    const observations = {
       taintCleared: true,
       order: ordered("Rejected", 3_000),
       identity: VERIFIED,
       examined: { node: node() },
     };
-    assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 3 }, seen })?.orders, 3);
+    assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 3 }, observations })?.orders, 3);
   });
 
-  it("takes back that the host is off, in its condition, too", () => {
-    const { status } = decide(snapshot({ state: "Releasing", seen: { taintCleared: true, power: READ_ON } }), NOW);
+  it("what is stored with a decision takes back that the host is off, in its condition, too", () => {
+    const { status } = decide(
+      snapshot({ state: "Releasing", observations: { taintCleared: true, power: READ_ON } }),
+      NOW,
+    );
     const condition = status?.conditions?.find(({ type }) => type === "PowerOffConfirmed");
     assert.deepEqual([status?.phase, condition?.status], ["PoweringOff", "False"]);
   });
 
-  it("gives an undo all its Ons, and, of a device that refused for good, time for one more try", () => {
+  it("what is stored with a decision gives an undo all its Ons, and, of a device that refused permanently, time for one more try", () => {
     const deleting = { remediation: { deleting: true } };
     assert.equal(attemptOf({ state: "PoweringOn", attempt: { orders: 4 }, ...deleting })?.orders, 0);
-    const given = (device: Seen["device"]): number =>
-      Date.parse(attemptOf({ state: "PoweringOff", seen: { device }, ...deleting })?.deadline ?? "") - NOW.epochMs;
+    const given = (device: Observations["device"]): number =>
+      Date.parse(attemptOf({ state: "PoweringOff", observations: { device }, ...deleting })?.deadline ?? "") -
+      NOW.epochMs;
     assert.equal(given(REFUSED_FOR_GOOD) - given(undefined), DEVICE_FINAL_RETRY_MS);
   });
 
   for (const state of ["PoweringOn", "Undoing"] as const) {
     for (const reason of ["Paused", "Maintenance"]) {
-      it(`gives ${state} its whole time once it goes on after it was held back (${reason})`, () => {
+      it(`what is stored with a decision gives ${state} its whole time once it goes on after it was held back (${reason})`, () => {
         const resumed = attemptOf({
           state,
           attempt: { deadlineMs: NOW.epochMs - 1_000 },
-          seen: { ...UNDOING, identity: VERIFIED },
+          observations: { ...UNDOING, identity: VERIFIED },
           status: { conditions: [said(reason, "")] },
-          plan: { powerOnTimeoutMs: 90_000 },
+          strategy: { powerOnTimeoutMs: 90_000 },
         });
         assert.equal(Date.parse(resumed?.deadline ?? ""), NOW.epochMs + 90_000);
       });
     }
   }
 
-  it("tells a reason to wait anew when its words change, and not else", () => {
+  it("what is stored with a decision reports a reason to wait again when its words change, and not else", () => {
     const device = { ...REFUSED_FOR_GOOD, final: false };
     const wait = (message: string) =>
       decide(
         snapshot({
           state: "PoweringOff",
-          seen: { taintCleared: true, device },
+          observations: { taintCleared: true, device },
           status: { conditions: [said(device.reason, message)] },
         }),
         NOW,
@@ -197,10 +209,10 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([wait(device.message), wait("something else")], [0, 1]);
   });
 
-  it("is, of a node that waits for its host, how it was when that began", () => {
+  it("what is stored with a decision is, of a node that waits for its host, how it was when that began", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const recordOf = (changes: Partial<SnapshotChanges>) =>
-      decide(snapshot({ state: "Resolving", seen: { claim }, status: {}, ...changes }), NOW).status?.node;
+      decide(snapshot({ state: "Resolving", observations: { claim }, status: {}, ...changes }), NOW).status?.node;
     const there = { zone: "z1", node: node({ ready: "True", bootID: "boot-2" }) };
     const first = { node: undefined };
     const begun = {
@@ -216,23 +228,23 @@ describe("what is stored with a decision", () => {
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
   });
 
-  it("does not call a host inherited that this remediation has ordered off", () => {
+  it("what is stored with a decision does not call a host inherited that this remediation has ordered off", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const attempt = { action: "ForceOff" } as const;
-    assert.equal(attemptOf({ state: "Resolving", attempt, seen: { claim } })?.action, "ForceOff");
+    assert.equal(attemptOf({ state: "Resolving", attempt, observations: { claim } })?.action, "ForceOff");
   });
 
-  it("is whether the node was Ready, also of one that waits for its turn, which inherits no host", () => {
-    const other = { turn: { granted: false, reason: "WaitingForTurn", message: "third" } } as const;
+  it("what is stored with a decision is whether the node was Ready, also of one that waits for its turn, which inherits no host", () => {
+    const other = { admission: { granted: false, reason: "WaitingForTurn", message: "third" } } as const;
     const fresh = snapshot({ state: "Resolving", other });
     const begun = decide({ ...fresh, status: { phase: "Resolving" } }, NOW).status;
     assert.deepEqual([begun?.node?.wasReady, begun?.node?.uid, begun?.attempt?.action], [false, "node-uid", "None"]);
   });
 
-  it("is, of a Machine, which node it is, and of which cluster", () => {
+  it("what is stored with a decision is, of a Machine, which node it is, and of which cluster", () => {
     const fresh = snapshot({
       state: "Resolving",
-      seen: machineSeen("n1"),
+      observations: machineSeen("n1"),
       other: { unresolved: true, clusterUid: "c" },
     });
     const { status } = decide({ ...fresh, status: {} }, NOW);
@@ -241,21 +253,23 @@ describe("what is stored with a decision", () => {
     assert.equal(status?.attempt?.id, "a1");
   });
 
-  it("says that a Machine's cluster is the one that the agent lives in by the operator's word alone", () => {
-    const seen = machineSeen(undefined);
+  it("what is stored with a decision says that a Machine's cluster is the one that the agent lives in by the operator's word alone", () => {
+    const observations = machineSeen(undefined);
     const of = (ids: { clusterUid?: string; isOwnCluster?: boolean }) =>
-      decide({ ...snapshot({ state: "Resolving", seen, other: { unresolved: true, ...ids } }), status: {} }, NOW).status
-        ?.node;
+      decide(
+        { ...snapshot({ state: "Resolving", observations, other: { unresolved: true, ...ids } }), status: {} },
+        NOW,
+      ).status?.node;
     const cluster = { namespace: "caps", name: "w1" };
     assert.deepEqual(of({ isOwnCluster: true }), { cluster: { ...cluster, own: true } });
     assert.deepEqual(of({ clusterUid: "c" }), { cluster: { ...cluster, uid: "c" } });
     assert.deepEqual(of({}), { cluster });
   });
 
-  it("keeps the deadline of a reason to wait, however its words change, and gives another reason its own", () => {
+  it("what is stored with a decision keeps the deadline of a reason to wait, however its words change, and gives another reason its own", () => {
     const deadlineMs = NOW.epochMs + 7_000;
     const waiting = (reason: string) => {
-      const other = { node: undefined, turn: undefined };
+      const other = { node: undefined, admission: undefined };
       const status = { node: undefined, conditions: [said(reason, "before")] };
       return attemptOf({ state: "Resolving", attempt: { deadlineMs }, status, other })?.deadline ?? "";
     };
@@ -263,14 +277,14 @@ describe("what is stored with a decision", () => {
     assert.ok(Date.parse(waiting("HostNotFound")) > deadlineMs);
   });
 
-  it("takes a reboot that did not last from those that were proven, and none from a reprovision", () => {
+  it("what is stored with a decision takes a reboot that did not last from those that were proven, and none from a reprovision", () => {
     const turnedOn = (kind: "Reboot" | "Reprovision") =>
       decide(
         snapshot({
           state: "PoweringOff",
           attempt: { kind, orders: ORDERS_MAX, offConfirmedAtMs: NOW.epochMs - 60_000 },
-          plan: { retryLimit: 3 },
-          seen: {
+          strategy: { retryLimit: 3 },
+          observations: {
             taintCleared: true,
             power: READ_ON,
             order: ordered("Acknowledged", 30_000),
@@ -284,16 +298,20 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([turnedOn("Reboot"), turnedOn("Reprovision")], [1, 2]);
   });
 
-  it("is nothing of a node whose cluster is away: what is known of it may be another's", () => {
-    const away = { reason: "ClusterUnreachable", message: "away" } as const;
+  it("what is stored with a decision is not written about a node whose cluster is away: what is known may be about another cluster", () => {
+    const clusterProblem = { reason: "ClusterUnreachable", message: "away" } as const;
     const { status } = decide(
-      snapshot({ state: "Resolving", status: { node: { name: "n1" } }, other: { away, turn: undefined } }),
+      snapshot({
+        state: "Resolving",
+        status: { node: { name: "n1" } },
+        other: { clusterProblem, admission: undefined },
+      }),
       NOW,
     );
     assert.deepEqual([status?.phase, status?.node], ["Resolving", { name: "n1" }]);
   });
 
-  it("is, when the host is taken, the zone and the Machine by which the remediation counts", () => {
+  it("what is stored with a decision is, when the host is taken, the zone and the Machine by which the remediation counts", () => {
     const machine = {
       apiVersion: "machine.openshift.io/v1beta1",
       kind: "Machine",
@@ -306,12 +324,12 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([status?.phase, status?.node?.zone, status?.machine], ["Verifying", "z1", machine]);
   });
 
-  it("is, with the power-off, the node as it is then, and still how it was found", () => {
+  it("what is stored with a decision is, with the power-off, the node as it is then, and still how it was found", () => {
     const cluster = { namespace: "caps", name: "w1" };
     const { status } = decide(
       snapshot({
         state: "Verifying",
-        seen: { examined: { node: node({ bootID: "boot-2" }) }, identity: VERIFIED },
+        observations: { examined: { node: node({ bootID: "boot-2" }) }, identity: VERIFIED },
         status: { node: { name: "n1", wasReady: false, zone: "z1", cluster } },
       }),
       NOW,
@@ -320,21 +338,21 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([uid, bootID, wasReady, zone, kept], ["node-uid", "boot-2", false, "z1", cluster]);
   });
 
-  it("begins with a reprovision where the strategy is one", () => {
+  it("what is stored with a decision begins with a reprovision if the strategy is one", () => {
     const kindOf = (type: "Reboot" | "Reprovision") =>
       decide(
-        { ...snapshot({ state: "Resolving", plan: { type } }), state: { name: "Resolving", attempt: undefined } },
+        { ...snapshot({ state: "Resolving", strategy: { type } }), state: { name: "Resolving", attempt: undefined } },
         NOW,
       ).status?.attempt?.kind;
     assert.deepEqual([kindOf("Reboot"), kindOf("Reprovision")], ["Reboot", "Reprovision"]);
   });
 
-  it("says that a deleted Node has joined anew, and nothing of that where none was deleted", () => {
+  it("what is stored with a decision says that a deleted Node has joined again, and nothing of that if none was deleted", () => {
     const rejoined = (conditions: Condition[]) =>
       decide(
         snapshot({
           state: "Rejoining",
-          seen: {
+          observations: {
             devicesClosed: true,
             quarantineLifted: true,
             lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs },
@@ -348,22 +366,22 @@ describe("what is stored with a decision", () => {
     assert.equal(rejoined([]), undefined);
   });
 
-  it("warns of what people should see to, not of a host or a turn that is waited for", () => {
+  it("what is stored with a decision warns of what the operator must do, not of a wait for a host or an admission", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const waits: readonly SnapshotChanges[] = [
-      { state: "Resolving", seen: { claim } },
-      { state: "Resolving", other: { turn: { granted: false, reason: "WaitingForTurn", message: "third" } } },
-      { state: "Resolving", other: { turn: undefined, stop: { reason: "Paused", message: "by a test" } } },
+      { state: "Resolving", observations: { claim } },
+      { state: "Resolving", other: { admission: { granted: false, reason: "WaitingForTurn", message: "third" } } },
+      { state: "Resolving", other: { admission: undefined, hold: { reason: "Paused", message: "by a test" } } },
     ];
     const types = waits.map((changes) => decide(snapshot(changes), NOW).notes[0]?.type);
     assert.deepEqual(types, ["Normal", "Normal", "Warning"]);
   });
 
   for (const waiting of [true, false]) {
-    it(`gives the host up ${waiting ? "as it is to whoever waits for it" : "with all holds off it"} at a success`, () => {
-      const seen = { devicesClosed: true, successor: { waiting, atMs: NOW.monotonicMs } };
+    it(`what is stored with a decision gives the host up ${waiting ? "as it is to whoever waits for it" : "with all holds off it"} at a success`, () => {
+      const observations = { devicesClosed: true, successor: { waiting, atMs: NOW.monotonicMs } };
       const other = { node: node({ ready: "True", bootID: "new-boot" }) };
-      const { effects } = decide(snapshot({ state: "Restoring", seen, other }), NOW);
+      const { effects } = decide(snapshot({ state: "Restoring", observations, other }), NOW);
       assert.deepEqual(effects, [{ do: "releaseHost", asItIs: waiting }]);
     });
   }

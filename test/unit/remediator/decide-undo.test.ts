@@ -26,7 +26,7 @@ import {
 
 const ON = { action: "On" } as const;
 const BACKUP = { nodeUID: "node-uid", labels: { rack: "r7" } };
-/** Somebody waits for the host. */
+/** Another remediation waits for the host. */
 const SUCCESSOR = { waiting: true, atMs: NOW.monotonicMs };
 const OWN = snapshot({ state: "Undoing" }).host;
 const TAKEN_BACK = OWN.found ? { ...OWN, facts: { ...OWN.facts, takenBack: "its operator" } } : OWN;
@@ -35,7 +35,7 @@ const NODE_DELETED: SnapshotChanges = {
   state: "Undoing",
   attempt: { action: "On", done: true },
   remediation: { deleting: true },
-  seen: UNDOING,
+  observations: UNDOING,
   status: { conditions: [announced()], backup: BACKUP },
   other: { node: undefined },
 };
@@ -46,13 +46,13 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { bootOverride: true },
-      seen: { taintCleared: true, successor: SUCCESSOR },
+      observations: { taintCleared: true, successor: SUCCESSOR },
     },
     expected: "setBootOverride None",
   },
   {
     name: "a boot override of which nothing is known is not taken for cleared",
-    changes: { state: "Undoing", attempt: { bootOverride: true }, seen: UNDOING },
+    changes: { state: "Undoing", attempt: { bootOverride: true }, observations: UNDOING },
     expected: "setBootOverride None",
   },
   {
@@ -60,7 +60,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       remediation: { deleting: true },
-      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED },
+      observations: { ...UNDOING, power: READ_OFF, identity: VERIFIED },
       other: { remainingMs: 0 },
     },
     expected: "stay (PoweringOnAgain), powerOn",
@@ -69,8 +69,8 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "an undo that maintenance holds back does not run out of its time",
     changes: {
       state: "Undoing",
-      seen: { ...UNDOING, power: READ_OFF },
-      other: { remainingMs: 0, stop: { reason: "Maintenance", message: "by a test" } },
+      observations: { ...UNDOING, power: READ_OFF },
+      other: { remainingMs: 0, hold: { reason: "Maintenance", message: "by a test" } },
     },
     expected: "stay (Maintenance)",
   },
@@ -78,7 +78,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "an undo orders no other host on",
     changes: {
       state: "Undoing",
-      seen: {
+      observations: {
         ...UNDOING,
         power: READ_OFF,
         identity: MISMATCH,
@@ -88,7 +88,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   },
   {
     name: "an undo powers on a host that reads On, since its BMC may show an old state",
-    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: VERIFIED } },
+    changes: { state: "Undoing", observations: { ...UNDOING, power: READ_ON, identity: VERIFIED } },
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
@@ -96,7 +96,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Acknowledged", 3_000, ON) },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Acknowledged", 3_000, ON) },
     },
     expected: "stay (PoweredOnAgain)",
   },
@@ -105,7 +105,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
-      seen: {
+      observations: {
         ...UNDOING,
         power: READ_ON,
         identity: VERIFIED,
@@ -119,7 +119,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000, ON) },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000, ON) },
     },
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -128,7 +128,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED },
     },
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -137,7 +137,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "On", done: false, orders: ORDERS_MAX },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED },
     },
     expected: "stay (PoweredOnAgain)",
   },
@@ -145,7 +145,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "an undo does not power on a host whose only power-off was refused",
     changes: {
       state: "Undoing",
-      seen: {
+      observations: {
         ...UNDOING,
         power: READ_ON,
         order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 30_000 },
@@ -158,7 +158,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { orders: 2 },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
     },
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -166,7 +166,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "an undo powers on a host whose power-off was refused after an earlier power cycle",
     changes: {
       state: "Undoing",
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 30_000) },
       status: { retryCount: 1 },
     },
     expected: "stay (PoweringOnAgain), powerOn",
@@ -175,39 +175,39 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "an undo powers on a host whose power-off was refused after one whose connection broke",
     changes: {
       state: "Undoing",
-      seen: {
+      observations: {
         ...UNDOING,
         power: READ_ON,
         identity: VERIFIED,
-        order: ordered("Rejected", 30_000, { heardBeforeMs: NOW.monotonicMs - 40_000 }),
+        order: ordered("Rejected", 30_000, { earlierEffectAtMs: NOW.monotonicMs - 40_000 }),
       },
     },
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
     name: "an undo does not power on a host that reads On with another identity",
-    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON, identity: MISMATCH } },
+    changes: { state: "Undoing", observations: { ...UNDOING, power: READ_ON, identity: MISMATCH } },
     expected: "stay (PoweredOnAgain)",
   },
   {
     name: "an undo does not power on a host that reads On during maintenance",
     changes: {
       state: "Undoing",
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
-      other: { stop: { reason: "Maintenance", message: "by a test" } },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+      other: { hold: { reason: "Maintenance", message: "by a test" } },
     },
     expected: "stay (PoweredOnAgain)",
   },
   {
     name: "an undo believes an On when its time is over",
-    changes: { state: "Undoing", seen: { ...UNDOING, power: READ_ON }, other: { remainingMs: 0 } },
+    changes: { state: "Undoing", observations: { ...UNDOING, power: READ_ON }, other: { remainingMs: 0 } },
     expected: "stay (PoweredOnAgain)",
   },
   {
     name: "an undo does not power on a host that was released before",
     changes: {
       state: "Undoing",
-      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, hostReleased: true },
+      observations: { ...UNDOING, power: READ_OFF, identity: VERIFIED, hostReleased: true },
     },
     expected: "clearMarks",
   },
@@ -216,16 +216,51 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "Inherited" },
-      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
+      observations: {
+        taintCleared: true,
+        claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 },
+      },
     },
     expected: "claimHost",
+  },
+  {
+    name: "a remediation that waits for its host's owner reports that once its own time is over",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "Inherited" },
+      observations: {
+        taintCleared: true,
+        claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 500 },
+      },
+      other: { remainingMs: 0 },
+    },
+    expected: "stay (HostBusy)",
+  },
+  {
+    name: "an On that a late device has just let out is given time before it counts as without effect",
+    changes: {
+      state: "Undoing",
+      attempt: { action: "On", actionAtMs: NOW.epochMs - 2_000, sent: true, done: false },
+      remediation: { deleting: true },
+      observations: {
+        ...UNDOING,
+        power: { ...READ_OFF, last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs } },
+        identity: VERIFIED,
+        order: { attemptId: "a1", action: "On", outcome: "Acknowledged", atMs: NOW.monotonicMs - 2_000 },
+      },
+      other: { remainingMs: 0 },
+    },
+    expected: "wait",
   },
   {
     name: "a remediation that inherits a host does not wait for an owner that goes on",
     changes: {
       state: "Undoing",
       attempt: { action: "Inherited" },
-      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 2_000 } },
+      observations: {
+        taintCleared: true,
+        claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 2_000 },
+      },
     },
     expected: "clearMarks",
   },
@@ -234,7 +269,10 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "ForceOff" },
-      seen: { taintCleared: true, claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 } },
+      observations: {
+        taintCleared: true,
+        claim: { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 2_000 },
+      },
     },
     expected: "clearMarks",
   },
@@ -258,7 +296,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
   },
   {
     name: "a remediation that is being deleted does not wait for its Node if a successor keeps the labels",
-    changes: { ...NODE_DELETED, seen: { ...UNDOING, successor: SUCCESSOR } },
+    changes: { ...NODE_DELETED, observations: { ...UNDOING, successor: SUCCESSOR } },
     expected: "clearMarks",
   },
   {
@@ -280,7 +318,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "a Node that joins during an undo is reported once it has its labels",
     changes: {
       ...NODE_DELETED,
-      seen: { ...UNDOING, restoredUid: "new-uid" },
+      observations: { ...UNDOING, restoredUid: "new-uid" },
       other: { node: node({ uid: "new-uid" }) },
     },
     expected: "stay (NodeRejoined)",
@@ -298,7 +336,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { done: false },
-      seen: { ...UNDOING, power: READ_ON, order: ordered("Rejected", 3_000) },
+      observations: { ...UNDOING, power: READ_ON, order: ordered("Rejected", 3_000) },
     },
     expected: "stay (PoweredOnAgain)",
   },
@@ -307,7 +345,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { done: false },
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000) },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED, order: ordered("Rejected", 3_000) },
       status: { retryCount: 1 },
     },
     expected: "wait",
@@ -317,11 +355,11 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { done: false, orders: 2 },
-      seen: {
+      observations: {
         ...UNDOING,
         power: READ_ON,
         identity: VERIFIED,
-        order: ordered("Rejected", 3_000, { heardBeforeMs: NOW.monotonicMs - 31_000 }),
+        order: ordered("Rejected", 3_000, { earlierEffectAtMs: NOW.monotonicMs - 31_000 }),
       },
     },
     expected: "stay (PoweringOnAgain), powerOn",
@@ -330,7 +368,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "an undo does not power on a host that reads On if its operator powers it now",
     changes: {
       state: "Undoing",
-      seen: { ...UNDOING, power: READ_ON, identity: VERIFIED },
+      observations: { ...UNDOING, power: READ_ON, identity: VERIFIED },
       other: { host: TAKEN_BACK },
     },
     expected: "stay (PoweredOnAgain)",
@@ -340,7 +378,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "None", bootOverride: true },
-      seen: { taintCleared: true },
+      observations: { taintCleared: true },
       other: { host: TARGET_GONE },
     },
     expected: "stay (TargetGone)",
@@ -350,7 +388,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "Inherited" },
-      seen: { taintCleared: true },
+      observations: { taintCleared: true },
       other: { host: TARGET_GONE },
     },
     expected: "clearMarks",
@@ -360,14 +398,18 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "None" },
-      seen: { taintCleared: true, claim: undefined },
+      observations: { taintCleared: true, claim: undefined },
       other: { host: TARGET_GONE },
     },
     expected: "clearMarks",
   },
   {
     name: "an undo that owes no power clears the boot override without looking for a successor",
-    changes: { state: "Undoing", attempt: { action: "None", bootOverride: true }, seen: { taintCleared: true } },
+    changes: {
+      state: "Undoing",
+      attempt: { action: "None", bootOverride: true },
+      observations: { taintCleared: true },
+    },
     expected: "setBootOverride None",
   },
   {
@@ -375,7 +417,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     changes: {
       state: "Undoing",
       attempt: { action: "None", bootOverride: true },
-      seen: { taintCleared: true, override: "None" },
+      observations: { taintCleared: true, override: "None" },
     },
     expected: "stay (BootOverrideCleared)",
   },
@@ -383,23 +425,23 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     name: "an undo that was paused goes on afterwards, though its time is over",
     changes: {
       state: "Undoing",
-      seen: UNDOING,
+      observations: UNDOING,
       status: { conditions: [said("Paused", "")] },
       other: { remainingMs: 0 },
     },
     expected: "stay (Resumed)",
   },
   {
-    name: "who waits for the host is not looked for again where nobody does, however old the look",
+    name: "who waits for the host is not read again if nobody does, however old the read",
     changes: {
       state: "Undoing",
-      seen: { ...UNDOING, successor: { waiting: false, atMs: NOW.monotonicMs - 60_000 } },
+      observations: { ...UNDOING, successor: { waiting: false, atMs: NOW.monotonicMs - 60_000 } },
     },
     expected: "readWhole",
   },
   {
-    name: "who waits for the host is not looked for again while the last look is fresh",
-    changes: { state: "Undoing", seen: UNDOING, other: { siblings: [waitingSibling()] } },
+    name: "who waits for the host is not read again while the last read is fresh",
+    changes: { state: "Undoing", observations: UNDOING, other: { siblings: [waitingSibling()] } },
     expected: "readWhole",
   },
   {
@@ -408,7 +450,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
       state: "Undoing",
       attempt: { ...ON, done: true },
       outcome: { verdict: "Deleted", reason: "RemediationDeleted", message: "it was deleted" },
-      seen: { ...UNDOING, marksCleared: true, devicesClosed: true, hostReleased: true },
+      observations: { ...UNDOING, marksCleared: true, devicesClosed: true, hostReleased: true },
     },
     expected: "dropFinalizer",
   },
@@ -424,45 +466,56 @@ describe("an undo", () => {
     ["leaves no hold on a host that nobody waits for", false],
   ] as const) {
     it(what, () => {
-      const seen = { ...UNDOING, marksCleared: true, devicesClosed: true, successor: { ...SUCCESSOR, waiting } };
-      const { effects } = decide(snapshot({ state: "Undoing", attempt: { ...ON, done: true }, seen }), NOW);
+      const observations = {
+        ...UNDOING,
+        marksCleared: true,
+        devicesClosed: true,
+        successor: { ...SUCCESSOR, waiting },
+      };
+      const { effects } = decide(snapshot({ state: "Undoing", attempt: { ...ON, done: true }, observations }), NOW);
       assert.deepEqual(effects, [{ do: "releaseHost", asItIs: waiting }]);
     });
   }
 
-  it("leaves a hold on the host of a Cluster that was deleted: its node may live on elsewhere with our taint", () => {
-    const seen = { cluster: { gone: true, atMs: NOW.monotonicMs }, devicesClosed: true };
-    const other = { away: { reason: "ClusterUnreachable", message: "it is gone" } } as const;
+  it("an undo leaves a hold on the host of a Cluster that was deleted: its node may live on elsewhere with our taint", () => {
+    const observations = { cluster: { gone: true, atMs: NOW.monotonicMs }, devicesClosed: true };
+    const other = { clusterProblem: { reason: "ClusterUnreachable", message: "it is gone" } } as const;
     const released = (taintCleared: boolean) => {
       const attempt = { action: taintCleared ? "On" : "ForceOff", done: true } as const;
-      return decide(snapshot({ state: "Undoing", attempt, seen: { ...seen, taintCleared }, other }), NOW).effects;
+      return decide(
+        snapshot({ state: "Undoing", attempt, observations: { ...observations, taintCleared }, other }),
+        NOW,
+      ).effects;
     };
     assert.deepEqual(released(false), [{ do: "releaseHost", asItIs: true }]);
     assert.deepEqual(released(true), [{ do: "releaseHost", asItIs: false }]);
   });
 
-  it("asks again for the host that it was to inherit once a second", () => {
+  it("an undo asks again for the host that it was to inherit once a second", () => {
     const claim = { owned: false, by: OWNER, undoing: true, atMs: NOW.monotonicMs - 300 } as const;
-    const seen = { taintCleared: true, claim };
+    const observations = { taintCleared: true, claim };
     const { effects, nextCheckMs } = decide(
-      snapshot({ state: "Undoing", attempt: { action: "Inherited" }, seen }),
+      snapshot({ state: "Undoing", attempt: { action: "Inherited" }, observations }),
       NOW,
     );
     assert.deepEqual([effects, nextCheckMs], [[], 700]);
   });
 
-  it("says in its verdict who powers the host on", () => {
+  it("an undo says in its verdict who powers the host on", () => {
     const ended = { ...UNDOING, marksCleared: true, devicesClosed: true, hostReleased: true };
     const verdict = (changes: Partial<SnapshotChanges>): string => {
-      const { status } = decide(snapshot({ state: "Undoing", seen: ended, ...changes }), NOW);
+      const { status } = decide(snapshot({ state: "Undoing", observations: ended, ...changes }), NOW);
       return status?.conditions?.find(({ type }) => type === "Succeeded")?.message ?? "";
     };
     assert.match(verdict({}), /; the host may still be OFF: power it on by hand$/u);
-    assert.match(verdict({ seen: { ...ended, successor: SUCCESSOR } }), /; the host is handed over as it is/u);
+    assert.match(verdict({ observations: { ...ended, successor: SUCCESSOR } }), /; the host is handed over as it is/u);
     assert.equal(verdict({ attempt: { ...ON, done: true } }), "it failed");
     const target = { kind: "BareMetalHost", namespace: "metal3", name: "h1", uid: "h" };
     const other = { host: TARGET_GONE, remainingMs: 0 };
-    assert.match(verdict({ status: { target }, other }), /: take annotation \S+ off BareMetalHost metal3\/h1 by hand/u);
+    assert.match(
+      verdict({ status: { target }, other }),
+      /: remove annotation \S+ from BareMetalHost metal3\/h1 by hand/u,
+    );
     assert.match(verdict({ status: { target } }), /: power it on by hand$/u);
   });
 });

@@ -10,7 +10,7 @@ import { NOW, snapshot } from "./snapshots.ts";
 const TARGET = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
 const MACHINE = { apiVersion: "cluster.x-k8s.io/v1beta1", kind: "Machine", namespace: "ns", name: "m1", uid: "m" };
 
-/** What is stored of a deleted remediation in mid-fence with `parts` that another version has written. */
+/** What is stored of a remediation that was deleted during a fence, with `parts` that another version has written. */
 function undone(parts: Record<string, unknown>): BareMetalRemediationStatus {
   const base = snapshot({ state: "Releasing", status: { target: TARGET }, remediation: { deleting: true } });
   // Another version wrote it: its shape is what is tested.
@@ -31,7 +31,7 @@ describe("a part of a status that cannot be read", () => {
     ["a backup", { backup: { labels: {} } }, { backup: undefined, target: TARGET }],
     ["a replacement", { replacement: 7 }, { replacement: undefined, target: TARGET }],
   ] as const) {
-    it(`(${what}) does not begin the undo over and over, and what can be read is kept`, () => {
+    it(`a part of a status that cannot be read (${what}) does not begin the undo over and over, and what can be read is kept`, () => {
       const status = undone(parts);
       assert.equal(parseState(status).name, "Undoing");
       const stored = Object.fromEntries(Object.keys(kept).map((part) => [part, status[part as keyof typeof status]]));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../../src/remediator/machine/decide.ts";
-import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Observations } from "../../../src/remediator/machine/model/observations.ts";
 import { STATE_NAMES } from "../../../src/remediator/machine/model/state.ts";
 import type { StateName } from "../../../src/remediator/machine/model/state.ts";
 import { demote } from "./demote.ts";
@@ -24,40 +24,40 @@ import { STEPS } from "./steps/all.ts";
 
 // One row for each pair of state and event: what `decide` does.
 
-/** The process that has seen it all stops in its tracks; the one that takes over looks at everything anew. */
+/** The process that has observed everything stops; the one that takes over reads all objects again. */
 const DEMOTED = "agent demoted";
 
 const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
-  restart: { seen: { claim: undefined } },
+  restart: { observations: { claim: undefined } },
   deleted: { remediation: { deleting: true } },
   "timed out": { remediation: { timedOut: true } },
   "target gone": { other: { host: { found: false, reason: "NoTarget", message: "the target is gone" } } },
-  "host lost": { seen: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } } },
-  stop: { other: { stop: { reason: "Paused", message: "by a test" } } },
+  "host lost": { observations: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } } },
+  stop: { other: { hold: { reason: "Paused", message: "by a test" } } },
   "out of time": { other: { remainingMs: 0 } },
-  "out of time, no retry": { other: { remainingMs: 0 }, plan: { retryLimit: 0 } },
+  "out of time, no retry": { other: { remainingMs: 0 }, strategy: { retryLimit: 0 } },
   "out of time, Escalate after proven reboots": {
     other: { remainingMs: 0 },
-    plan: { type: "Escalate", retryLimit: 0 },
+    strategy: { type: "Escalate", retryLimit: 0 },
     status: { provenReboots: 1 },
   },
-  "out of time, Escalate without proof": { other: { remainingMs: 0 }, plan: { type: "Escalate", retryLimit: 0 } },
-  "device away": { seen: { device: DEVICE_AWAY } },
-  "password wrong": { seen: { device: { ...DEVICE_AWAY, reason: "BMCAuthenticationFailed", final: true } } },
-  "host read On": { seen: { power: READ_ON } },
+  "out of time, Escalate without proof": { other: { remainingMs: 0 }, strategy: { type: "Escalate", retryLimit: 0 } },
+  "device away": { observations: { device: DEVICE_AWAY } },
+  "password wrong": { observations: { device: { ...DEVICE_AWAY, reason: "BMCAuthenticationFailed", final: true } } },
+  "host read On": { observations: { power: READ_ON } },
   "node gone": { other: { node: undefined } },
-  "node joined anew": { other: { node: node({ uid: "new-uid", bootID: "new-boot" }) } },
+  "node joined again": { other: { node: node({ uid: "new-uid", bootID: "new-boot" }) } },
   "node Ready again": {
     other: { node: node({ ready: "True" }) },
-    seen: { examined: { node: node({ ready: "True" }) } },
+    observations: { examined: { node: node({ ready: "True" }) } },
     status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
   },
   "node back in a new boot": { other: { node: node({ ready: "True", bootID: "new-boot" }) } },
-  "spec edited": { plan: { type: "Reprovision", workloadRelease: "DeleteNode" } },
-  "not its turn": { other: { turn: { granted: false, reason: "WaitingForTurn", message: "2 of 2 hosts" } } },
+  "spec edited": { strategy: { type: "Reprovision", workloadRelease: "DeleteNode" } },
+  "not its turn": { other: { admission: { granted: false, reason: "WaitingForTurn", message: "2 of 2 hosts" } } },
   "agent runs on the node": { other: { runsHere: true } },
   "etcd needs the node": {
-    seen: {
+    observations: {
       members: [
         { node: "n1", up: false },
         { node: "n2", up: false },
@@ -65,12 +65,12 @@ const EVENTS: Record<string, Omit<SnapshotChanges, "state">> = {
       ],
     },
   },
-  [DEMOTED]: { seen: { claim: undefined } },
+  [DEMOTED]: { observations: { claim: undefined } },
   nothing: {},
 };
 
 /** What a process has seen by the middle of a state, if it has not only just taken over. */
-function seenBy(state: StateName): Partial<Seen> {
+function observationsBy(state: StateName): Partial<Observations> {
   const isOff = ["PoweringOff", "Releasing", "Provisioning"].includes(state);
   const isOn = ["Rejoining", "Restoring"].includes(state);
   return {
@@ -98,9 +98,9 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     restart: ["claimHost", "claimHost"],
     deleted: ["→ Undoing (RemediationDeleted)", "→ Undoing (RemediationDeleted)"],
     "timed out": ["→ Undoing (TimedOut)", "→ Undoing (TimedOut)"],
-    "target gone": ["leaveTurn", "leaveTurn"],
+    "target gone": ["withdrawAdmission", "withdrawAdmission"],
     "host lost": ["stay (HostBusy)", "stay (HostBusy)"],
-    stop: ["leaveTurn", "leaveTurn"],
+    stop: ["withdrawAdmission", "withdrawAdmission"],
     "out of time": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
     "out of time, no retry": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
     "out of time, Escalate after proven reboots": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
@@ -109,7 +109,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
     "host read On": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
     "node gone": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
-    "node joined anew": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
+    "node joined again": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
     "node Ready again": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
     "node back in a new boot": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
     "spec edited": ["→ Verifying (HostClaimed)", "→ Verifying (HostClaimed)"],
@@ -134,7 +134,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["→ Undoing (BMCAuthenticationFailed)", "→ Undoing (BMCAuthenticationFailed)"],
     "host read On": ["examine", "→ PoweringOff (PoweringOff), forceOff"],
     "node gone": ["examine", "→ PoweringOff (PoweringOff), forceOff"],
-    "node joined anew": ["examine", "→ PoweringOff (PoweringOff), forceOff"],
+    "node joined again": ["examine", "→ PoweringOff (PoweringOff), forceOff"],
     "node Ready again": ["clearMarks", "clearMarks"],
     "node back in a new boot": ["examine", "→ PoweringOff (PoweringOff), forceOff"],
     "spec edited": ["examine", "→ PoweringOff (PoweringOff), forceOff"],
@@ -159,7 +159,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["untaint", "→ Releasing (PowerOffConfirmed)"],
     "host read On": ["untaint", "wait"],
     "node gone": ["untaint", "→ Releasing (PowerOffConfirmed)"],
-    "node joined anew": ["untaint", "→ Releasing (PowerOffConfirmed)"],
+    "node joined again": ["untaint", "→ Releasing (PowerOffConfirmed)"],
     "node Ready again": ["untaint", "wait"],
     "node back in a new boot": ["untaint", "wait"],
     "spec edited": ["untaint", "→ Releasing (PowerOffConfirmed)"],
@@ -184,7 +184,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["untaint", "releasePods"],
     "host read On": ["untaint", "untaint"],
     "node gone": ["readPower", "releasePods"],
-    "node joined anew": ["readPower", "releasePods"],
+    "node joined again": ["readPower", "releasePods"],
     "node Ready again": ["readPower", "releasePods"],
     "node back in a new boot": ["readPower", "releasePods"],
     "spec edited": ["readPower", "backupNode"],
@@ -209,7 +209,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["→ Undoing (BMCAuthenticationFailed)", "→ Undoing (BMCAuthenticationFailed)"],
     "host read On": ["→ PoweringOff (PowerOffLost)", "→ PoweringOff (PowerOffLost)"],
     "node gone": ["readPower", "stay (BootOverride)"],
-    "node joined anew": ["readPower", "stay (BootOverride)"],
+    "node joined again": ["readPower", "stay (BootOverride)"],
     "node Ready again": ["readPower", "stay (BootOverride)"],
     "node back in a new boot": ["readPower", "stay (BootOverride)"],
     "spec edited": ["readPower", "stay (BootOverride)"],
@@ -234,7 +234,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["→ Undoing (BMCAuthenticationFailed)", "→ Undoing (BMCAuthenticationFailed)"],
     "host read On": ["verifyIdentity", "recordReboot"],
     "node gone": ["verifyIdentity", "readWhole"],
-    "node joined anew": ["verifyIdentity", "readWhole"],
+    "node joined again": ["verifyIdentity", "readWhole"],
     "node Ready again": ["verifyIdentity", "readWhole"],
     "node back in a new boot": ["verifyIdentity", "readWhole"],
     "spec edited": ["verifyIdentity", "readWhole"],
@@ -259,7 +259,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["closeDevices", "wait"],
     "host read On": ["closeDevices", "wait"],
     "node gone": ["closeDevices", "wait"],
-    "node joined anew": ["closeDevices", "wait"],
+    "node joined again": ["closeDevices", "wait"],
     "node Ready again": ["closeDevices", "wait"],
     "node back in a new boot": ["closeDevices", "wait"],
     "spec edited": ["closeDevices", "wait"],
@@ -284,7 +284,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["wait", "wait"],
     "host read On": ["wait", "wait"],
     "node gone": ["wait", "wait"],
-    "node joined anew": ["wait", "wait"],
+    "node joined again": ["wait", "wait"],
     "node Ready again": ["wait", "wait"],
     "node back in a new boot": ["closeDevices", "releaseHost"],
     "spec edited": ["wait", "wait"],
@@ -309,7 +309,7 @@ const TABLE: Record<StateName, Record<string, Told>> = {
     "password wrong": ["untaint", "stay (BMCAuthenticationFailed)"],
     "host read On": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "node gone": ["untaint", "stay (PoweringOnAgain), powerOn"],
-    "node joined anew": ["untaint", "stay (PoweringOnAgain), powerOn"],
+    "node joined again": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "node Ready again": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "node back in a new boot": ["untaint", "stay (PoweringOnAgain), powerOn"],
     "spec edited": ["untaint", "stay (PoweringOnAgain), powerOn"],
@@ -332,7 +332,7 @@ function finalRow(): Record<string, Told> {
 
 function changesOf(state: StateName, event: string, knows: boolean): SnapshotChanges {
   const changes = EVENTS[event] ?? {};
-  return { state, ...changes, seen: { ...(knows && seenBy(state)), ...changes.seen } };
+  return { state, ...changes, observations: { ...(knows && observationsBy(state)), ...changes.observations } };
 }
 
 const tell = (changes: SnapshotChanges): string => told(decide(snapshot(changes), NOW), changes.state);
@@ -340,7 +340,7 @@ const tell = (changes: SnapshotChanges): string => told(decide(snapshot(changes)
 describe("decide", () => {
   for (const state of STATE_NAMES) {
     for (const event of Object.keys(EVENTS)) {
-      it(`${state} × ${event}`, async () => {
+      it(`decide ${state} × ${event}`, async () => {
         const tookOver = tell(changesOf(state, event, false));
         const seenItAll = event === DEMOTED ? await demote(state) : tell(changesOf(state, event, true));
         assert.deepEqual([tookOver, seenItAll], TABLE[state][event]);
@@ -359,19 +359,19 @@ describe("a power-off order", () => {
   const order = (changes: SnapshotChanges) =>
     decide(snapshot(changes), NOW).effects.find((effect) => effect.do === "forceOff")?.attemptId;
 
-  it("has the attempt's own id", () => {
-    const changes = { state: "Verifying", seen: { examined: { node: node() }, identity: VERIFIED } } as const;
+  it("a power-off order has the attempt's own id", () => {
+    const changes = { state: "Verifying", observations: { examined: { node: node() }, identity: VERIFIED } } as const;
     assert.equal(order(changes), "a1");
   });
 
-  it("has a new id where it is a further one of the attempt: no id ever stands for two", () => {
-    const seen = { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } };
-    assert.equal(order({ state: "PoweringOff", attempt: { actionAtMs: NOW.epochMs - 21_000 }, seen }), "fresh");
+  it("a power-off order has a new id if it is a further one of the attempt: no id ever stands for two", () => {
+    const observations = { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } };
+    assert.equal(order({ state: "PoweringOff", attempt: { actionAtMs: NOW.epochMs - 21_000 }, observations }), "fresh");
   });
 });
 
 describe("the diagram in docs/explanation/remediation.md", () => {
-  it("draws the moves that these cases make, all of them and no other", () => {
+  it("the diagram in docs/explanation/remediation.md draws the moves that these cases make, all of them and no other", () => {
     const pairs = STATE_NAMES.flatMap((state) =>
       Object.keys(EVENTS).flatMap((event) => [changesOf(state, event, false), changesOf(state, event, true)]),
     );

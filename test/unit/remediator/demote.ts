@@ -3,9 +3,9 @@ import type { Node } from "../../../src/api/core.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { Watched } from "../../../src/kube/watched.ts";
-import { FINALIZER } from "../../../src/remediator/effects/run-effect.ts";
+import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
-import { Session } from "../../../src/remediator/controller/session.ts";
+import { RemediationSession } from "../../../src/remediator/controller/session.ts";
 import type { StateName } from "../../../src/remediator/machine/model/state.ts";
 import type { ReconcileDeps } from "../../../src/remediator/controller/reconcile.ts";
 import { reconcile } from "../../../src/remediator/controller/reconcile.ts";
@@ -54,7 +54,11 @@ export async function demote(state: StateName): Promise<string> {
     subscribe: () => () => undefined,
   } as unknown as Watched<Node>;
   const clusters = new NodeClusters({ runtime, nodes, clusters: NO_WORKLOAD_CLUSTERS });
-  const session = new Session({ runtime, clusters }, remediation as unknown as BareMetalRemediation, () => undefined);
+  const session = new RemediationSession(
+    { runtime, clusters },
+    remediation as unknown as BareMetalRemediation,
+    () => undefined,
+  );
   const nothing = { found: false, reason: "NoTarget", message: "there is none" };
   const deps = {
     runtime,
@@ -62,7 +66,7 @@ export async function demote(state: StateName): Promise<string> {
     nodesOf: () => nodes,
     directory: { find: () => nothing, byUid: () => undefined },
     stopSwitch: { stopped: undefined, known: true, subscribe: () => () => undefined },
-    turns: { of: () => undefined },
+    admissions: { of: () => undefined },
     zoneLabel: "zone",
     hasExternalEtcd: () => false,
     ownNode: undefined,

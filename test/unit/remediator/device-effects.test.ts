@@ -10,9 +10,9 @@ import { orderPower, readPower, readWhole, setBootOverride } from "../../../src/
 import type { EffectContext } from "../../../src/remediator/effects/effect-context.ts";
 import { runEffect } from "../../../src/remediator/effects/run-effect.ts";
 import { latenessOf } from "../../../src/remediator/machine/rules/power-orders.ts";
-import { Session } from "../../../src/remediator/controller/session.ts";
+import { RemediationSession } from "../../../src/remediator/controller/session.ts";
 import type { SentOrder } from "../../../src/remediator/machine/model/observations.ts";
-import type { HostPower } from "../../../src/remediator/hosts/host.ts";
+import type { HostPower } from "../../../src/remediator/hosts/model/host.ts";
 import { sleep } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -63,9 +63,9 @@ function context(
     metadata: { name: "n1", namespace: "ns", uid: "uid", resourceVersion: "1" },
     spec: {},
   };
-  const session = new Session(
+  const session = new RemediationSession(
     { runtime, clusters: oneCluster(runtime) },
-    remediation as Session["remediation"],
+    remediation as RemediationSession["remediation"],
     () => undefined,
   );
   session.power = power;
@@ -77,17 +77,17 @@ function context(
       ref: { kind: "FencingTarget", namespace: "ns", name: "n1", uid: "target-uid" },
       open: () => Promise.resolve(power),
       ensureOurs: () => Promise.resolve(),
-      lookAtMaintenance: () => Promise.resolve(undefined),
+      readMaintenance: () => Promise.resolve(undefined),
       disputeOf: () => Promise.resolve(undefined),
     } as unknown as NonNullable<EffectContext["host"]>,
     node: undefined,
     siblings: [],
-    turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
+    admissions: { ask: () => undefined, withdraw: () => undefined, askToReplace: () => ({ granted: true }) },
     handOver: () => undefined,
     etcdNodes: () => [],
     hasExternalEtcd: false,
     identifyOwnCluster: () => Promise.resolve(),
-    mayOrder: () => true,
+    isOrderAllowed: () => true,
     readStopSwitch: () => Promise.resolve(undefined),
     closed: () => closed,
   };
@@ -101,28 +101,28 @@ async function orderFails(code: BmcErrorCode, previous?: SentOrder): Promise<Ret
 }
 
 describe("a power order", () => {
-  it("uses up what was known of power and identity: neither says anything about the time after it", async () => {
+  it("a power order uses up what was known of power and identity: neither says anything about the time after it", async () => {
     const made = context(() => Promise.resolve());
     know(made.session, { power: PROVEN, identity: VERIFIED });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
-    const { power, identity, order } = made.session.seen;
+    const { power, identity, order } = made.session.observations;
     assert.deepEqual([power.offReads, power.provenAtMs, identity], [0, undefined, undefined]);
     assert.equal(order?.outcome, "Acknowledged");
   });
 
-  it("is not sent once its check of the identity is too old: the process stood still, and all is looked at anew", async () => {
+  it("a power order is not sent once its check of the identity is too old: the process stood still, and everything is read again", async () => {
     for (const identity of [undefined, { verdict: { verified: true, message: "" }, atMs: -5_001 }] as const) {
       let sent = 0;
       const made = context(() => Promise.resolve(void (sent += 1)));
       know(made.session, { identity });
       await orderPower(made, "ForceOff", "a1", SIGNAL);
       assert.equal(sent, 0);
-      assert.equal(made.session.seen.order?.outcome, "Rejected");
-      assert.equal(made.session.seen.identity, undefined);
+      assert.equal(made.session.observations.order?.outcome, "Rejected");
+      assert.equal(made.session.observations.identity, undefined);
     }
   });
 
-  it("to power on has a check of the identity that is too old repeated: a slow API keeps no host off", async () => {
+  it("a power order to power on has a check of the identity that is too old repeated: a slow API keeps no host off", async () => {
     for (const [verdict, sentAtAll] of [
       [{ verified: true, message: "" }, 1],
       [{ verified: false, reason: "Mismatch", message: "another host" }, 0],
@@ -137,7 +137,7 @@ describe("a power order", () => {
     }
   });
 
-  it("to power off that an API call has made too late is not sent, and the operator learns that the API is too slow", async () => {
+  it("a power order to power off that an API call has made too late is not sent, and the operator learns that the API is too slow", async () => {
     const clock = new VirtualClock();
     let sent = 0;
     const made = context(() => Promise.resolve(void (sent += 1)), { clock });
@@ -146,33 +146,33 @@ describe("a power order", () => {
     know(made.session, { identity: { verdict: { verified: true, message: "" }, atMs: 0 } });
     const ordering = orderPower({ ...made, host }, "ForceOff", "a1", SIGNAL);
     await clock.advance(5_000);
-    const { order } = made.session.seen;
+    const { order } = made.session.observations;
     assert.equal(order?.outcome, "Rejected");
     await ordering;
     assert.equal(sent, 0);
     assert.match(latenessOf(order)?.message ?? "", /^the API is too slow/);
   });
 
-  it("to power off that was stopped during an API call is not sent", async () => {
+  it("a power order to power off that was stopped during an API call is not sent", async () => {
     let sent = 0;
     let isStopped = false;
     const made = context(() => Promise.resolve(void (sent += 1)));
     assert.ok(made.host !== undefined);
     const host = { ...made.host, ensureOurs: () => Promise.resolve(void (isStopped = true)) };
     know(made.session, { identity: VERIFIED });
-    await orderPower({ ...made, host, mayOrder: () => !isStopped }, "ForceOff", "a1", SIGNAL);
+    await orderPower({ ...made, host, isOrderAllowed: () => !isStopped }, "ForceOff", "a1", SIGNAL);
     assert.equal(sent, 0);
-    assert.equal(made.session.seen.order?.outcome, "Rejected");
-    assert.equal(latenessOf(made.session.seen.order), undefined);
+    assert.equal(made.session.observations.order?.outcome, "Rejected");
+    assert.equal(latenessOf(made.session.observations.order), undefined);
   });
 
-  it("is not sent once it may not be any more: it was stopped while its intent was being stored", async () => {
+  it("a power order is not sent once it may not be any more: it was stopped while its intent was being stored", async () => {
     let sent = 0;
-    const made = { ...context(() => Promise.resolve(void (sent += 1))), mayOrder: () => false };
+    const made = { ...context(() => Promise.resolve(void (sent += 1))), isOrderAllowed: () => false };
     know(made.session, { identity: VERIFIED });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
     assert.equal(sent, 0);
-    assert.equal(made.session.seen.order?.outcome, "Rejected");
+    assert.equal(made.session.observations.order?.outcome, "Rejected");
   });
 
   for (const [code, outcome] of [
@@ -183,21 +183,21 @@ describe("a power order", () => {
     ["Refused", "Rejected"],
     ["AuthFailed", "Rejected"],
   ] as const) {
-    it(`that ends as ${code} counts as ${outcome}`, async () => {
-      assert.equal((await orderFails(code)).session.seen.order?.outcome, outcome);
+    it(`a power order that ends as ${code} counts as ${outcome}`, async () => {
+      assert.equal((await orderFails(code)).session.observations.order?.outcome, outcome);
     });
   }
 
-  it("that one of several devices has taken counts as Uncertain, however the others refused it", async () => {
+  it("a power order that one of several devices has taken counts as Uncertain, however the others refused it", async () => {
     const made = context(() => Promise.reject(new PartlyTakenError(new BmcError("Refused", "bmc-2: not now"))));
     know(made.session, { identity: VERIFIED });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
-    assert.equal(made.session.seen.order?.outcome, "Uncertain");
+    assert.equal(made.session.observations.order?.outcome, "Uncertain");
   });
 
-  it("whose connection breaks a second time is believed by the host's state", async () => {
+  it("a power order whose connection breaks a second time is believed by the host's state", async () => {
     const previous: SentOrder = { attemptId: "a0", action: "ForceOff", outcome: "Rejected", atMs: 0 };
-    assert.equal((await orderFails("Unreachable", previous)).session.seen.order?.outcome, "Uncertain");
+    assert.equal((await orderFails("Unreachable", previous)).session.observations.order?.outcome, "Uncertain");
   });
 
   const CUT_OFF: SentOrder = {
@@ -207,9 +207,13 @@ describe("a power order", () => {
     problem: { reason: "BMCUnreachable", message: "the other side closed", final: false },
     atMs: -3_000,
   };
-  for (const [what, previous, heardBeforeMs] of [
+  for (const [what, previous, earlierEffectAtMs] of [
     ["does not hide that the connection of the one before it broke", CUT_OFF, CUT_OFF.atMs],
-    ["does not hide that of an earlier one, either", { ...CUT_OFF, problem: undefined, heardBeforeMs: -9_000 }, -9_000],
+    [
+      "does not hide that of an earlier one, either",
+      { ...CUT_OFF, problem: undefined, earlierEffectAtMs: -9_000 },
+      -9_000,
+    ],
     [
       "hides nothing where the one before it was refused, too",
       { ...CUT_OFF, problem: { ...CUT_OFF.problem, reason: "BMCRefused" } },
@@ -227,17 +231,17 @@ describe("a power order", () => {
     ],
     ["hides nothing where that was a power-on", { ...CUT_OFF, action: "On" }, undefined],
   ] as const) {
-    it(`that is refused ${what}`, async () => {
+    it(`a power order that is refused ${what}`, async () => {
       const made = await orderFails("Refused", previous as SentOrder);
-      assert.equal(made.session.seen.order?.heardBeforeMs, heardBeforeMs);
+      assert.equal(made.session.observations.order?.earlierEffectAtMs, earlierEffectAtMs);
     });
   }
 
-  it("that is not sent does not hide that one before it may have been heard", async () => {
-    const made = { ...context(() => Promise.resolve()), mayOrder: () => false };
+  it("a power order that is not sent does not hide that one before it may have been heard", async () => {
+    const made = { ...context(() => Promise.resolve()), isOrderAllowed: () => false };
     know(made.session, { identity: VERIFIED, order: CUT_OFF });
     await orderPower(made, "ForceOff", "a1", SIGNAL);
-    assert.equal(made.session.seen.order?.heardBeforeMs, CUT_OFF.atMs);
+    assert.equal(made.session.observations.order?.earlierEffectAtMs, CUT_OFF.atMs);
   });
 });
 
@@ -246,7 +250,7 @@ describe("a host whose Secret cannot be read", () => {
     [4_000, true],
     [5_000, false],
   ] as const) {
-    it(`is ${isProven ? "proven off still" : "not proven off any more"} ${ageMs} ms after it was last read Off`, async () => {
+    it(`a host whose Secret cannot be read is ${isProven ? "proven off still" : "not proven off any more"} ${ageMs} ms after it was last read Off`, async () => {
       const clock = new VirtualClock();
       const refused = new KubeError("Forbidden", "get Secret ns/bmc: 403");
       const made = context(() => Promise.reject(refused), { clock });
@@ -255,18 +259,18 @@ describe("a host whose Secret cannot be read", () => {
       know(made.session, { power });
       await clock.advance(ageMs);
       await assert.rejects(readPower(made, undefined, SIGNAL), refused);
-      assert.equal(made.session.seen.power.provenAtMs !== undefined, isProven);
+      assert.equal(made.session.observations.power.provenAtMs !== undefined, isProven);
     });
   }
 });
 
-describe("a look before a power-off", () => {
+describe("a read before a power-off", () => {
   for (const [who, bmcMs, leaseMs, looks] of [
     ["neither", 900, 900, 1],
     ["the BMC", 4_000, 0, 2],
     ["another answer of the API", 0, 4_000, 2],
   ] as const) {
-    it(`is taken again where ${who} has kept it waiting: the node may have come back meanwhile`, async () => {
+    it(`a read before a power-off is taken again if ${who} has kept it waiting: the node may have come back meanwhile`, async () => {
       const clock = new VirtualClock();
       const ready = ["Unknown", "True"];
       let looked = 0;
@@ -293,13 +297,13 @@ describe("a look before a power-off", () => {
       await clock.advance(bmcMs);
       await effect;
       assert.equal(looked, looks);
-      const conditions = made.session.seen.examined?.node?.status.conditions;
+      const conditions = made.session.observations.examined?.node?.status.conditions;
       assert.equal(conditions?.[0]?.status, ready[looks - 1]);
-      assert.equal(made.session.seen.identity?.verdict.verified, true);
+      assert.equal(made.session.observations.identity?.verdict.verified, true);
     });
   }
 
-  it("leaves nothing that an order could rest on where it could not be taken anew", async () => {
+  it("a read before a power-off leaves nothing that an order could rest on if it could not be repeated", async () => {
     const clock = new VirtualClock();
     let looked = 0;
     const get = (type: ResourceType): Promise<object> => {
@@ -324,49 +328,49 @@ describe("a look before a power-off", () => {
     const effect = assert.rejects(runEffect(made, { do: "examine" }, SIGNAL), /away/);
     await clock.advance(4_000);
     await effect;
-    assert.deepEqual([made.session.seen.examined, made.session.seen.identity], [undefined, undefined]);
+    assert.deepEqual([made.session.observations.examined, made.session.observations.identity], [undefined, undefined]);
   });
 });
 
 describe("a device that fails", () => {
-  it("is called again after a growing time, and opened anew then", async () => {
+  it("a device that fails is called again after a growing time, and opened again then", async () => {
     const made = await orderFails("Busy");
-    const { device } = made.session.seen;
+    const { device } = made.session.observations;
     assert.equal(device?.reason, "BMCBusy");
     assert.ok(device.retryAtMs >= 500 && device.retryAtMs <= 1_000);
     assert.deepEqual([made.closed(), made.session.power], [1, undefined]);
   });
 
-  it("by refusing the password is left alone for minutes: more tries lock the account", async () => {
+  it("a device that fails by refusing the password is left alone for minutes: more tries lock the account", async () => {
     const made = context(() => Promise.reject(new BmcError("AuthFailed", "bmc-1: it failed")));
     made.session.power = undefined;
     await readPower(made, undefined, SIGNAL);
-    const { device } = made.session.seen;
+    const { device } = made.session.observations;
     assert.deepEqual([device?.final, device?.retryAtMs], [true, 300_000]);
   });
 
-  it("by refusing a password that was read a while ago is tried once more, with what the Secret says then", async () => {
+  it("a device that fails that refuses a password which was read a while ago is tried again, with what the Secret says then", async () => {
     const made = await orderFails("AuthFailed");
-    assert.equal(made.session.seen.device?.final, false);
+    assert.equal(made.session.observations.device?.final, false);
     await readPower(made, undefined, SIGNAL);
-    assert.deepEqual([made.session.seen.device?.final, made.session.seen.device?.failures], [true, 1]);
+    assert.deepEqual([made.session.observations.device?.final, made.session.observations.device?.failures], [true, 1]);
   });
 
-  it("is forgotten to have failed by the next success", async () => {
+  it("a device that fails is forgotten to have failed by the next success", async () => {
     const made = context(() => Promise.resolve());
     const device = { reason: "BMCBusy", message: "", final: false, failures: 3, retryAtMs: 0 } as const;
     know(made.session, { device });
     await readPower(made, undefined, SIGNAL);
-    assert.equal(made.session.seen.device, undefined);
+    assert.equal(made.session.observations.device, undefined);
   });
 
-  it("in no time that a reading is given ends as a time-out", async () => {
+  it("a device that fails in no time that a reading is given ends as a time-out", async () => {
     const made = context(() => new Promise(() => undefined));
     const clock = made.runtime.clock as VirtualClock;
     const reading = readPower(made, 1_000, SIGNAL);
     await clock.advance(1_000);
     await reading;
-    assert.equal(made.session.seen.device?.reason, "BMCTimeout");
+    assert.equal(made.session.observations.device?.reason, "BMCTimeout");
   });
 });
 
@@ -374,25 +378,25 @@ describe("a reading that fails", () => {
   const failing = (): ReturnType<typeof context> =>
     context(() => Promise.reject(new BmcError("Unreachable", "bmc-1: away")));
 
-  it("ends the row that was to prove the host off", async () => {
+  it("a reading that fails ends the row that was to prove the host off", async () => {
     const made = failing();
     know(made.session, { power: { ...READ_OFF, offAtMs: NOW.monotonicMs } });
     await readPower(made, undefined, SIGNAL);
-    assert.equal(made.session.seen.power.offReads, 0);
+    assert.equal(made.session.observations.power.offReads, 0);
   });
 
-  it("says nothing of a host that is to be on", async () => {
+  it("a reading that fails says nothing of a host that is to be on", async () => {
     const made = failing();
     assert.ok(made.session.power !== undefined);
     made.session.power.readWhole = () => Promise.reject(new BmcError("Unreachable", "bmc-1: away"));
     await readWhole(made, SIGNAL);
-    const { last } = made.session.seen.power;
+    const { last } = made.session.observations.power;
     assert.deepEqual([last?.state, last?.runs], ["Unknown", false]);
   });
 });
 
 describe("a boot override", () => {
-  it("is set once it is read back, and no sooner: some BMCs take it and do nothing", async () => {
+  it("a boot override is set once it is read back, and no sooner: some BMCs take it and do nothing", async () => {
     for (const [present, known] of [
       ["None", undefined],
       ["NetworkOnce", "NetworkOnce"],
@@ -402,8 +406,8 @@ describe("a boot override", () => {
       made.session.power.setBootOverride = () => Promise.resolve();
       made.session.power.readBootOverride = () => Promise.resolve(present);
       await setBootOverride(made, "NetworkOnce", SIGNAL);
-      assert.equal(made.session.seen.override, known);
-      assert.equal(made.session.seen.device?.reason, known === undefined ? "BMCRefused" : undefined);
+      assert.equal(made.session.observations.override, known);
+      assert.equal(made.session.observations.device?.reason, known === undefined ? "BMCRefused" : undefined);
     }
   });
 });

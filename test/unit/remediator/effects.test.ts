@@ -11,11 +11,12 @@ import { NODES, PODS } from "../../../src/api/core-types.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { EffectContext } from "../../../src/remediator/effects/effect-context.ts";
-import { FINALIZER, runEffect } from "../../../src/remediator/effects/run-effect.ts";
-import { Session } from "../../../src/remediator/controller/session.ts";
-import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
+import { runEffect } from "../../../src/remediator/effects/run-effect.ts";
+import { RemediationSession } from "../../../src/remediator/controller/session.ts";
+import type { Observations } from "../../../src/remediator/machine/model/observations.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
@@ -24,7 +25,7 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { attempt, know } from "./snapshots.ts";
 import type { Effect } from "../../../src/remediator/machine/model/decision.ts";
 
-// What effects do to nodes by a live look, on an in-memory API server.
+// What effects do to nodes by a live read, on an in-memory API server.
 
 const SIGNAL = new AbortController().signal;
 const NAMESPACE = "ironfence";
@@ -76,7 +77,7 @@ function start(status: BareMetalRemediationStatus = {}): EffectContext {
   });
   const metadata = { namespace: NAMESPACE, name: "r", finalizers: ["example.com/other", FINALIZER] };
   const remediation = server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).create({ metadata, spec: {} });
-  const session = new Session(
+  const session = new RemediationSession(
     { runtime, clusters: oneCluster(runtime) },
     { ...remediation, status: { node: { name: "n1" }, ...status } },
     () => undefined,
@@ -89,19 +90,19 @@ function start(status: BareMetalRemediationStatus = {}): EffectContext {
     host: undefined,
     node: undefined,
     siblings: [],
-    turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: true }) },
+    admissions: { ask: () => undefined, withdraw: () => undefined, askToReplace: () => ({ granted: true }) },
     handOver: () => undefined,
     etcdNodes: () => [],
     hasExternalEtcd: false,
-    mayOrder: () => true,
+    isOrderAllowed: () => true,
     readStopSwitch: () => Promise.resolve(undefined),
     identifyOwnCluster: () => Promise.resolve(),
   };
 }
 
-async function run(context: EffectContext, effect: Effect): Promise<Seen> {
+async function run(context: EffectContext, effect: Effect): Promise<Observations> {
   await runEffect(context, effect, SIGNAL);
-  return context.session.seen;
+  return context.session.observations;
 }
 
 /** The node as the remediation has it on record. */
@@ -110,8 +111,8 @@ function onRecord({ metadata, status }: Node): BareMetalRemediationStatus {
   return { node: { name: "n1", uid: metadata.uid, ...(bootID !== undefined && { bootID }) } };
 }
 
-describe("a Node that has joined anew under the name of the fenced one", () => {
-  it("keeps its pods", async () => {
+describe("a Node that has joined again under the name of the fenced one", () => {
+  it("a Node that has joined again under the name of the fenced one keeps its pods", async () => {
     const context = start(onRecord(createNode()));
     recreateNode();
     const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };
@@ -120,7 +121,7 @@ describe("a Node that has joined anew under the name of the fenced one", () => {
     assert.notEqual(server.collection(PODS).get({ namespace: "default", name: "db" }), undefined);
   });
 
-  it("gets no taint", async () => {
+  it("a Node that has joined again under the name of the fenced one gets no taint", async () => {
     const context = start(onRecord(createNode()));
     recreateNode();
     const { taint } = await run(context, { do: "taint", attemptId: "a1" });
@@ -128,7 +129,7 @@ describe("a Node that has joined anew under the name of the fenced one", () => {
     assert.equal(bears(OUT_OF_SERVICE), false);
   });
 
-  it("is not saved in the place of the other, nor deleted for it", async () => {
+  it("a Node that has joined again under the name of the fenced one is not saved as the other, nor deleted for it", async () => {
     const context = start(onRecord(createNode()));
     const { backup } = await run(context, { do: "backupNode" });
     const { uid } = recreateNode().metadata;
@@ -140,18 +141,18 @@ describe("a Node that has joined anew under the name of the fenced one", () => {
 });
 
 describe("a Node that is to be deleted", () => {
-  it("stays where somebody has changed it since it was saved, and is saved anew", async () => {
+  it("a Node that is to be deleted stays if a user has changed it since it was saved, and is saved again", async () => {
     const context = start(onRecord(createNode()));
     await run(context, { do: "backupNode" });
     server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { rack: "r7" } } });
-    const seen = await run(context, { do: "deleteNode" });
+    const observations = await run(context, { do: "deleteNode" });
     assert.equal(liveNode().metadata.labels?.["rack"], "r7");
-    assert.deepEqual([seen.nodeDeleted, seen.backup], [false, undefined]);
+    assert.deepEqual([observations.nodeDeleted, observations.backup], [false, undefined]);
     assert.equal((await run(context, { do: "backupNode" })).backup?.status.labels?.["rack"], "r7");
     assert.equal((await run(context, { do: "deleteNode" })).nodeDeleted, true);
   });
 
-  it("is not given what was saved of it", async () => {
+  it("a Node that is to be deleted is not given what was saved of it", async () => {
     const node = createNode();
     const backup = { nodeUID: node.metadata.uid, labels: { rack: "r7" } };
     await run(start({ ...onRecord(node), backup }), { do: "restoreNode" });
@@ -159,8 +160,8 @@ describe("a Node that is to be deleted", () => {
   });
 });
 
-describe("a look at the node before its host is powered off", () => {
-  it("finds the members of etcd as they are, not as they are watched", async () => {
+describe("a read of the node before its host is powered off", () => {
+  it("a read of the node before its host is powered off finds the members of etcd as they are, not as they are watched", async () => {
     createNode();
     const nodes = server.collection<Node>(NODES);
     const labels = { "node-role.kubernetes.io/control-plane": "" };
@@ -173,7 +174,7 @@ describe("a look at the node before its host is powered off", () => {
     assert.deepEqual(members, [{ node: "n2", up: false, external: false }]);
   });
 
-  it("fails, and ends nothing else, where its BMC's Secret is refused while the node is still being read", async () => {
+  it("a read of the node before its host is powered off fails, and ends nothing else, if its BMC's Secret is refused while the node is still being read", async () => {
     createNode();
     const match = { resource: "nodes", verbs: ["get"] } as const;
     server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 1_000 } });
@@ -182,7 +183,7 @@ describe("a look at the node before its host is powered off", () => {
     const host = {
       ref: { kind: "FencingTarget", namespace: NAMESPACE, name: "n1", uid: "target-uid" },
       open: () => Promise.reject(refused),
-      lookAtMaintenance: () => Promise.resolve(undefined),
+      readMaintenance: () => Promise.resolve(undefined),
     } as unknown as NonNullable<EffectContext["host"]>;
     const examined = run({ ...start(), host }, { do: "examine" });
     const failed = assert.rejects(examined, refused);
@@ -192,7 +193,7 @@ describe("a look at the node before its host is powered off", () => {
     await failed;
   });
 
-  it("knows that none of our taints is on it only where it sees none", async () => {
+  it("a read of the node before its host is powered off knows that none of our taints is on it only if it sees none", async () => {
     createNode({ taints: [OUT_OF_SERVICE, { ...FENCED, value: "other-uid" }] });
     const context = start();
     assert.equal((await run(context, { do: "examine" })).taintCleared, false);
@@ -202,13 +203,13 @@ describe("a look at the node before its host is powered off", () => {
 });
 
 describe("a mark", () => {
-  it("may stand from the moment at which it is put on: the answer may be lost", async () => {
+  it("a mark may stand from the moment at which it is put on: the answer may be lost", async () => {
     const context = start(onRecord(createNode()));
     know(context.session, { taintCleared: true, marksCleared: true, swapped: true });
     const match = { method: "PATCH", pathPrefix: "/api/v1/nodes" };
     server.faults.inject({ match, times: 9, action: { kind: "loseAnswer" } });
     await assert.rejects(run(context, { do: "taint", attemptId: "a1" }));
-    const { taintCleared, marksCleared, swapped } = context.session.seen;
+    const { taintCleared, marksCleared, swapped } = context.session.observations;
     assert.deepEqual(
       { taintCleared, marksCleared, swapped },
       { taintCleared: false, marksCleared: false, swapped: false },
@@ -217,7 +218,7 @@ describe("a mark", () => {
   });
 
   for (const mark of ["quarantine", "swapMarks"] as const) {
-    it(`is still to be taken off after ${mark}`, async () => {
+    it(`a mark is still to be taken off after ${mark}`, async () => {
       const context = start(onRecord(createNode()));
       know(context.session, { marksCleared: true });
       assert.equal((await run(context, { do: mark, attemptId: "a1" })).marksCleared, false);
@@ -225,7 +226,7 @@ describe("a mark", () => {
     });
   }
 
-  it("of another remediation stays where the host is not owned", async () => {
+  it("a mark of another remediation stays if the host is not owned", async () => {
     const node = createNode({ taints: [OUT_OF_SERVICE, { ...FENCED, value: "other-uid" }] });
     const context = start(onRecord(node));
     know(context.session, { claim: undefined });
@@ -239,7 +240,7 @@ describe("a mark", () => {
     assert.equal(bears(OUT_OF_SERVICE), false);
   });
 
-  describe("that version 0.1.0 put on, which signed it by an annotation alone", () => {
+  describe("a mark that version 0.1.0 put on, which signed it by an annotation alone", () => {
     /** A remediation whose stored attempt is a1, and its node, whose annotation names an attempt of it. */
     const tainted = (signedFor = "a1", secondTaint = false): EffectContext => {
       const stored = formatAttempt(attempt({ id: "a1", secondTaint }));
@@ -250,32 +251,32 @@ describe("a mark", () => {
       return context;
     };
 
-    it("comes off where that version chose the stored id, though a later one has stored the status since", async () => {
+    it("a mark that version 0.1.0 put on, which signed it by an annotation alone, comes off if that version chose the stored id, though a later one has stored the status since", async () => {
       await run(tainted(), { do: "untaint" });
       assert.equal(bears(OUT_OF_SERVICE), false);
     });
 
-    it("gets the second taint when it is put on again for a new proof", async () => {
+    it("a mark that version 0.1.0 put on, which signed it by an annotation alone, gets the second taint when it is put on again for a new proof", async () => {
       assert.equal((await run(tainted(), { do: "taint", attemptId: "a2" })).taint?.found, "Ours");
       assert.equal(bears(FENCED), true);
     });
 
-    it("is seen by the look before a power-off, so that it is not taken for gone", async () => {
+    it("a mark that version 0.1.0 put on, which signed it by an annotation alone, is found by the read before a power-off, so that it is not taken for gone", async () => {
       assert.equal((await run(tainted(), { do: "examine" })).taintCleared, false);
     });
 
-    it("stays where the annotation names another attempt", async () => {
+    it("a mark that version 0.1.0 put on, which signed it by an annotation alone, stays if the annotation names another attempt", async () => {
       await run(tainted("a0"), { do: "untaint" });
       assert.equal(bears(OUT_OF_SERVICE), true);
     });
 
-    it("stays where a later version chose the id: a kubelet may have written the annotation", async () => {
+    it("a mark that version 0.1.0 put on, which signed it by an annotation alone, stays if a later version chose the id: a kubelet may have written the annotation", async () => {
       await run(tainted("a1", true), { do: "untaint" });
       assert.equal(bears(OUT_OF_SERVICE), true);
     });
   });
 
-  it("that is the quarantine comes off only where the live node is in a new boot, whatever a watch has shown", async () => {
+  it("a mark that is the quarantine comes off only if the live node is in a new boot, whatever a watch has shown", async () => {
     const node = createNode({ taints: [QUARANTINE], annotations: { [QUARANTINED_BY]: "uid/a1" } });
     const context = start(onRecord(node));
     assert.equal((await run(context, { do: "liftQuarantine" })).quarantineLifted, false);
@@ -286,25 +287,25 @@ describe("a mark", () => {
   });
 });
 
-describe("a look that takes long", () => {
-  it("overwrites nothing that is seen meanwhile", async () => {
+describe("a read that takes long", () => {
+  it("a read that takes long overwrites nothing that is seen meanwhile", async () => {
     const context = start();
     const { session } = context;
     let looks = 0;
     const readStopSwitch = async () => {
       looks += 1;
-      // The first look is too old for an order; the second one is what is seen as the power is read beside it.
+      // The first read is too old for an order; the second one is made together with the reading of the power.
       if (looks === 1) await clock.advance(2_000);
       else await Promise.resolve().then(() => know(session, { quarantined: true }));
       return undefined;
     };
-    const seen = await run({ ...context, readStopSwitch }, { do: "verifyIdentity" });
-    assert.deepEqual([looks, seen.quarantined], [2, true]);
+    const observations = await run({ ...context, readStopSwitch }, { do: "verifyIdentity" });
+    assert.deepEqual([looks, observations.quarantined], [2, true]);
   });
 });
 
 describe("what is left on a node", () => {
-  it("is released again: a pod may have changed as it was being deleted, or come only now", async () => {
+  it("what is left on a node is released again: a pod may have changed as it was being deleted, or come only now", async () => {
     const context = start(onRecord(createNode()));
     know(context.session, { released: true });
     const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };
@@ -314,7 +315,7 @@ describe("what is left on a node", () => {
 });
 
 describe("the finalizer", () => {
-  it("of this remediation comes off alone", async () => {
+  it("the finalizer of this remediation comes off alone", async () => {
     const context = start();
     await run(context, { do: "dropFinalizer" });
     assert.deepEqual(context.session.remediation.metadata.finalizers, ["example.com/other"]);

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { applyPatch } from "../../../hack/kube-mock/patch.ts";
+import type { JsonObject } from "../../../hack/kube-mock/json.ts";
 import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
@@ -9,15 +11,10 @@ import { node } from "./snapshots.ts";
 
 const FOREIGN: Taint = { key: "example.com/db", value: "yes", effect: "NoSchedule" };
 
-/** The node after the patch; only whole-field adds are used. */
+/** The node after the patch. */
 function patched(before: Node, operations: readonly JsonPatchOperation[]): Node {
-  const after = structuredClone(before);
-  for (const operation of operations) {
-    if (operation.op !== "add") throw new Error("an operation that marks do not use");
-    if (operation.path === "/spec/taints") after.spec.taints = operation.value as Taint[];
-    else after.metadata.annotations = operation.value as Record<string, string>;
-  }
-  return after;
+  const target = structuredClone(before) as unknown as JsonObject;
+  return applyPatch(target, "application/json-patch+json", JSON.stringify(operations)) as unknown as Node;
 }
 
 function marked(taints: Taint[], annotations: Record<string, string>): Node {
@@ -30,13 +27,13 @@ function marked(taints: Taint[], annotations: Record<string, string>): Node {
 const by = (value: string): Taint[] => [OUT_OF_SERVICE, { ...FENCED, value }];
 
 describe("our marks on a node", () => {
-  it("are not those of a remediation whose UID merely begins like ours", () => {
+  it("our marks on a node are not those of a remediation whose UID merely begins like ours", () => {
     const before = marked(by("uid-2"), { [FENCED_BY]: "uid-2/a1" });
     assert.deepEqual(markPatch(before, { outOfService: "off" }, "", "uid"), []);
     assert.equal(markPatch(before, { outOfService: "off" }, "", "uid-2").length, 2);
   });
 
-  it("come off with their signatures, and a new signature is written though the taint stands", () => {
+  it("our marks on a node come off with their signatures, and a new signature is written though the taint stands", () => {
     const before = marked([QUARANTINE, FOREIGN], { [QUARANTINED_BY]: "uid/a1", note: "kept" });
     const after = patched(before, markPatch(before, { quarantine: "off" }, "", "uid"));
     assert.deepEqual([after.spec.taints, after.metadata.annotations], [[FOREIGN], { note: "kept" }]);
@@ -44,13 +41,13 @@ describe("our marks on a node", () => {
     assert.equal(again.metadata.annotations?.[QUARANTINED_BY], "uid/a2");
   });
 
-  it("are somebody else's whatever the effect of the taint is: Kubernetes looks at the key alone", () => {
+  it("our marks on a node are another client's whatever the effect of the taint is: Kubernetes looks at the key alone", () => {
     const taint = { ...OUT_OF_SERVICE, effect: "NoSchedule" };
     assert.equal(outOfServiceOf(marked([taint], {})), "Foreign");
     assert.deepEqual(markPatch(marked([taint], {}), { outOfService: "on" }, "uid/a1"), []);
   });
 
-  it("go on with a signature, beside what others have put there", () => {
+  it("our marks on a node are set with a signature, in addition to the marks of other clients", () => {
     const before = marked([FOREIGN], { note: "x" });
     const after = patched(before, markPatch(before, { outOfService: "on" }, "uid/a1"));
     assert.deepEqual(after.spec.taints, [FOREIGN, ...by("uid")]);
@@ -58,28 +55,28 @@ describe("our marks on a node", () => {
     assert.equal(outOfServiceOf(after), "Ours");
   });
 
-  it("are swapped in one patch: the taint off, the quarantine on", () => {
+  it("our marks on a node are swapped in one patch: the taint off, the quarantine on", () => {
     const before = marked([FOREIGN, ...by("uid")], { [FENCED_BY]: "uid/a1" });
     const after = patched(before, markPatch(before, { outOfService: "off", quarantine: "on" }, "uid/a1"));
     assert.deepEqual(after.spec.taints, [FOREIGN, QUARANTINE]);
     assert.deepEqual(after.metadata.annotations, { [QUARANTINED_BY]: "uid/a1" });
   });
 
-  it("leave an out-of-service taint without our signature as it is, and do not sign it", () => {
+  it("our marks on a node leave an out-of-service taint without our signature as it is, and do not sign it", () => {
     const before = marked([OUT_OF_SERVICE], {});
     assert.deepEqual(markPatch(before, { outOfService: "on" }, "uid/a1"), []);
     assert.deepEqual(markPatch(before, { outOfService: "off", quarantine: "off" }, ""), []);
     assert.equal(outOfServiceOf(before), "Foreign");
   });
 
-  it("leave a taint of the same key and another effect as it is", () => {
+  it("our marks on a node leave a taint of the same key and another effect as it is", () => {
     const other = { ...OUT_OF_SERVICE, effect: "NoSchedule" };
     const before = marked([other, ...by("uid")], { [FENCED_BY]: "uid/a1" });
     const after = patched(before, markPatch(before, { outOfService: "off" }, ""));
     assert.deepEqual(after.spec.taints, [other]);
   });
 
-  it("of another remediation come off only for the owner of the host", () => {
+  it("our marks on a node of another remediation come off only for the owner of the host", () => {
     const before = marked([...by("other"), QUARANTINE], { [FENCED_BY]: "other/a9", [QUARANTINED_BY]: "other/a9" });
     const off = { outOfService: "off", quarantine: "off" } as const;
     assert.deepEqual(markPatch(before, off, "", "uid"), []);
@@ -87,7 +84,7 @@ describe("our marks on a node", () => {
     assert.deepEqual(patched(before, markPatch(before, off, "", "other")).spec.taints, []);
   });
 
-  it("are told by a taint, which no kubelet can write, and not by its annotation", () => {
+  it("our marks on a node are identified by a taint, which no kubelet can write, and not by its annotation", () => {
     const forged = marked([OUT_OF_SERVICE], { [FENCED_BY]: "uid/a1" });
     assert.deepEqual([outOfServiceOf(forged), isMarked(forged), signersOf(forged, undefined)], ["Foreign", false, []]);
     assert.deepEqual(patched(forged, markPatch(forged, { outOfService: "off" }, "")).spec.taints, [OUT_OF_SERVICE]);
@@ -99,7 +96,7 @@ describe("our marks on a node", () => {
     assert.deepEqual([isMarked(unquarantined), signersOf(unquarantined, undefined)], [false, []]);
   });
 
-  it("fit into a taint's value for every cluster", () => {
+  it("our marks on a node fit into a taint's value for every cluster", () => {
     const long = `${"n".repeat(63)}/${"c".repeat(63)}`;
     const signedBy = `00000000-0000-4000-8000-000000000000/00000000-0000-4000-8000-000000000001@${long}`;
     const after = patched(marked([], {}), markPatch(marked([], {}), { outOfService: "on" }, signedBy));
@@ -110,7 +107,7 @@ describe("our marks on a node", () => {
     assert.deepEqual(signersOf(after, undefined), []);
   });
 
-  it("that are as wanted need no write", () => {
+  it("our marks on a node that are as wanted need no write", () => {
     const before = marked([QUARANTINE], { [QUARANTINED_BY]: "uid/a1" });
     assert.deepEqual(markPatch(before, { outOfService: "off", quarantine: "on" }, "uid/a1"), []);
   });

@@ -7,7 +7,7 @@ import { getNode, patchNode } from "../../../src/remediator/clusters/node-writes
 
 const SIGNAL = new AbortController().signal;
 
-/** An API server with one Node, whose status is what somebody has stored there. */
+/** An API server with one Node, whose status is what a user has stored there. */
 function serving(status: unknown): { client: KubeClient; sent: unknown[] } {
   const sent: unknown[] = [];
   const node = {
@@ -32,13 +32,13 @@ describe("a Node whose status makes no sense", () => {
     { op: "remove", path: "/spec/taints" },
   ];
 
-  it("is patched all the same: nothing in a status keeps a taint on its node", async () => {
+  it("a Node whose status makes no sense is patched all the same: nothing in a status keeps a taint on its node", async () => {
     const { client, sent } = serving({ conditions: [5] });
     await patchNode(client, "n1", untaint, SIGNAL);
     assert.deepEqual(sent, [[{ op: "remove", path: "/spec/taints" }]]);
   });
 
-  it("is not taken for one that can be judged", async () => {
+  it("a Node whose status makes no sense is not taken for one that can be judged", async () => {
     await assert.rejects(getNode(serving({ conditions: [5] }).client, "n1", SIGNAL), (error) =>
       isKubeError(error, "BadResponse"),
     );

@@ -14,29 +14,29 @@ const FENCE: readonly RemediationEvent[] = [
 ];
 
 describe("observe", () => {
-  it("proves a host off by two readings after the order, and takes that back by any other reading", () => {
-    const seen = FENCE.reduce(observe, nothingObserved());
-    assert.equal(seen.power.provenAtMs, 60);
-    const next = observe(seen, { type: "PowerRead", reading: { state: "On", raw: "On" }, atMs: 90 });
+  it("observe proves a host off by two readings after the order, and takes that back by any other reading", () => {
+    const observations = FENCE.reduce(observe, nothingObserved());
+    assert.equal(observations.power.provenAtMs, 60);
+    const next = observe(observations, { type: "PowerRead", reading: { state: "On", raw: "On" }, atMs: 90 });
     assert.equal(next.power.provenAtMs, undefined);
   });
 
-  it("changes nothing of what it is given", () => {
-    const seen = nothingObserved();
-    FENCE.reduce(observe, seen);
-    assert.deepEqual(seen, nothingObserved());
+  it("observe changes nothing of what it is given", () => {
+    const observations = nothingObserved();
+    FENCE.reduce(observe, observations);
+    assert.deepEqual(observations, nothingObserved());
   });
 
-  it("comes to the same by events that were written as JSON and read again", () => {
+  it("observe comes to the same by events that were written as JSON and read again", () => {
     const read = JSON.parse(JSON.stringify(FENCE)) as RemediationEvent[];
     assert.deepEqual(read.reduce(observe, nothingObserved()), FENCE.reduce(observe, nothingObserved()));
   });
 
-  it("is all that adds to what a session has seen", () => {
+  it("observe is all that adds to the observations of a session", () => {
     const source = readFileSync(new URL("../../../src/remediator/controller/session.ts", import.meta.url), "utf8");
-    assert.deepEqual(source.match(/#seen\b[^;]*?=[^=;][^;]*;/gu), [
-      "#seen: Seen = nothingObserved();",
-      "#seen = observe(this.#seen, event);",
+    assert.deepEqual(source.match(/#observations\b[^;]*?=[^=;][^;]*;/gu), [
+      "#observations: Observations = nothingObserved();",
+      "#observations = observe(this.#observations, event);",
     ]);
   });
 });

@@ -10,8 +10,8 @@ import type { Node } from "../../../src/api/core.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import type { ClusterConnection, WorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
-import { createMetrics } from "../../../src/remediator/metrics.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
+import { createMetrics } from "../../../src/remediator/telemetry/metrics.ts";
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
 import { tendOrphans } from "../../../src/remediator/orphans/orphans.ts";
 import type { NodeId } from "../../../src/nodes/subject.ts";
@@ -65,7 +65,7 @@ async function tending(clock: VirtualClock) {
         world.onLook(node);
         return false;
       },
-      onLetGo: (listener) => {
+      onSessionEnd: (listener) => {
         world.letGo = listener;
         return () => undefined;
       },
@@ -77,8 +77,8 @@ async function tending(clock: VirtualClock) {
   return world;
 }
 
-describe("a node of a workload cluster that may have been left in mid-way", () => {
-  it("that is asked for while it is looked at is looked at once more, with its cluster kept connected until then", async () => {
+describe("a node of a workload cluster that may have been left during a fence", () => {
+  it("a node of a workload cluster that may have been left during a fence that is requested while it is checked is checked again, with its cluster kept connected until then", async () => {
     const clock = new VirtualClock();
     const world = await tending(clock);
     world.onLook = (node) => {
@@ -95,8 +95,8 @@ describe("a node of a workload cluster that may have been left in mid-way", () =
     ["KubeconfigMissing", 0],
     ["Unreachable", 1],
   ] as const) {
-    const what = holders === 0 ? "let go for good" : "kept";
-    it(`has its cluster ${what} once that has been away for long: ${reason}`, async () => {
+    const what = holders === 0 ? "released" : "kept";
+    it(`a node of a workload cluster that may have been left during a fence has its cluster ${what} once that has been away for long: ${reason}`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       world.connection = { state: "away", reason, message: "no way", sinceMs: clock.nowMs() };
@@ -115,7 +115,7 @@ describe("labels of a Node that was deleted for a remediation which is gone", ()
     [23, true],
     [25, false],
   ] as const) {
-    it(`are ${isGivenBack ? "given back to" : "no longer kept for"} a Node that joins ${hours} hours later`, async () => {
+    it(`labels of a Node that was deleted for a remediation which is gone are ${isGivenBack ? "given back to" : "no longer kept for"} a Node that joins ${hours} hours later`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       const { server } = world;
@@ -147,7 +147,7 @@ describe("the host of a Ready node whose owner is gone", () => {
     ["BareMetalRemediation", false],
     ["SomebodyElse", true],
   ] as const) {
-    it(`is ${isKept ? "kept by an owner of another kind, which is not looked for among ours" : "given free"}`, async () => {
+    it(`the host of a Ready node whose owner is gone is ${isKept ? "kept by an owner of another kind, which is not searched among BareMetalRemediations" : "released"}`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       const { server } = world;
@@ -172,8 +172,8 @@ describe("the host of a Ready node whose owner is gone", () => {
   }
 });
 
-describe("a node that was left in mid-way", () => {
-  it("is tended though the API server of a workload cluster answers no call", async () => {
+describe("a node that was left during a fence", () => {
+  it("a node that was left during a fence is tended though the API server of a workload cluster answers no call", async () => {
     const clock = new VirtualClock();
     const world = await tending(clock);
     const match = { method: "GET", pathPrefix: "/api/v1/nodes/hung" };

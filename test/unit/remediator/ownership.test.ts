@@ -5,10 +5,10 @@ import { isKubeError, KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { EffectContext } from "../../../src/remediator/effects/effect-context.ts";
 import { checkSuccessor, claimHost, isWaiting } from "../../../src/remediator/effects/claim-host.ts";
-import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
-import { Session } from "../../../src/remediator/controller/session.ts";
+import type { Observations } from "../../../src/remediator/machine/model/observations.ts";
+import { RemediationSession } from "../../../src/remediator/controller/session.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
-import type { FencedHost } from "../../../src/remediator/hosts/host.ts";
+import type { FencedHost } from "../../../src/remediator/hosts/model/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
@@ -17,7 +17,7 @@ import { attempt, know } from "./snapshots.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
 import type { HostOwner } from "../../../src/remediator/machine/model/host-facts.ts";
 
-// Who has a host: a host has one owner, and an owner that is gone for good keeps it from nobody.
+// Ownership of a host: a host has one owner, and an owner that does not come back keeps it from no one.
 
 const SIGNAL = new AbortController().signal;
 const OTHER: HostOwner = { kind: "BareMetalRemediation", uid: "uid-b", namespace: "ns", name: "b" };
@@ -62,7 +62,7 @@ function world(
   const host: Partial<FencedHost> = {
     ref: { kind: "FencingTarget", namespace: "ironfence", name: "t", uid: "target-uid" },
     owner: record.watched,
-    lookAtMaintenance: async () => {
+    readMaintenance: async () => {
       if (record.target !== undefined) throw record.target;
       return undefined;
     },
@@ -89,8 +89,8 @@ function world(
     },
   };
   const { status } = record;
-  const remediation = object("a", { ...(status && { status }) }) as unknown as Session["remediation"];
-  const session = new Session({ runtime, clusters: oneCluster(runtime) }, remediation, () => undefined);
+  const remediation = object("a", { ...(status && { status }) }) as unknown as RemediationSession["remediation"];
+  const session = new RemediationSession({ runtime, clusters: oneCluster(runtime) }, remediation, () => undefined);
   const context = { runtime, session, host, siblings: [] } as unknown as EffectContext;
   return { asked, session, context };
 }
@@ -98,11 +98,11 @@ function world(
 async function claim(owner: HostOwner | undefined, stored: Record<string, Stored | KubeError> = {}) {
   const made = world(owner, stored);
   await claimHost(made.context, SIGNAL);
-  return { asked: made.asked, claim: made.session.seen.claim };
+  return { asked: made.asked, claim: made.session.observations.claim };
 }
 
 describe("a host", () => {
-  it("whose target is not read in time is tried again as after any failure of the API", async () => {
+  it("a host whose target is not read in time is tried again as after any failure of the API", async () => {
     const watched = { ...OTHER, uid: "uid-a", name: "a" };
     const target = { kind: "FencingTarget", namespace: "ironfence", name: "t", uid: "target-uid" };
     const made = world(watched, {}, { watched, status: { target } });
@@ -116,14 +116,14 @@ describe("a host", () => {
     await claiming;
   });
 
-  it("that nobody has is taken", async () => {
+  it("a host that nobody has is taken", async () => {
     assert.deepEqual(await claim(undefined), {
       asked: ["claim for a"],
       claim: { owned: true, targetUid: "target-uid" },
     });
   });
 
-  it("that is taken anew was not given up", async () => {
+  it("a host that is claimed again was not given up", async () => {
     for (const [owner, hostReleased] of [
       [undefined, false],
       [OTHER, true],
@@ -131,83 +131,83 @@ describe("a host", () => {
       const made = world(owner, { b: {} });
       know(made.session, { hostReleased: true });
       await claimHost(made.context, SIGNAL);
-      assert.equal(made.session.seen.hostReleased, hostReleased);
+      assert.equal(made.session.observations.hostReleased, hostReleased);
     }
   });
 
-  it("is left to a remediation that lives, and it is known whether that takes back what it did", async () => {
+  it("a host is left to a remediation that lives, and it is known whether that remediation undoes what it did", async () => {
     for (const [phase, undoing] of [
       ["PoweringOff", false],
       ["Undoing", true],
     ] as const) {
-      const { asked, claim: seen } = await claim(OTHER, { b: { status: { phase } } });
+      const { asked, claim: observations } = await claim(OTHER, { b: { status: { phase } } });
       assert.deepEqual(asked, ["claim for a", "get b"]);
-      assert.deepEqual(seen?.owned === false && [seen.by, seen.undoing], [OTHER, undoing]);
+      assert.deepEqual(observations?.owned === false && [observations.by, observations.undoing], [OTHER, undoing]);
     }
   });
 
   for (const [what, stored] of [
     ["is gone", {}],
-    ["was made anew under its name", { b: { uid: "uid-of-another" } }],
+    ["was created again under its name", { b: { uid: "uid-of-another" } }],
   ] as const) {
-    it(`is taken as it is from a remediation that ${what}`, async () => {
-      const { asked, claim: seen } = await claim(OTHER, stored);
+    it(`a host is taken as it is from a remediation that ${what}`, async () => {
+      const { asked, claim: observations } = await claim(OTHER, stored);
       assert.deepEqual(asked, ["claim for a", "get b", "release of b as it is", "claim for a"]);
-      assert.equal(seen?.owned, true);
+      assert.equal(observations?.owned, true);
     });
   }
 
-  it("is left to whoever is no remediation, and of whom nobody here knows whether it lives", async () => {
+  it("a host is left to an owner that is no remediation, and of which it is unknown whether it lives", async () => {
     const stranger = { ...OTHER, kind: "SomebodyElses" };
-    const { asked, claim: seen } = await claim(stranger);
-    assert.deepEqual([asked, seen?.owned], [["claim for a"], false]);
+    const { asked, claim: observations } = await claim(stranger);
+    assert.deepEqual([asked, observations?.owned], [["claim for a"], false]);
   });
 
-  it("is not taken from an owner of whom the API server does not say whether it lives", async () => {
+  it("a host is not taken from an owner of which the API server does not say whether it lives", async () => {
     await assert.rejects(claim(OTHER, { b: new KubeError("Unavailable", "away") }), /away/u);
   });
 
-  describe("that is the remediation's by what is stored", () => {
+  describe("a host that is the remediation's by what is stored", () => {
     const A: HostOwner = { ...OTHER, uid: "uid-a", name: "a" };
     const target = { kind: "FencingTarget", namespace: "ironfence", name: "t", uid: "target-uid" };
     const record = { status: { phase: "Releasing", target }, watched: A, target: new KubeError("Unavailable", "away") };
 
-    it("is its own though its target cannot be read", async () => {
+    it("a host that is the remediation's by what is stored is its own though its target cannot be read", async () => {
       const { context, session } = world(A, {}, record);
       await claimHost(context, SIGNAL);
-      assert.deepEqual(session.seen.claim, { owned: true, targetUid: "target-uid" });
+      assert.deepEqual(session.observations.claim, { owned: true, targetUid: "target-uid" });
     });
 
     for (const [what, more] of [
-      ["the watch shows it to be another's", { watched: OTHER }],
+      ["the watch shows that it belongs to another one", { watched: OTHER }],
       ["another target was on record", { status: { phase: "Releasing", target: { ...target, uid: "of another" } } }],
       ["its target is gone", { target: new KubeError("NotFound", "away") }],
     ] as const) {
-      it(`is not where ${what}`, async () => {
+      it(`a host that is the remediation's by what is stored is not if ${what}`, async () => {
         const { context, session } = world(A, {}, { ...record, ...more });
         await assert.rejects(claimHost(context, SIGNAL), /away/u);
-        assert.equal(session.seen.claim, undefined);
+        assert.equal(session.observations.claim, undefined);
       });
     }
 
-    it("is not once it was given up", async () => {
+    it("a host that is the remediation's by what is stored is not once it was given up", async () => {
       const { context, session } = world(A, {}, record);
       know(session, { hostReleased: true });
       await assert.rejects(claimHost(context, SIGNAL), /away/u);
     });
 
-    it("is not where its target can be read, and names another of whom nobody knows whether it lives", async () => {
+    it("a host that is the remediation's by what is stored is not released if its target can be read and names another owner of which it is unknown whether it lives", async () => {
       const { target: _away, ...readable } = record;
       const { context, session } = world(OTHER, { b: new KubeError("Unavailable", "away") }, readable);
       await assert.rejects(claimHost(context, SIGNAL), /away/u);
-      assert.equal(session.seen.claim, undefined);
+      assert.equal(session.observations.claim, undefined);
     });
   });
 
-  it("whose target is gone is not taken", async () => {
+  it("a host whose target is gone is not taken", async () => {
     const { context, session } = world(undefined, {});
     await claimHost({ ...context, host: undefined }, SIGNAL);
-    assert.equal(session.seen.claim, undefined);
+    assert.equal(session.observations.claim, undefined);
   });
 });
 
@@ -223,16 +223,16 @@ describe("who waits for a host", () => {
   async function look(siblings: EffectContext["siblings"], stored: Record<string, Stored>) {
     const { context, session, asked } = world(undefined, stored);
     await checkSuccessor({ ...context, siblings }, SIGNAL);
-    return { asked, waiting: (session.seen as Pick<Seen, "successor">).successor?.waiting };
+    return { asked, waiting: (session.observations as Pick<Observations, "successor">).successor?.waiting };
   }
 
-  it("is asked of the API server, of those whom the watch shows to wait, until one is found", async () => {
+  it("who waits for a host is read from the API server, among those that the watch shows to wait, until one is found", async () => {
     const siblings = [sibling("x", false), sibling("y", true), sibling("z", true), sibling("w", true)];
     const stored = { y: {}, z: { status: WAITING }, w: { status: WAITING } };
     assert.deepEqual(await look(siblings, stored), { asked: ["get y", "get z"], waiting: true });
   });
 
-  it("is nobody where none does any more", async () => {
+  it("who waits for a host is nobody if none does any more", async () => {
     const siblings = [sibling("x", true), sibling("y", true)];
     assert.deepEqual(await look(siblings, { y: { uid: "uid-of-another", status: WAITING } }), {
       asked: ["get x", "get y"],
@@ -242,13 +242,13 @@ describe("who waits for a host", () => {
   });
 
   for (const [what, stored, waits] of [
-    ["waits for it, and was told so", { status: WAITING }, true],
-    ["has the host by now", { status: { ...WAITING, phase: "Verifying" } }, false],
-    ["was not told yet that it is another's", { status: { phase: "Resolving" } }, false],
+    ["waits for it, and its status says so", { status: WAITING }, true],
+    ["has the host now", { status: { ...WAITING, phase: "Verifying" } }, false],
+    ["has no status yet that says that another one has it", { status: { phase: "Resolving" } }, false],
     ["waits for something else", { status: { ...WAITING, attempt: { ...INHERITED, action: "None" } } }, false],
     ["is being deleted", { status: WAITING, deletionTimestamp: "2026-01-01T00:00:00Z" }, false],
   ] as const) {
-    it(`is ${waits ? "" : "not "}a remediation that ${what}`, () => {
+    it(`who waits for a host is ${waits ? "" : "not "}a remediation that ${what}`, () => {
       assert.equal(isWaiting(object("b", stored) as unknown as Parameters<typeof isWaiting>[0]), waits);
     });
   }

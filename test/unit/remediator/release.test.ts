@@ -4,7 +4,7 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../../src/api/core-types.ts";
 import type { Pod } from "../../../src/api/core.ts";
-import { createKubeClient } from "../../../src/kube/api-client.ts";
+import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { countBound, releasePods } from "../../../src/remediator/effects/release-pods.ts";
@@ -58,7 +58,7 @@ function attach(name: string, claim: string, nodeName = NODE): void {
 const podNames = (): string[] => [...server.collection<Pod>(PODS).values()].map(({ metadata }) => metadata.name);
 
 describe("what still binds a node", () => {
-  it("is its pods, and its volumes once no pod does", async () => {
+  it("what still binds a node is its pods, and its volumes once no pod does", async () => {
     createPod("db");
     attach("v1", "claim-db");
     attach("v2", "claim-other", "n2");
@@ -70,7 +70,7 @@ describe("what still binds a node", () => {
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 0 });
   });
 
-  it("is not the volume of a pod that stays, but any other beside it, also one whose volume nobody knows", async () => {
+  it("what still binds a node is not the volume of a pod that stays, but any other one, also one whose volume is unknown", async () => {
     createPod("agent", { tolerations: TOLERATES_ALL });
     attach("v1", "claim-agent");
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 0 });
@@ -82,7 +82,7 @@ describe("what still binds a node", () => {
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 2 });
   });
 
-  it("is not said where the server does not answer: it throws", async () => {
+  it("what still binds a node is not said if the server does not answer: it throws", async () => {
     createPod("agent", { tolerations: TOLERATES_ALL });
     attach("v1", "claim-agent");
     const match = { pathPrefix: "/api/v1/persistentvolumes" };
@@ -92,7 +92,7 @@ describe("what still binds a node", () => {
 });
 
 describe("releasing pods", () => {
-  it("touches those of this node that must leave, and nobody else's", async () => {
+  it("releasing pods touches those of this node that must leave, and nobody else's", async () => {
     createPod("db");
     createPod("agent", { tolerations: TOLERATES_ALL });
     createPod("elsewhere", { nodeName: "n2" });
@@ -100,7 +100,7 @@ describe("releasing pods", () => {
     assert.deepEqual(podNames().sort(), ["agent", "elsewhere"]);
   });
 
-  it("asks nothing more of those that are deleted without grace already, and held by somebody's finalizer", async () => {
+  it("releasing pods deletes no pod again that is already deleted without grace and held by another client's finalizer", async () => {
     createPod("held");
     const key = { namespace: "default", name: "held" };
     server.collection(PODS).mergePatch(key, { metadata: { finalizers: ["example.com/held"] } });
@@ -112,7 +112,7 @@ describe("releasing pods", () => {
     assert.deepEqual(asked, ["GET"]);
   });
 
-  it("goes on with the others where one is gone or has changed meanwhile", async () => {
+  it("releasing pods goes on with the others if one is gone or has changed meanwhile", async () => {
     for (const name of ["a", "b", "c"]) createPod(name);
     const status = "/api/v1/namespaces/default/pods/a/status";
     server.faults.inject({ match: { pathPrefix: status }, times: 1, action: { kind: "status", status: 409 } });
@@ -124,10 +124,10 @@ describe("releasing pods", () => {
     });
     await releasePods({ client, clock }, NODE, 5_000, never);
     assert.deepEqual(podNames().sort(), ["a", "b"]);
-    assert.equal((await countBound(client, NODE, never)).pods, 2, "and the count tells that they are left");
+    assert.equal((await countBound(client, NODE, never)).pods, 2, "and the count shows that they are left");
   });
 
-  it("stops at its time, since by then the host must be proven off anew", async () => {
+  it("releasing pods stops at its time, since by then the host must be proven off again", async () => {
     createPod("db");
     server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "hang" } });
     const released = releasePods({ client, clock }, NODE, 5_000, never);
@@ -136,7 +136,7 @@ describe("releasing pods", () => {
     assert.deepEqual(podNames(), ["db"]);
   });
 
-  it("touches nothing more after its time, though what it waited for comes late", async () => {
+  it("releasing pods touches nothing more after its time, though what it waited for comes late", async () => {
     createPod("db");
     server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "delay", delayMs: 6_000 } });
     const released = releasePods({ client, clock }, NODE, 5_000, never);
@@ -146,7 +146,7 @@ describe("releasing pods", () => {
     assert.deepEqual(podNames(), ["db"]);
   });
 
-  it("does not make a pod have failed that has finished meanwhile", async () => {
+  it("releasing pods does not make a pod have failed that has finished meanwhile", async () => {
     createPod("job");
     server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "delay", delayMs: 1_000 } });
     const released = releasePods({ client, clock }, NODE, 5_000, never);
@@ -158,7 +158,7 @@ describe("releasing pods", () => {
     assert.equal(server.collection<Pod>(PODS).get(key)?.status?.phase, "Succeeded");
   });
 
-  it("passes on what it may not do", async () => {
+  it("releasing pods passes on what it may not do", async () => {
     createPod("db");
     server.faults.inject({ match: { method: "DELETE" }, times: 1, action: { kind: "status", status: 403 } });
     await assert.rejects(releasePods({ client, clock }, NODE, 5_000, never), (error) =>

@@ -38,18 +38,18 @@ function granted(...all: BareMetalRemediation[]): boolean {
   return new ReplacementAdmission(() => all).ask(first).granted;
 }
 
-describe("the turn to have a Machine replaced", () => {
-  it("is had by one at a time, by what is stored: a restart forgets nothing", () => {
+describe("the admission to replace a Machine", () => {
+  it("the admission to replace a Machine is had by one at a time, by what is stored: a restart forgets nothing", () => {
     assert.equal(granted(remediation("a", WAITING), remediation("b", REPLACING)), false);
     assert.equal(granted(remediation("a", WAITING), remediation("b", { ...REPLACING, phase: "PoweringOff" })), false);
   });
 
-  it("names who has it", () => {
+  it("the admission to replace a Machine names who has it", () => {
     const [a, b] = [remediation("a", WAITING), remediation("b", REPLACING)];
     assert.deepEqual(new ReplacementAdmission(() => [a, b]).ask(a), { granted: false, by: "ns/b" });
   });
 
-  it("is not had by who reboots, waits, takes back or has ended", () => {
+  it("the admission to replace a Machine is not had by who reboots, waits, takes back or has ended", () => {
     for (const status of [
       { phase: "PoweringOff", attempt: attempt("Reboot") },
       WAITING,
@@ -61,17 +61,17 @@ describe("the turn to have a Machine replaced", () => {
     }
   });
 
-  it("is had in another namespace at the same time", () => {
+  it("the admission to replace a Machine is had in another namespace at the same time", () => {
     assert.equal(granted(remediation("a", WAITING), remediation("b", REPLACING, "other")), true);
   });
 
-  it("is kept by who was told, before it has stored its beginning, until it has ended", () => {
+  it("the admission to replace a Machine is kept by the remediation that got it, before its start is stored, until it has ended", () => {
     let all = [remediation("a", WAITING), remediation("b", WAITING)];
-    const turns = new ReplacementAdmission(() => all);
+    const admissions = new ReplacementAdmission(() => all);
     const ask = (index: number): boolean => {
       const asking = all[index];
       if (asking === undefined) throw new Error("no remediation");
-      return turns.ask(asking).granted;
+      return admissions.ask(asking).granted;
     };
     assert.equal(ask(0), true);
     assert.equal(ask(1), false);

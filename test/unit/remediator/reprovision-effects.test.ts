@@ -10,21 +10,21 @@ import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation
 import { NODES } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
 import type { Watched } from "../../../src/kube/watched.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../../src/kube/resource.ts";
 import type { EffectContext } from "../../../src/remediator/effects/effect-context.ts";
 import type { ReprovisionEffect } from "../../../src/remediator/effects/reprovision.ts";
 import { runReprovisionEffect } from "../../../src/remediator/effects/reprovision.ts";
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
-import { Session } from "../../../src/remediator/controller/session.ts";
-import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import { RemediationSession } from "../../../src/remediator/controller/session.ts";
+import type { Observations } from "../../../src/remediator/machine/model/observations.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { beyondRights, readRules } from "../../lib/rights.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
 
-// Live looks at Machines, their owners and their hosts, and what is done to them, on an in-memory API server.
+// Live reads of Machines, their owners and their hosts, and what is done to them, on an in-memory API server.
 
 const SIGNAL = new AbortController().signal;
 const RIGHTS = readRules("deploy/families/reprovision/role-reprovision.yaml");
@@ -43,7 +43,7 @@ const HOSTS = kind("metal3.io", "v1alpha1", "BareMetalHost");
 class World {
   readonly clock = new VirtualClock(Date.UTC(2026, 0, 1));
   readonly server: ApiServer = createApiServer({ clock: this.clock, random: seededRandom(1) });
-  session: Session | undefined;
+  session: RemediationSession | undefined;
   /** The one whose effects are run; it has begun. */
   readonly remediation: BareMetalRemediation;
 
@@ -136,8 +136,8 @@ class World {
   /** What was asked of the API server. */
   readonly records: RequestRecord[] = [];
 
-  /** Runs one effect of a remediation with that status, and tells what it has seen. */
-  async run(effect: ReprovisionEffect, status: BareMetalRemediationStatus): Promise<Seen> {
+  /** Runs one effect of a remediation with that status, and returns its observations. */
+  async run(effect: ReprovisionEffect, status: BareMetalRemediationStatus): Promise<Observations> {
     const runtime = createKubeRuntime({
       transport: this.server.transport({ client: "agent" }),
       clock: this.clock,
@@ -148,7 +148,7 @@ class World {
     });
     const nodes = { subscribe: () => () => undefined } as unknown as Watched<Node>;
     const clusters = new NodeClusters({ runtime, nodes, clusters: NO_WORKLOAD_CLUSTERS });
-    const session = new Session({ runtime, clusters }, { ...this.remediation, status }, () => undefined);
+    const session = new RemediationSession({ runtime, clusters }, { ...this.remediation, status }, () => undefined);
     this.session = session;
     const context: EffectContext = {
       runtime,
@@ -157,18 +157,22 @@ class World {
       host: undefined,
       node: undefined,
       siblings: [],
-      turns: { ask: () => undefined, leave: () => undefined, askToReplace: () => ({ granted: false, by: "ns/other" }) },
+      admissions: {
+        ask: () => undefined,
+        withdraw: () => undefined,
+        askToReplace: () => ({ granted: false, by: "ns/other" }),
+      },
       handOver: () => undefined,
       etcdNodes: () => [],
       hasExternalEtcd: false,
       identifyOwnCluster: () => Promise.resolve(),
-      mayOrder: () => true,
+      isOrderAllowed: () => true,
       readStopSwitch: () => Promise.resolve(undefined),
     };
     await runReprovisionEffect(context, effect, SIGNAL);
     const ofNodes = this.records.filter(({ path }) => !path.includes("/nodes/"));
-    assert.deepEqual(beyondRights(ofNodes, RIGHTS), [], "the shipped rights are enough");
-    return session.seen;
+    assert.deepEqual(beyondRights(ofNodes, RIGHTS), [], "the shipped permissions are enough");
+    return session.observations;
   }
 }
 
@@ -180,12 +184,12 @@ function targetOf({ metadata }: KubeObject): NonNullable<BareMetalRemediationSta
   return { kind: "BareMetalHost", namespace: NAMESPACE, name: metadata.name, uid: metadata.uid };
 }
 
-describe("a look at a Machine", () => {
+describe("a read of a Machine", () => {
   async function look(
     world: World,
     owner: OwnerReference | undefined,
     metadata: Record<string, unknown> = {},
-  ): Promise<NonNullable<Seen["machine"]>> {
+  ): Promise<NonNullable<Observations["machine"]>> {
     const { machine } = await world.run(
       { do: "examineMachine" },
       { machine: refOf(world.machine("m", owner, metadata)) },
@@ -194,7 +198,7 @@ describe("a look at a Machine", () => {
     return machine;
   }
 
-  it("tells its MachineSet, which makes another one", async () => {
+  it("a read of a Machine reports its MachineSet, which makes another one", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     const found = await look(world, owner);
@@ -208,7 +212,7 @@ describe("a look at a Machine", () => {
     ["is paused", {}, { annotations: { "cluster.x-k8s.io/paused": "" } }],
     ["is being deleted", {}, { finalizers: ["test/held"] }],
   ] as const) {
-    it(`tells that nobody makes another one where its MachineSet ${why}`, async () => {
+    it(`a read of a Machine reports that nobody makes another one if its MachineSet ${why}`, async () => {
       const world = await World.create();
       const owner = world.machineSet(spec, metadata);
       if (why === "is being deleted")
@@ -217,19 +221,19 @@ describe("a look at a Machine", () => {
     });
   }
 
-  it("finds its MachineSet by a reference of a version that is served no more", async () => {
+  it("a read of a Machine finds its MachineSet by a reference of a version that is served no more", async () => {
     const world = await World.create();
     const owner = { ...world.machineSet(), apiVersion: "cluster.x-k8s.io/v1alpha4" };
     assert.equal((await look(world, owner)).isReplaced, true);
   });
 
-  it("takes a MachineSet that was made anew under the same name for no owner", async () => {
+  it("a read of a Machine takes a MachineSet that was created again under the same name as no owner", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     assert.equal((await look(world, { ...owner, uid: "an-older-one" })).isReplaced, false);
   });
 
-  it("takes no other kind of owner for one that makes another Machine", async () => {
+  it("a read of a Machine takes no other kind of owner for one that makes another Machine", async () => {
     const world = await World.create();
     const owner = {
       ...world.machineSet(),
@@ -241,26 +245,26 @@ describe("a look at a Machine", () => {
     assert.equal(found.owner?.kind, "KubeadmControlPlane");
   });
 
-  it("tells that it is of the control plane", async () => {
+  it("a read of a Machine reports that it is of the control plane", async () => {
     const world = await World.create();
     const labels = { "cluster.x-k8s.io/control-plane": "" };
     assert.equal((await look(world, world.machineSet(), { labels })).isControlPlane, true);
   });
 
-  it("tells that its host is externally provisioned", async () => {
+  it("a read of a Machine reports that its host is externally provisioned", async () => {
     const world = await World.create();
     world.host({ externallyProvisioned: true });
     assert.equal((await look(world, world.machineSet())).externallyProvisioned, true);
   });
 
-  it("tells that the host that is fenced is externally provisioned, by whatever way it was found", async () => {
+  it("a read of a Machine reports that the host that is fenced is externally provisioned, by whatever way it was found", async () => {
     const world = await World.create();
     const target = targetOf(world.make(HOSTS, "fenced", { spec: { online: true, externallyProvisioned: true } }));
     const machine = refOf(world.machine("m", world.machineSet()));
     assert.equal((await world.run({ do: "examineMachine" }, { machine, target })).machine?.externallyProvisioned, true);
   });
 
-  it("takes another one of its name for none", async () => {
+  it("a read of a Machine takes another one of its name for none", async () => {
     const world = await World.create();
     const machine = { ...refOf(world.machine("m", undefined)), uid: "an-older-one" };
     assert.equal((await world.run({ do: "examineMachine" }, { machine })).machine?.state, "Gone");
@@ -268,17 +272,17 @@ describe("a look at a Machine", () => {
 });
 
 describe("the deletion of a Machine", () => {
-  it("deletes it, and has it looked at anew", async () => {
+  it("the deletion of a Machine deletes it, and has it read again", async () => {
     const world = await World.create();
     const machine = refOf(world.machine("m", world.machineSet(), { finalizers: ["machine.cluster.x-k8s.io"] }));
-    const seen = await world.run({ do: "deleteMachine" }, { machine });
-    assert.equal(seen.machine, undefined);
+    const observations = await world.run({ do: "deleteMachine" }, { machine });
+    assert.equal(observations.machine, undefined);
     const { machine: after } = await world.run({ do: "examineMachine" }, { machine });
     assert.equal(after?.state, "Deleting");
     assert.equal(after?.deletedAt, "2026-01-01T00:00:00Z");
   });
 
-  it("deletes no other one of its name", async () => {
+  it("the deletion of a Machine deletes no other one of its name", async () => {
     const world = await World.create();
     const machine = refOf(world.machine("m", undefined));
     await world.run({ do: "deleteMachine" }, { machine: { ...machine, uid: "an-older-one" } });
@@ -287,7 +291,7 @@ describe("the deletion of a Machine", () => {
 });
 
 describe("a Machine that is left to its owner", () => {
-  it("says so in both forms of conditions", async () => {
+  it("a Machine that is left to its owner says so in both forms of conditions", async () => {
     const world = await World.create();
     const machine = refOf(world.machine("m", world.machineSet()));
     const old = [{ type: "Ready", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" }];
@@ -298,22 +302,22 @@ describe("a Machine that is left to its owner", () => {
         { status: { deprecated: { v1beta1: { conditions: old } } } },
         "status",
       );
-    const seen = await world.run({ do: "handToOwner", message: "it runs the control plane" }, { machine });
-    assert.equal(seen.handedToOwner, true);
+    const observations = await world.run({ do: "handToOwner", message: "it runs the control plane" }, { machine });
+    assert.equal(observations.handedToOwner, true);
     const status = JSON.stringify(world.get(MACHINES, "m")?.status);
     assert.equal(status.match(/"OwnerRemediated"/gu)?.length, 2, status);
     assert.match(status, /it runs the control plane/u);
   });
 });
 
-describe("a look for a replacement", () => {
+describe("a search for a replacement", () => {
   const since = "2026-01-01T00:00:00Z";
 
   async function look(
     world: World,
     owner: OwnerReference,
     more: BareMetalRemediationStatus = {},
-  ): Promise<NonNullable<Seen["replacement"]>> {
+  ): Promise<NonNullable<Observations["replacement"]>> {
     const { apiVersion, kind, name, uid } = owner;
     const machine = {
       apiVersion: "cluster.x-k8s.io/v1beta2",
@@ -328,7 +332,7 @@ describe("a look for a replacement", () => {
     return replacement;
   }
 
-  it("finds the Ready node of a Machine that the same owner has made since", async () => {
+  it("a search for a replacement finds the Ready node of a Machine that the same owner has made since", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     world.machine("new", owner, {}, "n2");
@@ -336,7 +340,7 @@ describe("a look for a replacement", () => {
     assert.equal((await look(world, owner)).nodeName, "n2");
   });
 
-  it("does not take a node that is not Ready, nor one of another owner", async () => {
+  it("a search for a replacement does not take a node that is not Ready, nor one of another owner", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     world.machine("new", owner, {}, "n2");
@@ -346,7 +350,7 @@ describe("a look for a replacement", () => {
     assert.equal((await look(world, owner)).nodeName, undefined);
   });
 
-  it("does not take a Machine that was there before", async () => {
+  it("a search for a replacement does not take a Machine that was there before", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     world.machine("earlier", owner, {}, "n2");
@@ -356,7 +360,7 @@ describe("a look for a replacement", () => {
     assert.equal((await look(world, owner, { replacement })).nodeName, undefined);
   });
 
-  it("does not take the old Node for the new one", async () => {
+  it("a search for a replacement does not take the old Node for the new one", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     world.machine("new", owner, {}, "n1");
@@ -364,7 +368,7 @@ describe("a look for a replacement", () => {
     assert.equal((await look(world, owner, { node: { name: "n1", uid } })).nodeName, undefined);
   });
 
-  it("lets the host go once it is being deprovisioned, or the Machine is gone", async () => {
+  it("a search for a replacement lets the host go once it is being deprovisioned, or the Machine is gone", async () => {
     const world = await World.create();
     const owner = world.machineSet();
     const machine = refOf(world.machine("m", owner, { finalizers: ["machine.cluster.x-k8s.io"] }));
@@ -385,7 +389,7 @@ describe("what is installed on a BareMetalHost", () => {
   const IMAGE = { url: "http://image", checksum: "c" };
   const SAVED = JSON.stringify({ image: IMAGE });
 
-  it("is taken off with what holds the host off, and noted on the host, in one write", async () => {
+  it("what is installed on a BareMetalHost is taken off with what holds the host off, and noted on the host, in one write", async () => {
     const world = await World.create();
     const key = `reboot.metal3.io/ironfence-${world.remediation.metadata.uid}`;
     const annotations = { [key]: '{"mode":"hard"}', "example.com/note": "x" };
@@ -405,7 +409,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.equal(writes.length, 1);
   });
 
-  it("is put back as it was", async () => {
+  it("what is installed on a BareMetalHost is put back as it was", async () => {
     const world = await World.create();
     const target = targetOf(world.host({ image: IMAGE, customDeploy: { method: "x" } }));
     const { installed } = await world.run({ do: "examineHost" }, { target });
@@ -417,7 +421,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["customDeploy"], { method: "x" });
   });
 
-  it("is not touched where somebody uses the host", async () => {
+  it("what is installed on a BareMetalHost is not touched if a user uses the host", async () => {
     const world = await World.create();
     const target = targetOf(world.host({ image: IMAGE, consumerRef: { kind: "Metal3Machine", name: "theirs" } }));
     const { installed } = await world.run({ do: "examineHost" }, { target });
@@ -428,7 +432,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
   });
 
-  it("stays where somebody has changed it since it was saved, and is not put back over what somebody has chosen since", async () => {
+  it("what is installed on a BareMetalHost stays if a user has changed it since it was saved, and is not put back over what a user has chosen since", async () => {
     const world = await World.create();
     const target = targetOf(world.host({ image: IMAGE }));
     const image = '{"image":{"url":"http://before"}}';
@@ -438,7 +442,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
   });
 
-  it("is nobody's on a host that was made anew", async () => {
+  it("what is installed on a BareMetalHost belongs to no one on a host that was created again", async () => {
     const world = await World.create();
     const target = { ...targetOf(world.host({ image: IMAGE })), uid: "an-older-one" };
     assert.equal((await world.run({ do: "examineHost" }, { target })).installed?.isGone, true);
@@ -448,7 +452,7 @@ describe("what is installed on a BareMetalHost", () => {
 });
 
 describe("a remediation that deletes itself", () => {
-  it("knows that it is being deleted", async () => {
+  it("a remediation that deletes itself knows that it is being deleted", async () => {
     const world = await World.create();
     await world.run({ do: "deleteSelf" }, {});
     assert.notEqual(world.session?.remediation.metadata.deletionTimestamp, undefined);

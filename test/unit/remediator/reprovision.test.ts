@@ -16,17 +16,17 @@ function statusAfter(step: string): NonNullable<ReturnType<typeof decide>["statu
 describe("a Machine that was deleted", () => {
   const status = statusAfter("a Machine that is on its way out is waited for, whatever its host's target says");
 
-  it("leaves its host to whoever deprovisions it: no undo owes it an On", () => {
+  it("a Machine that was deleted leaves its host to whoever deprovisions it: no undo owes it an On", () => {
     const state = parseState(status);
     assert.ok("attempt" in state && state.attempt !== undefined);
     assert.equal(mayHaveTurnedOff(state.attempt), false);
   });
 
-  it("is recorded with the API server's time of its deletion: replacements are told by that", () => {
+  it("a Machine that was deleted is recorded with the API server's time of its deletion: that time identifies replacements", () => {
     assert.equal(status.replacement?.deletedAt, "2026-01-01T11:59:59Z");
   });
 
-  it("has the time of a new host's installation", () => {
+  it("a Machine that was deleted has the time of a new host's installation", () => {
     assert.equal(status.attempt?.deadline, "2026-01-01T12:10:00.000000Z");
   });
 });
@@ -37,23 +37,23 @@ describe("a node that was replaced", () => {
       (condition) => condition.type === type,
     );
 
-  it("is a success that names the node", () => {
+  it("a node that was replaced is a success that names the node", () => {
     assert.equal(conditionOf("Succeeded")?.status, "True");
     assert.match(conditionOf("NodeRestored")?.message ?? "", /node n2 has taken the place of node n1/u);
   });
 
-  it("is still told as a node that will not come back: only the remediation itself knows of the new one", () => {
+  it("a node that was replaced is still reported as a node that will not come back: only the remediation itself knows of the new one", () => {
     assert.equal(conditionOf("PermanentNodeDeletionExpected"), undefined);
   });
 });
 
 describe("what is taken off a BareMetalHost", () => {
-  it("is stored before", () => {
+  it("what is taken off a BareMetalHost is stored before", () => {
     const status = statusAfter("a host's image is stored before it is taken off");
     assert.deepEqual(status.installation, { step: "Deprovisioning", image: '{"image":{"url":"x"}}' });
   });
 
-  it("has the strategy's time to go, and again to come back", () => {
+  it("what is taken off a BareMetalHost has the strategy's time to go, and again to come back", () => {
     assert.equal(
       statusAfter("a host's image is stored before it is taken off").attempt?.deadline,
       "2026-01-01T12:10:00.000000Z",
@@ -64,7 +64,7 @@ describe("what is taken off a BareMetalHost", () => {
     );
   });
 
-  it("is not put back twice: once it is back that is stored", () => {
+  it("what is taken off a BareMetalHost is not put back twice: once it is back that is stored", () => {
     assert.equal(statusAfter("a host that is provisioned is powered on").installation?.step, "Provisioned");
   });
 });

@@ -4,14 +4,14 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { readForeignCrds } from "../../../hack/lib/crds.ts";
 import type { Metal3Machine } from "../../../src/api/metal3.ts";
 import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { ObjectMeta, OwnerReference, ResourceType } from "../../../src/kube/resource.ts";
 import { readOwnerMachine } from "../../../src/remediator/machine-objects/read-machine.ts";
 import type { Subject } from "../../../src/nodes/subject.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
-import { disputeWithTaker } from "../../../src/remediator/hosts/bare-metal-host/taker-node.ts";
+import { disputeWithConsumer } from "../../../src/remediator/hosts/bare-metal-host/consumer-node.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
@@ -77,38 +77,38 @@ function read(runtime: Pick<KubeRuntime, "client">, ...owners: Partial<OwnerRefe
   return readOwnerMachine(runtime, metadata, SIGNAL);
 }
 
-const reasonOf = (seen: MachineReading): string => (seen.found ? "found" : seen.reason);
+const reasonOf = (observations: MachineReading): string => (observations.found ? "found" : observations.reason);
 
 describe("the Machine that owns a remediation", () => {
   for (const versions of [undefined, ["v1beta1"], ["v1beta2"]] as const) {
-    it(`tells node and cluster, served as ${versions?.join() ?? "both versions"}, whichever one the reference names`, async () => {
+    it(`the Machine that owns a remediation reports node and cluster, served as ${versions?.join() ?? "both versions"}, whichever one the reference names`, async () => {
       const { runtime, uid } = await world(versions);
       for (const version of ["v1beta1", "v1beta2"]) {
-        const seen = await read(runtime, { uid, apiVersion: `cluster.x-k8s.io/${version}` });
-        assert.ok(seen.found);
-        assert.deepEqual([seen.machine.nodeName, seen.machine.clusterName], ["n1", "w1"]);
+        const observations = await read(runtime, { uid, apiVersion: `cluster.x-k8s.io/${version}` });
+        assert.ok(observations.found);
+        assert.deepEqual([observations.machine.nodeName, observations.machine.clusterName], ["n1", "w1"]);
       }
     });
   }
 
-  it("is not another one that has its name by now", async () => {
+  it("the Machine that owns a remediation is not another one that has its name now", async () => {
     const { runtime } = await world();
     assert.equal(reasonOf(await read(runtime, { uid: "of-the-one-before" })), "MachineNotFound");
   });
 
-  it("is gone once it is being deleted", async () => {
+  it("the Machine that owns a remediation is gone once it is being deleted", async () => {
     const { runtime, uid, deleting } = await world();
     assert.equal(reasonOf(await read(runtime, { uid, name: "m2" })), "MachineNotFound");
     deleting();
     assert.equal(reasonOf(await read(runtime, { uid })), "MachineNotFound");
   });
 
-  it("is one alone", async () => {
+  it("the Machine that owns a remediation is one alone", async () => {
     const { runtime, uid } = await world();
     assert.equal(reasonOf(await read(runtime, { uid }, { uid: "another", name: "m2" })), "SubjectMismatch");
   });
 
-  it("is waited for where it may not be read, or where its kind is not served", async () => {
+  it("the Machine that owns a remediation is waited for if it may not be read, or if its kind is not served", async () => {
     const { runtime, uid } = await world(["v1beta1"]);
     const client: KubeRuntime["client"] = {
       ...runtime.client,
@@ -139,26 +139,26 @@ describe("a node that leads by itself to a host that a Machine has taken", () =>
     metadata: { namespace: "caps", name: "h1", uid: "h-uid", resourceVersion: "1" },
   });
   const dispute = (runtime: KubeRuntime, uid: string, subject: Subject): Promise<string | undefined> =>
-    disputeWithTaker(runtime, host, taker(uid), subject, SIGNAL);
+    disputeWithConsumer(runtime, host, taker(uid), subject, SIGNAL);
 
-  it("has to be the node of that Machine", async () => {
+  it("a node that leads by itself to a host that a Machine has taken has to be the node of that Machine", async () => {
     const { runtime, uid } = await world();
     assert.equal(await dispute(runtime, uid, localNode("n1")), undefined);
     assert.match(
       (await dispute(runtime, uid, localNode("n9"))) ?? "",
-      /^node n9 leads to BareMetalHost caps\/h1, but Machine caps\/m1, .* is node n1/,
+      /^node n9 refers to BareMetalHost caps\/h1, but Machine caps\/m1, .* is node n1/,
     );
   });
 
-  it("is believed by nobody where the Machine is gone", async () => {
+  it("a node that leads by itself to a host that a Machine has taken is believed by nobody if the Machine is gone", async () => {
     const { runtime } = await world();
-    assert.match((await dispute(runtime, "of-the-one-before", localNode("n1"))) ?? "", /nobody can tell whose/);
+    assert.match((await dispute(runtime, "of-the-one-before", localNode("n1"))) ?? "", /cannot determine which node/);
   });
 
-  it("is not asked where the Machine has led to the host, or none has taken it", async () => {
+  it("a node that leads by itself to a host that a Machine has taken is not asked if the Machine has led to the host, or none has taken it", async () => {
     const { runtime, uid } = await world();
     const machine = { apiVersion: "cluster.x-k8s.io/v1beta1", kind: "Machine", namespace: "caps", name: "m1", uid };
     assert.equal(await dispute(runtime, uid, { ...localNode("n9"), machine }), undefined);
-    assert.equal(await disputeWithTaker(runtime, host, undefined, localNode("n9"), SIGNAL), undefined);
+    assert.equal(await disputeWithConsumer(runtime, host, undefined, localNode("n9"), SIGNAL), undefined);
   });
 });

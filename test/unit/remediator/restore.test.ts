@@ -23,7 +23,7 @@ function dressed(): Node {
 }
 
 describe("a backup", () => {
-  it("holds what is the owner's, and nothing of this outage", () => {
+  it("a backup holds what is the owner's, and nothing of this outage", () => {
     assert.deepEqual(backupOf(dressed(), undefined), {
       nodeUID: "node-uid",
       labels: { rack: "r7", zone: "a" },
@@ -33,7 +33,7 @@ describe("a backup", () => {
     });
   });
 
-  it("keeps what an earlier one had and nobody has given back yet", () => {
+  it("a backup keeps what an earlier one had and nobody has given back yet", () => {
     const earlier = backupOf(dressed(), undefined);
     const bare = node({ uid: "new" });
     bare.metadata.labels = { zone: "b" };
@@ -48,7 +48,7 @@ describe("a backup", () => {
 });
 
 describe("a restore", () => {
-  it("adds what is missing, and what is there wins", () => {
+  it("a restore adds what is missing, and what is there wins", () => {
     const fresh = node({ uid: "new", taints: [UNREACHABLE] });
     fresh.metadata.labels = { zone: "b" };
     assert.deepEqual(restorePatch(fresh, backupOf(dressed(), undefined)), [
@@ -59,7 +59,7 @@ describe("a restore", () => {
     ]);
   });
 
-  it("of a node that lacks nothing writes nothing", () => {
+  it("a restore of a node that lacks nothing writes nothing", () => {
     assert.deepEqual(restorePatch(dressed(), backupOf(dressed(), undefined)), []);
   });
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../../src/remediator/machine/decide.ts";
-import type { Seen } from "../../../src/remediator/machine/model/observations.ts";
+import type { Observations } from "../../../src/remediator/machine/model/observations.ts";
 import type { Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
@@ -14,7 +14,7 @@ import {
   machineSeen,
   node,
   said,
-  seenAfter,
+  observationsAfter,
   snapshot,
   stateOf,
   told,
@@ -28,18 +28,30 @@ const MACHINE: Snapshot["subject"] = {
   machine: { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "Machine", namespace: "caps", name: "m1", uid: "m-uid" },
 };
 /** All devices of the host were read, and say On. */
-const ALL_ON: Seen["power"] = { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 100, runs: true } };
+const ALL_ON: Observations["power"] = {
+  ...READ_ON,
+  last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 100, runs: true },
+};
 const BY_TEST = { reason: "Paused", message: "by a test" } as const;
 /** A BMC that does not say how the host is. */
-const UNTOLD: Seen["power"] = { ...READ_ON, last: { state: "Unknown", raw: "null", atMs: NOW.monotonicMs - 100 } };
+const UNTOLD: Observations["power"] = {
+  ...READ_ON,
+  last: { state: "Unknown", raw: "null", atMs: NOW.monotonicMs - 100 },
+};
 
 /** A further power-off is due of a host whose node is Ready in a new boot. */
-function returned(seen: Partial<Seen>, other: Partial<Snapshot> = {}): SnapshotChanges {
+function returned(observations: Partial<Observations>, other: Partial<Snapshot> = {}): SnapshotChanges {
   const back = node({ ready: "True", bootID: "new-boot" });
   return {
     state: "PoweringOff",
     attempt: { actionAtMs: NOW.epochMs - 31_000 },
-    seen: { taintCleared: true, marksCleared: true, identity: VERIFIED, examined: { node: back }, ...seen },
+    observations: {
+      taintCleared: true,
+      marksCleared: true,
+      identity: VERIFIED,
+      examined: { node: back },
+      ...observations,
+    },
     status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     other: { node: back, ...other },
   };
@@ -53,14 +65,14 @@ const RETURNED: readonly Row[] = [
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 31_000 },
-      seen: { taintCleared: true, power: READ_ON },
-      other: { stop: BY_TEST, node: node({ ready: "True", bootID: "new-boot" }) },
+      observations: { taintCleared: true, power: READ_ON },
+      other: { hold: BY_TEST, node: node({ ready: "True", bootID: "new-boot" }) },
     },
     expected: "examine",
   },
   {
     name: "a node that came back ends the remediation while power-offs are held",
-    changes: returned({ power: ALL_ON }, { stop: BY_TEST }),
+    changes: returned({ power: ALL_ON }, { hold: BY_TEST }),
     expected: "→ Restoring (BroughtBack)",
   },
   {
@@ -69,7 +81,7 @@ const RETURNED: readonly Row[] = [
     expected: "readWhole",
   },
   {
-    name: "a device that is off beside one that is on is powered on by an undo",
+    name: "a device that is off while another one is on is powered on by an undo",
     changes: returned({
       power: { ...ALL_ON, last: { state: "Off", raw: "psu-2: Off", atMs: NOW.monotonicMs, runs: true } },
     }),
@@ -114,7 +126,7 @@ const RETURNED: readonly Row[] = [
     expected: "→ Restoring (BroughtBack)",
   },
   {
-    name: "a look for another order does not count before a further power-off",
+    name: "a read for another order does not count before a further power-off",
     changes: returned({ power: READ_ON, examined: undefined }),
     expected: "examine",
   },
@@ -123,7 +135,7 @@ const RETURNED: readonly Row[] = [
 const HELD: readonly Row[] = [
   {
     name: "the stop switch does not hold a power-on",
-    changes: { state: "PoweringOn", seen: { identity: VERIFIED }, other: { stop: BY_TEST } },
+    changes: { state: "PoweringOn", observations: { identity: VERIFIED }, other: { hold: BY_TEST } },
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
@@ -131,8 +143,8 @@ const HELD: readonly Row[] = [
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 31_000 },
-      seen: { taintCleared: true, power: READ_ON },
-      other: { remainingMs: 0, stop: BY_TEST },
+      observations: { taintCleared: true, power: READ_ON },
+      other: { remainingMs: 0, hold: BY_TEST },
     },
     expected: "stay (Paused)",
   },
@@ -141,7 +153,7 @@ const HELD: readonly Row[] = [
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 31_000 },
-      seen: { taintCleared: true, power: READ_ON },
+      observations: { taintCleared: true, power: READ_ON },
       status: { conditions: [said("Paused", "by a test")] },
       other: { remainingMs: 0 },
     },
@@ -152,14 +164,14 @@ const HELD: readonly Row[] = [
     changes: {
       state: "Verifying",
       attempt: { action: "On", sent: true, done: false },
-      seen: { power: READ_OFF },
-      other: { stop: BY_TEST },
+      observations: { power: READ_OFF },
+      other: { hold: BY_TEST },
     },
     expected: "→ Undoing (Paused)",
   },
   {
     name: "the power is read before a held remediation powers its host on",
-    changes: { state: "Verifying", attempt: { action: "ForceOff", sent: true }, other: { stop: BY_TEST } },
+    changes: { state: "Verifying", attempt: { action: "ForceOff", sent: true }, other: { hold: BY_TEST } },
     expected: "readPower",
   },
   {
@@ -167,8 +179,8 @@ const HELD: readonly Row[] = [
     changes: {
       state: "Verifying",
       attempt: { action: "ForceOff", sent: true },
-      seen: { power: READ_ON },
-      other: { stop: BY_TEST },
+      observations: { power: READ_ON },
+      other: { hold: BY_TEST },
     },
     expected: "stay (Paused)",
   },
@@ -177,8 +189,8 @@ const HELD: readonly Row[] = [
     changes: {
       state: "Verifying",
       attempt: { action: "ForceOff", sent: true },
-      seen: { power: READ_OFF },
-      other: { stop: { reason: "Maintenance", message: "by a test" } },
+      observations: { power: READ_OFF },
+      other: { hold: { reason: "Maintenance", message: "by a test" } },
     },
     expected: "stay (Maintenance)",
   },
@@ -187,8 +199,8 @@ const HELD: readonly Row[] = [
     changes: {
       state: "Resolving",
       attempt: { action: "Inherited" },
-      seen: { claim: undefined },
-      other: { stop: BY_TEST },
+      observations: { claim: undefined },
+      other: { hold: BY_TEST },
     },
     expected: "claimHost",
   },
@@ -196,25 +208,30 @@ const HELD: readonly Row[] = [
     name: "a host is powered on instead of handed over while its successor may not power it off",
     changes: {
       state: "Undoing",
-      seen: { ...UNDOING, power: READ_OFF, identity: VERIFIED, successor: { waiting: true, atMs: NOW.monotonicMs } },
-      other: { stop: BY_TEST },
+      observations: {
+        ...UNDOING,
+        power: READ_OFF,
+        identity: VERIFIED,
+        successor: { waiting: true, atMs: NOW.monotonicMs },
+      },
+      other: { hold: BY_TEST },
     },
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "what a live look found to hold an order is looked at again, since the watch is late",
+    name: "a hold that a live read found is read again, since the watch is late",
     changes: {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 31_000 },
-      seen: {
+      observations: {
         taintCleared: true,
         power: READ_ON,
-        stop: { found: BY_TEST, failed: false, atMs: NOW.monotonicMs - 6_000 },
+        hold: { found: BY_TEST, failed: false, atMs: NOW.monotonicMs - 6_000 },
       },
       status: { conditions: [said("Paused", "by a test")] },
-      other: { stop: BY_TEST },
+      other: { hold: BY_TEST },
     },
-    expected: "lookAtStops",
+    expected: "readHolds",
   },
 ];
 
@@ -230,18 +247,18 @@ for (const [what, rows] of [
 }
 
 describe("what a further power-off rests on", () => {
-  it("is no check of the identity that was made for something else than a power-off", () => {
-    const seen = { ...snapshot({ state: "Provisioning" }).seen, identity: VERIFIED };
+  it("what a further power-off rests on is no check of the identity that was made for something else than a power-off", () => {
+    const observations = { ...snapshot({ state: "Provisioning" }).observations, identity: VERIFIED };
     const to = stateOf("PoweringOff");
-    assert.equal(seenAfter(seen, stateOf("Provisioning"), to).identity, undefined);
-    assert.equal(seenAfter(seen, stateOf("Verifying"), to).identity, VERIFIED);
+    assert.equal(observationsAfter(observations, stateOf("Provisioning"), to).identity, undefined);
+    assert.equal(observationsAfter(observations, stateOf("Verifying"), to).identity, VERIFIED);
   });
 
-  it("is, of a Machine that had no node, the node that it has become", () => {
+  it("what a further power-off rests on is, of a Machine that had no node, the node that it has become", () => {
     const changes: SnapshotChanges = {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 60_000 },
-      seen: {
+      observations: {
         taintCleared: true,
         marksCleared: true,
         power: ALL_ON,
@@ -254,15 +271,15 @@ describe("what a further power-off rests on", () => {
     };
     assert.equal(told(decide(snapshot(changes), NOW), "PoweringOff"), "stay (NodeNamed)");
     const lease = { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 5_000 };
-    const named = { ...changes.seen, examined: { node: node({ ready: "True" }) }, lease };
+    const named = { ...changes.observations, examined: { node: node({ ready: "True" }) }, lease };
     const after = {
       ...changes,
-      seen: named,
+      observations: named,
       status: { node: { name: "n7", wasReady: false } },
       other: { subject: MACHINE },
     };
     assert.equal(told(decide(snapshot(after), NOW), "PoweringOff"), "→ Restoring (BroughtBack)");
-    const stale = { ...after, seen: { ...named, lease: STALE_LEASE } };
+    const stale = { ...after, observations: { ...named, lease: STALE_LEASE } };
     assert.equal(told(decide(snapshot(stale), NOW), "PoweringOff"), "stay (PoweringOffAgain), forceOff");
   });
 });

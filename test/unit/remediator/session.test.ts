@@ -4,10 +4,10 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
-import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
-import { Session } from "../../../src/remediator/controller/session.ts";
+import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";
+import { RemediationSession } from "../../../src/remediator/controller/session.ts";
 import { refresh } from "../../../src/remediator/controller/reconcile.ts";
-import type { HostPower } from "../../../src/remediator/hosts/host.ts";
+import type { HostPower } from "../../../src/remediator/hosts/model/host.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
@@ -29,7 +29,7 @@ class SetClock extends VirtualClock {
 }
 
 function begin(client: Partial<KubeRuntime["client"]> = {}): {
-  session: Session;
+  session: RemediationSession;
   runtime: KubeRuntime;
   lines: string[];
   clock: SetClock;
@@ -49,7 +49,7 @@ function begin(client: Partial<KubeRuntime["client"]> = {}): {
     events: { record: () => undefined },
     watch: unused,
   };
-  const session = new Session({ runtime, clusters: oneCluster(runtime) }, version("5"), () => undefined);
+  const session = new RemediationSession({ runtime, clusters: oneCluster(runtime) }, version("5"), () => undefined);
   let closed = 0;
   session.power = { close: () => Promise.resolve(void (closed += 1)) } as unknown as HostPower;
   return { session, runtime, lines, clock, closed: () => closed };
@@ -65,28 +65,28 @@ function version(resourceVersion: string): BareMetalRemediation {
 }
 
 describe("what is known of a host", () => {
-  it("counts for nothing once its target is edited: it may be another host's", async () => {
+  it("what is known of a host counts for nothing once its target is edited: it may be another host's", async () => {
     const { session, closed } = begin();
     await session.useTarget({ ref: REF, version: "target-uid/1" });
     know(session, { power: PROVEN, identity: VERIFIED, override: "None" });
     await session.useTarget({ ref: REF, version: "target-uid/1" });
-    assert.deepEqual([session.seen.power.provenAtMs !== undefined, closed()], [true, 0]);
+    assert.deepEqual([session.observations.power.provenAtMs !== undefined, closed()], [true, 0]);
     await session.useTarget({ ref: REF, version: "target-uid/2" });
-    const { power, identity, override } = session.seen;
+    const { power, identity, override } = session.observations;
     assert.deepEqual([power.offReads, power.provenAtMs, identity, override], [0, undefined, undefined, undefined]);
     assert.deepEqual([closed(), session.power], [1, undefined], "its connections lead to the devices of before");
   });
 
-  it("does not make it ours where its target was made anew", async () => {
+  it("what is known of a host does not claim it if its target was created again", async () => {
     const { session } = begin();
     know(session, { claim: { owned: true, targetUid: "an-earlier-uid" } });
     await session.useTarget({ ref: REF, version: "target-uid/1" });
-    assert.equal(session.seen.claim, undefined);
+    assert.equal(session.observations.claim, undefined);
   });
 });
 
 describe("the newest state of a remediation", () => {
-  it("is not replaced by an older one that a watch shows late", () => {
+  it("the newest state of a remediation is not replaced by an older one that a watch shows late", () => {
     const { session } = begin();
     session.absorb(version("4"));
     assert.equal(session.remediation.metadata.resourceVersion, "5");
@@ -96,7 +96,7 @@ describe("the newest state of a remediation", () => {
 });
 
 describe("a status whose answer was lost", () => {
-  it("counts as stored once the watch shows it: what was seen of the attempt before counts no more", () => {
+  it("a status whose answer was lost counts as stored once the watch shows it: what was seen of the attempt before counts no more", () => {
     const { session } = begin();
     const inAttempt = (resourceVersion: string, id: string): BareMetalRemediation => ({
       ...version(resourceVersion),
@@ -105,12 +105,12 @@ describe("a status whose answer was lost", () => {
     session.absorb(inAttempt("6", "a1"));
     know(session, { quarantineLifted: true, nodeDeleted: true });
     session.absorb(inAttempt("7", "a1"));
-    assert.equal(session.seen.quarantineLifted, true, "nothing has changed");
+    assert.equal(session.observations.quarantineLifted, true, "nothing has changed");
     session.absorb(inAttempt("8", "a2"));
-    assert.deepEqual([session.seen.quarantineLifted, session.seen.nodeDeleted], [false, false]);
+    assert.deepEqual([session.observations.quarantineLifted, session.observations.nodeDeleted], [false, false]);
   });
 
-  it("names a node of which nothing has been seen yet", () => {
+  it("a status whose answer was lost names a node of which nothing has been seen yet", () => {
     const { session } = begin();
     const named = (resourceVersion: string, name?: string): BareMetalRemediation => ({
       ...version(resourceVersion),
@@ -120,33 +120,33 @@ describe("a status whose answer was lost", () => {
     session.absorb(named("6"));
     know(session, { examined: { node: undefined, dispute: undefined } });
     session.absorb(named("7", "n9"));
-    assert.deepEqual([session.nodeName, session.seen.examined], ["n9", undefined]);
+    assert.deepEqual([session.nodeName, session.observations.examined], ["n9", undefined]);
   });
 });
 
 describe("the time of a state", () => {
-  it("runs by a clock that cannot jump, from when its deadline was first seen", async () => {
+  it("the time of a state runs by a clock that cannot jump, from when its deadline was first seen", async () => {
     const { session, clock } = begin();
     const state = stateOf("PoweringOff", { deadlineMs: clock.nowMs() + 60_000 });
-    assert.equal(session.remainingMs(state, planOf(SPEC)), 60_000);
+    assert.equal(session.remainingMs(state, strategyOf(SPEC)), 60_000);
     clock.aheadMs = 3_600_000;
     await clock.advance(10_000);
-    assert.equal(session.remainingMs(state, planOf(SPEC)), 50_000);
+    assert.equal(session.remainingMs(state, strategyOf(SPEC)), 50_000);
   });
 
-  it("is no longer than any state may take, whatever a wrong clock has written", () => {
+  it("the time of a state is no longer than any state may take, whatever a wrong clock has written", () => {
     const { session, clock } = begin();
     const state = stateOf("PoweringOff", { deadlineMs: clock.nowMs() + 30 * 24 * 3_600_000 });
-    assert.ok(session.remainingMs(state, planOf(SPEC)) <= 900_000);
+    assert.ok(session.remainingMs(state, strategyOf(SPEC)) <= 900_000);
   });
 });
 
-describe("a live look at the remediation", () => {
-  it("that the API server fails tells so, and makes nothing known: all that waits for it would wait in silence", async () => {
+describe("a live read of the remediation", () => {
+  it("a live read of the remediation that the API server fails says so, and makes nothing known: all that waits for it would wait silently", async () => {
     const get = (): Promise<never> => Promise.reject(new KubeError("Unavailable", "etcd has no leader"));
     const { session, runtime, lines } = begin({ get });
     assert.equal(await refresh(runtime, session, new AbortController().signal), true, "it may well be there");
-    assert.equal(session.isLive, false);
+    assert.equal(session.wasReadLive, false);
     assert.match(lines.join(), /etcd has no leader/);
   });
 });

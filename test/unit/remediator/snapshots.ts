@@ -3,9 +3,9 @@ import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-rem
 import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
 import type { Node, Taint } from "../../../src/api/core.ts";
 import type { Condition } from "../../../src/api/meta.ts";
-import { planOf } from "../../../src/remediator/machine/model/strategy.ts";
-import type { Plan } from "../../../src/remediator/machine/model/strategy.ts";
-import type { Seen, SentOrder } from "../../../src/remediator/machine/model/observations.ts";
+import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";
+import type { BoundedStrategy } from "../../../src/remediator/machine/model/strategy.ts";
+import type { Observations, SentOrder } from "../../../src/remediator/machine/model/observations.ts";
 import type { Now, Snapshot } from "../../../src/remediator/machine/model/snapshot.ts";
 import type { Attempt, Outcome, State, StateName } from "../../../src/remediator/machine/model/state.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
@@ -86,16 +86,16 @@ export function stateOf(name: StateName, changes: Partial<Attempt> = {}): State 
 export interface SnapshotChanges {
   state: StateName;
   attempt?: Partial<Attempt>;
-  plan?: Partial<Plan>;
-  seen?: Partial<Seen>;
+  strategy?: Partial<BoundedStrategy>;
+  observations?: Partial<Observations>;
   status?: BareMetalRemediationStatus;
   remediation?: Partial<Snapshot["remediation"]>;
   /** Why it is being undone. */
   outcome?: Outcome;
-  other?: Partial<Omit<Snapshot, "state" | "plan" | "seen" | "status" | "remediation">>;
+  other?: Partial<Omit<Snapshot, "state" | "strategy" | "observations" | "status" | "remediation">>;
 }
 
-/** A snapshot in mid-state on a host of our own, with `changes`. */
+/** A snapshot in the middle of a state on a host of our own, with `changes`. */
 export function snapshot(changes: SnapshotChanges): Snapshot {
   const base = stateOf(changes.state, changes.attempt);
   const state = base.name === "Undoing" ? { ...base, outcome: changes.outcome ?? base.outcome } : base;
@@ -110,12 +110,12 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
       isRequested: false,
       namespace: "ns",
       name: "n1",
-      createdAtMs: NOW.epochMs - 3_000,
+      ageMs: 3_000,
       isRestored: false,
       isConfirmed: false,
       ...changes.remediation,
     },
-    plan: { ...planOf(bareMetalRemediationSpecSchema.parse({})), ...changes.plan },
+    strategy: { ...strategyOf(bareMetalRemediationSpecSchema.parse({})), ...changes.strategy },
     state,
     status: {
       phase: changes.state,
@@ -127,7 +127,7 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     subject: localNode("n1"),
     unresolved: false,
     unread: undefined,
-    away: undefined,
+    clusterProblem: undefined,
     clusterUid: undefined,
     isOwnCluster: false,
     node: node(),
@@ -143,32 +143,32 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
         isInUse: true,
       },
     },
-    stop: undefined,
-    turn: { granted: true },
+    hold: undefined,
+    admission: { granted: true },
     zone: undefined,
     runsHere: false,
     siblings: [],
     remainingMs: 60_000,
     freshId: "fresh",
     ...changes.other,
-    seen: { ...nothingObserved(), claim: { owned: true, targetUid: "target-uid" }, ...changes.seen },
+    observations: { ...nothingObserved(), claim: { owned: true, targetUid: "target-uid" }, ...changes.observations },
   };
 }
 
 /** A host that was proven off a moment ago. */
-export const PROVEN: Seen["power"] = {
+export const PROVEN: Observations["power"] = {
   last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs - 100 },
   offReads: 2,
   offAtMs: NOW.monotonicMs - 100,
   provenAtMs: NOW.monotonicMs - 100,
 };
-export const READ_ON: Seen["power"] = {
+export const READ_ON: Observations["power"] = {
   last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 100 },
   offReads: 0,
   offAtMs: undefined,
   provenAtMs: undefined,
 };
-export const READ_OFF: Seen["power"] = {
+export const READ_OFF: Observations["power"] = {
   last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs - 400 },
   offReads: 1,
   offAtMs: NOW.monotonicMs - 400,
@@ -181,13 +181,13 @@ export const DEVICE_AWAY = {
   failures: 1,
   retryAtMs: NOW.monotonicMs + 1_000,
 } as const;
-/** A device that refuses our account for good. */
+/** A device that refuses our account permanently. */
 export const REFUSED_FOR_GOOD = { ...DEVICE_AWAY, reason: "BMCAuthenticationFailed", final: true } as const;
-export const VERIFIED: Seen["identity"] = {
+export const VERIFIED: Observations["identity"] = {
   verdict: { verified: true, message: "it is the host" },
   atMs: NOW.monotonicMs - 100,
 };
-export const STALE_LEASE: NonNullable<Seen["lease"]> = {
+export const STALE_LEASE: NonNullable<Observations["lease"]> = {
   uid: "lease-uid",
   resourceVersion: "1",
   renewTimeMs: NOW.epochMs - 120_000,
@@ -216,10 +216,10 @@ function to(decision: Decision, from: StateName): string {
 /** What was last seen of who waits for the host. */
 export const NO_SUCCESSOR = { waiting: false, atMs: NOW.monotonicMs };
 /** Seen by an undo that has taken its taint off. */
-export const UNDOING: Partial<Seen> = { taintCleared: true, successor: NO_SUCCESSOR };
+export const UNDOING: Partial<Observations> = { taintCleared: true, successor: NO_SUCCESSOR };
 
 /** The last order had no effect. */
-export const REFUSED: Partial<Seen> = {
+export const REFUSED: Partial<Observations> = {
   taintCleared: true,
   examined: { node: node() },
   identity: VERIFIED,
@@ -235,7 +235,7 @@ export const TARGET_GONE = { found: false, reason: "NoTarget", message: "the tar
 /** Who makes a new Machine for one that is deleted. */
 export const SET = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
 /** The host that answers is another one. */
-export const MISMATCH: Seen["identity"] = {
+export const MISMATCH: Observations["identity"] = {
   verdict: { verified: false, reason: "Mismatch", message: "" },
   atMs: NOW.monotonicMs,
 };
@@ -263,7 +263,7 @@ export function machineSeen(
   changes: Record<string, string> = {},
   providerID?: string,
   atMs = NOW.monotonicMs,
-): Pick<Seen, "subjectMachine"> {
+): Pick<Observations, "subjectMachine"> {
   const raw = {
     apiVersion: "cluster.x-k8s.io/v1beta2",
     kind: "Machine",
@@ -275,11 +275,11 @@ export function machineSeen(
 }
 
 /** Has a session know something that the events of a test do not show. */
-export function know(session: { readonly seen: Seen }, known: Partial<Seen>): void {
-  Object.assign(session.seen, known);
+export function know(session: { readonly observations: Observations }, known: Partial<Observations>): void {
+  Object.assign(session.observations, known);
 }
 
 /** What is seen after a status was stored. */
-export function seenAfter(seen: Seen, from: State, to: State): Seen {
-  return observe(seen, { type: "StatusStored", from, to, isNodeNamed: false });
+export function observationsAfter(observations: Observations, from: State, to: State): Observations {
+  return observe(observations, { type: "StatusStored", from, to, isNodeNamed: false });
 }

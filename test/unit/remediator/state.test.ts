@@ -6,7 +6,7 @@ import {
   formatAttempt,
   isUnderWay,
   mayHaveTurnedOff,
-  placeOf,
+  slotOf,
   parseState,
   STATE_NAMES,
 } from "../../../src/remediator/machine/model/state.ts";
@@ -15,7 +15,7 @@ import { attempt, NOW } from "./snapshots.ts";
 const STORED = formatAttempt(attempt({ action: "ForceOff", offConfirmedAtMs: NOW.epochMs }));
 
 describe("a stored state", () => {
-  it("is read as it was written, and begins where nothing is stored", () => {
+  it("a stored state is read as it was written, and begins if nothing is stored", () => {
     assert.deepEqual(parseState({ phase: "Releasing", attempt: STORED }), {
       name: "Releasing",
       attempt: attempt({ action: "ForceOff", offConfirmedAtMs: NOW.epochMs }),
@@ -24,11 +24,11 @@ describe("a stored state", () => {
     assert.deepEqual(parseState({ phase: "Failed" }), { name: "Failed" });
   });
 
-  it("has no time of a proof where none was made", () => {
+  it("a stored state has no time of a proof if none was made", () => {
     assert.equal("offConfirmedAt" in formatAttempt(attempt()), false);
   });
 
-  it("of version 0.1.0 has an id whose taint has no second one beside it", () => {
+  it("a stored state of version 0.1.0 has an id whose taint has no ownership taint", () => {
     const { secondTaint, ...released } = STORED;
     const read = parseState({ phase: "Releasing", attempt: released });
     assert.equal(secondTaint, true);
@@ -46,7 +46,7 @@ describe("a stored state", () => {
       /lacks attempt or outcome/u,
     ],
     [
-      "has a time that is none",
+      "has a time that is not valid",
       { phase: "Verifying", attempt: { ...STORED, deadline: "soon" } },
       /status\.attempt\.deadline is not a time/u,
     ],
@@ -61,14 +61,14 @@ describe("a stored state", () => {
       /status\.attempt\.action is not of this version/u,
     ],
   ] as const) {
-    it(`that ${what} is not taken for another: it is said what is wrong`, () => {
+    it(`a stored state that ${what} is not taken for another: it is said what is wrong`, () => {
       const state = parseState(status);
       assert.equal(state.name, "Unknown");
       assert.match(state.why, message);
     });
   }
 
-  it("of another version has its attempt where that can be read, and none of a guess where not", () => {
+  it("a stored state of another version has its attempt if that can be read, and none of a guess if not", () => {
     const attemptOf = (status: BareMetalRemediationStatus): unknown => {
       const state = parseState(status);
       return state.name === "Unknown" ? state.attempt : "known";
@@ -78,7 +78,7 @@ describe("a stored state", () => {
     assert.equal(attemptOf({ phase: "Melting", attempt: { ...STORED, deadline: "soon" } }), undefined);
   });
 
-  it("has a host under way from the look before the power-off until the verdict", () => {
+  it("a stored state has a host under way from the read before the power-off until the verdict", () => {
     const busy = STATE_NAMES.filter((phase) => isUnderWay({ phase, attempt: STORED }, NOW.epochMs));
     const idle = STATE_NAMES.filter((phase) => !busy.includes(phase));
     assert.deepEqual(idle.toSorted(), ["Failed", "Resolving", "Succeeded"]);
@@ -89,7 +89,7 @@ describe("a stored state", () => {
 describe("a place among the hosts that are remediated at once", () => {
   const DUE = formatAttempt(attempt({ action: "ForceOff", deadlineMs: NOW.epochMs + 1_000 }));
   const waiting = (reason: string, overdueMs = -1_000): string =>
-    placeOf(
+    slotOf(
       {
         phase: "Releasing",
         attempt: formatAttempt(attempt({ action: "ForceOff", deadlineMs: NOW.epochMs - overdueMs })),
@@ -100,15 +100,15 @@ describe("a place among the hosts that are remediated at once", () => {
       NOW.epochMs,
     );
 
-  it("is held from the look before the power-off until the host reads On", () => {
-    const held = STATE_NAMES.filter((phase) => placeOf({ phase, attempt: DUE }, NOW.epochMs) === "Held");
+  it("a place among the hosts that are remediated at once is held from the read before the power-off until the host reads On", () => {
+    const held = STATE_NAMES.filter((phase) => slotOf({ phase, attempt: DUE }, NOW.epochMs) === "Held");
     const states = ["PoweringOff", "PoweringOn", "Provisioning", "Releasing", "Undoing", "Verifying"];
     assert.deepEqual(held.toSorted(), states);
     const on = formatAttempt(attempt({ action: "On", done: true, deadlineMs: NOW.epochMs + 1_000 }));
-    assert.equal(placeOf({ phase: "Undoing", attempt: on }, NOW.epochMs), "None");
+    assert.equal(slotOf({ phase: "Undoing", attempt: on }, NOW.epochMs), "None");
   });
 
-  it("lapses where it waits for a cluster or an API, or is past its deadline, and not while an operator holds it", () => {
+  it("a place among the hosts that are remediated at once lapses if it waits for a cluster or an API, or is past its deadline, and not while an operator holds it", () => {
     assert.deepEqual(
       [waiting("ClusterUnreachable"), waiting("ApiFailing"), waiting("BMCBusy", 1), waiting("BMCBusy")],
       ["Lapsing", "Lapsing", "Lapsing", "Held"],
@@ -118,7 +118,7 @@ describe("a place among the hosts that are remediated at once", () => {
 });
 
 describe("a host is owed an On", () => {
-  it("by whoever may have turned it off, until it has been read On after that", () => {
+  it("a host is owed an On by whoever may have turned it off, until it has been read On after that", () => {
     const owed = (action: Attempt["action"], done: boolean): boolean => mayHaveTurnedOff(attempt({ action, done }));
     assert.deepEqual([owed("None", false), owed("Inherited", false)], [false, true]);
     assert.deepEqual([owed("ForceOff", false), owed("ForceOff", true)], [true, true]);
@@ -126,15 +126,16 @@ describe("a host is owed an On", () => {
   });
 });
 
-describe("a remediation that takes back what it did", () => {
+describe("a remediation that undoes what it did", () => {
   const undoing = (action: Attempt["action"], overdueMs: number): boolean => {
     const deadlineMs = NOW.epochMs - overdueMs;
     return isUnderWay({ phase: "Undoing", attempt: formatAttempt(attempt({ action, deadlineMs })) }, NOW.epochMs);
   };
 
-  it("counts among those under way for as long as that may take, and no longer: its BMC may never answer again", () => {
+  it("a remediation that undoes what it did counts among those under way for as long as that may take, and no longer: its BMC may never answer again", () => {
     assert.deepEqual([undoing("ForceOff", -1_000), undoing("ForceOff", 1_000)], [true, false]);
   });
 
-  it("does not where it has begun nothing", () => assert.equal(undoing("None", -1_000), false));
+  it("a remediation that undoes what it did does not if it has begun nothing", () =>
+    assert.equal(undoing("None", -1_000), false));
 });

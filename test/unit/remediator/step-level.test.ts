@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { stepLevel } from "../../../src/remediator/machine/model/step-level.ts";
 
-test("a node that was not fenced and a wrong host are errors, waits and deletions warnings, a good walk is neither", () => {
+test("a node that was not fenced and a wrong host are errors, waits and deletions warnings, a good course is neither", () => {
   const cases = [
     ["Failed", "Warning", "BMCAuthenticationFailed", "error"],
     ["Undoing", "Warning", "WrongHost", "error"],

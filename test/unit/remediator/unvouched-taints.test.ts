@@ -7,9 +7,9 @@ import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediati
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { NODES } from "../../../src/api/core-types.ts";
 import type { Node } from "../../../src/api/core.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import { isMarked, markPatch, signature } from "../../../src/remediator/machine/node-patches/marks.ts";
-import { createMetrics } from "../../../src/remediator/metrics.ts";
+import { createMetrics } from "../../../src/remediator/telemetry/metrics.ts";
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
 import { tendUnvouchedTaints } from "../../../src/remediator/orphans/unvouched-taints.ts";
 import { patchNode } from "../../../src/remediator/clusters/node-writes.ts";
@@ -38,7 +38,7 @@ async function cluster(clock: VirtualClock, signal: AbortSignal) {
   return { server, runtime, nodes, taint, isTainted };
 }
 
-/** A management cluster and a tenant's, and the look after their taints. */
+/** A management cluster and a tenant's, and the controller of their taints. */
 async function tending() {
   const clock = new VirtualClock();
   const stop = new AbortController();
@@ -63,10 +63,10 @@ async function tending() {
 }
 
 describe("an out-of-service taint that nobody vouches for", () => {
-  it("comes off though a workload cluster lists many such nodes and then answers no call", async () => {
+  it("an out-of-service taint that nobody vouches for comes off though a workload cluster lists many such nodes and then answers no call", async () => {
     const { clock, own, tenant, end } = await tending();
     for (let index = 0; index < 200; index += 1) await tenant.taint(`t${index}`, TENANT);
-    const match = { method: "GET", pathPrefix: "/api/v1/nodes/" };
+    const match = { pathPrefix: "/api/v1/nodes/" };
     tenant.server.faults.inject({ match, times: Infinity, action: { kind: "hang" } });
     await clock.advance(2_000);
     await own.taint("n1", undefined);
@@ -76,11 +76,11 @@ describe("an out-of-service taint that nobody vouches for", () => {
     await end();
   });
 
-  it("is tried again after 3 s where a call hangs, and given more time at each further try", async () => {
+  it("an out-of-service taint that nobody vouches for is tried again after 3 s if a call hangs, and given more time at each further try", async () => {
     const { clock, own, end } = await tending();
     await own.taint("n1", undefined);
     await clock.advance(1_000);
-    const match = { method: "GET", path: "/api/v1/nodes/n1" };
+    const match = { path: "/api/v1/nodes/n1" };
     own.server.faults.inject({ match, times: 1, action: { kind: "hang" } });
     await clock.advance(14_000);
     assert.equal(own.isTainted("n1"), false, "one call that hangs costs 3 s");

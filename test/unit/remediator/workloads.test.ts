@@ -34,24 +34,24 @@ const TOLERATIONS: [name: string, toleration: Toleration, stays: boolean][] = [
 
 describe("a pod that tolerates", () => {
   for (const [name, toleration, stays] of TOLERATIONS) {
-    it(`${name} ${stays ? "stays" : "leaves"}`, () => {
+    it(`a pod that tolerates ${name} ${stays ? "stays" : "leaves"}`, () => {
       assert.equal(mustLeave(pod({ tolerations: [toleration] })), !stays);
     });
   }
 });
 
 describe("pods", () => {
-  it("without tolerations leave", () => assert.equal(mustLeave(pod()), true));
+  it("pods without tolerations leave", () => assert.equal(mustLeave(pod()), true));
 
-  it("that mirror a static pod stay", () =>
+  it("pods that mirror a static pod stay", () =>
     assert.equal(mustLeave(pod({}, { "kubernetes.io/config.mirror": "hash" })), false));
 
-  it("that ended keep their status", () => {
+  it("pods that ended keep their status", () => {
     assert.equal(isFinished({ ...pod(), status: { phase: "Succeeded" } }), true);
     assert.equal(isFinished(pod()), false);
   });
 
-  it("are failed as Kubernetes' own sweep fails them, conditions kept", () => {
+  it("pods are failed as Kubernetes' own sweep fails them, conditions kept", () => {
     const { phase, conditions } = failedStatus(pod(), "2026-01-01T00:00:00Z");
     assert.equal(phase, "Failed");
     assert.deepEqual(
@@ -60,7 +60,7 @@ describe("pods", () => {
     );
   });
 
-  it("hold their claims, those of generic ephemeral volumes too", () => {
+  it("pods hold their claims, those of generic ephemeral volumes too", () => {
     const volumes = [
       { name: "data", persistentVolumeClaim: { claimName: "db-data" } },
       { name: "scratch", ephemeral: {} },
@@ -83,7 +83,7 @@ describe("the volumes of a node", () => {
     spec: { attacher: "csi.example", nodeName, source: {} },
   });
 
-  it("are those that are attached to it, also while they are being detached", () => {
+  it("the volumes of a node are those that are attached to it, also while they are being detached", () => {
     const going = attachment("n1", "2026-01-01T00:00:00Z");
     assert.deepEqual(attachmentsOf("n1", [attachment("n2"), going]), [going]);
   });

@@ -70,21 +70,21 @@ const BACKUPS = {
 };
 
 describe("a Machine that asks for external remediation", () => {
-  test("gets one child", () => {
+  test("a Machine that asks for external remediation gets one child", () => {
     assert.deepEqual(decide({}), { do: "create" });
     assert.deepEqual(decide({ child: child({ phase: "PoweringOff" }) }), { do: "wait" });
   });
 
-  test("that does not ask gets none", () => {
+  test("a Machine that asks for external remediation that does not ask gets none", () => {
     assert.deepEqual(decide({ machine: machine({ annotations: {} }) }), { do: "wait" });
   });
 
-  test("waits for an earlier child to be gone", () => {
+  test("a Machine that asks for external remediation waits for an earlier child to be gone", () => {
     const leaving = child({ phase: "Undoing" }, { deletionTimestamp: "2026-01-01T00:00:00Z" });
     assert.deepEqual(decide({ child: leaving }), { do: "wait" });
   });
 
-  test("bears the backup of its Node as OKD writes it, while the Node is deleted", () => {
+  test("a Machine that asks for external remediation has the backup of its Node as OKD writes it, while the Node is deleted", () => {
     const powering = child({ phase: "PoweringOn", backup: BACKUP });
     assert.deepEqual(decide({ child: powering }), {
       do: "patch",
@@ -102,12 +102,12 @@ describe("a Machine that asks for external remediation", () => {
     assert.deepEqual(decide({ machine: mirrored, child: powering }), { do: "wait" });
   });
 
-  test("does not bear a backup that is too large for an annotation", () => {
+  test("a Machine that asks for external remediation does not bear a backup that is too large for an annotation", () => {
     const backup = { ...BACKUP, annotations: { big: "x".repeat(200_000) } };
     assert.deepEqual(decide({ child: child({ phase: "PoweringOn", backup }) }), { do: "wait" });
   });
 
-  test("asks no more once its child has succeeded: request and backups go in one patch", () => {
+  test("a Machine that asks for external remediation asks no more once its child has succeeded: request and backups go in one patch", () => {
     const mirrored = machine({ annotations: { ...REQUEST, ...BACKUPS, keep: "me" } });
     assert.deepEqual(decide({ machine: mirrored, child: child({ phase: "Succeeded", backup: BACKUP }) }), {
       do: "patch",
@@ -120,7 +120,7 @@ describe("a Machine that asks for external remediation", () => {
     });
   });
 
-  describe("whose child has failed", () => {
+  describe("a Machine that asks for external remediation whose child has failed", () => {
     const FAILED_MS = Date.UTC(2026, 0, 1);
     const MINUTE_MS = 60_000;
     const message = "the BMC is away";
@@ -141,19 +141,19 @@ describe("a Machine that asks for external remediation", () => {
       });
     const after = (minutes: number): number => FAILED_MS + minutes * MINUTE_MS;
 
-    test("goes on asking, and people are told why", () => {
+    test("a Machine that asks for external remediation whose child has failed keeps its request, and an Event says why", () => {
       const step = decide({ child: failed(false), nowMs: after(1) });
       assert.deepEqual(step, { do: "hold", reason: "RemediationFailed", message });
     });
 
-    test("asks no more when its node comes back by itself, or is there at last", () => {
+    test("a Machine that asks for external remediation whose child has failed asks no more when its node comes back by itself, or is there at last", () => {
       for (const wasReady of [false, undefined]) {
         const step = decide({ child: failed(wasReady), nodeReady: true, nowMs: after(1) });
         assert.equal(step.do === "patch" && step.done, true);
       }
     });
 
-    test("is left alone while it holds what its deleted Node had, and gives it back", () => {
+    test("a Machine that asks for external remediation whose child has failed is left alone while it holds what its deleted Node had, and gives it back", () => {
       const holding = failed(false, 2);
       holding.status?.conditions?.push({
         type: "PermanentNodeDeletionExpected",
@@ -167,27 +167,27 @@ describe("a Machine that asks for external remediation", () => {
       }
     });
 
-    test("of a node that was Ready all along has not recovered, and is left for the health check to judge anew in time", () => {
+    test("a Machine that asks for external remediation whose child has failed of a node that was Ready all along has not recovered, and is left for the health check to judge again in time", () => {
       assert.equal(decide({ child: failed(true), nodeReady: true, nowMs: after(9) }).do, "hold");
       const step = decide({ child: failed(true), nodeReady: true, nowMs: after(10) });
       assert.equal(step.do === "patch" && step.done, true);
     });
 
-    test("is tried anew after ten minutes, or two hours where its host was power-cycled", () => {
-      const isTriedAnew = (provenReboots: number, minutes: number): boolean => {
+    test("a Machine that asks for external remediation whose child has failed is tried again after ten minutes, or two hours if its host was power-cycled", () => {
+      const isTriedAgain = (provenReboots: number, minutes: number): boolean => {
         const step = decide({ child: failed(false, provenReboots), nowMs: after(minutes) });
-        return step.do === "remove" && step.reason === "TriedAnew";
+        return step.do === "remove" && step.reason === "TriedAgain";
       };
-      assert.deepEqual([isTriedAnew(0, 9), isTriedAnew(0, 10)], [false, true]);
-      assert.deepEqual([isTriedAnew(2, 119), isTriedAnew(2, 120)], [false, true]);
+      assert.deepEqual([isTriedAgain(0, 9), isTriedAgain(0, 10)], [false, true]);
+      assert.deepEqual([isTriedAgain(2, 119), isTriedAgain(2, 120)], [false, true]);
     });
   });
 });
 
-describe("a request that is withdrawn in mid-way", () => {
+describe("a request that is withdrawn halfway", () => {
   const withdrawn = machine({ annotations: BACKUPS });
 
-  test("takes its backup along, and is none after that: its child is aborted", () => {
+  test("a request that is withdrawn halfway takes its backup along, and is none after that: its child is aborted", () => {
     const step = decide({ machine: withdrawn, child: child({ phase: "PoweringOn", backup: BACKUP }) });
     assert.deepEqual(step, {
       do: "patch",
@@ -204,7 +204,7 @@ describe("a request that is withdrawn in mid-way", () => {
     ]);
   });
 
-  test("leaves a backup alone that is not ours", () => {
+  test("a request that is withdrawn halfway leaves a backup alone that is not ours", () => {
     assert.deepEqual(decide({ machine: withdrawn }), { do: "wait" });
   });
 });
@@ -212,16 +212,16 @@ describe("a request that is withdrawn in mid-way", () => {
 describe("a Machine that is being deleted", () => {
   const deleted = machine({ deletionTimestamp: "2026-01-01T00:00:00Z" });
 
-  test("gets no child", () => {
+  test("a Machine that is being deleted gets no child", () => {
     assert.deepEqual(decide({ machine: deleted }), { do: "wait" });
   });
 
-  test("ends its child's work: its host belongs to the machine controller", () => {
+  test("a Machine that is being deleted ends its child's work: its host belongs to the machine controller", () => {
     const step = decide({ machine: deleted, child: child({ phase: "PoweringOff" }) });
     assert.equal(step.do === "remove" && step.reason, "MachineDeleted");
   });
 
-  test("by its own child keeps it: that is how the Machine is replaced", () => {
+  test("a Machine that is being deleted by its own child keeps it: that is how the Machine is replaced", () => {
     assert.deepEqual(decide({ machine: deleted, child: child({ phase: "Provisioning" }) }), { do: "wait" });
   });
 });
@@ -229,18 +229,18 @@ describe("a Machine that is being deleted", () => {
 describe("OKD's own remediator", () => {
   const otherActor = "annotation x on the Machine";
 
-  test("at work on the same Machine keeps ours out, with a message", () => {
+  test("OKD's own remediator at work on the same Machine keeps ours out, with a message", () => {
     const step = decide({ otherActor });
     assert.equal(step.do === "hold" && step.reason, "ConflictingController");
     assert.match(step.do === "hold" ? step.message : "", /^annotation x on the Machine\. .*docs\/reference\/okd\.md$/);
   });
 
-  test("that begins beside ours makes ours step back", () => {
+  test("OKD's own remediator that begins at the same time as ours makes ours step back", () => {
     const step = decide({ otherActor, child: child({ phase: "PoweringOff" }) });
     assert.equal(step.do === "remove" && step.reason, "ConflictingController");
   });
 
-  test("is known by its annotations on host and Machine", () => {
+  test("OKD's own remediator is known by its annotations on host and Machine", () => {
     const host = (annotations: Record<string, string>): ReturnType<typeof readBareMetalHost> =>
       readBareMetalHost({
         apiVersion: "metal3.io/v1alpha1",
@@ -263,7 +263,7 @@ describe("the child's strategy", () => {
     return [strategy.type, strategy.via];
   };
 
-  test("is power fencing with the Node deleted, then a new Machine", () => {
+  test("the child's strategy is power fencing with the Node deleted, then a new Machine", () => {
     const { strategy } = remediationSpec(machine(), []);
     assert.deepEqual(
       [strategy.type, strategy.via, strategy.workloadRelease],
@@ -274,7 +274,7 @@ describe("the child's strategy", () => {
     assert.equal(strategy.retryLimit, 1);
   });
 
-  test("waits for the node as long as the health checks that cover the Machine let nodes start", () => {
+  test("the child's strategy waits for the node as long as the health checks that cover the Machine let nodes start", () => {
     const check = (nodeStartupTimeout: string, matchLabels: Record<string, string> = {}) => {
       const raw = {
         apiVersion: "machine.openshift.io/v1beta1",
@@ -291,14 +291,14 @@ describe("the child's strategy", () => {
     assert.equal(timeoutOf(check("0")), "20m0s");
   });
 
-  test("never replaces a control plane Machine, by either label", () => {
+  test("the child's strategy never replaces a control plane Machine, by either label", () => {
     const master = (key: string): unknown =>
       strategyOf({ labels: { [`machine.openshift.io/cluster-api-machine-${key}`]: "master" } });
     assert.deepEqual(master("role"), ["Reboot", "MachineDeletion"]);
     assert.deepEqual(master("type"), ["Reboot", "MachineDeletion"]);
   });
 
-  test("never deletes a Machine that nobody would make anew", () => {
+  test("the child's strategy never deletes a Machine that nobody would recreate", () => {
     assert.deepEqual(strategyOf({ ownerReferences: [{ ...OWNER, controller: false }] }), ["Reboot", "MachineDeletion"]);
     assert.deepEqual(strategyOf({ ownerReferences: [] }), ["Reboot", "MachineDeletion"]);
   });

@@ -4,7 +4,7 @@ import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts
 import { readCrds, readForeignCrds } from "../../../hack/lib/crds.ts";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
 import { serveMetal3Remediations } from "../../../src/remediator/requests/metal3-remediation.ts";
@@ -75,7 +75,7 @@ export class Metal3World {
     return world;
   }
 
-  /** Starts ironfence, or starts it anew after `stop`. */
+  /** Starts ironfence, or starts it again after `stop`. */
   start(): void {
     this.#stop = new AbortController();
     const runtime = createKubeRuntime({

@@ -46,7 +46,7 @@ afterEach(async () => {
 });
 
 describe("a Metal3Remediation", () => {
-  test("gets one child, which the Machine and the request own, and is kept until that has gone", async () => {
+  test("a Metal3Remediation gets one child, which the Machine and the request own, and is kept until that has gone", async () => {
     const world = await asked({ strategy: { type: "Reboot", retryLimit: 2, timeoutSeconds: 300 } });
     const request = world.request();
     const { metadata, spec } = world.child();
@@ -66,13 +66,13 @@ describe("a Metal3Remediation", () => {
     assert.equal(world.phase(), "Running");
   });
 
-  test("of v1beta1 says its timeout as a duration", async () => {
+  test("a Metal3Remediation of v1beta1 says its timeout as a duration", async () => {
     const world = await asked({ strategy: { type: "Reboot", retryLimit: 3, timeout: "5m30s" } }, "v1beta1");
     assert.equal(world.child().spec.strategy.timeout, "330s");
     assert.equal(world.child().spec.strategy.retryLimit, 3);
   });
 
-  test("tells upstream's phases, retries and times as its child goes on", async () => {
+  test("a Metal3Remediation reports upstream's phases, retries and times as its child goes on", async () => {
     const world = await asked();
     for (const [status, phase] of [
       [{ phase: "PoweringOff" }, "Running"],
@@ -91,7 +91,7 @@ describe("a Metal3Remediation", () => {
     assert.deepEqual([...new Set(world.reasons())], ["Running", "Waiting"]);
   });
 
-  test("backs up the labels and annotations of a Node that is deleted as upstream does, until the Node has them again", async () => {
+  test("a Metal3Remediation backs up the labels and annotations of a Node that is deleted as upstream does, until the Node has them again", async () => {
     const world = await asked();
     const backup = { nodeUID: "n", labels: { b: "2", a: "1" }, annotations: { x: "y" } };
     await world.play({ phase: "Releasing", backup });
@@ -102,7 +102,7 @@ describe("a Metal3Remediation", () => {
     assert.deepEqual(present(), [undefined, undefined]);
   });
 
-  test("that lingers after its node is back does not power the host off again, also after a restart", async () => {
+  test("a Metal3Remediation that lingers after its node is back does not power the host off again, also after a restart", async () => {
     const world = await asked();
     await world.play({ phase: "Succeeded", lastRemediated: "2026-01-01T00:00:30Z" });
     const { uid } = world.child().metadata;
@@ -113,7 +113,7 @@ describe("a Metal3Remediation", () => {
     assert.equal(world.phase(), "Waiting");
   });
 
-  test("whose reboots are spent hands its Machine to the owner, in both forms of conditions, and marks the host", async () => {
+  test("a Metal3Remediation whose reboots are spent hands its Machine to the owner, in both forms of conditions, and marks the host", async () => {
     const world = await asked();
     await world.play(FAILED);
     assert.equal(world.phase(), "Deleting machine");
@@ -129,7 +129,7 @@ describe("a Metal3Remediation", () => {
     assert.ok(world.reasons().includes("DeletingMachine"));
   });
 
-  test("marks no host that its Machine names, but another one has taken", async () => {
+  test("a Metal3Remediation marks no host that its Machine names, but another one has taken", async () => {
     const world = await asked();
     world.changeHost({ spec: { consumerRef: { kind: "Metal3Machine", namespace: "others", name: "machine-0" } } });
     await world.play(FAILED);
@@ -137,7 +137,7 @@ describe("a Metal3Remediation", () => {
     assert.deepEqual(unhealthyMarks(world), {});
   });
 
-  test("marks no host of a Metal3Machine in another namespace, which its Machine names for its own", async () => {
+  test("a Metal3Remediation marks no host of a Metal3Machine in another namespace, which its Machine names for its own", async () => {
     const world = await asked(undefined, "v1beta1");
     world.nameForeignInfrastructure("others");
     await world.play(FAILED);
@@ -145,7 +145,7 @@ describe("a Metal3Remediation", () => {
     assert.deepEqual(unhealthyMarks(world), {});
   });
 
-  test("hands a Machine of v1beta1 over in the form that its Cluster API reads", async () => {
+  test("a Metal3Remediation hands a Machine of v1beta1 over in the form that its Cluster API reads", async () => {
     const world = await asked(undefined, "v1beta1");
     await world.play(FAILED);
     const [condition] = (world.machine().status?.["conditions"] ?? []) as Record<string, string>[];
@@ -155,7 +155,7 @@ describe("a Metal3Remediation", () => {
     );
   });
 
-  test("whose host was never proven off has failed, and its Machine is left alone", async () => {
+  test("a Metal3Remediation whose host was never proven off has failed, and its Machine is left alone", async () => {
     const world = await asked();
     await world.play({ ...FAILED, provenReboots: 1 });
     assert.equal(world.phase(), "Failed");
@@ -163,7 +163,7 @@ describe("a Metal3Remediation", () => {
     assert.deepEqual(unhealthyMarks(world), {});
   });
 
-  test("that is deleted in mid-run takes its child back, and goes only after it", async () => {
+  test("a Metal3Remediation that is deleted while it runs has its child undone, and goes only after it", async () => {
     const world = await asked();
     await world.play({ phase: "PoweringOff" });
     world.withdraw();
@@ -176,7 +176,7 @@ describe("a Metal3Remediation", () => {
     assert.equal(world.request(), undefined);
   });
 
-  test("whose finalizer was removed by force leaves no child behind, though the Machine owns it too", async () => {
+  test("a Metal3Remediation whose finalizer was removed by force leaves no child behind, though the Machine owns it too", async () => {
     const world = await asked();
     await world.play({ phase: "PoweringOff" });
     await world.stop();
@@ -187,7 +187,7 @@ describe("a Metal3Remediation", () => {
     assert.notEqual(world.child().metadata.deletionTimestamp, undefined);
   });
 
-  test("that was made anew under the same name gets a child of its own", async () => {
+  test("a Metal3Remediation that was created again under the same name gets a child of its own", async () => {
     const world = await asked();
     const first = world.child().metadata.name;
     await world.stop();
@@ -199,7 +199,7 @@ describe("a Metal3Remediation", () => {
     assert.notEqual(world.child().metadata.name, first);
   });
 
-  test("whose child somebody deleted has failed: the host is not rebooted again", async () => {
+  test("a Metal3Remediation whose child a user deleted has failed: the host is not rebooted again", async () => {
     const world = await asked();
     const { namespace = "", name } = world.child().metadata;
     await world.play({ phase: "PoweringOff" });
@@ -220,7 +220,7 @@ describe("a Metal3Remediation", () => {
 });
 
 describe("a Metal3Remediation that cannot be served", () => {
-  test("because its host is to be off fails with the reason", async () => {
+  test("a Metal3Remediation that cannot be served because its host is to be off fails with the reason", async () => {
     const world = await begin();
     world.changeHost({ spec: { online: false } });
     world.ask();
@@ -231,7 +231,7 @@ describe("a Metal3Remediation that cannot be served", () => {
     assert.ok(world.reasons().includes("HostOffline"));
   });
 
-  test("because it has no strategy fails with the reason, and nothing breaks", async () => {
+  test("a Metal3Remediation that cannot be served because it has no strategy fails with the reason, and nothing breaks", async () => {
     const world = await begin();
     world.ask({});
     await world.clock.advance(1_000);
@@ -242,14 +242,14 @@ describe("a Metal3Remediation that cannot be served", () => {
     assert.equal(world.children().length, 1);
   });
 
-  test("because nothing says whose it is fails with the reason", async () => {
+  test("a Metal3Remediation that cannot be served because nothing says whose it is fails with the reason", async () => {
     const world = await begin();
     world.ask(undefined, { owned: false });
     await world.clock.advance(1_000);
     assert.match(world.request()?.metadata.annotations?.[REFUSED] ?? "", /^NoMachine: /u);
   });
 
-  test("is served after a person has taken the refusal off", async () => {
+  test("a Metal3Remediation that cannot be served is served after a person has taken the refusal off", async () => {
     const world = await begin();
     world.changeHost({ spec: { online: false } });
     world.ask();
@@ -266,7 +266,7 @@ describe("a Metal3Remediation that cannot be served", () => {
 describe("a Metal3Remediation that the Metal3 provider's controller serves as well", () => {
   const refusal = (world: Metal3World): string => world.request()?.metadata.annotations?.[REFUSED] ?? "";
 
-  test("is left to it where it has begun already", async () => {
+  test("a Metal3Remediation that the Metal3 provider's controller serves as well is left to it if it has begun already", async () => {
     const world = await begin();
     await world.stop();
     world.ask();
@@ -279,7 +279,7 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
     assert.deepEqual(world.reasons(), ["ConflictingController"]);
   });
 
-  test("loses its child as soon as its key is seen on the host", async () => {
+  test("a Metal3Remediation that the Metal3 provider's controller serves as well loses its child as soon as its key is seen on the host", async () => {
     const world = await asked();
     await world.play({ phase: "PoweringOff" });
     const uid = world.request()?.metadata.uid;
@@ -291,7 +291,7 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
     assert.notEqual(world.child().metadata.deletionTimestamp, undefined);
   });
 
-  test("loses its child when the status is ahead of it", async () => {
+  test("a Metal3Remediation that the Metal3 provider's controller serves as well loses its child when the status is ahead of it", async () => {
     const world = await asked();
     await world.play({ phase: "PoweringOff" });
     world.change({ status: { lastRemediated: "2026-01-01T00:00:05Z" } }, "status");
@@ -300,7 +300,7 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
     assert.notEqual(world.child().metadata.deletionTimestamp, undefined);
   });
 
-  test("keeps its finalizer when it is deleted: the other controller needs it", async () => {
+  test("a Metal3Remediation that the Metal3 provider's controller serves as well keeps its finalizer when it is deleted: the other controller needs it", async () => {
     const world = await asked();
     world.change({ status: { lastRemediated: "2026-01-01T00:00:05Z" } }, "status");
     await world.clock.advance(1_000);
@@ -324,7 +324,7 @@ describe("a Metal3Remediation that says Waiting before its host was powered on",
   } as const;
   const proven = { ...attempt, offConfirmedAt: "2026-01-01T00:00:20Z" };
 
-  test("is not taken for another controller's where its power-on was due, and goes when it is withdrawn", async () => {
+  test("a Metal3Remediation that says Waiting before its host was powered on is not taken for another controller's if its power-on was due, and goes when it is withdrawn", async () => {
     const world = await asked();
     await world.play({ phase: "PoweringOn", provenReboots: 1, attempt: proven });
     assert.equal(world.phase(), "Waiting");
@@ -337,7 +337,7 @@ describe("a Metal3Remediation that says Waiting before its host was powered on",
     assert.equal(world.request(), undefined);
   });
 
-  test("is not taken for another controller's where its node came back by itself, and did not stay", async () => {
+  test("a Metal3Remediation that says Waiting before its host was powered on is not taken for another controller's if its node came back by itself, and did not stay", async () => {
     const world = await asked();
     const untouched = { ...attempt, action: "None" } as const;
     await world.play({ phase: "Restoring", attempt: untouched });
@@ -350,7 +350,7 @@ describe("a Metal3Remediation that says Waiting before its host was powered on",
     ["undone before its host was proven off", { phase: "Undoing", attempt }],
     ["still at the release of its workloads", { phase: "Releasing", attempt: proven }],
   ] as const) {
-    test(`is taken for another controller's where its child is ${what}`, async () => {
+    test(`a Metal3Remediation that says Waiting before its host was powered on is taken for another controller's if its child is ${what}`, async () => {
       const world = await asked();
       await world.play({ phase: "PoweringOff", attempt });
       await world.play(status);
@@ -405,7 +405,7 @@ describe("a Metal3Remediation of an OKD Machine", () => {
     replacement: { owner: { ...machine, kind: "MachineSet" }, deletedAt: "2026-01-01T00:12:00Z" },
   };
 
-  test("has the Machine deleted in the end: OKD has no condition that would ask its owner to", () => {
+  test("a Metal3Remediation of an OKD Machine has the Machine deleted in the end: OKD has no condition that would ask its owner to", () => {
     const step = decideMetal3({ request: request({}), child: undefined, host: undefined });
     assert.ok(step.do === "create");
     assert.deepEqual(
@@ -414,7 +414,7 @@ describe("a Metal3Remediation of an OKD Machine", () => {
     );
   });
 
-  test("says that the Machine is deleted once it is, which nobody else has written", () => {
+  test("a Metal3Remediation of an OKD Machine says that the Machine is deleted once it is, which nobody else has written", () => {
     const waiting = request({ phase: "Waiting", lastRemediated: "2026-01-01T00:10:00Z" });
     const step = decideMetal3({ request: waiting, child: child(REPLACING), host: undefined });
     assert.ok(step.do === "escalate");
@@ -423,7 +423,7 @@ describe("a Metal3Remediation of an OKD Machine", () => {
     assert.deepEqual(decideMetal3({ request: told, child: child(REPLACING), host: undefined }), { do: "wait" });
   });
 
-  test("does not say so before", () => {
+  test("a Metal3Remediation of an OKD Machine does not say so before", () => {
     const { replacement: _, ...before } = REPLACING;
     const waiting = request({ phase: "Waiting", lastRemediated: "2026-01-01T00:10:00Z" });
     const step = decideMetal3({ request: waiting, child: child(before), host: undefined });
@@ -432,8 +432,8 @@ describe("a Metal3Remediation of an OKD Machine", () => {
   });
 });
 
-describe("the family's rights", () => {
-  test("are enough from the first look to the last write, and to no more", async () => {
+describe("the family's permissions", () => {
+  test("the family's permissions are enough from the first look to the last write, and to no more", async () => {
     const world = await begin();
     const records: RequestRecord[] = [];
     world.server.onRequest((record) => void records.push(record));
@@ -462,7 +462,7 @@ describe("the family's rights", () => {
 });
 
 describe("docs/reference/metal3.md", () => {
-  test("lists every reason for which a request is not served", () => {
+  test("docs/reference/metal3.md lists every reason for which a request is not served", () => {
     const text = readFileSync(new URL("../../../docs/reference/metal3.md", import.meta.url), "utf8");
     for (const reason of REFUSALS) assert.ok(text.includes(`\n| ${reason} |`), reason);
   });

@@ -15,7 +15,7 @@ test("a misspelt name leads to the one name that is closest, whatever its case",
   }
 });
 
-test("nothing is proposed where two names are as close, where none is, or for the name itself", () => {
+test("nothing is proposed if two names are as close, if none is, or for the name itself", () => {
   for (const written of ["worker-3", "db-1", "x", "worker-1"]) {
     assert.equal(didYouMean(written, written === "worker-1" ? ["worker-1"] : NODES), undefined, written);
   }

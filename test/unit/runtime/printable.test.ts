@@ -8,16 +8,16 @@ const ESCAPES = "\u001b[2J\u001b]0;owned\u0007 \u009b31m\r\n\u202etxt";
 const SHOWN = " [2J ]0;owned   31m txt";
 
 describe("text that a BMC has said", () => {
-  it("has no control character in a message, nor a mark that turns the direction of writing", () => {
+  it("text that a BMC has said has no control character in a message, nor a mark that turns the direction of writing", () => {
     assert.equal(printable(ESCAPES), SHOWN);
     assert.equal(new BmcError("Refused", `it says ${ESCAPES}`).message, `it says ${SHOWN}`);
   });
 
-  it("has none in what it reports of itself, such as a serial number", () => {
+  it("text that a BMC has said has none in what it reports of itself, such as a serial number", () => {
     assert.equal(stringAt({ SerialNumber: ESCAPES }, "SerialNumber"), SHOWN);
   });
 
-  it("stays as it is where it is plain text of any language", () => {
+  it("text that a BMC has said stays as it is if it is plain text of any language", () => {
     for (const text of ["Störung im Rack 7", "電源", "a\u00a0b"]) assert.equal(printable(text), text);
   });
 });

@@ -26,22 +26,23 @@ describe("durations in Go's form", () => {
     ["1d", undefined],
   ];
   for (const [text, wanted] of table) {
-    it(`reads ${JSON.stringify(text)} as ${wanted}`, () => assert.equal(parseDurationMs(text), wanted));
+    it(`durations in Go's form reads ${JSON.stringify(text)} as ${wanted}`, () =>
+      assert.equal(parseDurationMs(text), wanted));
   }
 
-  it("are written as Go writes them, in whole seconds", () => {
+  it("durations in Go's form are written as Go writes them, in whole seconds", () => {
     const texts = [0, 999, 30_000, 60_000, 300_000, 3_600_000, 5_430_000].map(formatDuration);
     assert.deepEqual(texts, ["0s", "0s", "30s", "1m0s", "5m0s", "1h0m0s", "1h30m30s"]);
   });
 });
 
 describe("a deadline", () => {
-  it("ends work that ignores its signal", async () => {
+  it("a deadline ends work that ignores its signal", async () => {
     const stuck = withDeadline(systemClock, "stuck call", 20, never, () => new Promise<never>(() => undefined));
     await assert.rejects(stuck, (error) => error instanceof DeadlineError && /stuck call/.test(error.message));
   });
 
-  it("aborts the signal of the work", async () => {
+  it("a deadline aborts the signal of the work", async () => {
     let aborted = false;
     const work = (signal: AbortSignal): Promise<void> => {
       signal.addEventListener("abort", () => (aborted = true));
@@ -51,7 +52,7 @@ describe("a deadline", () => {
     assert.equal(aborted, true);
   });
 
-  it("passes the caller's abort on at once, with its reason", async () => {
+  it("a deadline passes the caller's abort on at once, with its reason", async () => {
     const caller = new AbortController();
     const work = withDeadline(systemClock, "call", 60_000, caller.signal, (signal) =>
       sleep(systemClock, 60_000, signal),
@@ -60,7 +61,7 @@ describe("a deadline", () => {
     await assert.rejects(work, /lease lost/);
   });
 
-  it("returns the result of work that ends in time, and what it throws", async () => {
+  it("a deadline returns the result of work that ends in time, and what it throws", async () => {
     assert.equal(await withDeadline(systemClock, "call", 1_000, never, () => Promise.resolve(7)), 7);
     await assert.rejects(
       withDeadline(systemClock, "call", 1_000, never, () => Promise.reject(new Error("broken"))),
@@ -70,7 +71,7 @@ describe("a deadline", () => {
 });
 
 describe("a Secret", () => {
-  it("cannot be printed by mistake", () => {
+  it("a Secret cannot be printed by mistake", () => {
     const secret = new Secret("hunter2");
     const printed = [
       String(secret),
@@ -84,7 +85,7 @@ describe("a Secret", () => {
 });
 
 describe("times", () => {
-  it("are written as Kubernetes wants them", () => {
+  it("times are written as Kubernetes wants them", () => {
     assert.equal(toTime(1_700_000_000_999), "2023-11-14T22:13:20Z");
     assert.equal(toMicroTime(1_700_000_000_009), "2023-11-14T22:13:20.009000Z");
     assert.equal(parseTimeMs("2023-11-14T22:13:20.009000Z"), 1_700_000_000_009);
@@ -94,7 +95,7 @@ describe("times", () => {
 });
 
 describe("backoff", () => {
-  it("doubles, stays below its maximum and never waits less than half", () => {
+  it("backoff doubles, stays below its maximum and never waits less than half", () => {
     for (const failures of [0, 1, 5, 40]) {
       const ms = backoffMs(systemRandom, 100, 10_000, failures);
       const ceiling = Math.min(10_000, 100 * 2 ** Math.min(failures, 30));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isAllowed, originText } from "../../../src/remediator/hosts/allowed-addresses.ts";
+import { isAllowed, originText } from "../../../src/remediator/hosts/model/allowed-addresses.ts";
 
 describe("the addresses to which a Secret may be sent", () => {
   const cases: readonly [allowed: string | undefined, address: string, expected: boolean][] = [
@@ -32,12 +32,12 @@ describe("the addresses to which a Secret may be sent", () => {
     ["redfish://user@bmc-3.example", "redfish://bmc-3.example", false],
   ];
   for (const [allowed, address, expected] of cases) {
-    it(`are ${expected ? "" : "not "}${address} by ${JSON.stringify(allowed)}`, () => {
+    it(`the addresses to which a Secret may be sent are ${expected ? "" : "not "}${address} by ${JSON.stringify(allowed)}`, () => {
       assert.equal(isAllowed(allowed, address), expected);
     });
   }
 
-  it("are named in the form of the annotation", () => {
+  it("the addresses to which a Secret may be sent are named in the form of the annotation", () => {
     assert.equal(originText("redfish://bmc-3.example/redfish/v1/Systems/1"), "https://bmc-3.example:443");
     assert.equal(originText("[2001:db8::1]"), "ipmi://[2001:db8::1]:623");
     assert.equal(originText("no such address"), undefined);

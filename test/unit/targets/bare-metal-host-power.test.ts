@@ -12,22 +12,23 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import type { HostIdentity, PowerDriver, PowerReading } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
-import { openDevice } from "../../../src/bmc/open-device.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import type { OpenDevice } from "../../../src/bmc/open-device.ts";
+import { openDeviceOn } from "../../lib/open-device.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
 import type { BareMetalHostDirectory } from "../../../src/remediator/hosts/bare-metal-host/directory.ts";
 import { createBareMetalHostDirectory } from "../../../src/remediator/hosts/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { createCompositeDirectory } from "../../../src/remediator/hosts/composite-directory.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
-import type { FencedHost, HostDirectory } from "../../../src/remediator/hosts/host.ts";
-import { HostRefusal, OrderNotDueError, TargetError } from "../../../src/remediator/hosts/host.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target/directory.ts";
+import type { FencedHost, HostDirectory } from "../../../src/remediator/hosts/model/host.ts";
+import { HostRefusal, OrderNotDueError, TargetError } from "../../../src/remediator/hosts/model/host.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import type { HostOwner } from "../../../src/remediator/machine/model/host-facts.ts";
-import { holdKey } from "../../../src/api/metal3.ts";
+import { powerOffAnnotation } from "../../../src/api/metal3.ts";
 
 // BareMetalHosts on an API server in memory: who owns one, what is asked of its operator, and what its BMC is trusted with.
 
@@ -110,8 +111,8 @@ class Fixture {
     this.server.collection(BARE_METAL_HOSTS).mergePatch({ namespace: "metal3", name: "h1" }, patch, subresource);
   }
 
-  readonly openDevice: typeof openDevice = (config, deps) => {
-    openDevice(config, deps);
+  readonly openDevice: OpenDevice = (config, deps) => {
+    openDeviceOn(deps.clock)(config, deps);
     this.configs.push(config);
     const driver: PowerDriver = {
       address: config.address,
@@ -184,7 +185,7 @@ const refusedFor = (reason: string) => (error: unknown) =>
   (error instanceof HostRefusal || error instanceof TargetError) && error.reason === reason;
 
 describe("the owner of a BareMetalHost", () => {
-  test("is one of those who ask at the same moment", async (fixture) => {
+  test("the owner of a BareMetalHost is one of those who ask at the same moment", async (fixture) => {
     fixture.host();
     const host = await fixture.found();
     const owners = ["a", "b", "c"].map((name) => fixture.owner(name));
@@ -195,7 +196,7 @@ describe("the owner of a BareMetalHost", () => {
     assert.ok(winner !== undefined && (await host.claim(winner, fixture.signal)).owned, "owning it already is fine");
   });
 
-  test("is replaced once its remediation has its verdict, or is gone", async (fixture) => {
+  test("the owner of a BareMetalHost is replaced once its remediation has its verdict, or is gone", async (fixture) => {
     fixture.host();
     const host = await fixture.found();
     const time = "2026-01-01T00:00:00Z";
@@ -208,14 +209,14 @@ describe("the owner of a BareMetalHost", () => {
     assert.ok((await host.claim(fixture.owner("third"), fixture.signal)).owned);
   });
 
-  test("that cannot be read is somebody who may be alive", async (fixture) => {
+  test("the owner of a BareMetalHost that cannot be read counts as an owner that may be alive", async (fixture) => {
     fixture.host({ annotations: { [HOST_OWNER]: "not JSON" } });
     const claim = await (await fixture.found()).claim(fixture.owner("a"), fixture.signal);
     assert.ok(!claim.owned && /correct the annotation ironfence\.io\/owner/.test(claim.by.name));
     assert.equal(fixture.annotations()[HOST_OWNER], "not JSON");
   });
 
-  test("gives it up with its hold, or as it is, and nobody else does", async (fixture) => {
+  test("the owner of a BareMetalHost gives it up with its hold, or as it is, and nobody else does", async (fixture) => {
     fixture.host();
     fixture.secret();
     const host = await fixture.found();
@@ -225,9 +226,9 @@ describe("the owner of a BareMetalHost", () => {
     await power.verifyIdentity(node, fixture.signal);
     await power.forceOff(fixture.signal);
     await host.release(second, { asItIs: false, outcome: undefined }, fixture.signal);
-    assert.ok(holdKey(first) in fixture.annotations() && HOST_OWNER in fixture.annotations());
+    assert.ok(powerOffAnnotation(first) in fixture.annotations() && HOST_OWNER in fixture.annotations());
     await host.release(first, { asItIs: true, outcome: undefined }, fixture.signal);
-    assert.ok(holdKey(first) in fixture.annotations() && !(HOST_OWNER in fixture.annotations()));
+    assert.ok(powerOffAnnotation(first) in fixture.annotations() && !(HOST_OWNER in fixture.annotations()));
     await host.release(first, { asItIs: false, outcome: undefined }, fixture.signal);
     assert.deepEqual(Object.keys(fixture.annotations()), []);
   });
@@ -244,7 +245,7 @@ describe("what is asked of a host's operator", () => {
     return { host, owner, power };
   };
 
-  test("is a hold of our own, hard, beside whatever else is annotated; the On takes no other off", async (fixture) => {
+  test("what is asked of a host's operator is a hold of our own, hard, in addition to other annotations; the On removes no other one", async (fixture) => {
     const foreign = { "reboot.metal3.io/other": '{"mode":"soft"}', "example/x": "y" };
     const stale = { "reboot.metal3.io/ironfence-of-one-that-is-gone": '{"mode":"hard"}' };
     const { owner, power } = await ready(fixture, { annotations: { ...foreign, ...stale } });
@@ -261,7 +262,7 @@ describe("what is asked of a host's operator", () => {
     assert.deepEqual(fixture.orders, []);
   });
 
-  test("is not asked before the host that answers was accepted", async (fixture) => {
+  test("what is asked of a host's operator is not asked before the host that answers was accepted", async (fixture) => {
     const { owner, power } = await ready(fixture);
     fixture.identity = {};
     await assert.rejects(
@@ -274,12 +275,12 @@ describe("what is asked of a host's operator", () => {
       power.forceOff(fixture.signal),
       (error) => error instanceof BmcError && error.code === "SystemNotFound",
     );
-    assert.ok(!(holdKey(owner) in fixture.annotations()));
+    assert.ok(!(powerOffAnnotation(owner) in fixture.annotations()));
     fixture.power = { state: "Off", raw: "Off" };
     assert.equal((await power.readPower(fixture.signal)).state, "Unknown");
   });
 
-  test("is judged by the live host, not by what was watched when it was decided", async (fixture) => {
+  test("what is asked of a host's operator is judged by the live host, not by what was watched when it was decided", async (fixture) => {
     const { owner, power } = await ready(fixture);
     await power.verifyIdentity(node, fixture.signal);
     fixture.edit({ spec: { disablePowerOff: true } });
@@ -290,10 +291,10 @@ describe("what is asked of a host's operator", () => {
     });
     await assert.rejects(power.forceOff(fixture.signal), refusedFor("NotTheOwner"));
     await assert.rejects(power.on(fixture.signal), refusedFor("NotTheOwner"));
-    assert.ok(!(holdKey(owner) in fixture.annotations()));
+    assert.ok(!(powerOffAnnotation(owner) in fixture.annotations()));
   });
 
-  test("is not asked for a power-off that may not go out any more once the host has been read", async (fixture) => {
+  test("what is asked of a host's operator is not asked for a power-off that may not go out any more once the host has been read", async (fixture) => {
     const { owner, power } = await ready(fixture);
     await power.verifyIdentity(node, fixture.signal);
     let isRead = false;
@@ -305,10 +306,10 @@ describe("what is asked of a host's operator", () => {
     };
     await assert.rejects(power.forceOff(fixture.signal, { leftMs: () => 5_000, ensureDue }), OrderNotDueError);
     stop();
-    assert.ok(isRead && !(holdKey(owner) in fixture.annotations()));
+    assert.ok(isRead && !(powerOffAnnotation(owner) in fixture.annotations()));
   });
 
-  test("gets through although the operator writes to the host meanwhile", async (fixture) => {
+  test("what is asked of a host's operator gets through although the operator writes to the host meanwhile", async (fixture) => {
     const { owner, power } = await ready(fixture);
     await power.verifyIdentity(node, fixture.signal);
     let writes = 0;
@@ -320,26 +321,26 @@ describe("what is asked of a host's operator", () => {
     await power.forceOff(fixture.signal);
     stop();
     assert.equal(writes, 3);
-    assert.ok(holdKey(owner) in fixture.annotations());
+    assert.ok(powerOffAnnotation(owner) in fixture.annotations());
   });
 
-  test("is off only while our hold is on", async (fixture) => {
+  test("what is asked of a host's operator is off only while our hold is on", async (fixture) => {
     const { owner, power } = await ready(fixture);
     fixture.power = { state: "Off", raw: "Off" };
     await power.verifyIdentity(node, fixture.signal);
-    assert.deepEqual((await power.readPower(fixture.signal)).state, "Changing", "off by somebody else's doing");
+    assert.deepEqual((await power.readPower(fixture.signal)).state, "Changing", "off by another actor");
     await power.forceOff(fixture.signal);
     assert.equal((await power.readPower(fixture.signal)).state, "Off", "by our own write, before it is watched");
-    fixture.edit({ metadata: { annotations: { [holdKey(owner)]: null } } });
+    fixture.edit({ metadata: { annotations: { [powerOffAnnotation(owner)]: null } } });
     for (let turns = 0; turns < 10; turns += 1) await settle();
     assert.equal((await power.readPower(fixture.signal)).state, "Changing");
     await power.forceOff(fixture.signal);
-    fixture.edit({ metadata: { annotations: { [holdKey(owner)]: '{"mode":"soft"}' } } });
+    fixture.edit({ metadata: { annotations: { [powerOffAnnotation(owner)]: '{"mode":"soft"}' } } });
     for (let turns = 0; turns < 10; turns += 1) await settle();
     assert.equal((await power.readPower(fixture.signal)).state, "Changing", "a soft reboot is no hold");
   });
 
-  test("is never a boot from the network: its operator installs its hosts", async (fixture) => {
+  test("what is asked of a host's operator is never a boot from the network: its operator installs its hosts", async (fixture) => {
     const { power } = await ready(fixture);
     await assert.rejects(
       power.setBootOverride("NetworkOnce", fixture.signal),
@@ -349,7 +350,7 @@ describe("what is asked of a host's operator", () => {
     assert.equal(await power.readBootOverride(fixture.signal), "None");
   });
 
-  test("is nothing on behalf of nobody", async (fixture) => {
+  test("what is asked of a host's operator is nothing on behalf of nobody", async (fixture) => {
     const { host } = await ready(fixture);
     const looking = await host.open(undefined, fixture.signal);
     assert.deepEqual(await looking.readPower(fixture.signal), {
@@ -364,7 +365,7 @@ describe("what is asked of a host's operator", () => {
 });
 
 describe("a host's BMC", () => {
-  test("is opened with the Secret of the host's own namespace, and its certificate checked unless the spec says not to", async (fixture) => {
+  test("a host's BMC is opened with the Secret of the host's own namespace, and its certificate checked unless the spec says not to", async (fixture) => {
     fixture.host();
     fixture.secret({ username: "other", password: "other" }, "ironfence");
     const host = await fixture.found();
@@ -391,7 +392,7 @@ describe("a host's BMC", () => {
       true,
     ],
   ] as const) {
-    test(`: its Secret ${what}`, async (fixture) => {
+    test(`a host's BMC : its Secret ${what}`, async (fixture) => {
       fixture.host();
       fixture.secret();
       const metadataOfSecret = { labels: null, ...metadata };
@@ -411,14 +412,14 @@ describe("a host's BMC", () => {
     ["an empty user", {}, { username: "", password: "x" }, "SecretInvalid"],
     ["an authority that is no certificate", {}, { username: "a", password: "b", "ca.crt": "none" }, "SecretInvalid"],
   ] as const) {
-    test(`cannot be used with ${what}: ${reason}`, async (fixture) => {
+    test(`a host's BMC cannot be used with ${what}: ${reason}`, async (fixture) => {
       fixture.host({}, spec);
       fixture.secret(data);
       await assert.rejects((await fixture.found()).open(undefined, fixture.signal), refusedFor(reason));
     });
   }
 
-  test("is another one, to what was decided, as soon as anything is edited that an order rests on", async (fixture) => {
+  test("a host's BMC is another one, to what was decided, as soon as anything is edited that an order rests on", async (fixture) => {
     fixture.host();
     const directory = await fixture.directory();
     const version = (): string => {
@@ -444,7 +445,7 @@ describe("a host's BMC", () => {
   });
 });
 
-describe("a FencingTarget beside a BareMetalHost", () => {
+describe("a FencingTarget next to a BareMetalHost", () => {
   const both = async (
     fixture: Fixture,
     target: { nodeName?: string; address?: string; identity?: object },
@@ -472,17 +473,17 @@ describe("a FencingTarget beside a BareMetalHost", () => {
   const says =
     /^Ambiguous: FencingTarget ironfence\/t1 and BareMetalHost metal3\/h1 describe the same host.*detach the BareMetalHost/;
 
-  test("for one node makes both unusable", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost for one node makes both unusable", async (fixture) => {
     fixture.host();
     assert.match(await both(fixture, {}), says);
   });
 
-  test("for one node makes both unusable where the node's providerID may not lead to the host, too", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost for one node makes both unusable if the node's providerID may not lead to the host, too", async (fixture) => {
     fixture.host({ annotations: { [ALLOW_PROVIDER_ID]: "false" } });
     assert.match(await both(fixture, {}), says);
   });
 
-  test("for one System does, whatever node it names", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost for one System does, whatever node it names", async (fixture) => {
     fixture.host();
     assert.match(
       await both(fixture, { nodeName: "n2", address: "idrac-virtualmedia://h1/redfish/v1/Systems/1" }),
@@ -490,18 +491,18 @@ describe("a FencingTarget beside a BareMetalHost", () => {
     );
   });
 
-  test("for one system UUID does, whatever node it names", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost for one system UUID does, whatever node it names", async (fixture) => {
     const owner = JSON.stringify({ uid: "1", kind: "X", namespace: "a", name: "b", systemUUID: NODE_UUID });
     fixture.host({ annotations: { [HOST_OWNER]: owner } });
     assert.match(await both(fixture, { nodeName: "n2", identity: { systemUUID: NODE_UUID } }), says);
   });
 
-  test("is the one that is used once the operator has let go of the host", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost is the one that is used once the operator has let go of the host", async (fixture) => {
     fixture.host({ annotations: { "baremetalhost.metal3.io/detached": "" } }, {}, { operationalStatus: "detached" });
     assert.equal(await both(fixture, {}), "FencingTarget");
   });
 
-  test("is used for nothing more once the operator has taken the host back, which is looked at live", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost is used for nothing more once the operator has taken the host back, which is read live", async (fixture) => {
     fixture.host({ annotations: { "baremetalhost.metal3.io/detached": "" } }, {}, { operationalStatus: "detached" });
     let composite: HostDirectory | undefined;
     await both(fixture, {}, (made) => (composite = made));
@@ -518,11 +519,11 @@ describe("a FencingTarget beside a BareMetalHost", () => {
     for (let turns = 0; turns < 10; turns += 1) await settle();
     assert.match(
       composite?.byUid(uid)?.takenBack(localNode("n1")) ?? "",
-      /^the operator of BareMetalHost metal3\/h1 powers the host of/,
+      /^the operator of BareMetalHost metal3\/h1 now powers the host of/,
     );
   });
 
-  test("is used for nothing more either where nothing but the Machine leads to what its operator has taken back", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost is used for nothing more either if only the Machine leads to what its operator has taken back", async (fixture) => {
     const consumerRef = { apiVersion: "machine.openshift.io/v1beta1", kind: "Machine", namespace: "okd", name: "w1" };
     fixture.host({}, { consumerRef });
     let composite: HostDirectory | undefined;
@@ -538,7 +539,7 @@ describe("a FencingTarget beside a BareMetalHost", () => {
     );
   });
 
-  test("for another host leaves each to its own", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost for another host leaves each to its own", async (fixture) => {
     fixture.host();
     assert.equal(await both(fixture, { nodeName: "n2" }), "FencingTarget");
   });

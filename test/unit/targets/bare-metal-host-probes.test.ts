@@ -10,7 +10,7 @@ import { SECRETS } from "../../../src/api/core-types.ts";
 import type { HostIdentity } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
-import { createKubeRuntime } from "../../../src/kube/create-runtime.ts";
+import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import { createBareMetalHostDirectory } from "../../../src/remediator/hosts/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
 import { probeHosts } from "../../../src/remediator/probes/probe-hosts.ts";
@@ -32,7 +32,7 @@ class World {
   readonly clock = new VirtualClock();
   readonly server = createApiServer({ clock: this.clock, random: seededRandom(1) });
   readonly events: { reason: string; note: string; type: string }[] = [];
-  /** When a BMC was asked who it is, and whether as an owner or not it was told. */
+  /** When the identity of a BMC was read, and whether it was reported as an owner's. */
   readonly looks: number[] = [];
   readonly orders: string[] = [];
   counts: Readonly<Record<string, number>> = {};
@@ -130,7 +130,7 @@ function test(name: string, body: (world: World) => Promise<void>): void {
 }
 
 describe("BareMetalHosts in quiet times", () => {
-  test("are each probed within the interval, and again, and counted; a host that is well is not talked about", async (world) => {
+  test("BareMetalHosts in quiet times are each probed within the interval, and again, and counted; a host that is well is not talked about", async (world) => {
     world.secret();
     for (const name of ["h1", "h2", "h3"]) world.host(name);
     await world.start();
@@ -143,7 +143,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.deepEqual(world.reasons, []);
   });
 
-  test("whose login is refused are told of once, and not asked again before accounts have had their rest", async (world) => {
+  test("BareMetalHosts in quiet times whose login is refused are reported once, and not called again before the pause after a refused login", async (world) => {
     world.secret();
     world.host("h1");
     world.fault = "AuthFailed";
@@ -160,7 +160,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.deepEqual(world.reasons, ["AuthenticationFailed", "Usable"]);
   });
 
-  test("have a missing Secret found, and one that comes", async (world) => {
+  test("BareMetalHosts in quiet times have a missing Secret found, and one that comes", async (world) => {
     world.host("h1");
     await world.start();
     await world.clock.advance(ROUND_MS);
@@ -170,7 +170,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.deepEqual(world.reasons, ["SecretNotFound", "Usable"]);
   });
 
-  test("have a BMC found that is another machine's, by the inspection or by the node that runs there", async (world) => {
+  test("BareMetalHosts in quiet times have a BMC found that is another machine's, by the inspection or by the node that runs there", async (world) => {
     world.secret();
     world.host("by-serial", { consumerRef: { kind: "Metal3Machine", name: "m1", namespace: NAMESPACE } });
     world.host("by-node", { consumerRef: { kind: "Metal3Machine", name: "m2", namespace: NAMESPACE } });
@@ -190,7 +190,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.match(notes[1] ?? "", /but the node runs on 4c4c4544/);
   });
 
-  test("are left alone while a remediation owns them, or nobody may fence them as they are", async (world) => {
+  test("BareMetalHosts in quiet times are left alone while a remediation owns them, or nobody may fence them as they are", async (world) => {
     world.secret();
     const owner = JSON.stringify({ uid: "u", kind: "BareMetalRemediation", namespace: "x", name: "x" });
     world.host("owned", {}, { annotations: { [HOST_OWNER]: owner } });
@@ -204,7 +204,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.equal(world.looks.length, 1, "it is looked at once it is free, since it was due");
   });
 
-  test("are probed anew as soon as their BMC is described anew, and forgotten when they are gone", async (world) => {
+  test("BareMetalHosts in quiet times are probed again as soon as their BMC's description changes, and forgotten when they are gone", async (world) => {
     world.secret();
     world.host("h1");
     world.fault = "Timeout";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node } from "../../../src/api/core.ts";
 import type { BareMetalHost, Metal3Machine } from "../../../src/api/metal3.ts";
-import { holdKey, readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
+import { powerOffAnnotation, readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
 import type { HostIdentity } from "../../../src/bmc/driver.ts";
 import type { Subject } from "../../../src/nodes/subject.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
@@ -15,8 +15,8 @@ import { maintenanceOf, powerPathOf, refusalOf } from "../../../src/remediator/h
 import {
   powerByStatus,
   STATUS_SETTLE_MS,
-  StatusSense,
-} from "../../../src/remediator/hosts/bare-metal-host/power-sense.ts";
+  StatusPowerReader,
+} from "../../../src/remediator/hosts/bare-metal-host/power-reader.ts";
 import { parseProviderID } from "../../../src/remediator/hosts/bare-metal-host/provider-id.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
@@ -115,7 +115,8 @@ describe("what a Node says of its BareMetalHost", () => {
     {
       what: "another one has its providerID",
       other: nodeOf("n2", { providerID: "metal3://metal3/h1/m1-m3" }),
-      disputed: /^Node n1 and Node n2 \(by its spec.providerID metal3:.*\) both run on BareMetalHost metal3\/h1/,
+      disputed:
+        /^Node n1 and Node n2 \(by its spec.providerID metal3:.*\) both report that they run on BareMetalHost metal3\/h1/,
     },
     {
       what: "another one names the same host in another form",
@@ -132,14 +133,14 @@ describe("what a Node says of its BareMetalHost", () => {
       disputed: /Node n2 \(by its system UUID/,
     },
     {
-      what: "another one bears the name of its Machine",
+      what: "another one has the name of its Machine",
       host: okd,
       node: nodeOf("n1"),
       other: nodeOf("n2", {}, { "machine.openshift.io/machine": "okd/w1" }),
       disputed: /Node n2 \(by its annotation/,
     },
     {
-      what: "another one bears the name of a host without a consumer",
+      what: "another one has the name of a host without a consumer",
       host: hostOf(),
       node: nodeOf("n1", { providerID: "metal3://uid-h1" }),
       other: nodeOf("h1"),
@@ -157,19 +158,19 @@ describe("what a Node says of its BareMetalHost", () => {
     },
   ];
   for (const { what, host = used, node = honest, other, disputed } of rows) {
-    it(`is ${disputed === undefined ? "believed" : "believed by nobody"} where ${what}`, () => {
+    it(`what a Node says of its BareMetalHost is ${disputed === undefined ? "believed" : "believed by nobody"} if ${what}`, () => {
       const dispute = disputeOf(host, node.metadata.name, node, [node, ...(other === undefined ? [] : [other])]);
       if (disputed === undefined) assert.equal(dispute, undefined);
       else assert.match(dispute ?? "", disputed);
     });
   }
 
-  it("is no other's where a reboot has deleted it, and it joins anew while it is looked at", () => {
+  it("what a Node says of its BareMetalHost belongs to no other host if a reboot has deleted it, and it joins again while it is read", () => {
     assert.equal(disputeOf(used, "n1", undefined, [honest]), undefined);
     assert.match(disputeOf(used, "n2", undefined, [honest]) ?? "", /^Node n2 and Node n1/);
   });
 
-  it("is compared with a Machine that has not become a Node, too", () => {
+  it("what a Node says of its BareMetalHost is compared with a Machine that has not become a Node, too", () => {
     const stale = nodeOf("n2", { providerID: "metal3://uid-h1" });
     assert.match(disputeOf(used, undefined, undefined, [stale]) ?? "", /^the Machine's node and Node n2/);
     assert.equal(disputeOf(used, undefined, undefined, [nodeOf("n2")]), undefined);
@@ -179,7 +180,7 @@ describe("what a Node says of its BareMetalHost", () => {
 describe("the BareMetalHost of a Machine", () => {
   const taken = (name: string): Record<string, unknown> => ({ consumerRef: { ...CONSUMER, name } });
 
-  it("is named by its Metal3Machine's annotation, by consumerRef and by providerID, which agree", () => {
+  it("the BareMetalHost of a Machine is named by its Metal3Machine's annotation, by consumerRef and by providerID, which agree", () => {
     const index = indexOf(
       [hostOf({ spec: taken("m1-m3") }), hostOf({ name: "h2", spec: taken("m2-m3") })],
       [machineOf("m1", "h1", { providerID: "metal3://metal3/h1/m1-m3" }), machineOf("m2", "h2")],
@@ -188,7 +189,7 @@ describe("the BareMetalHost of a Machine", () => {
     assert.equal(nameOf(index.locate(ofMachine("m2"), undefined)), "h2");
   });
 
-  it("is found by each way alone", () => {
+  it("the BareMetalHost of a Machine is found by each way alone", () => {
     const host = hostOf({ spec: taken("m1-m3") });
     const plain = hostOf();
     for (const [what, index] of [
@@ -201,7 +202,7 @@ describe("the BareMetalHost of a Machine", () => {
     }
   });
 
-  it("is nobody's to trust where two ways disagree", () => {
+  it("the BareMetalHost of a Machine is nobody's to trust if two ways disagree", () => {
     const index = indexOf([hostOf(), hostOf({ name: "h2", spec: taken("m1-m3") })], [machineOf("m1", "h1")]);
     assert.match(
       nameOf(index.locate(ofMachine("m1"), undefined)),
@@ -209,15 +210,15 @@ describe("the BareMetalHost of a Machine", () => {
     );
   });
 
-  it("is not one that another machine has taken", () => {
+  it("the BareMetalHost of a Machine is not one that another machine has taken", () => {
     const index = indexOf([hostOf({ spec: taken("m2-m3") })], [machineOf("m1", "h1")]);
     assert.match(
       nameOf(index.locate(ofMachine("m1"), undefined)),
-      /^Ambiguous: .*has been taken by Metal3Machine metal3\/m2-m3/,
+      /^Ambiguous: .*is used by Metal3Machine metal3\/m2-m3/,
     );
   });
 
-  it("is not one that a machine merely claims by annotation or providerID, while a namesake of another namespace has it", () => {
+  it("the BareMetalHost of a Machine is not one that a machine merely claims by annotation or providerID, while a namesake of another namespace has it", () => {
     const foreign = hostOf({ spec: { consumerRef: { ...CONSUMER, namespace: "others", name: "m1-m3" } } });
     for (const claimant of [
       machineOf("m1", "h1"),
@@ -227,30 +228,30 @@ describe("the BareMetalHost of a Machine", () => {
     ]) {
       assert.match(
         nameOf(indexOf([foreign], [claimant]).locate(ofMachine("m1"), undefined)),
-        /^Ambiguous: .*has been taken by Metal3Machine others\/m1-m3/,
+        /^Ambiguous: .*is used by Metal3Machine others\/m1-m3/,
       );
     }
   });
 
-  it("is not one of another namespace that does not say that it is the machine's", () => {
+  it("the BareMetalHost of a Machine is not one of another namespace that does not say that it is the machine's", () => {
     const host = hostOf();
     const elsewhere: BareMetalHost = { ...host, metadata: { ...host.metadata, namespace: "others" } };
     const index = indexOf([elsewhere], [machineOf("m1", undefined, { providerID: "metal3://uid-h1" })]);
-    assert.match(nameOf(index.locate(ofMachine("m1"), undefined)), /^Ambiguous: .*lies in another namespace/);
+    assert.match(nameOf(index.locate(ofMachine("m1"), undefined)), /^Ambiguous: .*is in another namespace/);
   });
 
-  it("is not one that is gone, nor one that was made anew under its name", () => {
+  it("the BareMetalHost of a Machine is not one that is gone, nor one that was created again under its name", () => {
     const gone = indexOf([], [machineOf("m1", "h1")]);
     assert.match(
       nameOf(gone.locate(ofMachine("m1"), undefined)),
-      /^NoTarget: .*names BareMetalHost metal3\/h1, which is not there/,
+      /^NoTarget: .*names BareMetalHost metal3\/h1, which does not exist/,
     );
     const anew = indexOf([hostOf()]);
     const node = nodeOf("n1", { providerID: "baremetalhost:///metal3/h1/uid-of-before" });
-    assert.match(nameOf(anew.locate(localNode("n1"), node)), /^NoTarget: .*is not there/);
+    assert.match(nameOf(anew.locate(localNode("n1"), node)), /^NoTarget: .*does not exist/);
   });
 
-  it("of OKD is the one whose consumerRef names the Machine that the node names", () => {
+  it("the BareMetalHost of a Machine of OKD is the one whose consumerRef names the Machine that the node names", () => {
     const consumerRef = {
       apiVersion: "machine.openshift.io/v1beta1",
       kind: "Machine",
@@ -265,7 +266,7 @@ describe("the BareMetalHost of a Machine", () => {
 });
 
 describe("the BareMetalHost of a node", () => {
-  it("is named by the node's providerID where its owner has allowed that, and by no kubelet's word alone", () => {
+  it("the BareMetalHost of a node is named by the node's providerID if its owner has allowed that, and by no kubelet's word alone", () => {
     const allowed = hostOf();
     allowed.metadata.annotations = { "ironfence.io/allow-provider-id": "true" };
     const index = indexOf([allowed]);
@@ -278,20 +279,20 @@ describe("the BareMetalHost of a node", () => {
     }
   });
 
-  it("is the one of the node's name, not where its providerID names another that nobody has allowed", () => {
+  it("the BareMetalHost of a node is the one of the node's name, not if its providerID names another that nobody has allowed", () => {
     const [h1, n1] = [hostOf(), hostOf({ name: "n1" })];
     const locate = (providerID: string) => indexOf([h1, n1]).locate(localNode("n1"), nodeOf("n1", { providerID }));
     assert.equal(nameOf(locate("metal3://uid-n1")), "n1");
     assert.match(nameOf(locate("metal3://uid-h1")), /^Ambiguous/);
   });
 
-  it("is not one that was provisioned for another machine since", () => {
+  it("the BareMetalHost of a node is not one that was provisioned for another machine since", () => {
     const index = indexOf([hostOf({ spec: { consumerRef: { ...CONSUMER, name: "m2-m3" } } })]);
     const node = nodeOf("n1", { providerID: "metal3://metal3/h1/m1-m3" });
     assert.match(nameOf(index.locate(localNode("n1"), node)), /^Ambiguous/);
   });
 
-  it("is the one of its name only where nothing else says anything, and it is nobody's", () => {
+  it("the BareMetalHost of a node is the one of its name only if nothing else says anything, and it is nobody's", () => {
     assert.equal(nameOf(indexOf([hostOf({ name: "n1" })]).locate(localNode("n1"), nodeOf("n1"))), "n1");
     const taken = indexOf([hostOf({ name: "n1", spec: { consumerRef: { ...CONSUMER, name: "x" } } })]);
     assert.match(nameOf(taken.locate(localNode("n1"), nodeOf("n1"))), /^NoTarget/);
@@ -303,7 +304,7 @@ describe("the BareMetalHost of a node", () => {
     );
   });
 
-  it("follows what is watched", () => {
+  it("the BareMetalHost of a node follows what is watched", () => {
     const index = indexOf([hostOf({ name: "n1" })]);
     index.applyHost({ type: "deleted", object: hostOf({ name: "n1" }) });
     assert.match(nameOf(index.locate(localNode("n1"), nodeOf("n1"))), /^NoTarget/);
@@ -313,15 +314,15 @@ describe("the BareMetalHost of a node", () => {
 });
 
 describe("a host that was taken", () => {
-  it("has strayed once it serves another machine, and not where its own is only gone", () => {
+  it("a host that was taken has strayed once it serves another machine, and not if its own is only gone", () => {
     const host = hostOf({ spec: { consumerRef: { ...CONSUMER, name: "m2-m3" } } });
     const index = indexOf([host], [machineOf("m2", "h1")]);
-    assert.match(index.strayed(host, ofMachine("m1"), undefined) ?? "", /serves Metal3Machine metal3\/m2-m3 now/);
-    assert.equal(indexOf([hostOf()]).strayed(hostOf(), ofMachine("m1"), undefined), undefined);
-    assert.equal(index.strayed(host, ofMachine("m2"), undefined), undefined);
+    assert.match(index.mismatchOf(host, ofMachine("m1"), undefined) ?? "", /now serves Metal3Machine metal3\/m2-m3/);
+    assert.equal(indexOf([hostOf()]).mismatchOf(hostOf(), ofMachine("m1"), undefined), undefined);
+    assert.equal(index.mismatchOf(host, ofMachine("m2"), undefined), undefined);
   });
 
-  it("has strayed once it serves another Machine of OKD, whatever the node's providerID says", () => {
+  it("a host that was taken has strayed once it serves another Machine of OKD, whatever the node's providerID says", () => {
     const apiVersion = "machine.openshift.io/v1beta1";
     const host = hostOf({ spec: { consumerRef: { apiVersion, kind: "Machine", namespace: "okd", name: "worker-1" } } });
     const node = nodeOf("n1", { providerID: "baremetalhost:///metal3/h1/uid-h1" });
@@ -331,20 +332,20 @@ describe("a host that was taken", () => {
     });
     const index = indexOf([host]);
     for (const seen of [node, undefined]) {
-      assert.match(index.strayed(host, subject("worker-0"), seen) ?? "", /taken by Machine okd\/worker-1/);
-      assert.equal(index.strayed(host, subject("worker-1"), seen), undefined);
+      assert.match(index.mismatchOf(host, subject("worker-0"), seen) ?? "", /used by Machine okd\/worker-1/);
+      assert.equal(index.mismatchOf(host, subject("worker-1"), seen), undefined);
     }
-    assert.match(nameOf(index.locate(subject("worker-0"), node)), /^Ambiguous: .*taken by Machine okd\/worker-1/);
+    assert.match(nameOf(index.locate(subject("worker-0"), node)), /^Ambiguous: .*used by Machine okd\/worker-1/);
   });
 
-  it("has strayed once its subject has another host", () => {
+  it("a host that was taken has strayed once its subject has another host", () => {
     const index = indexOf([hostOf(), hostOf({ name: "h2" })], [machineOf("m1", "h2")]);
-    assert.match(index.strayed(hostOf(), ofMachine("m1"), undefined) ?? "", /BareMetalHost metal3\/h2 is/);
+    assert.match(index.mismatchOf(hostOf(), ofMachine("m1"), undefined) ?? "", /BareMetalHost metal3\/h2 is/);
   });
 });
 
 describe("a providerID", () => {
-  it("names a host in Metal3's and OKD's forms, and in no other", () => {
+  it("a providerID names a host in Metal3's and OKD's forms, and in no other", () => {
     assert.deepEqual(parseProviderID("metal3://4711"), { uid: "4711" });
     assert.deepEqual(parseProviderID("metal3://ns/h1/m1"), { namespace: "ns", name: "h1", consumer: "m1" });
     assert.deepEqual(parseProviderID("baremetalhost:///ns/h1/4711"), { namespace: "ns", name: "h1", uid: "4711" });
@@ -363,7 +364,7 @@ describe("a providerID", () => {
 });
 
 describe("who powers a host", () => {
-  it("is its operator, or we once that has let go, and nobody in between", () => {
+  it("who powers a host is its operator, or we once that has let go, and nobody in between", () => {
     const detached = { "baremetalhost.metal3.io/detached": "" };
     assert.equal(powerPathOf(hostOf()), "Operator");
     assert.equal(powerPathOf(hostOf({ annotations: detached, status: { operationalStatus: "detached" } })), "Direct");
@@ -386,20 +387,20 @@ describe("who powers a host", () => {
     });
   }
 
-  it("refuses none that is provisioned, by its operator or from outside", () => {
+  it("who powers a host refuses none that is provisioned, by its operator or from outside", () => {
     assert.equal(refusalOf(hostOf()), undefined);
     assert.equal(refusalOf(hostOf({ status: { provisioning: { state: "externally provisioned" } } })), undefined);
   });
 
-  it("keeps its hands off a paused host, which its operator would not power", () => {
+  it("who powers a host sends nothing to a paused host, which its operator would not power", () => {
     const paused = { "baremetalhost.metal3.io/paused": "" };
     assert.match(maintenanceOf(hostOf({ annotations: paused })) ?? "", /is paused/);
     assert.equal(maintenanceOf(hostOf()), undefined);
   });
 
-  it("knows others' holds from its own", () => {
+  it("who powers a host knows others' holds from its own", () => {
     const annotations = {
-      [holdKey({ uid: "1" })]: "",
+      [powerOffAnnotation({ uid: "1" })]: "",
       "reboot.metal3.io": "",
       "reboot.metal3.io/x": "",
       "ironfence.io/owner": "",
@@ -467,14 +468,15 @@ describe("whose BMC it is that answers", () => {
     ],
     ["nothing at all", { status: hardware, spec: consumed }, node, {}, "Unknown"],
     [
-      "a serial number that is none",
+      "a serial number that is not valid",
       { status: { hardware: { systemVendor: { serialNumber: "To be filled by O.E.M." } } }, spec: consumed },
       undefined,
       { serialNumber: "To be filled by O.E.M." },
       "Unknown",
     ],
   ] as const) {
-    it(`${what}: ${expected}`, () => assert.equal(verdict(parts, known, answer), expected));
+    it(`whose BMC it is that answers ${what}: ${expected}`, () =>
+      assert.equal(verdict(parts, known, answer), expected));
   }
 
   it("a serial number that two hosts were inspected with proves neither, until one of them goes", () => {
@@ -484,7 +486,7 @@ describe("whose BMC it is that answers", () => {
     index.applyHost({ type: "added", object: one });
     index.applyHost({ type: "added", object: two });
     const judged = (): ReturnType<typeof judgeHost> =>
-      judgeHost(one, undefined, { device: "bmc", serialNumber: "SN-1" }, index.twinOf(one));
+      judgeHost(one, undefined, { device: "bmc", serialNumber: "SN-1" }, index.otherWithSerial(one));
     const shared = judged();
     assert.ok(!shared.verified && shared.reason === "Unknown");
     assert.match(shared.message, /h2 was inspected with serial number SN-1 as well/);
@@ -496,14 +498,14 @@ describe("whose BMC it is that answers", () => {
 describe("power by status alone", () => {
   const owner = { uid: "r1", kind: "BareMetalRemediation", namespace: "x", name: "y" };
   const asked = (poweredOn: string, lastUpdated?: string): Record<string, string> => ({
-    [holdKey(owner)]: '{"mode":"hard"}',
+    [powerOffAnnotation(owner)]: '{"mode":"hard"}',
     "ironfence.io/power-off-request": JSON.stringify({ uid: "r1", poweredOn, lastUpdated }),
   });
   const [before, after] = ["2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"];
   for (const [what, parts, expected] of [
     ["true to false since our request", { annotations: asked("true"), status: { poweredOn: false } }, "Off"],
     [
-      "false, told anew since our request",
+      "false, reported again since our request",
       { annotations: asked("false", before), status: { poweredOn: false, lastUpdated: after } },
       "Off",
     ],
@@ -512,7 +514,7 @@ describe("power by status alone", () => {
       { annotations: asked("false", before), status: { poweredOn: false, lastUpdated: before } },
       "Changing",
     ],
-    ["false, and nothing of ours holds it off", { status: { poweredOn: false } }, "Changing"],
+    ["false, and nothing of ironfence holds it off", { status: { poweredOn: false } }, "Changing"],
     [
       "false, and our hold was taken off",
       {
@@ -522,7 +524,7 @@ describe("power by status alone", () => {
       "Changing",
     ],
     [
-      "false by another's request",
+      "false by another client's request",
       {
         annotations: { ...asked("true"), "ironfence.io/power-off-request": '{"uid":"r2","poweredOn":"true"}' },
         status: { poweredOn: false },
@@ -532,7 +534,7 @@ describe("power by status alone", () => {
     ["true", { annotations: asked("true") }, "On"],
     ["nothing", { annotations: asked("true"), status: { poweredOn: undefined } }, "Unknown"],
     [
-      "false beside an error",
+      "false in addition to an error",
       { annotations: asked("true"), status: { poweredOn: false, errorType: "power management error" } },
       "Unknown",
     ],
@@ -545,11 +547,11 @@ describe("power by status alone", () => {
     it(`poweredOn ${what}: ${expected}`, () => assert.equal(powerByStatus(hostOf(parts), owner).state, expected));
   }
 
-  it("is Off only once it has said so for a while, in one look after the other", async () => {
+  it("power by status alone is Off only once it has said so for a while, in one look after the other", async () => {
     const clock = new VirtualClock();
     const { signal } = new AbortController();
     let host = hostOf({ annotations: asked("true"), status: { poweredOn: false } });
-    const sense = new StatusSense(clock, owner, () => Promise.resolve(host));
+    const sense = new StatusPowerReader(clock, owner, () => Promise.resolve(host));
     const read = async (): Promise<string> => (await sense.read(signal)).state;
     assert.equal(await read(), "Changing");
     await clock.advance(STATUS_SETTLE_MS - 1);

@@ -7,9 +7,9 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
 import type { Subject } from "../../../src/nodes/subject.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
-import type { FencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
-import { expectedIdentity } from "../../../src/remediator/hosts/identity.ts";
+import type { FencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target/directory.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target/directory.ts";
+import { expectedIdentity } from "../../../src/remediator/hosts/model/identity.ts";
 import { address, device, FakeBmc, NAMESPACE, startController as start, uuid, World } from "./world.ts";
 
 // FencingTargets of nodes that have the same name in several clusters.
@@ -29,7 +29,7 @@ const readyOf = (world: World, name: string): string => {
   return `${ready?.status} ${ready?.reason}`;
 };
 
-/** A target for node n1 of w1, beside the host n1 of this cluster. @returns its BMC. */
+/** A target for node n1 of w1, in addition to the host n1 of this cluster. @returns its BMC. */
 function withTarget(world: World, systemUUID: string): FakeBmc {
   world.secret("w1-n1-bmc", { username: "admin", password: "secret-1" });
   const bmc = new FakeBmc({ systemUUID });
@@ -56,9 +56,9 @@ test("each of two nodes of one name is found by its cluster alone", () => {
   const [here, there] = [directory.find(localNode("n1")), directory.find(nodeOf("n1", W1))];
   assert.ok(here.found && there.found);
   assert.deepEqual([here.host.ref.name, there.host.ref.name], ["n1", "w1-n1"]);
-  assert.equal(here.host.strayedFrom(nodeOf("n1", W1)), "names node n1 now");
-  assert.equal(there.host.strayedFrom(localNode("n1")), "names node n1 of cluster caps/w1 now");
-  assert.equal(there.host.strayedFrom(nodeOf("n1", W1)), undefined);
+  assert.equal(here.host.mismatchWith(nodeOf("n1", W1)), "names node n1 now");
+  assert.equal(there.host.mismatchWith(localNode("n1")), "names node n1 of cluster caps/w1 now");
+  assert.equal(there.host.mismatchWith(nodeOf("n1", W1)), undefined);
   const missing = directory.find(nodeOf("n1", { ...W1, name: "w2" }));
   assert.ok(!missing.found && missing.reason === "NoTarget");
   assert.match(missing.message, /spec\.nodeName n1 and spec\.clusterRef caps\/w2/);
@@ -92,7 +92,7 @@ test("a host is pinned by the node of its own cluster, not by the namesake", asy
   assert.deepEqual([readyOf(world, "w1-n1"), readyOf(world, "n1")], ["True Usable", "True Usable"]);
 });
 
-test("a host of another cluster that bears the namesake's hardware is a mismatch", async (t) => {
+test("a host of another cluster that has the namesake's hardware is a mismatch", async (t) => {
   const [world, workload] = [new World(), new World()];
   connect(world, workload);
   world.node("n1", uuid(1));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { TARGET_REASONS } from "../../../src/remediator/hosts/fencing-target/target-reasons.ts";
 
 const read = (path: string): Promise<string> => readFile(new URL(`../../../${path}`, import.meta.url), "utf8");
 
@@ -31,4 +32,11 @@ test("every condition reason of a FencingTarget is explained in docs/reference/t
   for (const [, code = ""] of codes.matchAll(/"(\w+)"/g)) if (!failures[2]?.includes(`"${code}"`)) reasons.add(code);
   const documented = [...(docs ?? "").matchAll(/^### (\w+)$/gm)].map(([, reason]) => reason ?? "");
   assert.deepEqual(documented.toSorted(), [...reasons].toSorted());
+});
+
+test("the metric of FencingTargets knows every reason that Ready can have", async () => {
+  const documented = [...(await read("docs/reference/target-reasons.md")).matchAll(/^### (\w+)$/gm)];
+  const good = ["Answering", "Matched", "VerificationDisabled"];
+  const wanted = documented.map(([, reason = ""]) => reason).filter((reason) => !good.includes(reason));
+  assert.deepEqual([...TARGET_REASONS].toSorted(), wanted.toSorted());
 });

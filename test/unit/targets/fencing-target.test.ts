@@ -10,12 +10,12 @@ import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
 import { PartlyTakenError } from "../../../src/bmc/topology.ts";
 import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
-import type { FencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
+import type { FencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target/directory.ts";
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
-import type { FencedHost } from "../../../src/remediator/hosts/host.ts";
-import { TargetError } from "../../../src/remediator/hosts/host.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target/directory.ts";
+import type { FencedHost } from "../../../src/remediator/hosts/model/host.ts";
+import { TargetError } from "../../../src/remediator/hosts/model/host.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { address, device, FakeBmc, NAMESPACE, uuid, World } from "./world.ts";
 import type { HostOwner } from "../../../src/remediator/machine/model/host-facts.ts";
@@ -58,14 +58,14 @@ test("a host is found by its node's name and by its target's UID", () => {
   world.host("n1", uuid(1));
   const directory = directoryOf(world);
   const host = hostOf(directory, "n1");
-  assert.equal(directory.byUid(host.ref.uid)?.strayedFrom(localNode("n1")), undefined);
-  assert.equal(host.strayedFrom(localNode("n2")), "names node n1 now");
+  assert.equal(directory.byUid(host.ref.uid)?.mismatchWith(localNode("n1")), undefined);
+  assert.equal(host.mismatchWith(localNode("n2")), "names node n1 now");
   const missing = directory.find(localNode("n2"));
   assert.ok(!missing.found && missing.reason === "NoTarget");
   assert.match(missing.message, /create one with spec\.nodeName n2/);
 });
 
-test("a target of another namespace is not honoured", () => {
+test("a target of another namespace is not honored", () => {
   const world = new World();
   const { spec } = world.target("n1", {});
   world.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n1" });
@@ -90,7 +90,7 @@ test("two targets that point at one System are both ambiguous, however its addre
     "redfish://n1.example/redfish/v1/Systems/1/",
     "redfish://N1.example:443/redfish/v1/Systems/1",
     "idrac-redfish+https://n1.example/1",
-    // No System: the only one that there is, hence that one.
+    // No System is named: the BMC has only one, so that one is meant.
     "https://n1.example",
   ];
   for (const spelling of spellings) {
@@ -232,7 +232,7 @@ test("a host that is who it must be is powered off and on", async () => {
   assert.equal(world.openDrivers, 0);
 });
 
-test("the next level is used where the first does not answer, and its devices must be verified too", async () => {
+test("the next level is used if the first does not answer, and its devices must be verified too", async () => {
   const world = new World();
   const first = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("pdu", 2)] });
   world.secret("pdu-bmc", { username: "admin", password: "secret-1" });
@@ -266,7 +266,7 @@ test("a host that does not say who it is gets its own back, and no other order; 
   assert.deepEqual(bmc.orders, ["boot None", "On"]);
 });
 
-test("a level is verified only once each of its devices has told who it is", async () => {
+test("a level is verified only once each of its devices has shown its identity", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
   world.secret("twin-bmc", { username: "admin", password: "secret-1" });
@@ -390,7 +390,7 @@ test("a host that is off by its first level does not run, though another level's
   assert.deepEqual(await power.readWhole(signal), { state: "Off", raw: "Off", runs: false });
 });
 
-test("another host on one level tells nothing of this one, which is on by the other level", async () => {
+test("another host on one level proves nothing about this one, which is on by the other level", async () => {
   const world = new World();
   world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
   world.secret("second-bmc", { username: "admin", password: "secret-1" });
@@ -446,7 +446,7 @@ test("a missing Secret, a missing key and a bad address each say what to do, and
   await assert.rejects(open(), failsWith("SecretInvalid", /PEM/));
 });
 
-test("a Secret is sent to no address but those that it allows, and over plain HTTP only where its device says so", async () => {
+test("a Secret is sent to no address but those that it allows, and over plain HTTP only if its device says so", async () => {
   const world = new World();
   world.host("n1", uuid(1));
   const configs: DeviceConfig[] = [];
@@ -458,14 +458,14 @@ test("a Secret is sent to no address but those that it allows, and over plain HT
   const refused = (text: RegExp) => (error: unknown) =>
     error instanceof TargetError && error.reason === "AddressNotAllowed" && text.test(error.message);
   world.target("n1", { devices: [{ ...device("n1"), address: "redfish://attacker.test" }] });
-  await assert.rejects(open(), refused(/n1-bmc does not allow .* add https:\/\/attacker\.test:443 to its annotation/));
+  await assert.rejects(open(), refused(/n1-bmc may not be sent .* add https:\/\/attacker\.test:443 to the annotation/));
   world.secret("n1-bmc", { username: "admin", password: "secret-1" }, "");
   world.target("n1", { devices: [device("n1")] });
-  await assert.rejects(open(), refused(/n1-bmc does not allow/));
+  await assert.rejects(open(), refused(/n1-bmc may not be sent/));
   const plain = { ...device("n1"), address: "redfish+http://n1.example" };
   world.secret("n1-bmc", { username: "admin", password: "secret-1" }, "redfish+http://n1.example");
   world.target("n1", { devices: [plain] });
-  await assert.rejects(open(), refused(/plain HTTP, .* set allowPlainHTTP/));
+  await assert.rejects(open(), refused(/plain HTTP address, .* set allowPlainHTTP/));
   assert.deepEqual(configs, []);
   world.target("n1", { devices: [{ ...plain, allowPlainHTTP: true }] });
   await (await open()).close();
@@ -502,22 +502,22 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
     }
   }
 
-  it("is sent where 0.1.0 has sent it, so that the upgrade leaves no host off", async () => {
+  it("a Secret without the annotation, of a host that 0.1.0 has taken, is sent if 0.1.0 has sent it, so that the upgrade leaves no host off", async () => {
     assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }), true);
     assert.equal(await isSent({ owner: OWNER, condition: reachable("False", "Unreachable") }), true);
   });
 
-  it("is sent nowhere once no remediation of 0.1.0 has the host", async () => {
+  it("a Secret without the annotation, of a host that 0.1.0 has taken, is sent nowhere once no remediation of 0.1.0 has the host", async () => {
     assert.equal(await isSent({ condition: ANSWERING }), false);
     assert.equal(await isSent({ owner: { ...OWNER, stateVersion: 1 }, condition: ANSWERING }), false);
   });
 
-  it("is sent to no address that has been edited since", async () => {
+  it("a Secret without the annotation, of a host that 0.1.0 has taken, is sent to no address that has been edited since", async () => {
     assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { editedSince: true }), false);
     assert.equal(await isSent({ owner: OWNER }), false);
   });
 
-  it("is not sent by what this version says of an edit, nor where one device may hide the fault of another", async () => {
+  it("a Secret without the annotation, of a host that 0.1.0 has taken, is not sent by what this version says of an edit, nor if one device may hide the fault of another", async () => {
     for (const reason of [
       "AddressNotAllowed",
       "SecretNotFound",
@@ -532,7 +532,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
     assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { devices }), true);
   });
 
-  it("counts no more once the Secret says where it may go", async () => {
+  it("a Secret without the annotation, of a host that 0.1.0 has taken, counts no more once the Secret says where it may go", async () => {
     for (const annotation of ["", "redfish://other.example"]) {
       assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }, { annotation }), false);
     }
@@ -568,7 +568,7 @@ test("a broken first level leaves the second one to fence with", async () => {
   assert.deepEqual(bmc.orders, ["ForceOff"]);
 });
 
-test("a host has one owner; the second remediation is told who", async () => {
+test("a host has one owner; the second remediation learns which one", async () => {
   const world = new World();
   world.host("n1", uuid(1));
   const host = hostOf(directoryOf(world), "n1");
@@ -584,7 +584,7 @@ test("a host has one owner; the second remediation is told who", async () => {
   assert.deepEqual(await host.claim(second, signal), { owned: true });
 });
 
-test("a stale owner is replaced: its CR is gone, was made anew, or has its final condition", async () => {
+test("a stale owner is replaced: its CR is gone, was created again, or has its final condition", async () => {
   const world = new World();
   world.host("n1", uuid(1));
   const host = hostOf(directoryOf(world), "n1");
@@ -621,7 +621,7 @@ test("an owner of an unknown kind is never replaced", async () => {
   assert.equal(claimed.owned, false);
 });
 
-test("a target that was made anew is not claimed through the old one's host", async () => {
+test("a target that was created again is not claimed through the old one's host", async () => {
   const world = new World();
   world.host("n1", uuid(1));
   const host = hostOf(directoryOf(world), "n1");

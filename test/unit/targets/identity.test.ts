@@ -9,7 +9,7 @@ import {
   meaningfulSerial,
   meaningfulUuid,
   sameUuid,
-} from "../../../src/remediator/hosts/identity.ts";
+} from "../../../src/remediator/hosts/model/identity.ts";
 import { uuid, World } from "./world.ts";
 
 const A = "4c4c4544-0042-4a10-8054-b9c04f503132";
@@ -35,7 +35,7 @@ test("swapping the byte order twice gives the UUID back, and both orders have on
   );
 });
 
-test("what firmware says for want of an identity never matches", () => {
+test("what firmware reports without an identity never matches", () => {
   for (const text of [
     "00000000-0000-0000-0000-000000000000",
     "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
@@ -119,7 +119,7 @@ test("a pin counts for the node that it was taken from only", () => {
   assert.equal(expectedIdentity(renamed), undefined);
 });
 
-test("without anything to compare with a host is unknown, whatever a node that may be dead reports", () => {
+test("a host without anything to compare with is unknown, whatever a node that may be dead reports", () => {
   const verdict = identityJudge(new World().target("n1", {}), A)([{ device: "d", systemUUID: A }]);
   assert.ok(!verdict.verified && verdict.reason === "Unknown");
   assert.match(verdict.message, /spec\.identity\.systemUUID/);
@@ -140,7 +140,7 @@ test("verification None accepts the unknown and refuses a mismatch all the same"
   assert.ok(!verdict.verified && verdict.reason === "Mismatch");
 });
 
-test("one device that is somebody else condemns the others", () => {
+test("one device of another host condemns the others", () => {
   const target = new World().target("n1", { identity: { verification: "Required", systemUUID: A } });
   const verdict = identityJudge(
     target,

@@ -8,7 +8,7 @@ import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import type { PowerReading } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
-import { claimTarget } from "../../../src/remediator/hosts/target-store.ts";
+import { claimTarget } from "../../../src/remediator/hosts/fencing-target/target-store.ts";
 import { toMicroTime, toTime } from "../../../src/runtime/time.ts";
 import { settle } from "../../lib/virtual-clock.ts";
 import { address, device, FakeBmc, NAMESPACE, startController as start, uuid, World } from "./world.ts";
@@ -49,7 +49,7 @@ function changes(world: World, name: string, status: "True" | "False" | "Unknown
 const proof = (world: World, name = "n1") => world.liveTarget(name).status?.offProof;
 const probes = (world: World): number => world.calls.filter((call) => call.startsWith("get secrets")).length;
 
-/** The BMC answers these in turn, then the last for ever. */
+/** The BMC answers these in turn, then the last forever. */
 function reads(bmc: FakeBmc, ...readings: (PowerReading | BmcError)[]): void {
   let count = 0;
   Object.defineProperty(bmc, "power", {
@@ -85,7 +85,7 @@ test("a host that reads Off twice while its node is not Ready is proven off, and
   }
 });
 
-test("no BMC is asked for a node that fails where no health check wants a proof", async (t) => {
+test("no BMC is asked for a node that fails if no health check wants a proof", async (t) => {
   const world = new World();
   ask(world, "false");
   const bmc = world.host("n1", uuid(1));
@@ -258,7 +258,7 @@ test("who takes the host voids the proof, and a probe that was under way does no
   assert.equal(proof(late.world), undefined);
 });
 
-test("a proof of before a restart is not kept: it is made anew at once", async (t) => {
+test("a proof of before a restart is not kept: it is made again at once", async (t) => {
   const world = new World();
   ask(world);
   const bmc = world.host("n1", uuid(1));

@@ -22,7 +22,7 @@ test("before it has been read the switch stops, and says so", async () => {
   await settle();
   assert.equal(stopSwitch.known, true);
   assert.equal(stopSwitch.stopped, undefined);
-  assert.equal(calls, 1, "an empty first list is told");
+  assert.equal(calls, 1, "listeners are called for an empty first list");
   ending.abort();
   assert.equal(maps.listenerCount, 0);
 });
@@ -62,14 +62,14 @@ test("a pause says who began it and when, and ends by itself at its time, which 
   calls = 0;
   await world.clock.advance(2_000);
   assert.equal(stopSwitch.stopped, undefined);
-  assert.equal(calls, 1, "whoever waits is told");
+  assert.equal(calls, 1, "listeners that wait are called");
   ending.abort();
 });
 
 test("the end of a pause is noticed within a minute of the API server's clock being set over it", async () => {
   const world = new World();
   const server = { aheadMs: 0 };
-  const contact = () => ({ ...IN_CONTACT, serverTimeMs: world.clock.nowMs() + server.aheadMs });
+  const contact = () => ({ ...IN_CONTACT, earliestServerTimeMs: world.clock.nowMs() + server.aheadMs });
   const ending = new AbortController();
   const stopSwitch = watchStopSwitch({ ...world.runtime, contact }, NAMESPACE, ending.signal);
   const until = new Date(world.clock.nowMs() + 7_200_000).toISOString();
@@ -81,12 +81,12 @@ test("the end of a pause is noticed within a minute of the API server's clock be
   assert.equal(calls, 0);
   server.aheadMs = 7_200_000;
   await world.clock.advance(60_000);
-  assert.equal(calls, 1, "whoever waits is told");
+  assert.equal(calls, 1, "listeners that wait are called");
   assert.equal(stopSwitch.stopped, undefined);
   ending.abort();
 });
 
-test("a pause whose end cannot be read as a time lasts until somebody ends it", () => {
+test("a pause whose end cannot be read as a time lasts until a user ends it", () => {
   const world = new World();
   const stopSwitch = watchStopSwitch(world.runtime, NAMESPACE, new AbortController().signal);
   for (const until of ["2h", "1", "2020", "yesterday", ""]) {

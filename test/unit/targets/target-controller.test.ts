@@ -58,7 +58,7 @@ test("swapped addresses are found in quiet times: both hosts are a mismatch, and
   assert.equal(world.events.filter(({ type, reason }) => type === "Warning" && reason === "Mismatch").length, 2);
 });
 
-test("a node that reports its neighbour's hardware is not pinned, and does not disable its neighbour", async (t) => {
+test("a node that reports its neighbor's hardware is not pinned, and does not disable its neighbor", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   world.host("n2", uuid(2), { identity: { verification: "Required", systemUUID: uuid(2) } });
@@ -102,7 +102,7 @@ test("a Ready node whose lease is old is not pinned", async (t) => {
   assert.equal(verdict(world, "n1"), "False NothingToCompare");
 });
 
-test("new hardware under an old node name is pinned anew once node and BMC agree on it", async (t) => {
+test("new hardware under an old node name is pinned again once node and BMC agree on it", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   await start(t, world);
@@ -153,7 +153,7 @@ test("a wrong password that was found before a restart is not tried again at the
   assert.equal(bmc.logins, 1);
 });
 
-test("a rotated password is found soon where the watch tells of the Secret", async (t) => {
+test("a rotated password is found soon if the watch reports the Secret", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   await start(t, world);
@@ -203,7 +203,7 @@ test("every failure of a BMC is a reason with a next step", async (t) => {
   assert.equal(verdict(world, "gone", "IdentityVerified"), "Unknown NoAnswer");
 });
 
-test("a host that could not be proven off is not Ready, and says why, until that is mended", async (t) => {
+test("a host that could not be proven off is not Ready, and says why, until that is fixed", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   bmc.obstacle = { reason: "ChassisUnreadable", message: "the power of chassis /redfish/v1/Chassis/1 cannot be read" };
@@ -302,7 +302,7 @@ test("a UUID that a person gave stays its holder's, and the newcomer that report
   assert.equal(verdict(world, "n2"), "False Ambiguous");
   assert.match(condition(world, "n2", "Ready")?.message ?? "", /FencingTarget ironfence\/n1 has system UUID/);
   assert.ok(world.events.some(({ regarding, reason }) => regarding.metadata.name === "n2" && reason === "Ambiguous"));
-  // The newcomer is told apart by what its host alone has.
+  // The newcomer is recognized by what only its host has.
   const bmc = world.bmcs.get(address("n2"));
   assert.ok(bmc !== undefined);
   bmc.identity = { systemUUID: uuid(1), serialNumber: "S-2" };
@@ -442,7 +442,7 @@ test("a host whose owner is gone without giving it up is probed all the same", a
   assert.equal(world.liveTarget("n1").status?.owner?.uid, uid, "a probe changes no owner");
 });
 
-test("somebody else's write in between is neither lost nor in the way", async (t) => {
+test("another client's write in between is neither lost nor in the way", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   let races = 2;
@@ -514,7 +514,7 @@ test("a host that was reset between two probes, and not by this agent, is report
   assert.deepEqual(told(), ["Warning the host was reset at 2026-01-01T00:20:00Z (c"]);
 });
 
-test("a reset while a remediation owned the host is not reported as another's, nor one of our own on record", async (t) => {
+test("a reset while a remediation owned the host is not reported as another client's, nor one of ironfence that is on record", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   bmc.lastReset = "2026-01-01T00:00:00Z";

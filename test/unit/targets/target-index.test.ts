@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import type { BareMetalHost } from "../../../src/api/metal3.ts";
 import { HostIndex } from "../../../src/remediator/hosts/bare-metal-host/host-index.ts";
-import { TargetIndex } from "../../../src/remediator/hosts/target-index.ts";
+import { TargetIndex } from "../../../src/remediator/hosts/fencing-target/target-index.ts";
 
 const NAMESPACE = "ironfence-system";
 
@@ -27,7 +27,7 @@ function updated<T>(object: T): { type: "updated"; object: T; previous: T } {
 }
 
 describe("FencingTargets that point at one BMC", () => {
-  it("name the same rival whatever is written into their statuses, or each write would cause the next one", () => {
+  it("FencingTargets that point at one BMC name the same rival whatever is written into their statuses, or each write would cause the next one", () => {
     const names = ["a", "b", "c"];
     const index = new TargetIndex(NAMESPACE);
     for (const name of names) index.apply({ type: "added", object: target(name, "redfish://bmc") });
@@ -42,7 +42,7 @@ describe("FencingTargets that point at one BMC", () => {
     assert.equal(index.deviceCount, 3);
   });
 
-  it("do so no more once one has been corrected", () => {
+  it("FencingTargets that point at one BMC do so no more once one has been corrected", () => {
     const index = new TargetIndex(NAMESPACE);
     for (const name of ["a", "b"]) index.apply({ type: "added", object: target(name, "redfish://bmc") });
     index.apply(updated(target("b", "redfish://other")));
@@ -55,7 +55,7 @@ describe("FencingTargets that point at one BMC", () => {
 });
 
 describe("BareMetalHosts that were inspected with one serial number", () => {
-  it("name the same twin whatever is written into them", () => {
+  it("BareMetalHosts that were inspected with one serial number name the same twin whatever is written into them", () => {
     const names = ["a", "b", "c"];
     const hosts = names.map(
       (name) =>
@@ -67,7 +67,7 @@ describe("BareMetalHosts that were inspected with one serial number", () => {
     );
     const index = new HostIndex();
     for (const object of hosts) index.applyHost({ type: "added", object });
-    const said = (): (string | undefined)[] => hosts.map((host) => index.twinOf(host)?.metadata.name);
+    const said = (): (string | undefined)[] => hosts.map((host) => index.otherWithSerial(host)?.metadata.name);
     assert.deepEqual(said(), ["b", "a", "a"]);
     for (const host of hosts) {
       index.applyHost(updated(host));

@@ -3,13 +3,14 @@ import { pino } from "pino";
 import { ALLOWED_ADDRESSES } from "../../../src/api/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { LEASES, NODES, SECRETS } from "../../../src/api/core-types.ts";
-import type { Lease, Node, SecretObject } from "../../../src/api/core.ts";
+import type { Lease, Node } from "../../../src/api/core.ts";
+import type { SecretObject } from "../../../src/kube/objects/secret-reader.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
 import type { BootOverride, HostIdentity, OffObstacle, PowerDriver, PowerReading } from "../../../src/bmc/driver.ts";
 import { BmcError } from "../../../src/bmc/errors.ts";
-import type { DeviceConfig, openDevice } from "../../../src/bmc/open-device.ts";
+import type { DeviceConfig, OpenDevice } from "../../../src/bmc/open-device.ts";
 import type { Guard, KubeClient, ObjectKey } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
@@ -21,7 +22,8 @@ import type { Change, Watched } from "../../../src/kube/watched.ts";
 import { keyOf, keyText } from "../../../src/kube/watched.ts";
 import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../lib/workload-clusters.ts";
-import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target.ts";
+import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target/directory.ts";
+import { ProbeRecords } from "../../../src/remediator/probes/probe-records.ts";
 import { startTargetController } from "../../../src/remediator/probes/target-controller.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { toMicroTime } from "../../../src/runtime/time.ts";
@@ -96,6 +98,7 @@ export class FakeBmc {
   override: BootOverride = "None";
   /** `LastResetTime`. */
   lastReset: string | undefined;
+  certificateUntilMs: number | undefined;
   /** Orders are accepted, but nothing happens. */
   deaf = false;
   /** How orders to power off fail. */
@@ -214,7 +217,7 @@ export class World {
     return this.put(BARE_METAL_REMEDIATIONS, name, { status: { conditions } } as object, "default");
   }
 
-  readonly openDevice: typeof openDevice = (config: DeviceConfig): PowerDriver => {
+  readonly openDevice: OpenDevice = (config: DeviceConfig): PowerDriver => {
     if (config.address.startsWith("bad:"))
       throw new BmcError("Unsupported", `cannot use the BMC address ${config.address}`);
     const bmc = this.bmcs.get(config.address);
@@ -237,6 +240,9 @@ export class World {
       address: config.address,
       get lastReset() {
         return bmc?.lastReset;
+      },
+      get certificateUntilMs() {
+        return bmc?.certificateUntilMs;
       },
       identify: () => call((bmc) => ({ ...bmc.identity, device: config.address })),
       readPower: () => call((bmc) => bmc.power),
@@ -306,7 +312,10 @@ export class World {
 }
 
 /** Runs the controller of FencingTargets over a world until the test ends. */
-export async function startController(t: TestContext, world: World): Promise<{ stop: () => Promise<void> }> {
+export async function startController(
+  t: TestContext,
+  world: World,
+): Promise<{ stop: () => Promise<void>; records: ProbeRecords }> {
   const stopping = new AbortController();
   const { runtime, openDevice } = world;
   const targets = world.view<FencingTarget>(FENCING_TARGETS);
@@ -316,8 +325,9 @@ export async function startController(t: TestContext, world: World): Promise<{ s
     { runtime, targets, namespace: NAMESPACE, openDevice, clusters },
     stopping.signal,
   );
+  const records = new ProbeRecords();
   const running = startTargetController(
-    { runtime, targets, clusters, directory, namespace: NAMESPACE, openDevice },
+    { runtime, records, targets, clusters, directory, namespace: NAMESPACE, openDevice },
     stopping.signal,
   );
   const stop = async (): Promise<void> => {
@@ -326,7 +336,7 @@ export async function startController(t: TestContext, world: World): Promise<{ s
   };
   t.after(stop);
   await settle();
-  return { stop };
+  return { stop, records };
 }
 
 export function address(name: string): string {

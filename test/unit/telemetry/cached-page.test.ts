@@ -22,7 +22,7 @@ describe("a page that is kept", () => {
     return { clock, page, count: () => count };
   }
 
-  it("is made once for all who ask meanwhile, and for a second after that", async () => {
+  it("a page that is kept is made once for all who ask meanwhile, and for a second after that", async () => {
     const { clock, page, count } = made(10);
     const asked = [page(), page(), page()];
     await clock.advance(10);
@@ -42,7 +42,7 @@ describe("a page that is kept", () => {
     [200, 4_000],
     [5_000, 15_000],
   ] as const) {
-    it(`is kept for ${keptMs} ms where it takes ${costMs} ms to make`, async () => {
+    it(`a page that is kept is kept for ${keptMs} ms if it takes ${costMs} ms to make`, async () => {
       const { clock, page, count } = made(costMs);
       void page();
       await clock.advance(costMs);
@@ -56,7 +56,7 @@ describe("a page that is kept", () => {
     });
   }
 
-  it("is made again after a failure", async () => {
+  it("a page that is kept is made again after a failure", async () => {
     const { page, count } = made(0, true);
     await assert.rejects(page(), /cannot be made/);
     await assert.rejects(page(), /cannot be made/);

@@ -14,13 +14,13 @@ function logged(write: (logger: ReturnType<typeof createLogger>) => void, level:
 }
 
 describe("the log", () => {
-  it("writes one JSON object a line with level, time and message", () => {
+  it("the log writes one JSON object a line with level, time and message", () => {
     const { level, msg, time, node } = JSON.parse(logged((logger) => logger.info({ node: "node-1" }, "fenced")));
     assert.deepEqual({ level, msg, node }, { level: "info", msg: "fenced", node: "node-1" });
     assert.ok(!Number.isNaN(Date.parse(time)));
   });
 
-  it("never shows a Secret, whatever it stands in", () => {
+  it("the log never shows a Secret, whatever it stands in", () => {
     const line = logged((logger) =>
       logger.info({ device: { login: new Secret("hunter2") }, all: [new Secret("hunter2")] }, "x"),
     );
@@ -28,12 +28,12 @@ describe("the log", () => {
     assert.ok(line.includes("[secret]"));
   });
 
-  it("blanks fields named like credentials even where they are plain strings", () => {
+  it("the log blanks fields named like credentials even if they are plain strings", () => {
     const line = logged((logger) => logger.error({ password: "hunter2", request: { authorization: "hunter2" } }, "x"));
     assert.ok(!line.includes("hunter2"));
   });
 
-  it("tells failures that are to be expected in brief, without a stack", () => {
+  it("the log reports failures that are to be expected in brief, without a stack", () => {
     const cause = new Error("connect ECONNREFUSED 192.0.2.1:443");
     const err = new BmcError("Unreachable", "GET https://bmc-1.example/redfish/v1/: connect ECONNREFUSED", { cause });
     const line = logged((logger) => logger.warn({ err }, "device call failed"));
@@ -43,7 +43,7 @@ describe("the log", () => {
     }
   });
 
-  it("says what to do about a failure where its class knows it", () => {
+  it("the log says what to do about a failure if its class knows it", () => {
     const err = new KubeError("Forbidden", "list nodes: 403 Forbidden", { status: 403, reason: "Forbidden" });
     const line = JSON.parse(logged((logger) => logger.warn({ err }, "x")));
     assert.equal(line.err.nextStep, "grant that right; the agent's own come with deploy/kustomize");
@@ -52,7 +52,7 @@ describe("the log", () => {
     );
   });
 
-  it("keeps the stack of a defect, and that of every error at debug", () => {
+  it("the log keeps the stack of a defect, and that of every error at debug", () => {
     const defect = JSON.parse(logged((logger) => logger.error({ err: new TypeError("no such thing") }, "x")));
     assert.match(defect.err.stack, /logger\.test\.ts/);
     const debugged = JSON.parse(logged((logger) => logger.warn({ err: new BmcError("Busy", "later") }, "x"), "debug"));

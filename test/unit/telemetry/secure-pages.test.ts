@@ -9,8 +9,8 @@ import { connect as connectTls } from "node:tls";
 import { Agent, request } from "undici";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import type { CertificateAuthority } from "../../../hack/lib/pki.ts";
-import { bearerOf, createDoorkeeper } from "../../../src/cli/metrics-doorkeeper.ts";
-import type { Verdict } from "../../../src/kube/access-review.ts";
+import { bearerOf, createDoorkeeper } from "../../../src/cli/agent/page-access.ts";
+import type { AccessVerdict } from "../../../src/kube/reviews/access-review.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
 import { CertificateFiles } from "../../../src/telemetry/certificate-files.ts";
 import { servePages } from "../../../src/telemetry/http-server.ts";
@@ -18,7 +18,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const HOST = "127.0.0.1";
-const VERDICTS: Readonly<Record<string, Verdict>> = { good: "allowed", poor: "forbidden" };
+const VERDICTS: Readonly<Record<string, AccessVerdict>> = { good: "allowed", poor: "forbidden" };
 
 describe("metrics behind TLS and a login", () => {
   const clock = new VirtualClock();
@@ -38,7 +38,7 @@ describe("metrics behind TLS and a login", () => {
     folder = await mkdtemp(join(tmpdir(), "ironfence-metrics-"));
     authority = await createCertificateAuthority(systemClock, "monitoring");
     await writeCertificate("first");
-    const review = (token: { reveal(): string }): Promise<Verdict> => {
+    const review = (token: { reveal(): string }): Promise<AccessVerdict> => {
       asked.push(token.reveal());
       if (token.reveal() === "away") return Promise.reject(new Error("the API server is away"));
       return Promise.resolve(VERDICTS[token.reveal()] ?? "unauthenticated");
@@ -64,12 +64,12 @@ describe("metrics behind TLS and a login", () => {
     return { status, body: await body.text() };
   }
 
-  it("are read by those whom the API server allows it", async () => {
+  it("metrics behind TLS and a login are shown to users that the API server allows to read them", async () => {
     assert.deepEqual(await get("Bearer good"), { status: 200, body: "names\n" });
     assert.deepEqual(await get("bearer  good"), { status: 200, body: "names\n" });
   });
 
-  it("are refused to others, which learn neither names nor pages", async () => {
+  it("metrics behind TLS and a login are refused to others, which learn neither names nor pages", async () => {
     for (const path of ["/metrics", "/nothing"]) {
       for (const nobody of [undefined, "", "Bearer", "Bearer ", "Bearer unknown", "Basic Z29vZA==", "Bearer a b"]) {
         assert.deepEqual(await get(nobody, path), { status: 401, body: "unauthenticated\n" }, String(nobody));
@@ -78,29 +78,30 @@ describe("metrics behind TLS and a login", () => {
     }
   });
 
-  it("are refused to all while the API server cannot be asked", async () => {
+  it("metrics behind TLS and a login are refused to all while the API server cannot be asked", async () => {
     const { status, body } = await get("Bearer away");
     assert.equal(status, 503);
     assert.doesNotMatch(body, /names/);
   });
 
-  it("are not served without TLS", async () => {
+  it("metrics behind TLS and a login are not served without TLS", async () => {
     const socket = connect(server.port, HOST).on("error", () => undefined);
+    const closed = new Promise((resolve) => socket.once("close", resolve));
     await once(socket, "connect");
     let text = "";
     socket.on("data", (chunk) => (text += String(chunk)));
     socket.write("GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Bearer good\r\n\r\n");
-    await once(socket, "close");
+    await closed;
     assert.doesNotMatch(text, /names/);
   });
 
-  it("are not served by TLS below 1.2", async () => {
+  it("metrics behind TLS and a login are not served by TLS below 1.2", async () => {
     const old = { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" } as const;
     const socket = connectTls({ port: server.port, host: HOST, rejectUnauthorized: false, ...old });
     await assert.rejects(once(socket, "secureConnect"), /protocol version/i);
   });
 
-  it("are served with the new certificate once it has been renewed, and with the old one while the files do not fit", async () => {
+  it("metrics behind TLS and a login are served with the new certificate once it has been renewed, and with the old one while the files do not fit", async () => {
     await writeFile(join(folder, "tls.key"), "half a key");
     await clock.advance(60_000);
     assert.equal(await nameServed(), "first");
@@ -119,20 +120,21 @@ describe("metrics behind TLS and a login", () => {
     return typeof name === "string" ? name : undefined;
   }
 
-  it("need a certificate and its key from the start, and name the folder that lacks them", () => {
+  it("metrics behind TLS and a login need a certificate and its key from the start, and name the folder that lacks them", () => {
     assert.throws(() => new CertificateFiles("/nowhere", clock), /tls\.crt and tls\.key in \/nowhere/);
   });
 
-  it("take no token that is longer than any", () => {
+  it("metrics behind TLS and a login take no token that is longer than any", () => {
     assert.equal(bearerOf(`Bearer ${"a".repeat(8_192)}`), undefined);
     assert.equal(bearerOf(`Bearer ${"a".repeat(8_000)}`)?.reveal().length, 8_000);
   });
 
-  it("answer a plain connection that says nothing no longer than 5 s", async () => {
+  it("metrics behind TLS and a login answer a plain connection that says nothing no longer than 5 s", async () => {
     const socket = connect(server.port, HOST).on("error", () => undefined);
+    const closed = new Promise((resolve) => socket.once("close", resolve));
     await once(socket, "connect");
     const startedMs = performance.now();
-    await once(socket, "close");
+    await closed;
     assert.ok(performance.now() - startedMs < 8_000);
   });
 });

@@ -1,5 +1,5 @@
 import { AGENT_COMPONENTS, AGENT_STANDS_BY, AGENT_VERSION } from "../../../api/annotations.ts";
-import type { Lease } from "../../../kube/lease-record.ts";
+import type { LeaderLease } from "../../../kube/lease/lease-record.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
@@ -11,7 +11,7 @@ const MINOR_MIN = 30;
 /** An agent that renews its lease looks silent from here if the clocks are further apart. */
 const CLOCKS_APART_MS = 5_000;
 
-/** The one check that stands for all if the API server does not answer. */
+/** The only check that is reported if the API server does not answer. */
 export const API_SERVER: Check<ApiFacts> = {
   id: "api-server",
   category: "Kubernetes API",
@@ -66,7 +66,7 @@ export function oneInstallation<F extends ApiFacts>(report: (facts: F) => readon
   };
 }
 
-function judgeOther({ metadata, spec }: Lease, namespace: string): Finding {
+function judgeOther({ metadata, spec }: LeaderLease, namespace: string): Finding {
   const { namespace: other = "", name, annotations } = metadata;
   const who = `${spec?.holderIdentity ?? ""} (Lease ${other}/${name})`;
   const hint = `keep one installation: remove the one in namespace ${other} or the one in ${namespace}`;
@@ -75,8 +75,8 @@ function judgeOther({ metadata, spec }: Lease, namespace: string): Finding {
 }
 
 /** Two installations may share the work: one runs the detector, the other one the remediator. */
-function shareWork(own: Lease | undefined, other: Lease): boolean {
-  const of = (lease: Lease | undefined): readonly string[] =>
+function shareWork(own: LeaderLease | undefined, other: LeaderLease): boolean {
+  const of = (lease: LeaderLease | undefined): readonly string[] =>
     (lease?.metadata.annotations?.[AGENT_COMPONENTS] ?? "").split(",").filter((component) => component !== "");
   const [mine, theirs] = [of(own), of(other)];
   return mine.length === 0 || theirs.length === 0 || mine.some((component) => theirs.includes(component));
@@ -90,5 +90,5 @@ function isFresh(spec: { holderIdentity?: string; renewTime?: string } | undefin
 /** An agent that has not renewed its lease for so long does not lead any more, however long its lease is. */
 const SILENT_MS = 60_000;
 
-/** Of every run. */
+/** The checks of every run. */
 export const API_CHECKS: readonly Check<ApiFacts>[] = [API_SERVER, CLOCK];

@@ -1,11 +1,11 @@
 import { conditionOf as foreignConditionOf } from "../../../api/foreign.ts";
 import { readMachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
 import type { NodeHealthCheck } from "../../../api/node-health-check.ts";
-import { compilePolicy } from "../../../detector/nodes/decide/policy.ts";
+import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import type { CountedAttempt } from "../../../detector/shared/model/attempts.ts";
 import { attemptAllowedAtMs, countAttempts, readAttempts } from "../../../detector/shared/model/attempts.ts";
 import { toTime } from "../../../runtime/time.ts";
-import { itemsOf, shorten, uncoveredOf } from "../../status-problems.ts";
+import { itemsOf, shorten, uncoveredOf } from "../../status/problems.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, orOk, warning } from "../check.ts";
 import type { Facts, TemplateFact } from "../facts.ts";
@@ -109,7 +109,7 @@ function judgeBudgets({ overview, nowMs }: Facts): readonly Finding[] {
     const attempts = countAttempts(remembered.get(name) ?? [], [], nowMs);
     if (attempts.length === 0) return [];
     return checks.flatMap((check): Finding[] => {
-      const compiled = compilePolicy(check.spec, check.metadata.annotations);
+      const compiled = compileNodePolicy(check.spec, check.metadata.annotations);
       if ("problem" in compiled || !compiled.policy.selects(labels)) return [];
       const { max } = compiled.policy.attemptBudget;
       const allowedMs = attemptAllowedAtMs(compiled.policy.attemptBudget, attempts);
@@ -121,7 +121,7 @@ function judgeBudgets({ overview, nowMs }: Facts): readonly Finding[] {
   return orOk(spent, "no budget is spent");
 }
 
-/** All attempts that health checks remember: those of one health check count for the others as well. */
+/** All attempts on record: those of one health check count for the others as well. */
 function attemptsByNode(checks: readonly NodeHealthCheck[]): Map<string, CountedAttempt[]> {
   const byNode = new Map<string, CountedAttempt[]>();
   for (const check of checks) {

@@ -1,7 +1,7 @@
-import { permissionText } from "../../../kube/permission-review.ts";
+import { permissionText } from "../../../kube/reviews/permission-review.ts";
 import { VERSION } from "../../../runtime/version.ts";
-import { shorten } from "../../status-problems.ts";
-import { unreadVersionText } from "../../unread-versions.ts";
+import { shorten } from "../../status/problems.ts";
+import { unreadVersionText } from "../../cluster/unread-versions.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
 import deployed from "../read/deployed.json" with { type: "json" };
@@ -10,7 +10,7 @@ import { isUnread } from "../facts.ts";
 import { oneInstallation } from "./api-checks.ts";
 import { findingsOf } from "./problem-findings.ts";
 
-/** Whether what was installed is whole, runs, and may do its work. */
+/** Whether the installation is complete, runs, and has the permissions that it needs. */
 export const INSTALL_CHECKS: readonly Check<Facts>[] = [
   oneInstallation((facts: Facts) => findingsOf("one-installation", facts)),
   {
@@ -97,7 +97,7 @@ function judgeCustomResources({ customResources }: Facts): readonly Finding[] {
   if (isUnread(customResources)) return [cannotCheck(customResources.unread)];
   return orOk(
     customResources.flatMap(({ kind, isInstalled, isOwn, missingFields }) => {
-      // A missing NodeHealthCheck is a problem of its own, unless no family needs it.
+      // Another check reports a missing NodeHealthCheck, unless no family needs it.
       if (!isInstalled && kind !== "NodeHealthCheck") {
         return [failed(`there is no CRD of ${kind}`, "kubectl apply --server-side -k deploy/kustomize")];
       }
@@ -122,19 +122,20 @@ function judgeAdmission({ admission, namespace, serviceAccount }: Facts): readon
   const missing = names.filter((name) => !admission.policies.has(name));
   const idle = names.filter((name) => admission.policies.has(name) && !admission.enforced.has(name));
   const apply = "kubectl apply --server-side -k deploy/kustomize";
-  const narrowed = `system:serviceaccount:${namespace}:${serviceAccount}`;
+  const agent = `system:serviceaccount:${namespace}:${serviceAccount}`;
+  const others = [...admission.users].filter(([, user]) => user !== agent).map(([name]) => name);
   return orOk(
     [
       ...(missing.length === 0
         ? []
         : [warning(`the cluster lacks ${missing.join(", ")}, so a stolen token of the agent could do more`, apply)]),
       ...(idle.length === 0 ? [] : [warning(`no binding puts ${idle.join(", ")} into force`, apply)]),
-      ...(narrowed === "system:serviceaccount:ironfence-system:ironfence"
+      ...(others.length === 0
         ? []
         : [
             warning(
-              `the agent runs as ${narrowed}, and the policies name another service account by default`,
-              "change each matchConditions in deploy/kustomize/agent-admission.yaml",
+              `the agent runs as ${agent}, and ${others.join(", ")} name${others.length === 1 ? "s" : ""} another service account`,
+              "change their matchConditions (deploy/kustomize/agent-admission.yaml)",
             ),
           ]),
     ],
@@ -157,14 +158,16 @@ function judgeReplicas(deployments: readonly Deployment[], namespace: string): r
     const what = `Deployment ${metadata.namespace ?? ""}/${metadata.name}`;
     const wanted = spec?.replicas ?? 1;
     const { readyReplicas = 0, updatedReplicas = 0, replicas = 0, observedGeneration = 0 } = status ?? {};
-    const look = `kubectl -n ${namespace} describe pods -l app.kubernetes.io/name=ironfence`;
+    const hint = `kubectl -n ${namespace} describe pods -l app.kubernetes.io/name=ironfence`;
     if (wanted === 0)
       return [
         failed(`${what} asks for no replica`, `kubectl -n ${namespace} scale deployment ${metadata.name} --replicas=2`),
       ];
-    if (readyReplicas === 0) return [failed(`${what} has 0 of ${wanted} replicas ready`, look)];
+    if (readyReplicas === 0) return [failed(`${what} has 0 of ${wanted} replicas ready`, hint)];
     if (readyReplicas < wanted) {
-      return [warning(`${what} has ${readyReplicas} of ${wanted} replicas ready, so nobody may take over`, look)];
+      return [
+        warning(`${what} has ${readyReplicas} of ${wanted} replicas ready, so no other agent may take over`, hint),
+      ];
     }
     const isOld = observedGeneration < (metadata.generation ?? 0) || updatedReplicas < wanted || replicas > wanted;
     if (isOld)

@@ -1,7 +1,7 @@
-import { permissionText } from "../../../kube/permission-review.ts";
-import type { PermissionReview } from "../../../kube/permission-review.ts";
-import { shorten } from "../../status-problems.ts";
-import { unreadVersionText } from "../../unread-versions.ts";
+import { permissionText } from "../../../kube/reviews/permission-review.ts";
+import type { PermissionReview } from "../../../kube/reviews/permission-review.ts";
+import { shorten } from "../../status/problems.ts";
+import { unreadVersionText } from "../../cluster/unread-versions.ts";
 import { API_CHECKS, oneInstallation } from "./api-checks.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
@@ -11,7 +11,7 @@ import { isUnread } from "../facts.ts";
 /** RBAC asks for these only of a user who lacks the permissions that the roles grant. */
 const ONLY_TO_GRANT = new Set(["bind", "escalate"]);
 
-/** Before an installation: whether it will go through, and whether anything is in its way. */
+/** Before an installation: whether it will succeed, and whether anything conflicts with it. */
 export const PRE_CHECKS: readonly Check<PreFacts>[] = [
   ...API_CHECKS,
   oneInstallation(() => []),
@@ -104,6 +104,6 @@ function judgePorts(ports: readonly PortFinding[]): readonly Finding[] {
   const udp = unchecked === 0 ? "" : `; ${unchecked} use IPMI over UDP, which only a login can check`;
   if (first === undefined) return [ok(`${ports.length - unchecked} BMCs accept TCP connections${udp}`)];
   const message = `${closed.length} of ${ports.length} BMCs cannot be reached: ${shorten(closed.map(({ owner }) => owner))}: ${first.address}: ${first.why}${udp}`;
-  // The pods of the agent may have another way to the BMCs than this machine.
-  return [warning(message, "check address, cabling and firewall; the agent needs the same way from its pods")];
+  // The pods of the agent may reach the BMCs by another route than this machine.
+  return [warning(message, "check address, cabling and firewall; the pods of the agent must reach the same addresses")];
 }

@@ -1,12 +1,12 @@
 import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
-import type { Problem } from "../../status-problems.ts";
-import { problemsOf, shorten } from "../../status-problems.ts";
-import type { Overview } from "../../status-read.ts";
+import type { Problem } from "../../status/problems.ts";
+import { problemsOf, shorten } from "../../status/problems.ts";
+import type { Overview } from "../../status/read.ts";
 import type { Finding } from "../check.ts";
 import { cannotCheck } from "../check.ts";
 import type { Facts } from "../facts.ts";
 
-// `ironfence status` and `ironfence check` report the same problems: status object by object, check sorted under its checks.
+// `ironfence status` and `ironfence check` report the same problems: status by object, check by check.
 
 /** The check under which a problem appears: by kind and reason, else by kind. */
 const CHECK_OF: ReadonlyMap<string, string> = new Map([
@@ -35,16 +35,19 @@ export function problemsUnder(id: string, { overview }: Pick<Facts, "overview">)
   return problemsOf(overview).filter((problem) => checkOf(problem) === id);
 }
 
-/** The same as findings, those with one reason together. */
+/** The same as findings, grouped by reason. */
 export function findingsOf(id: string, facts: Pick<Facts, "overview">): Finding[] {
   return groupByReason(problemsUnder(id, facts));
 }
+
+/** An administrator has asked for it, so that a check after an upgrade must not fail because of it. */
+const HELD_ON_PURPOSE: ReadonlySet<string> = new Set(["PauseRequested"]);
 
 /** One finding for each reason: a rack whose switch is down is one line. */
 export function groupByReason(problems: readonly Problem[]): Finding[] {
   return [...Map.groupBy(problems, ({ severity, reason }) => `${severity} ${reason}`).values()].map((same) => {
     const [first] = same;
-    const level = first?.severity === "error" ? "failed" : "warning";
+    const level = first?.severity === "error" && !HELD_ON_PURPOSE.has(first.reason) ? "failed" : "warning";
     const names = same.flatMap(({ name }) => name ?? []);
     const whose = names.length === 0 ? "" : `${shorten(names)}: `;
     const count = same.length === 1 ? "" : ` (${same.length})`;
@@ -54,10 +57,10 @@ export function groupByReason(problems: readonly Problem[]): Finding[] {
   });
 }
 
-/** Where the reason of an object has an entry; undefined if it has none. */
+/** The page of documentation that explains the reason of an object; undefined if there is none. */
 function pageOfReason({ kind, reason }: Problem): string | undefined {
   if (kind === "BareMetalRemediation") return pageOfRemediation(reason);
-  // A reason that no probe has written stands on the page of its check.
+  // The page of its check explains a reason that no probe has written.
   return kind === "FencingTarget" && reason !== NOT_PROBED
     ? `docs/reference/target-reasons.md#${reason.toLowerCase()}`
     : undefined;
@@ -68,12 +71,12 @@ function pageOfRemediation(text: string): string | undefined {
   return reason === undefined ? undefined : pageOf(reason);
 }
 
-/** Of a target whose status has no condition yet. */
+/** The reason of a target whose status has no condition yet. */
 export const NOT_PROBED = "NotProbed";
 
 type Section = "nodes" | "healthChecks" | "machineHealthChecks" | "bareMetalHosts" | "remediations" | "targets";
 
-/** Why a check cannot say anything: sections that may not be read, and kinds that are not served. */
+/** Why a check has no result: sections that cannot be read, and kinds that are not served. */
 export function gapsIn(overview: Overview, sections: readonly Section[]): Finding[] {
   return sections.flatMap((name) => {
     const section = overview[name];

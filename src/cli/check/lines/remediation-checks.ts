@@ -3,22 +3,23 @@ import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.t
 import type { Node } from "../../../api/core.ts";
 import type { FencingTarget } from "../../../api/fencing-target.ts";
 import { readBareMetalHost } from "../../../api/metal3.ts";
-import { isMarked, isReady, outOfServiceOf } from "../../../remediator/machine/node-patches/marks.ts";
+import { isReady } from "../../../nodes/ready.ts";
+import { isMarked, outOfServiceOf } from "../../../remediator/machine/node-patches/marks.ts";
 import { subjectOf } from "../../../nodes/subject.ts";
 import { hostText } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
 import { storedOwner } from "../../../remediator/hosts/bare-metal-host/host-store.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import { itemsOf } from "../../status-problems.ts";
+import { itemsOf } from "../../status/problems.ts";
 import type { Check, Finding } from "../check.ts";
 import { orOk, warning } from "../check.ts";
 import type { Facts } from "../facts.ts";
 import { findingsOf, gapsIn } from "./problem-findings.ts";
 
-/** An undo is over sooner, unless a cluster or a BMC is away. */
+/** An undo takes less time, unless a cluster or a BMC cannot be reached. */
 const DELETION_MS = 900_000;
 
-/** Whether remediations go through, and take back everything when they end. */
+/** Whether remediations succeed, and undo everything when they end. */
 export const REMEDIATION_CHECKS: readonly Check<Facts>[] = [
   {
     id: "remediations",
@@ -64,7 +65,7 @@ function hasOutcome(status: FencingTarget["status"]): boolean {
   return (status?.outcomes ?? []).length > 0;
 }
 
-/** What stands on a node that no remediation is for. @param fenced nodes that ironfence has fenced before. */
+/** What remains on a node without a remediation. @param fenced nodes that ironfence has fenced before. */
 function leftOnNode(node: Node, fenced: ReadonlySet<string>): Finding[] {
   const { name, annotations = {} } = node.metadata;
   const findings: Finding[] = [];
@@ -84,7 +85,7 @@ function leftOnNode(node: Node, fenced: ReadonlySet<string>): Finding[] {
   }
   if (node.spec.unschedulable === true && fenced.has(name)) {
     const message = `node ${name} is cordoned, ironfence has fenced it before, and no remediation is for it`;
-    findings.push(warning(message, `if nobody keeps it so: kubectl uncordon ${name}`));
+    findings.push(warning(message, `if no operator keeps it cordoned: kubectl uncordon ${name}`));
   }
   return findings;
 }

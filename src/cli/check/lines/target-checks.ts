@@ -5,14 +5,14 @@ import { HostIndex } from "../../../remediator/hosts/bare-metal-host/host-index.
 import { DEFAULT_PROBE_INTERVALS } from "../../../remediator/probes/probe-schedule.ts";
 import { localNode } from "../../../nodes/subject.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
-import { parseTimeMs, toTime } from "../../../runtime/time.ts";
-import type { Problem } from "../../status-problems.ts";
-import { itemsOf, shorten, uncoveredOf } from "../../status-problems.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+import type { Problem } from "../../status/problems.ts";
+import { itemsOf, shorten, uncoveredOf } from "../../status/problems.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
-import type { CertificateFact, Facts } from "../facts.ts";
+import type { Facts } from "../facts.ts";
 import { findingsOf, gapsIn, groupByReason, NOT_PROBED, problemsUnder } from "./problem-findings.ts";
-import { readyOf } from "../../../remediator/hosts/target-store.ts";
+import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 
 /** A certificate that ends sooner should be renewed before a night on call. */
 const CERTIFICATE_DAYS_MIN = 21;
@@ -20,7 +20,10 @@ const DAY_MS = 86_400_000;
 /** The agent writes the time of a probe at most this often. */
 const PROBE_TIME_WRITE_MS = 3_600_000;
 
-/** Whether each node has a host that can be powered off, and whether anything holds power-offs. */
+/**
+ * Whether each node has a host that can be powered off, and whether anything holds power-offs. A hold is a warning: an administrator
+ * has put it there, and a check after an upgrade must not fail because of it.
+ */
 export const TARGET_CHECKS: readonly Check<Facts>[] = [
   { id: "pause", category: "Holds", title: "no pause holds power-offs", run: judgePause },
   { id: "maintenance", category: "Holds", title: "no host is in maintenance", run: judgeMaintenance },
@@ -53,7 +56,7 @@ export const TARGET_CHECKS: readonly Check<Facts>[] = [
   {
     id: "target-namespaces",
     category: "Fencing targets",
-    title: "no FencingTarget is in a namespace where no agent reads it",
+    title: "every FencingTarget is in the namespace that the agent reads",
     run: (facts) => {
       const gaps = gapsIn(facts.overview, ["targets"]);
       return gaps.length > 0 ? gaps : orOk(findingsOf("target-namespaces", facts), "there is none");
@@ -63,8 +66,8 @@ export const TARGET_CHECKS: readonly Check<Facts>[] = [
     id: "bmc-certificates",
     category: "Fencing targets",
     title: `the certificates of BMCs are valid for at least ${CERTIFICATE_DAYS_MIN} days`,
-    applies: ({ certificates }) => certificates !== undefined,
-    run: ({ certificates = [], nowMs }) => judgeCertificates(certificates, nowMs),
+    applies: ({ overview }) => itemsOf(overview.targets).some(hasCertificate),
+    run: ({ overview, nowMs }) => judgeCertificates(itemsOf(overview.targets).filter(hasCertificate), nowMs),
   },
 ];
 
@@ -73,7 +76,7 @@ function judgePause({ overview: { stopSwitch }, nowMs }: Facts): readonly Findin
   if (!stopSwitch.paused) return [ok("there is none")];
   const age = ageText(stopSwitch.since, nowMs);
   return [
-    failed(`no power-off is sent${age}: ${stopSwitch.reason ?? "paused"}`, "end the pause with: ironfence resume"),
+    warning(`no power-off is sent${age}: ${stopSwitch.reason ?? "paused"}`, "end the pause with: ironfence resume"),
   ];
 }
 
@@ -88,12 +91,12 @@ function judgeMaintenance(facts: Facts): readonly Finding[] {
         const { spec, status, metadata } = target;
         const ready = readyOf(status);
         const age = ready?.reason === "Maintenance" ? ageText(ready.lastTransitionTime, facts.nowMs) : "";
-        return failed(
+        return warning(
           `node ${spec.nodeName} is in maintenance${age}, so its host is not powered off`,
           `when the work is done: kubectl -n ${metadata.namespace ?? ""} patch fencingtarget ${metadata.name} --type merge -p '{"spec":{"maintenance":false}}'`,
         );
       }),
-      ...hosts.map((message) => failed(message)),
+      ...hosts.map((message) => warning(message)),
     ],
     "there is none",
   );
@@ -107,13 +110,20 @@ function judgeTargets(facts: Facts): readonly Finding[] {
     return [failed("there is no FencingTarget, so no node can be fenced", "create one for each node")];
   }
   const unprobed = targets.filter(({ spec, status }) => !spec.maintenance && readyOf(status) === undefined);
-  const problems: Problem[] = [...problemsUnder("fencing-targets", facts), ...unprobed.map(notProbed)];
+  const tooLate = targets.filter(({ metadata }) => facts.unprobed.has(metadata.uid));
+  const problems: Problem[] = [
+    ...problemsUnder("fencing-targets", facts),
+    ...unprobed.map((target) => notProbed(target, NEVER_PROBED)),
+    ...tooLate.map((target) => notProbed(target, TOO_LATE)),
+  ];
   const usable = targets.length - unprobed.length;
   return orOk(groupByReason(problems), `${usable} of ${targets.length} can be, or are in maintenance`);
 }
 
-function notProbed({ metadata }: FencingTarget): Problem {
-  const message = "the agent has not probed it yet, so it is not known whether the host can be powered off";
+const NEVER_PROBED = "the agent has not probed it yet, so it is not known whether the host can be powered off";
+const TOO_LATE = "the time for --live was over before its BMC was asked: repeat it with a longer --live-timeout";
+
+function notProbed({ metadata }: FencingTarget, message: string): Problem {
   const name = `${metadata.namespace ?? ""}/${metadata.name}`;
   return { severity: "error", kind: "FencingTarget", name, reason: NOT_PROBED, message };
 }
@@ -127,17 +137,14 @@ function judgeProbeAges({ overview, nowMs }: Facts): readonly Finding[] {
   const oldMs = PROBE_TIME_WRITE_MS + 2 * Math.max(quietMs, devices * spacingMs);
   const old = targets.filter(({ status }) => {
     const probedMs = parseTimeMs(status?.lastProbeTime);
-    // The owner of a host asks it, and no probe does.
+    // No probe reads a host that has an owner.
     return probedMs !== undefined && status?.owner === undefined && nowMs - probedMs > oldMs;
   });
   if (old.length === 0) return [ok(`none is older than ${formatDuration(oldMs)}`)];
   const names = shorten(old.map(({ metadata }) => metadata.name));
   const message = `${old.length} of ${targets.length} were not probed for ${formatDuration(oldMs)}: ${names}`;
   return [
-    warning(
-      `${message}: what their status says may be over`,
-      "look at the log of the leader, or run ironfence check --live",
-    ),
+    warning(`${message}: their status may be out of date`, "read the log of the leader, or run ironfence check --live"),
   ];
 }
 
@@ -177,7 +184,7 @@ const HOSTS = ["bareMetalHosts"] as const;
 function judgeCoverage(facts: Facts): readonly Finding[] {
   const { overview } = facts;
   const { bareMetalHosts } = overview;
-  // A cluster without the kind has no such host; one that may not be listed may be the host of any node.
+  // A cluster without the kind has no such host. If the hosts cannot be listed, any node may have one.
   const gaps = gapsIn(overview, ["nodes", "targets", "healthChecks", ...(bareMetalHosts === undefined ? [] : HOSTS)]);
   if (gaps.length > 0) return gaps;
   const { withoutTarget, withoutCheck } = uncoveredOf(overview);
@@ -190,25 +197,27 @@ function judgeCoverage(facts: Facts): readonly Finding[] {
   return orOk(findings, `${itemsOf(overview.nodes).length} nodes, each with one`);
 }
 
-function judgeCertificates(certificates: readonly CertificateFact[], nowMs: number): readonly Finding[] {
-  const ending = certificates.filter(
-    ({ validUntilMs }) => validUntilMs !== undefined && validUntilMs - nowMs < CERTIFICATE_DAYS_MIN * DAY_MS,
+/** Whether a probe has read a certificate of its BMC. */
+function hasCertificate({ status }: FencingTarget): boolean {
+  return status?.certificateNotAfter !== undefined;
+}
+
+function judgeCertificates(targets: readonly FencingTarget[], nowMs: number): readonly Finding[] {
+  const notAfterOf = ({ status }: FencingTarget): string => status?.certificateNotAfter ?? "";
+  const ending = targets.filter(
+    (target) => (parseTimeMs(notAfterOf(target)) ?? Infinity) - nowMs < CERTIFICATE_DAYS_MIN * DAY_MS,
   );
-  const silent = certificates.filter(({ validUntilMs }) => validUntilMs === undefined);
-  const unknown = `${shorten(silent.map(({ address }) => address))} completed no TLS handshake`;
   return orOk(
-    [
-      ...ending.map(({ target, address, validUntilMs = 0 }) => {
-        const verb = validUntilMs < nowMs ? "has been invalid since" : "is valid only until";
-        const { namespace = "", name } = target.metadata;
-        return warning(
-          `the certificate of ${address} (FencingTarget ${namespace}/${name}) ${verb} ${toTime(validUntilMs)}`,
-          "install a new certificate on the BMC, and change tls.sha256Fingerprint if it is pinned",
-        );
-      }),
-      ...(silent.length === 0 ? [] : [cannotCheck(unknown)]),
-    ],
-    `${certificates.length} BMCs have one`,
+    // The Systems of one BMC share its certificate, and so the time.
+    [...Map.groupBy(ending, notAfterOf)].map(([notAfter, same]) => {
+      const verb = (parseTimeMs(notAfter) ?? 0) < nowMs ? "has been invalid since" : "is valid only until";
+      const names = shorten(same.map(({ metadata }) => `${metadata.namespace ?? ""}/${metadata.name}`));
+      return warning(
+        `a certificate of the BMC of FencingTarget ${names} ${verb} ${notAfter}`,
+        "install a new certificate on the BMC, and change tls.sha256Fingerprint if it is pinned",
+      );
+    }),
+    `${targets.length} of ${targets.length} that have one`,
   );
 }
 

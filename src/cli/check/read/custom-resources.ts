@@ -3,7 +3,7 @@ import { fieldAt } from "../../../api/foreign.ts";
 import type { CustomKind } from "../../../api/kind.ts";
 import { CUSTOM_KINDS } from "../../../api/kinds.ts";
 import type { KubeClient } from "../../../kube/client.ts";
-import { findObject } from "../../../kube/find-object.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { CustomResource } from "../facts.ts";
 
@@ -49,7 +49,7 @@ function schemaOf(part: z.ZodType): unknown {
   return z.toJSONSchema(part, { io: "input", target: "openapi-3.0", unrepresentable: "any" });
 }
 
-/** Paths of fields that `wanted` has and `present` lacks; of a missing field none that is in it. */
+/** Paths of fields that `wanted` has and `present` lacks. Of a missing field, the fields inside it are not listed. */
 function missingIn(wanted: unknown, present: unknown, path: string): string[] {
   if (present === undefined) return [path];
   const known = propertiesOf(present);

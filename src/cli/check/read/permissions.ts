@@ -1,5 +1,5 @@
 import type { Family } from "../../../config/parsers.ts";
-import type { Permission } from "../../../kube/permission-review.ts";
+import type { Permission } from "../../../kube/reviews/permission-review.ts";
 import deployed from "./deployed.json" with { type: "json" };
 
 /** Where the shipped manifests install. */
@@ -34,7 +34,7 @@ export interface AgentScope {
   reprovisions: boolean;
 }
 
-interface Row {
+interface ManifestPermission {
   folder: string;
   namespace?: string | undefined;
   group: string;
@@ -49,11 +49,11 @@ export function agentPermissions(scope: AgentScope): (Permission & { folder: str
   const families = [...scope.families].flatMap((family) => FOLDERS[family]);
   const extra = scope.reprovisions ? [...families, "reprovision"] : families;
   const folders = new Set(["deploy/kustomize", ...extra.map((folder) => `deploy/families/${folder}`)]);
-  const rows: readonly Row[] = deployed.agentPermissions;
+  const rows: readonly ManifestPermission[] = deployed.agentPermissions;
   return rows
     .filter(({ folder }) => folders.has(folder))
     .flatMap(({ verbs, namespace, ...row }) =>
-      verbs.split(" ").map((verb) => ({ ...row, verb, ...placed(namespace, scope) })),
+      verbs.split(" ").map((verb) => ({ ...row, verb, ...namespaceField(namespace, scope) })),
     );
 }
 
@@ -64,13 +64,13 @@ export function installerPermissions(namespace: string): Permission[] {
   return rows.flatMap(({ group, resource, namespace: shipped }) => {
     const granting = GRANT_VERBS[resource];
     const verbs = granting === undefined ? INSTALL_VERBS : [...INSTALL_VERBS, granting];
-    const where = placed(shipped, { namespace, nodeLeaseNamespace: SHIPPED_NODE_LEASE_NAMESPACE });
+    const where = namespaceField(shipped, { namespace, nodeLeaseNamespace: SHIPPED_NODE_LEASE_NAMESPACE });
     return verbs.map((verb) => ({ verb, group, resource, ...where }));
   });
 }
 
 /** A namespace of the manifests, as this installation calls it. */
-function placed(
+function namespaceField(
   shipped: string | undefined,
   { namespace, nodeLeaseNamespace }: Pick<AgentScope, "namespace" | "nodeLeaseNamespace">,
 ): { namespace?: string } {

@@ -2,28 +2,28 @@ import { parseFamilies } from "../../../config/parsers.ts";
 import type { ClusterOptions } from "../../../config/run-options.ts";
 import type { FencingTarget } from "../../../api/fencing-target.ts";
 import { textAt } from "../../../api/foreign.ts";
-import { compilePolicy } from "../../../detector/nodes/decide/policy.ts";
+import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import type { TemplateReference } from "../../../detector/shared/model/template-reference.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import { findObject } from "../../../kube/find-object.ts";
-import type { Lease } from "../../../kube/lease-record.ts";
-import { LEASE } from "../../../kube/lease-record.ts";
-import { reviewPermissions } from "../../../kube/permission-review.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
+import type { LeaderLease } from "../../../kube/lease/lease-record.ts";
+import { LEASE } from "../../../kube/lease/lease-record.ts";
+import { reviewPermissions } from "../../../kube/reviews/permission-review.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
-import { readServerVersion } from "../../../kube/server-version.ts";
+import { readServerVersion } from "../../../kube/api-client/server-version.ts";
 import type { KubeTransport } from "../../../kube/transport.ts";
 import { serverTimeMs } from "../../../kube/server-time.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
-import type { ClusterName } from "../../cluster.ts";
-import { itemsOf } from "../../status-problems.ts";
-import type { Overview } from "../../status-read.ts";
-import { readOverview } from "../../status-read.ts";
-import { readFamilyKinds } from "../../unread-versions.ts";
+import type { ClusterAddress } from "../../cluster/connect.ts";
+import { itemsOf } from "../../status/problems.ts";
+import type { Overview } from "../../status/read.ts";
+import { readOverview } from "../../status/read.ts";
+import { readFamilyKinds } from "../../cluster/unread-versions.ts";
 import { readCustomResources } from "./custom-resources.ts";
-import type { Admission, ApiFacts, CertificateFact, Deployment, Fact, Facts, TemplateFact } from "../facts.ts";
+import type { AdmissionPolicies, ApiFacts, Deployment, Fact, Facts, TemplateFact } from "../facts.ts";
 import { isUnread } from "../facts.ts";
 import { agentPermissions } from "./permissions.ts";
 
@@ -53,25 +53,28 @@ const BINDINGS = policies("ValidatingAdmissionPolicyBinding", "validatingadmissi
 
 export type CheckOptions = ClusterOptions & { leaseName: string; nodeLeaseNamespace: string };
 
-/** What a reader needs of the command. */
+/** What a reader needs from the command. */
 export interface ReadDeps {
   runtime: KubeRuntime;
   transport: KubeTransport;
-  cluster: ClusterName;
+  cluster: ClusterAddress;
   options: CheckOptions;
 }
 
-/** Asks the BMCs of all targets now, and gives back what the cluster would show after such a probe. */
-export type ProbeLive = (
-  overview: Overview,
-  signal: AbortSignal,
-) => Promise<{ targets: FencingTarget[]; certificates: CertificateFact[] }>;
+/** Probes the BMCs of all targets now. @returns what the cluster would show after such a probe. */
+export type ProbeLive = (overview: Overview, signal: AbortSignal) => Promise<LiveProbes>;
+
+export interface LiveProbes {
+  targets: FencingTarget[];
+  /** UIDs of those for which the time was not long enough; their status is that of the agent's last probe. */
+  unprobed: ReadonlySet<string>;
+}
 
 /**
- * Reads everything that the checks look at, once.
+ * Reads everything that the checks need, once.
  *
  * @param probeLive undefined to believe the status of each target.
- * @throws KubeError, DeadlineError if the API server does not answer. What may not be read is a fact.
+ * @throws KubeError, DeadlineError if the API server does not answer. What cannot be read for lack of a permission is a fact.
  */
 export async function readFacts(deps: ReadDeps, probeLive: ProbeLive | undefined, signal: AbortSignal): Promise<Facts> {
   const { clock } = deps.runtime;
@@ -79,8 +82,8 @@ export async function readFacts(deps: ReadDeps, probeLive: ProbeLive | undefined
     readCluster(deps, within),
   );
   if (probeLive === undefined) return facts;
-  const { targets, certificates } = await probeLive(facts.overview, signal);
-  return { ...facts, overview: { ...facts.overview, targets }, certificates };
+  const { targets, unprobed } = await probeLive(facts.overview, signal);
+  return { ...facts, overview: { ...facts.overview, targets }, unprobed };
 }
 
 async function readCluster(deps: ReadDeps, signal: AbortSignal): Promise<Facts> {
@@ -116,7 +119,7 @@ async function readCluster(deps: ReadDeps, signal: AbortSignal): Promise<Facts> 
     serviceAccount,
     familyKinds: await readFamilyKinds({ client }, families, signal),
     templates,
-    certificates: undefined,
+    unprobed: new Set(),
   };
 }
 
@@ -128,11 +131,11 @@ export async function readApi(
   const { namespace, leaseName } = options;
   const server = await readServerVersion(transport, signal);
   const fieldSelector = `metadata.name=${leaseName}`;
-  const leases = await factOf(() => listAll<Lease>(runtime.client, LEASE, { fieldSelector }, signal));
+  const leases = await factOf(() => listAll<LeaderLease>(runtime.client, LEASE, { fieldSelector }, signal));
   return { cluster, namespace, nowMs: serverTimeMs(runtime), server, clockOffset: runtime.clockOffset?.(), leases };
 }
 
-/** What was read, or why it may not be; a failure of the API server is thrown. */
+/** What was read, or why it cannot be read; a failure of the API server is thrown. */
 export async function factOf<T>(read: () => Promise<T>): Promise<Fact<T>> {
   try {
     return await read();
@@ -157,18 +160,34 @@ export async function listAll<T extends KubeObject>(
   }
 }
 
+interface Policy extends KubeObject {
+  spec?: { matchConditions?: { name: string; expression: string }[] };
+}
+
 interface Binding extends KubeObject {
   spec?: { policyName?: string; validationActions?: string[] };
 }
 
-async function readAdmission(client: KubeClient, signal: AbortSignal): Promise<Admission> {
-  const found = await listAll(client, POLICIES, OF_IRONFENCE, signal);
+async function readAdmission(client: KubeClient, signal: AbortSignal): Promise<AdmissionPolicies> {
+  const found = await listAll<Policy>(client, POLICIES, OF_IRONFENCE, signal);
   const bindings = await listAll<Binding>(client, BINDINGS, {}, signal);
   const denying = bindings.filter(({ spec }) => spec?.validationActions?.includes("Deny") === true);
   return {
     policies: new Set(found.map(({ metadata }) => metadata.name)),
     enforced: new Set(denying.flatMap(({ spec }) => spec?.policyName ?? [])),
+    users: new Map(
+      found.flatMap((policy): [string, string][] => {
+        const user = agentOf(policy);
+        return user === undefined ? [] : [[policy.metadata.name, user]];
+      }),
+    ),
   };
+}
+
+/** The user that a policy of deploy/kustomize/agent-admission.yaml restricts. */
+function agentOf({ spec }: Policy): string | undefined {
+  const condition = spec?.matchConditions?.find(({ name }) => name === "agent");
+  return /^request\.userInfo\.username == '([^']+)'$/.exec(condition?.expression ?? "")?.[1];
 }
 
 /** The leader's families; the default one if none is known. */
@@ -194,7 +213,7 @@ function serviceAccountOf(deployments: Fact<readonly Deployment[]>): string {
 async function readTemplates(client: KubeClient, overview: Overview, signal: AbortSignal): Promise<ReadTemplate[]> {
   const named = new Map<string, { reference: TemplateReference; healthChecks: string[] }>();
   for (const { spec, metadata } of itemsOf(overview.healthChecks)) {
-    const compiled = compilePolicy(spec, metadata.annotations);
+    const compiled = compileNodePolicy(spec, metadata.annotations);
     for (const { template: reference } of "policy" in compiled ? compiled.policy.steps : []) {
       const key = JSON.stringify(reference);
       const before = named.get(key)?.healthChecks ?? [];

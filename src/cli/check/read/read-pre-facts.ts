@@ -6,15 +6,15 @@ import { parseBmcAddress } from "../../../bmc/address.ts";
 import { checkName, checkTcp } from "../../../bmc/network-checks.ts";
 import { endpointOf } from "../../../bmc/probe-device.ts";
 import { FAMILIES } from "../../../config/parsers.ts";
-import { findObject } from "../../../kube/find-object.ts";
-import { reviewPermissions } from "../../../kube/permission-review.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
+import { reviewPermissions } from "../../../kube/reviews/permission-review.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { hostText } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
-import { listKind } from "../../status-foreign.ts";
-import { HOST_KIND } from "../../status-hosts.ts";
-import { readFamilyKinds } from "../../unread-versions.ts";
+import { listKind } from "../../status/foreign.ts";
+import { HOST_KIND } from "../../status/hosts.ts";
+import { readFamilyKinds } from "../../cluster/unread-versions.ts";
 import { CRDS, crdName } from "./custom-resources.ts";
 import type { PortFinding, PreFacts } from "../facts.ts";
 import { installerPermissions } from "./permissions.ts";
@@ -26,7 +26,7 @@ const READ_TIMEOUT_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const CONNECTIONS_AT_ONCE_MAX = 32;
 
-/** Reads what `--pre` looks at, once. @throws KubeError, DeadlineError if the API server does not answer. */
+/** Reads what `--pre` needs, once. @throws KubeError, DeadlineError if the API server does not answer. */
 export async function readPreFacts(deps: ReadDeps, signal: AbortSignal): Promise<PreFacts> {
   const { runtime } = deps;
   const facts = await withDeadline(runtime.clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
@@ -37,8 +37,8 @@ export async function readPreFacts(deps: ReadDeps, signal: AbortSignal): Promise
   return { ...rest, ports };
 }
 
-type Device = Pick<PortFinding, "owner" | "address">;
-type WithDevices = Omit<PreFacts, "ports"> & { devices: Device[] | { unread: string } };
+type DeviceAddress = Pick<PortFinding, "owner" | "address">;
+type WithDevices = Omit<PreFacts, "ports"> & { devices: DeviceAddress[] | { unread: string } };
 
 async function readCluster(deps: ReadDeps, signal: AbortSignal): Promise<WithDevices> {
   const { client } = deps.runtime;
@@ -55,7 +55,10 @@ async function readCluster(deps: ReadDeps, signal: AbortSignal): Promise<WithDev
   return { ...api, servesAdmissionPolicies: policies !== undefined, familyKinds, healthCheckCrd, permissions, devices };
 }
 
-async function listDevices({ runtime, options: { namespace } }: ReadDeps, signal: AbortSignal): Promise<Device[]> {
+async function listDevices(
+  { runtime, options: { namespace } }: ReadDeps,
+  signal: AbortSignal,
+): Promise<DeviceAddress[]> {
   const { client } = runtime;
   const targets = await listAll<FencingTarget>(client, FENCING_TARGETS, { namespace }, signal);
   const hosts = (await listKind(client, HOST_KIND, signal)) ?? [];
@@ -70,7 +73,11 @@ async function listDevices({ runtime, options: { namespace } }: ReadDeps, signal
   ];
 }
 
-function checkPorts(runtime: KubeRuntime, devices: readonly Device[], signal: AbortSignal): Promise<PortFinding[]> {
+function checkPorts(
+  runtime: KubeRuntime,
+  devices: readonly DeviceAddress[],
+  signal: AbortSignal,
+): Promise<PortFinding[]> {
   return inParallel(devices, CONNECTIONS_AT_ONCE_MAX, async (device): Promise<PortFinding> => {
     try {
       const address = parseBmcAddress(device.address);

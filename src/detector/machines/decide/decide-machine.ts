@@ -3,29 +3,17 @@ import type { Machine } from "../../../api/cluster-api.ts";
 import { CLUSTER_API_GROUP, DEPLOYMENT_NAME_LABEL } from "../../../api/cluster-api.ts";
 import type { Condition } from "../../../api/meta.ts";
 import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import { agrees } from "../../../api/machine-conditions.ts";
+import { hasConditionWithAnyMessage } from "../../../api/machine-conditions.ts";
 import { conditionOf } from "../../../api/foreign.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "../../shared/model/attempts.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import type { MachineDecision, MachineEventReason, MachineSnapshot, MachineFacts } from "./decision.ts";
-import type { MachineHealthCheckKind, Remedy } from "./kind.ts";
-
-/** One evaluation by `decide`: its input, and its results so far. */
-export interface Evaluation {
-  readonly kind: MachineHealthCheckKind;
-  readonly snapshot: MachineSnapshot;
-  readonly nowMs: number;
-  /** Why nothing new may start, in words. */
-  readonly gate: string | undefined;
-  /** Attempts of this evaluation by their key, on top of what is remembered. */
-  readonly attempts: Map<string, readonly CountedAttempt[]>;
-  /** The control plane machine that gets a request in this evaluation. */
-  controlPlaneStarts: string | undefined;
-  readonly decision: Pick<MachineDecision, "actions" | "standing" | "machines" | "nextCheckMs">;
-}
+import type { MachineCheckSnapshot, MachineFacts } from "./decision.ts";
+import type { Remedy } from "./kind.ts";
+import type { MachineCheckEvaluation } from "./evaluation.ts";
+import { announce, checkAgain, conclude, skip } from "./evaluation.ts";
 
 /** Shortest and longest pause before a request that failed is made again. */
 const RETRY_MIN_MS = 600_000;
@@ -37,8 +25,8 @@ const EXTERNALLY_REMEDIATED = "ExternallyRemediated";
  */
 const YOUNG_MS = 3_600_000;
 
-/** Decides about one target. */
-export function decideMachine(evaluation: Evaluation, facts: MachineFacts): void {
+/** Decides about one Machine. */
+export function decideMachine(evaluation: MachineCheckEvaluation, facts: MachineFacts): void {
   const { health, deferral } = facts;
   if (deferral !== undefined && deferral.untilMs > evaluation.nowMs) checkAgain(evaluation, deferral.untilMs);
   switch (health.state) {
@@ -69,7 +57,7 @@ export function attemptKey(machine: Machine, remedy: Remedy["type"]): string | u
   return owner === undefined ? undefined : `${owner.kind}/${owner.name}`;
 }
 
-function decideHealthy(evaluation: Evaluation, facts: MachineFacts): void {
+function decideHealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts): void {
   const { machine, requests, neededBy } = facts;
   const isOver = conditionOn(machine, EXTERNALLY_REMEDIATED)?.status === "False" && requests.length === 0;
   writeConditions(evaluation, facts, [], isOver ? [EXTERNALLY_REMEDIATED] : []);
@@ -77,7 +65,7 @@ function decideHealthy(evaluation: Evaluation, facts: MachineFacts): void {
   if (neededBy !== undefined) {
     return conclude(evaluation, facts, "remediating", `MachineHealthCheck ${neededBy} still finds it unhealthy`);
   }
-  // Until an attempt is remembered its request is the only record of it.
+  // Until the attempt is recorded, its request is the only record of it.
   const isRecorded = record(evaluation, facts);
   for (const request of requests) {
     if (isRecorded && !request.terminating) evaluation.decision.actions.push({ type: "withdraw", machine, request });
@@ -85,7 +73,7 @@ function decideHealthy(evaluation: Evaluation, facts: MachineFacts): void {
   return conclude(evaluation, facts, "recovered", "it is healthy again: deleting its remediation request");
 }
 
-function decideUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: string): void {
+function decideUnhealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts, found: string): void {
   const { kind, snapshot } = evaluation;
   const { machine, requests } = facts;
   const remedy = kind.remedy(snapshot.check, machine);
@@ -131,11 +119,11 @@ function decideUnhealthy(evaluation: Evaluation, facts: MachineFacts, found: str
 }
 
 /**
- * Deletes a failed request after a pause, so that the next evaluation creates another one. The pause is as long as the machine
- * had been unhealthy when the request failed: it doubles with each attempt, and nothing has to be stored for that.
+ * Deletes a failed request after a pause, so that the next evaluation creates another one. The pause is as long as the
+ * Machine had been unhealthy when the request failed, so it doubles with each attempt and needs no stored state.
  */
 function decideFailed(
-  evaluation: Evaluation,
+  evaluation: MachineCheckEvaluation,
   facts: MachineFacts,
   request: Remediation,
   { remedy, isRecorded }: { remedy: Remedy; isRecorded: boolean },
@@ -146,7 +134,7 @@ function decideFailed(
   const failedMs = succeededSinceMs ?? createdMs ?? evaluation.nowMs;
   const outageMs = failedMs - unhealthySinceMs(facts, createdMs ?? failedMs);
   const dueMs = failedMs + Math.min(Math.max(outageMs, RETRY_MIN_MS), RETRY_MAX_MS);
-  // The cause is fixed when the host can be fenced again after a time at which it could not, later than the failure.
+  // If the host could not be fenced at some time after the failure and can be fenced now, the cause is fixed.
   const { fenceableSinceMs = -Infinity } = facts;
   const restartMs = fenceableSinceMs > failedMs ? Math.min(dueMs, fenceableSinceMs) : dueMs;
   const failed = `${kind} ${metadata.name} has failed (${failure})`;
@@ -166,18 +154,19 @@ function decideFailed(
   return conclude(evaluation, facts, "renew", `${failed}; deleting it to create another one`);
 }
 
-/** Since when the machine has been unhealthy by its own condition; `fallbackMs` if that is not known. */
+/** Since when the Machine has been unhealthy by its own condition; `fallbackMs` if the condition does not say. */
 function unhealthySinceMs({ machine, attempts }: MachineFacts, fallbackMs: number): number {
-  const said = conditionOn(machine, "HealthCheckSucceeded");
-  const saidMs = said?.status === "False" ? parseTimeMs(said.lastTransitionTime) : undefined;
-  return saidMs ?? attempts[0]?.startedMs ?? fallbackMs;
+  const reported = conditionOn(machine, "HealthCheckSucceeded");
+  const reportedMs = reported?.status === "False" ? parseTimeMs(reported.lastTransitionTime) : undefined;
+  return reportedMs ?? attempts[0]?.startedMs ?? fallbackMs;
 }
 
 /**
- * Deletes one machine per evaluation: each deletion is observed, and counted, before the next one is decided. If the health
- * check asks for it, the next machine waits until the previous one is gone: OKD's documentation promises one at a time.
+ * Deletes one Machine per evaluation, so that each deletion is observed and counted before the next one is decided. If
+ * the health check says so, the next Machine also waits until the previous one no longer exists: OKD's documentation
+ * promises one at a time.
  */
-function replace(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): void {
+function replace(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy: Remedy): void {
   const { machine } = facts;
   const { policy, deleting } = evaluation.snapshot;
   if (policy.oneAtATime && deleting !== undefined) {
@@ -192,8 +181,8 @@ function replace(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): v
   conclude(evaluation, facts, "delete", "deleting it, so that its owner creates a new one");
 }
 
-/** Why this machine gets no remediation now, in words. */
-function findObstacle(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): string | undefined {
+/** Why this Machine gets no remediation now, as text for the operator. */
+function findObstacle(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy: Remedy): string | undefined {
   const { snapshot, nowMs } = evaluation;
   const { machine, foreign, deferral, controlPlaneBusy } = facts;
   if (remedy.type === "none") {
@@ -215,13 +204,13 @@ function findObstacle(evaluation: Evaluation, facts: MachineFacts, remedy: Remed
   return findSpentBudget(evaluation, facts, remedy);
 }
 
-function findSpentBudget(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): string | undefined {
+function findSpentBudget(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy: Remedy): string | undefined {
   const { attemptBudget } = evaluation.snapshot.policy;
   const { machine } = facts;
   const key = attemptKey(machine, remedy.type);
   if (key === undefined || (remedy.type !== "request" && !isYoung(evaluation, machine))) return undefined;
   const attempts = attemptsOf(evaluation, facts, key);
-  // It was counted when its owner was asked before.
+  // The attempt was counted when the owner was asked for the first time.
   if (attempts.some(({ uid }) => uid === machine.metadata.uid)) return undefined;
   const allowedMs = attemptAllowedAtMs(attemptBudget, attempts);
   if (allowedMs <= evaluation.nowMs) return undefined;
@@ -235,7 +224,11 @@ function findSpentBudget(evaluation: Evaluation, facts: MachineFacts, remedy: Re
   );
 }
 
-function start(evaluation: Evaluation, facts: MachineFacts, template: MachineSnapshot["template"]): void {
+function start(
+  evaluation: MachineCheckEvaluation,
+  facts: MachineFacts,
+  template: MachineCheckSnapshot["template"],
+): void {
   const { machine } = facts;
   if (template === undefined || "reason" in template) return;
   // The result of an earlier remediation must not be taken for the result of this one.
@@ -246,8 +239,8 @@ function start(evaluation: Evaluation, facts: MachineFacts, template: MachineSna
   conclude(evaluation, facts, "create", `creating a ${template.type.kind} for it`);
 }
 
-/** Asks the owner once. The owner reports the progress in the same condition, which must not be overwritten. */
-function askOwner(evaluation: Evaluation, facts: MachineFacts, ask: ConditionWrite): void {
+/** Asks the owner once. The owner reports its progress in the same condition, so the agent must not overwrite it. */
+function askOwner(evaluation: MachineCheckEvaluation, facts: MachineFacts, ask: ConditionWrite): void {
   const { machine } = facts;
   const asked = conditionOn(machine, ask.type);
   if (asked?.status === "False") {
@@ -259,8 +252,12 @@ function askOwner(evaluation: Evaluation, facts: MachineFacts, ask: ConditionWri
   return conclude(evaluation, facts, "ask", "asking its owner to replace it");
 }
 
-/** Counts the replacement of a machine if it must be counted. @returns whether it is recorded: if not, wait. */
-function countReplacement(evaluation: Evaluation, facts: MachineFacts, remedy: Remedy): boolean {
+/**
+ * Counts the replacement of a Machine if it must be counted.
+ *
+ * @returns whether it is recorded. If not, the replacement waits.
+ */
+function countReplacement(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy: Remedy): boolean {
   const { machine } = facts;
   const key = attemptKey(machine, remedy.type);
   if (key === undefined || !isYoung(evaluation, machine) || evaluation.snapshot.isHistoryFull) return true;
@@ -271,14 +268,14 @@ function countReplacement(evaluation: Evaluation, facts: MachineFacts, remedy: R
   return false;
 }
 
-/** Whether the machine failed soon after its creation: such a machine may be replaced over and over. */
-function isYoung({ nowMs }: Evaluation, { nodeName, metadata }: Machine): boolean {
+/** Whether the Machine failed soon after its creation. Without a limit, such a Machine would be replaced again and again. */
+function isYoung({ nowMs }: MachineCheckEvaluation, { nodeName, metadata }: Machine): boolean {
   const createdMs = parseTimeMs(metadata.creationTimestamp);
   return nodeName === undefined || createdMs === undefined || nowMs - createdMs < YOUNG_MS;
 }
 
 /** The condition of the machine while no request can be created for it. */
-function requestProblem({ snapshot, nowMs }: Evaluation, { deferral }: MachineFacts): ConditionWrite[] {
+function requestProblem({ snapshot, nowMs }: MachineCheckEvaluation, { deferral }: MachineFacts): ConditionWrite[] {
   const { template, check } = snapshot;
   if (template !== undefined && "reason" in template) {
     const { kind = "", name = "" } = check.spec.template ?? {};
@@ -289,7 +286,7 @@ function requestProblem({ snapshot, nowMs }: Evaluation, { deferral }: MachineFa
   return [external("RemediationRequestCreationFailed", deferral.reason)];
 }
 
-/** Another controller reports the progress of the request once it exists. */
+/** When the request exists, another controller reports its progress in this condition. */
 function waitingForRemediation(machine: Machine): ConditionWrite[] {
   const { reason } = conditionOn(machine, EXTERNALLY_REMEDIATED) ?? {};
   const isOurs = reason === "RemediationTemplateNotFound" || reason === "RemediationRequestCreationFailed";
@@ -300,9 +297,12 @@ function external(reason: string, message: string): ConditionWrite {
   return { type: EXTERNALLY_REMEDIATED, status: "False", reason, message, v1beta1: undefined };
 }
 
-/** Writes the machine's health conditions, and `more`. v1beta1 has no ExternallyRemediated: there the health check reports it. */
+/**
+ * Writes the Machine's health conditions, and `more`. v1beta1 has no ExternallyRemediated, so the health check reports
+ * it instead.
+ */
 function writeConditions(
-  evaluation: Evaluation,
+  evaluation: MachineCheckEvaluation,
   { machine, health }: MachineFacts,
   more: readonly ConditionWrite[],
   unwanted: readonly string[] = [],
@@ -310,7 +310,7 @@ function writeConditions(
   const wanted = [...evaluation.kind.healthConditions(health), ...more].filter(
     (condition) => condition.type !== EXTERNALLY_REMEDIATED || knowsExternal(machine),
   );
-  const missing = wanted.filter((condition) => !agrees(machine, condition));
+  const missing = wanted.filter((condition) => !hasConditionWithAnyMessage(machine, condition));
   if (missing.length === 0 && unwanted.length === 0) return;
   const marks =
     health.state === "unhealthy" &&
@@ -329,58 +329,31 @@ function knowsExternal({ apiVersion }: Machine): boolean {
   return apiVersion === `${CLUSTER_API_GROUP}/v1beta2`;
 }
 
-/** A condition in whichever form the machine has it. */
+/** A condition of the Machine, of API version v1beta2 or v1beta1. */
 function conditionOn({ conditions, v1beta1Conditions }: Machine, type: string): Condition | undefined {
   return conditionOf(conditions, type) ?? conditionOf(v1beta1Conditions, type);
 }
 
-/** Records the attempts. @returns whether they are recorded: if not, wait. */
-function record(evaluation: Evaluation, { machine, requests, attempts: remembered }: MachineFacts): boolean {
+/** Records the attempts. @returns whether they are stored. If not, nothing is deleted yet. */
+function record(
+  evaluation: MachineCheckEvaluation,
+  { machine, requests, attempts: remembered }: MachineFacts,
+): boolean {
   const attempts = countAttempts(remembered, requests, evaluation.nowMs);
   if (evaluation.snapshot.isHistoryFull || !mustRecord(remembered, requests, attempts)) return true;
   remember(evaluation, machine.metadata.name, attempts);
   return false;
 }
 
-function remember(evaluation: Evaluation, key: string, attempts: readonly CountedAttempt[]): void {
+function remember(evaluation: MachineCheckEvaluation, key: string, attempts: readonly CountedAttempt[]): void {
   evaluation.attempts.set(key, attempts);
   evaluation.decision.actions.push({ type: "recordAttempts", key, attempts });
 }
 
-function attemptsOf(evaluation: Evaluation, facts: MachineFacts, key: string): readonly CountedAttempt[] {
+function attemptsOf(evaluation: MachineCheckEvaluation, facts: MachineFacts, key: string): readonly CountedAttempt[] {
   return evaluation.attempts.get(key) ?? countAttempts(facts.attempts, [], evaluation.nowMs);
 }
 
 function detectedNote(machine: Machine): string {
   return `Machine ${nameOf(machine)} has unhealthy Node ${machine.nodeName ?? ""}`;
-}
-
-/** Skips a machine, with an Event for as long as the reason stands. */
-function skip(evaluation: Evaluation, facts: MachineFacts, reason: string): string {
-  announce(
-    evaluation,
-    facts,
-    "Warning",
-    "RemediationSkipped",
-    `Machine ${nameOf(facts.machine)} is not remediated: ${reason}`,
-  );
-  return reason;
-}
-
-function announce(
-  evaluation: Evaluation,
-  { machine }: MachineFacts,
-  type: "Normal" | "Warning",
-  reason: MachineEventReason,
-  note: string,
-): void {
-  evaluation.decision.standing.push({ key: `${machine.metadata.uid}/${note}`, type, reason, note, about: machine });
-}
-
-function checkAgain({ decision }: Evaluation, atMs: number): void {
-  if (decision.nextCheckMs === undefined || atMs < decision.nextCheckMs) decision.nextCheckMs = atMs;
-}
-
-function conclude(evaluation: Evaluation, { machine }: MachineFacts, outcome: string, reason: string): void {
-  evaluation.decision.machines.push({ name: machine.metadata.name, outcome, reason });
 }

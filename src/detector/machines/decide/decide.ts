@@ -3,37 +3,41 @@ import type { Cluster } from "../../../api/cluster-api.ts";
 import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../../api/cluster-api.ts";
 import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
 import { MACHINE_HEALTH_CHECK_KIND } from "../../../api/machine-health-check.ts";
-import type { MachineAnnouncement, MachineDecision, MachineSnapshot } from "./decision.ts";
+import type { MachineAnnouncement, MachineCheckDecision, MachineCheckSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import { decideMachine } from "./decide-machine.ts";
-import type { Evaluation } from "./decide-machine.ts";
+import type { MachineCheckEvaluation } from "./evaluation.ts";
 import { judgeUnhealthyLimit } from "./threshold.ts";
 
-/** With a misspelled selector everything seems to be healthy. */
+/** With a misspelled selector, the health check would look as if every Machine were healthy. */
 const NOTHING_SELECTED =
   "No Machine is selected: compare spec.selector and spec.clusterName with the labels of Machines";
 
 /** Why a MachineHealthCheck starts nothing new. */
-interface Gate {
-  outcome: "standstill" | "away" | "tooManyUnhealthy";
+interface MachineCheckGate {
+  outcome: "blocked" | "unreachable" | "specInvalid" | "tooManyUnhealthy";
   /** Of the condition RemediationAllowed. */
   reason: string;
   message: string;
 }
 
 /**
- * Decides what one MachineHealthCheck does now. It does no I/O and never reads a clock: the same snapshot and time give the
- * same answer, here and in `explain`.
+ * Decides what one MachineHealthCheck does now. It does no I/O and reads no clock: the same snapshot and time give the
+ * same decision in the agent and in `ironfence explain`.
  *
- * A gate keeps new remediations from starting and nothing else: requests of machines that are well again are withdrawn all the
- * same, and every machine is evaluated, whatever the result for the ones before it.
+ * A gate only prevents new remediations. The requests of Machines that are healthy again are still withdrawn, and every
+ * Machine is evaluated.
  */
-export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, nowMs: number): MachineDecision {
-  const { check, policy, targetNames, healthy } = snapshot;
-  const expected = targetNames.length;
+export function decide(
+  kind: MachineHealthCheckKind,
+  snapshot: MachineCheckSnapshot,
+  nowMs: number,
+): MachineCheckDecision {
+  const { check, policy, machineNames, healthy } = snapshot;
+  const expected = machineNames.length;
   const unhealthyLimit = judgeUnhealthyLimit(policy.unhealthyLimit, expected, expected - healthy);
   const gate = findGate(snapshot, unhealthyLimit.allowed ? undefined : unhealthyLimit.message);
-  const evaluation: Evaluation = {
+  const evaluation: MachineCheckEvaluation = {
     kind,
     snapshot,
     nowMs,
@@ -42,12 +46,12 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     controlPlaneStarts: undefined,
     decision: { actions: [], standing: [], machines: [], nextCheckMs: undefined },
   };
-  for (const facts of snapshot.targets) decideMachine(evaluation, facts);
+  for (const facts of snapshot.machines) decideMachine(evaluation, facts);
   const { decision } = evaluation;
-  const isAnyUnhealthy = snapshot.targets.some(
+  const isAnyUnhealthy = snapshot.machines.some(
     ({ health }) => health.state === "unhealthy" || health.state === "unknown",
   );
-  // If no machine is unhealthy the Event would mislead: machines that have not started yet count, too.
+  // Machines that have not started yet also count against the threshold. If no Machine is unhealthy, the Event would mislead.
   if (gate !== undefined && isAnyUnhealthy) {
     decision.standing.push(announce("Warning", "RemediationRestricted", gate.message));
   }
@@ -65,7 +69,7 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     ...check.status,
     expectedMachines: expected,
     currentHealthy: healthy,
-    targets: targetNames,
+    targets: machineNames,
     observedGeneration: check.metadata.generation,
     remediationsAllowed: gate === undefined ? unhealthyLimit.remaining : 0,
   };
@@ -73,19 +77,19 @@ export function decide(kind: MachineHealthCheckKind, snapshot: MachineSnapshot, 
     ...decision,
     transitions: [],
     gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
-    // The last counts stay if the cluster of the machines is unreachable.
+    // If the workload cluster is unreachable, the last counts stay.
     status: snapshot.unreachable === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
     conditions: [remediationAllowed(gate, expected === 0 ? NOTHING_SELECTED : ""), ...templateConditions(snapshot)],
   };
 }
 
 /** The decision about a MachineHealthCheck whose spec is invalid. Its remediations in progress are left alone. */
-export function decideUnusable({ status, metadata }: MachineHealthCheck, problem: string): MachineDecision {
+export function decideUnusable({ status, metadata }: MachineHealthCheck, problem: string): MachineCheckDecision {
   return {
     gate: { outcome: "specInvalid", reason: problem },
     actions: [],
     status: { ...status, remediationsAllowed: 0, observedGeneration: metadata.generation },
-    conditions: [remediationAllowed({ outcome: "standstill", reason: "SpecInvalid", message: problem })],
+    conditions: [remediationAllowed({ outcome: "specInvalid", reason: "SpecInvalid", message: problem })],
     nextCheckMs: undefined,
     standing: [announce("Warning", "RemediationRestricted", problem)],
     transitions: [],
@@ -94,8 +98,8 @@ export function decideUnusable({ status, metadata }: MachineHealthCheck, problem
 }
 
 /**
- * The condition Paused of a MachineHealthCheck. A check that is paused, or whose cluster is paused, does nothing else. The annotation with our name keeps
- * upstream's controller away, and not us.
+ * The condition Paused of a MachineHealthCheck. A health check that is paused, or whose Cluster is paused, does nothing
+ * else. If the value of the annotation is ironfence's own, it pauses upstream's controller only.
  */
 export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {
   const annotation = metadata.annotations?.[PAUSED_ANNOTATION];
@@ -116,27 +120,33 @@ export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Clust
   };
 }
 
-/** Whether we write the condition Paused: v1beta1 does not have it, and upstream writes it on health checks that it leaves to us. */
+/**
+ * Whether ironfence writes the condition Paused. v1beta1 does not have it, and upstream writes it on health checks that
+ * it leaves to ironfence.
+ */
 export function showsPaused({ apiVersion, metadata }: MachineHealthCheck): boolean {
   return (
     apiVersion === `${CLUSTER_API_GROUP}/v1beta2` && metadata.annotations?.[PAUSED_ANNOTATION] !== PAUSED_FOR_OTHERS
   );
 }
 
-function findGate({ blocked, unreachable }: MachineSnapshot, tooMany: string | undefined): Gate | undefined {
+function findGate(
+  { blocked, unreachable }: MachineCheckSnapshot,
+  tooMany: string | undefined,
+): MachineCheckGate | undefined {
   if (blocked !== undefined)
-    return { outcome: "standstill", reason: "ViewStale", message: `No new remediation starts: ${blocked}` };
+    return { outcome: "blocked", reason: "ViewStale", message: `No new remediation starts: ${blocked}` };
   if (unreachable !== undefined) {
     const message = `No new remediation starts: cannot read the Nodes of the Machines: ${unreachable}`;
-    return { outcome: "away", reason: "WorkloadClusterUnreachable", message };
+    return { outcome: "unreachable", reason: "WorkloadClusterUnreachable", message };
   }
   return tooMany === undefined
     ? undefined
     : { outcome: "tooManyUnhealthy", reason: "TooManyUnhealthy", message: tooMany };
 }
 
-/** @param hint what is worth knowing though remediation is allowed. */
-function remediationAllowed(gate: Gate | undefined, hint = ""): ConditionWrite {
+/** @param hint a message for the operator if remediation is allowed. */
+function remediationAllowed(gate: MachineCheckGate | undefined, hint = ""): ConditionWrite {
   const { reason = "RemediationAllowed", message = hint } = gate ?? {};
   return {
     type: "RemediationAllowed",
@@ -147,11 +157,11 @@ function remediationAllowed(gate: Gate | undefined, hint = ""): ConditionWrite {
   };
 }
 
-/** What v1beta1 shows on the health check itself, and v1beta2 on each machine. */
-function templateConditions({ check, template, targets }: MachineSnapshot): ConditionWrite[] {
+/** Conditions that v1beta1 has on the health check, and v1beta2 on each Machine. */
+function templateConditions({ check, template, machines }: MachineCheckSnapshot): ConditionWrite[] {
   if (template === undefined || !check.apiVersion.endsWith("/v1beta1")) return [];
   const missing = "reason" in template ? template.message : undefined;
-  const refused = targets.find(({ deferral }) => deferral?.cause === "refused")?.deferral?.reason;
+  const refused = machines.find(({ deferral }) => deferral?.cause === "refused")?.deferral?.reason;
   return [
     availability("ExternalRemediationTemplateAvailable", "ExternalRemediationTemplateNotFound", missing),
     availability("ExternalRemediationRequestAvailable", "ExternalRemediationRequestCreationFailed", refused),

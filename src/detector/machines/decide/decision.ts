@@ -3,28 +3,28 @@ import type { ConditionWrite } from "../../../api/machine-conditions.ts";
 import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
 import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
-import type { RecordAttempts } from "../../shared/model/family-decision.ts";
+import type { RecordAttempts } from "../../shared/model/health-check-decision.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { Template, TemplateProblem } from "../../shared/model/template.ts";
 import type { MachinePolicy } from "./policy.ts";
-import type { MachineHealth } from "./target.ts";
+import type { MachineHealth } from "./observed-machine.ts";
 
-// What `decide` is given of one MachineHealthCheck, and what it answers.
+// The input and the result of `decide` for one MachineHealthCheck.
 
-/** Everything that a decision about one target depends on. */
+/** Everything that a decision about one Machine depends on. */
 export interface MachineFacts {
   machine: Machine;
   health: MachineHealth;
-  /** Requests that are the machine's own, of any kind: by its UID, not by its name. */
+  /** The Machine's own requests of any kind, found by the UID of the Machine and not by its name. */
   requests: readonly Remediation[];
-  /** In words: something has the name that a request would get, or remediates the machine for another controller. */
+  /** Text about an object that has the name of the next request, or that remediates the Machine for another controller. */
   foreign: string | undefined;
   /** Another health check that still finds the machine unhealthy; its name. */
   neededBy: string | undefined;
   /** Another machine of its control plane that is in remediation; its name. */
   controlPlaneBusy: string | undefined;
-  /** What the health check remembers of remediations that count with this one; see `attemptKey`. */
+  /** The recorded attempts that count together with this one; see `attemptKey`. */
   attempts: readonly CountedAttempt[];
   deferral: Deferral | undefined;
   /** Since when its FencingTarget has been Ready; undefined if it is not, or if nothing has failed. */
@@ -32,24 +32,27 @@ export interface MachineFacts {
 }
 
 /** Everything that a decision about one MachineHealthCheck depends on, at one moment. */
-export interface MachineSnapshot {
+export interface MachineCheckSnapshot {
   check: MachineHealthCheck;
   policy: MachinePolicy;
   /** Machines that it covers, sorted by name. */
-  targetNames: readonly string[];
+  machineNames: readonly string[];
   /** Those of them that are healthy. */
   healthy: number;
   /** The first machine that it covers and that is being deleted; its name. */
   deleting: string | undefined;
-  /** Every target that needs a decision, sorted by name. */
-  targets: readonly MachineFacts[];
+  /** Every Machine that needs a decision, sorted by name. */
+  machines: readonly MachineFacts[];
   /** Undefined if the health check names none. */
   template: Template | TemplateProblem | undefined;
-  /** Why nothing may start just now though all is known, in words: for example a view is stale. */
+  /**
+   * Why nothing may start now although everything could be read, for example because a view is stale. Text for the
+   * operator.
+   */
   blocked: string | undefined;
-  /** Why the machines' nodes cannot be known, in words. */
+  /** Why the Nodes of the Machines cannot be read. Text for the operator. */
   unreachable: string | undefined;
-  /** Whether no further attempt can be remembered: then none is waited for. */
+  /** Whether there is no room to record another attempt. If so, nothing waits for the record. */
   isHistoryFull: boolean;
 }
 
@@ -104,14 +107,14 @@ export interface MachineOutcome {
   reason: string;
 }
 
-export interface MachineDecision {
+export interface MachineCheckDecision {
   /** Why nothing new may start, whatever the machine; undefined if it may. */
   gate: { outcome: string; reason: string } | undefined;
   actions: MachineAction[];
   status: MachineHealthCheckStatus;
   /** The health check's own conditions. */
   conditions: readonly ConditionWrite[];
-  /** When the answer changes though nothing else does, on the clock of `nowMs`. */
+  /** When the decision changes although no input changes, on the clock of `nowMs`. */
   nextCheckMs: number | undefined;
   standing: MachineAnnouncement[];
   transitions: readonly MachineAnnouncement[];

@@ -2,14 +2,14 @@ import type { Cluster, Machine } from "../../../api/cluster-api.ts";
 import type { ConditionWrite } from "../../../api/machine-conditions.ts";
 import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
-import type { KindVersions } from "../../../kube/served-kind.ts";
-import type { Checks } from "./machine-health.ts";
-import type { MachineHealth, Target } from "./target.ts";
+import type { KindVersions } from "../../../kube/objects/served-kind.ts";
+import type { HealthCriteria } from "./machine-health.ts";
+import type { MachineHealth, ObservedMachine } from "./observed-machine.ts";
 
 /**
- * What differs between the vendors of MachineHealthChecks. The core (`decide`, `snapshot`, `effects`, `controller`) knows
- * neither Cluster API nor OKD: it takes one of these, and an adapter for another vendor is one more file next to
- * `cluster-api.ts` and one more call of `runMachineHealthChecks`.
+ * What differs between the vendors of MachineHealthChecks. The core (`decide`, `snapshot`, `effects`, `controller`)
+ * knows neither Cluster API nor OKD. To add a vendor, add a file next to `vendors/cluster-api.ts` and call
+ * `runMachineHealthChecks` with it.
  *
  * A vendor whose machines' nodes are in the agent's own cluster passes in `WorkloadClusters` that are always connected
  * to it, and names no kind of `clusters`. What is done to an unhealthy machine is a `Remedy`: `decideMachine` says when, and
@@ -20,7 +20,7 @@ export interface MachineHealthCheckKind {
   name: string;
   checks: KindVersions;
   machines: KindVersions;
-  /** Undefined if there is none: machines are of the cluster that they are objects of. */
+  /** Undefined if the vendor has no Clusters: the Machines belong to the cluster that stores them. */
   clusters: KindVersions | undefined;
   readCheck: (raw: KubeObject) => MachineHealthCheck;
   readMachine: (raw: KubeObject) => Machine;
@@ -29,10 +29,13 @@ export interface MachineHealthCheckKind {
   covers: (check: MachineHealthCheck, machine: Machine) => boolean;
   /** Whether an empty selector selects everything; it is refused otherwise. */
   emptySelectsAll: boolean;
-  judge: (target: Target, checks: Checks, nowMs: number) => MachineHealth;
+  judge: (target: ObservedMachine, checks: HealthCriteria, nowMs: number) => MachineHealth;
   /** What is done about an unhealthy machine, once remediation is allowed. */
   remedy: (check: MachineHealthCheck, machine: Machine) => Remedy;
-  /** Fields of the status that the kind has: an unknown one would be dropped by the server, and written over and over. */
+  /**
+   * Fields that the status of this kind has. The API server would drop any other field, and the agent would write it
+   * again each time.
+   */
   statusFields: readonly (keyof MachineHealthCheckStatus)[];
   /** The conditions that a machine is to have for its health; none if it has no condition for that. */
   healthConditions: (health: MachineHealth) => readonly ConditionWrite[];
@@ -41,7 +44,7 @@ export interface MachineHealthCheckKind {
 export type Remedy =
   /** A request from the health check's template. */
   | { type: "request" }
-  /** The machine's owner is asked to replace it, by conditions of the machine that `ask` says. */
+  /** The machine's owner is asked to replace it, by the condition `ask` on the Machine. */
   | { type: "askOwner"; ask: ConditionWrite }
   /** The machine is annotated, for a power fencing agent. */
   | { type: "annotate"; annotation: string }

@@ -1,12 +1,14 @@
 import type { Cluster, Machine } from "../../../api/cluster-api.ts";
 import { REMEDIATE_MACHINE_ANNOTATION } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheckSpec, UnhealthyCondition } from "../../../api/machine-health-check.ts";
+import type { MachineHealthCheckSpec } from "../../../api/machine-health-check.ts";
+import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import type { Fault, MachineHealth, Target } from "./target.ts";
+import { matchConditions } from "../../shared/model/match-conditions.ts";
+import type { Fault, MachineHealth, ObservedMachine } from "./observed-machine.ts";
 
 /** The checks of a spec. */
-export type Checks = Pick<
+export type HealthCriteria = Pick<
   MachineHealthCheckSpec,
   "nodeStartupTimeoutMs" | "unhealthyNodeConditions" | "unhealthyMachineConditions"
 >;
@@ -14,10 +16,8 @@ export type Checks = Pick<
 /**
  * Judges a machine of Cluster API at `nowMs`, in upstream's order and with upstream's words; machines that are
  * paused or skipped are no targets and are not passed in.
- *
- * Transition times have whole seconds, rounded down, so a timeout is over at most one second early and never late.
  */
-export function judgeMachine(target: Target, checks: Checks, nowMs: number): MachineHealth {
+export function judgeMachine(target: ObservedMachine, checks: HealthCriteria, nowMs: number): MachineHealth {
   const reported = findReported(target.machine);
   if (reported !== undefined) return { state: "unhealthy", fault: reported };
   const wait = findWait(target.machine, target.cluster);
@@ -25,8 +25,8 @@ export function judgeMachine(target: Target, checks: Checks, nowMs: number): Mac
   return judgeNode(target, checks, nowMs);
 }
 
-/** Judges a machine by its Node and by conditions alone: what vendors have in common. */
-export function judgeNode(target: Target, checks: Checks, nowMs: number): MachineHealth {
+/** Judges a Machine by its Node and by conditions only, which all vendors have in common. */
+export function judgeNode(target: ObservedMachine, checks: HealthCriteria, nowMs: number): MachineHealth {
   const { machine, node } = target;
   if (node.state === "unknown") return { state: "unknown", reason: node.reason };
 
@@ -62,7 +62,7 @@ export function judgeNode(target: Target, checks: Checks, nowMs: number): Machin
     : { state: "unsettled", reason: "it is being deleted" };
 }
 
-/** A failure that the machine itself reports: nothing else needs to be read. */
+/** A failure that the Machine itself reports. It is enough on its own. */
 function findReported({ metadata, failureReason, failureMessage }: Machine): Fault | undefined {
   if (metadata.annotations?.[REMEDIATE_MACHINE_ANNOTATION] !== undefined) {
     return {
@@ -84,14 +84,17 @@ function findReported({ metadata, failureReason, failureMessage }: Machine): Fau
   };
 }
 
-/** Why the machine is not judged yet. The first control plane machine may be the reason why the control plane is not initialized. */
+/**
+ * Why the machine is not judged yet. The first control plane machine may be the reason why the control plane is not
+ * initialized.
+ */
 function findWait({ isControlPlane }: Machine, cluster: Cluster | undefined): string | undefined {
   if (cluster === undefined) return undefined;
   if (!cluster.controlPlaneInitialized && !isControlPlane) return "the cluster's control plane is not initialized yet";
   return cluster.infrastructureReady ? undefined : "the cluster's infrastructure is not ready";
 }
 
-function judgeStartup(target: Target, timeoutMs: number, conditionMs: number, nowMs: number): MachineHealth {
+function judgeStartup(target: ObservedMachine, timeoutMs: number, conditionMs: number, nowMs: number): MachineHealth {
   const reason = "it has no node yet";
   if (timeoutMs === 0) {
     return conditionMs === Infinity
@@ -99,7 +102,7 @@ function judgeStartup(target: Target, timeoutMs: number, conditionMs: number, no
       : { state: "waiting", reason: "an unhealthy condition is active", untilMs: conditionMs };
   }
   const sinceMs = startupSinceMs(target);
-  // Without any time there is no proof that it has had its time.
+  // Without any time, nothing proves that the timeout is over.
   if (sinceMs === undefined) return { state: "unsettled", reason };
   const untilMs = sinceMs + timeoutMs;
   if (untilMs > nowMs) return { state: "waiting", reason, untilMs: Math.min(untilMs, conditionMs) };
@@ -107,8 +110,8 @@ function judgeStartup(target: Target, timeoutMs: number, conditionMs: number, no
   return unhealthy([message], [], { reason: "NodeStartupTimeout" });
 }
 
-/** From when on the machine's node may be expected: the latest of four times, or OKD's only one. */
-function startupSinceMs({ machine, cluster }: Target): number | undefined {
+/** From when the node of the Machine may be expected: the latest of several times. OKD has only one of them. */
+function startupSinceMs({ machine, cluster }: ObservedMachine): number | undefined {
   const times = [
     machine.metadata.creationTimestamp,
     machine.lastUpdated,
@@ -119,38 +122,32 @@ function startupSinceMs({ machine, cluster }: Target): number | undefined {
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-/** Conditions of either form: a rule names a type that only one of them may have. */
+/** Conditions of v1beta2, and those of v1beta1 with another type. An unhealthy condition may name either. */
 function machineConditions({ conditions, v1beta1Conditions }: Machine) {
   const types = new Set(conditions.map(({ type }) => type));
   return [...conditions, ...v1beta1Conditions.filter(({ type }) => !types.has(type))];
 }
 
-/** Which rules' time is over, and when the next one's is. */
+/** The unhealthy conditions whose duration is over, and when the next one's is. */
 function judgeConditions<C extends { type: string; status: string }>(
-  rules: readonly UnhealthyCondition[],
+  unhealthyConditions: readonly UnhealthyCondition[],
   conditions: readonly C[],
   nowMs: number,
   sinceOf: (condition: C) => number | undefined,
 ): { over: UnhealthyCondition[]; nextMs: number } {
-  const over: UnhealthyCondition[] = [];
-  let nextMs = Infinity;
-  for (const rule of rules) {
-    const condition = conditions.find(({ type }) => type === rule.type);
-    if (condition?.status !== rule.status) continue;
-    const sinceMs = sinceOf(condition);
-    if (sinceMs === undefined) continue;
-    const untilMs = sinceMs + rule.durationMs;
-    if (untilMs <= nowMs) over.push(rule);
-    else nextMs = Math.min(nextMs, untilMs);
-  }
-  return { over, nextMs };
+  const matches = matchConditions(unhealthyConditions, conditions, sinceOf);
+  const [over, running] = [matches.filter(({ dueMs }) => dueMs <= nowMs), matches.filter(({ dueMs }) => dueMs > nowMs)];
+  return {
+    over: over.map(({ unhealthy: condition }) => condition),
+    nextMs: Math.min(...running.map(({ dueMs }) => dueMs)),
+  };
 }
 
 function describe(where: "Machine" | "Node", { type, status, durationMs }: UnhealthyCondition): string {
   return `Condition ${type} on ${where} is reporting status ${status} for more than ${formatDuration(durationMs)}`;
 }
 
-/** If the machine has a fault of its own, its reason stands for both faults. */
+/** If the Machine has a fault of its own, that reason is used for the fault of its Node as well. */
 function unhealthy(
   faults: readonly string[],
   machineFaults: readonly string[],

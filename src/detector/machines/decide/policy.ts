@@ -3,7 +3,7 @@ import type { Machine } from "../../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import type { AttemptBudget } from "../../shared/model/attempts.ts";
 import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../../shared/model/attempts.ts";
-import type { Step } from "../../shared/model/template-reference.ts";
+import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import { TEMPLATE_SUFFIX } from "../../shared/model/template-reference.ts";
 import type { LabelMatcher } from "../../../api/label-selector.ts";
 import { compileSelector, isEmpty, SelectorError } from "../../../api/label-selector.ts";
@@ -17,7 +17,7 @@ export interface MachinePolicy {
   covers: (machine: Machine) => boolean;
   unhealthyLimit: UnhealthyLimit;
   /** The template of its requests; undefined if it names none. */
-  step: Step | undefined;
+  step: RemediationStep | undefined;
   attemptBudget: AttemptBudget;
   /** Whether no Machine is deleted while another one that it covers is being deleted. */
   oneAtATime: boolean;

@@ -5,8 +5,8 @@ import { apiVersionOf } from "../../../kube/resource.ts";
 import type { NewRemediation, Template } from "../../shared/model/template.ts";
 
 /**
- * The remediation request for a machine, by the contract that infrastructure providers' remediators rely on: it has the
- * machine's name, so that a machine never has two of one kind, and is the machine's own.
+ * The remediation request for a machine, by the contract that infrastructure providers' remediators rely on: the
+ * request has the name of the Machine, so that a Machine never has two of one kind, and the Machine owns it.
  */
 export function buildRequest(template: Template, machine: Machine): NewRemediation {
   const { type, labels, annotations, remediationSpec } = template;
@@ -29,7 +29,7 @@ export function buildRequest(template: Template, machine: Machine): NewRemediati
   };
 }
 
-/** The machine that a request is for, by UID; undefined for what a health check over machines did not make. */
+/** The machine that a request is for, by UID; undefined if no MachineHealthCheck created it. */
 export function machineUidOf(object: KubeObject): string | undefined {
   const { annotations, ownerReferences = [] } = object.metadata;
   if (annotations?.[CLONED_FROM_GROUP_KIND] === undefined) return undefined;

@@ -9,7 +9,7 @@ export type UnhealthyLimit =
 
 export interface UnhealthyLimitJudgment {
   allowed: boolean;
-  /** How many more machines may become unhealthy before nothing starts any more. */
+  /** How many more Machines may become unhealthy until no remediation starts. */
   remaining: number;
   /** Upstream's words, if it is not allowed. */
   message: string;

@@ -2,27 +2,25 @@ import type { Cluster, Machine } from "../../../api/cluster-api.ts";
 import { changeConditions } from "../../../api/machine-conditions.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import { isKubeError } from "../../../kube/errors.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
 import type { JsonPatchOperation, KubeClient } from "../../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
-import { setField } from "../../../kube/set-field.ts";
+import { setField } from "../../../kube/objects/set-field.ts";
 import { keyOf, nameOf } from "../../../kube/watched.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
 import type { DeferralCause } from "../../shared/model/deferral.ts";
+import { REFUSED_RETRY_MS, STALE_RETRY_MS } from "../../shared/model/deferral.ts";
+import { createRemediationObject, deleteRemediationObject } from "../../shared/shell/remediation-writes.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
-import { trimRemediation } from "../../shared/model/remediation.ts";
 import type { MachineAction } from "../decide/decision.ts";
 import type { MachineHealthCheckKind, Remedy } from "../decide/kind.ts";
 import { buildRequest, machineUidOf } from "../decide/request.ts";
-import type { MachineHealth, ObservedNode } from "../decide/target.ts";
-import type { MachineEvent } from "../snapshot/observe.ts";
+import type { MachineHealth, ObservedNode } from "../decide/observed-machine.ts";
+import type { MachineActionEvent } from "../snapshot/observe.ts";
 
-/** How soon a machine is evaluated again after a live read differed from the watch, which has caught up then. */
-const STALE_RETRY_MS = 1_000;
 /** How soon machines are counted again after a live list of their nodes showed too many unhealthy ones. */
 const RECOUNT_MS = 5_000;
-/** How soon a request is tried again that the API server refused permanently. */
-const REFUSED_RETRY_MS = 15_000;
 
 export interface MachineActionDeps {
   client: KubeClient;
@@ -48,13 +46,13 @@ export interface MachineActionContext {
   readNode: (machine: Machine, cluster: Cluster | undefined, signal: AbortSignal) => Promise<ObservedNode>;
   /** Why the threshold allows no remediation by a live list of the nodes, in words; the watch may be behind. */
   findObjection: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Whether a remediation of the machine may still start: the decision is some requests old by then. */
+  /** Whether a remediation of the Machine may still start. Several requests have been sent since the decision. */
   mayStart: (machine: Machine) => boolean;
 }
 
 /**
- * Runs one action. The machine, its cluster and its node are read live first wherever a wrong action would do harm: the view
- * may be behind, and a remediation of a machine that is well again powers off a healthy host.
+ * Runs one action. First the Machine, its Cluster and its node are read live, because the view may be late, and the
+ * remediation of a Machine that is healthy again would power off a healthy host.
  *
  * @returns an event for each thing that was done, as it is done.
  * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
@@ -64,12 +62,12 @@ export async function* runAction(
   context: MachineActionContext,
   action: SingleMachineAction,
   signal: AbortSignal,
-): AsyncGenerator<MachineEvent, void> {
+): AsyncGenerator<MachineActionEvent, void> {
   const objection = starts(action) ? await context.findObjection(signal) : undefined;
   if (objection !== undefined) {
     deps.logger.warn(
       { machine: nameOf(action.machine), reason: objection },
-      "no remediation starts: a live list of the nodes leaves no room",
+      "no remediation starts: by a live list of the nodes, too many Machines are unhealthy",
     );
     yield deferred(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
     return;
@@ -94,7 +92,7 @@ function act(
   action: Exclude<SingleMachineAction, { type: "renew" | "withdraw" }>,
   live: Live,
   signal: AbortSignal,
-): AsyncGenerator<MachineEvent, void> {
+): AsyncGenerator<MachineActionEvent, void> {
   switch (action.type) {
     case "request":
       return request(deps, context, action, live, signal);
@@ -109,7 +107,7 @@ function act(
   }
 }
 
-/** Whether the action brings about a remediation. An owner that is asked deletes its machine. */
+/** Whether the action leads to a remediation. An owner that is asked deletes its Machine. */
 function starts(action: SingleMachineAction): boolean {
   if (action.type === "conditions") return action.wanted.some(({ type }) => type === "OwnerRemediated");
   return action.type !== "withdraw";
@@ -137,7 +135,7 @@ interface Live {
   health: MachineHealth;
 }
 
-/** @returns undefined if it is gone, another one, or no target any more. */
+/** @returns undefined if the Machine was deleted or replaced, or if the health check does not cover it any more. */
 async function readLive(
   deps: MachineActionDeps,
   context: MachineActionContext,
@@ -147,8 +145,8 @@ async function readLive(
   const { client, kind, machineType, clusterType } = deps;
   const { namespace, name, uid } = metadata;
   const [raw, rawCluster] = await Promise.all([
-    readIfThere(client, machineType, { namespace, name }, signal),
-    clusterType && readIfThere(client, clusterType, { namespace, name: clusterName }, signal),
+    findObject(client, machineType, { namespace, name }, signal),
+    clusterType && findObject(client, clusterType, { namespace, name: clusterName }, signal),
   ]);
   if (raw?.metadata.uid !== uid || (clusterType !== undefined && rawCluster === undefined)) return undefined;
   const machine = kind.readMachine(raw);
@@ -164,48 +162,28 @@ async function* request(
   { template }: Extract<MachineAction, { type: "request" }>,
   { machine }: Live,
   signal: AbortSignal,
-): AsyncGenerator<MachineEvent, void> {
-  const { client, logger, remediations } = deps;
-  const { namespace, name, uid } = machine.metadata;
-  // Nothing is awaited between this last check and the request.
+): AsyncGenerator<MachineActionEvent, void> {
+  // Nothing is awaited between the start guard and the request.
   if (!context.mayStart(machine)) return;
-  try {
-    const created = await client.create<KubeObject>(template.type, buildRequest(template, machine), {}, signal);
-    remediations.wrote(trimRemediation(created), undefined);
-    const fields = { machineHealthCheck: nameOf(context.check), machine: nameOf(machine), kind: created.kind };
-    logger.info({ ...fields, remediation: created.metadata.uid }, "created a remediation request");
-  } catch (error) {
-    if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
-      // Not this machine's fault, and a retry at once does not help: the operator must know.
-      yield deferred(deps, machine, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
-      return;
-    }
-    if (!isKubeError(error, "AlreadyExists")) throw error;
-    const found = trimRemediation(await client.get(template.type, { namespace, name }, signal));
-    if (machineUidOf(found) === uid) {
-      remediations.wrote(found, undefined);
-      return;
-    }
-    const reason = `a ${template.type.kind} with its name exists and does not belong to the Machine`;
-    yield deferred(deps, machine, { reason, cause: "refused" }, REFUSED_RETRY_MS);
+  const isOwn = (found: KubeObject): boolean => machineUidOf(found) === machine.metadata.uid;
+  const creation = await createRemediationObject(deps, template.type, buildRequest(template, machine), isOwn, signal);
+  if (creation.result === "refused") {
+    yield deferred(deps, machine, { reason: creation.reason, cause: "refused" }, REFUSED_RETRY_MS);
+  } else if (creation.result === "created") {
+    const { kind, metadata } = creation.object;
+    const fields = { machineHealthCheck: nameOf(context.check), machine: nameOf(machine), kind };
+    deps.logger.info({ ...fields, remediation: metadata.uid }, "created a remediation request");
   }
 }
 
 async function withdraw(
-  { client, logger, remediations }: MachineActionDeps,
+  deps: MachineActionDeps,
   { request: { object, uid } }: Extract<MachineAction, { type: "withdraw" | "renew" }>,
   signal: AbortSignal,
 ): Promise<void> {
-  const state = remediations.state(object.apiVersion, object.kind);
-  if (state.state !== "watched") return;
-  try {
-    await client.delete(state.type, keyOf(object), { guard: { uid } }, signal);
-    logger.info({ machine: nameOf(object), kind: object.kind, remediation: uid }, "deleted a remediation request");
-  } catch (error) {
-    // Gone, or replaced by another one with the same name: either way ours does not exist any more.
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-  }
-  remediations.deletionOrdered(object);
+  const state = deps.remediations.state(object.apiVersion, object.kind);
+  if (state.state !== "watched" || !(await deleteRemediationObject(deps, state.type, object, signal))) return;
+  deps.logger.info({ machine: nameOf(object), kind: object.kind, remediation: uid }, "deleted a remediation request");
 }
 
 async function* writeConditions(
@@ -214,7 +192,7 @@ async function* writeConditions(
   action: Extract<MachineAction, { type: "conditions" }>,
   live: Live,
   signal: AbortSignal,
-): AsyncGenerator<MachineEvent, void> {
+): AsyncGenerator<MachineActionEvent, void> {
   const { wanted, unwanted, marks } = action;
   // This starts a remediation, so it needs the same last check.
   if (starts(action) && !context.mayStart(live.machine)) return;
@@ -230,7 +208,7 @@ async function* annotate(
   annotation: string,
   live: Live,
   signal: AbortSignal,
-): AsyncGenerator<MachineEvent, void> {
+): AsyncGenerator<MachineActionEvent, void> {
   if (!isStillRemedy(deps, context, live, "annotate") || !context.mayStart(live.machine)) return;
   const { machine } = live;
   try {
@@ -249,7 +227,7 @@ async function* deleteMachine(
   context: MachineActionContext,
   live: Live,
   signal: AbortSignal,
-): AsyncGenerator<MachineEvent, void> {
+): AsyncGenerator<MachineActionEvent, void> {
   const { client, logger, machineType } = deps;
   const { machine } = live;
   const { uid, resourceVersion } = machine.metadata;
@@ -261,7 +239,7 @@ async function* deleteMachine(
     if (isKubeError(error, "Aborted", "Conflict", "NotFound") || !(error instanceof Error)) throw error;
     const { message } = error;
     yield { type: "deletionFailed", machine, message };
-    // Another machine can be deleted meanwhile.
+    // Until then, another Machine can be deleted.
     yield deferred(deps, machine, { reason: message, cause: "deletionRefused" }, REFUSED_RETRY_MS);
     return;
   }
@@ -269,7 +247,7 @@ async function* deleteMachine(
   yield { type: "deleted", machine };
 }
 
-/** Whether this remedy still applies to the machine as it is now: it may be terminating, or have lost its owner. */
+/** Whether this remedy still applies. Since the decision, the Machine may have begun to terminate or lost its owner. */
 function isStillRemedy(
   { kind }: MachineActionDeps,
   { check }: MachineActionContext,
@@ -285,7 +263,7 @@ async function patchMachine(
   operations: readonly JsonPatchOperation[],
   options: { subresource?: string },
   signal: AbortSignal,
-): Promise<MachineEvent> {
+): Promise<MachineActionEvent> {
   if (operations.length === 0) return { type: "written", machine };
   const { uid, resourceVersion } = raw.metadata;
   const patched = await client.patch<KubeObject>(
@@ -299,26 +277,12 @@ async function patchMachine(
   return { type: "written", machine: kind.readMachine(patched) };
 }
 
-async function readIfThere(
-  client: KubeClient,
-  type: ResourceType,
-  key: { namespace: string; name: string },
-  signal: AbortSignal,
-): Promise<KubeObject | undefined> {
-  try {
-    return await client.get(type, key, signal);
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
-}
-
 /** Defers the remediation of a machine. */
 function deferred(
   { nowMs }: MachineActionDeps,
   machine: Machine,
   deferral: { reason: string; cause: DeferralCause },
   forMs: number,
-): MachineEvent {
+): MachineActionEvent {
   return { type: "deferred", machine, deferral: { ...deferral, untilMs: nowMs() + forMs } };
 }

@@ -1,9 +1,9 @@
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 
-/** What a vendor counts of its health checks. */
+/** Metrics of the health checks of one vendor. */
 export interface MachineMetrics {
-  /** @param seen.covered machines that it covers; undefined if that is not known. */
-  observe(check: MachineHealthCheck, seen: { covered: number | undefined; isRestricted: boolean }): void;
+  /** @param result.covered machines that it covers; undefined if that is not known. */
+  observe(check: MachineHealthCheck, result: { covered: number | undefined; isRestricted: boolean }): void;
   /** One of its machines was deleted. */
   deleted(check: MachineHealthCheck): void;
   /** The health check is gone. @param key `namespace/name` */

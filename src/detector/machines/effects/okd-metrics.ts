@@ -1,40 +1,54 @@
-import { Counter, Gauge } from "prom-client";
-import type { Registry } from "prom-client";
+import type { Counter, Gauge, Registry } from "prom-client";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import { parseKey } from "../../../kube/watched.ts";
+import { createCounter, createGauge, metric } from "../../../telemetry/metric.ts";
+import type { Metric } from "../../../telemetry/metric.ts";
 import type { MachineMetrics } from "./metrics.ts";
 
-// Names and labels are OKD's, so that its alerts and dashboards go on working.
+// Names and labels are OKD's, so that its alerts and dashboards continue to work.
 
-const COVERED = "mapi_machinehealthcheck_nodes_covered";
-const DELETED = "mapi_machinehealthcheck_remediation_success_total";
-const SHORT_CIRCUIT = "mapi_machinehealthcheck_short_circuit";
-const LABELS = ["name", "namespace"] as const;
-type Label = (typeof LABELS)[number];
+const LABELS = { name: "the MachineHealthCheck", namespace: "its namespace" };
+type OkdMetricLabel = keyof typeof LABELS;
+
+const COVERED = metric({
+  name: "mapi_machinehealthcheck_nodes_covered",
+  type: "gauge",
+  help: "Machines that a MachineHealthCheck of OKD covers",
+  labels: LABELS,
+});
+const DELETED = metric({
+  name: "mapi_machinehealthcheck_remediation_success_total",
+  type: "counter",
+  help: "Machines that a MachineHealthCheck of OKD has deleted",
+  labels: LABELS,
+});
+const SHORT_CIRCUIT = metric({
+  name: "mapi_machinehealthcheck_short_circuit",
+  type: "gauge",
+  help: "1 while `maxUnhealthy` keeps a MachineHealthCheck of OKD from remediating",
+  labels: LABELS,
+});
+
+export const OKD_METRICS: readonly Metric[] = [COVERED, DELETED, SHORT_CIRCUIT];
 
 /** What OKD counts of its health checks. */
 export class OkdMetrics implements MachineMetrics {
   readonly #registry: Registry;
-  readonly #covered: Gauge<Label>;
-  readonly #deleted: Counter<Label>;
-  readonly #shortCircuit: Gauge<Label>;
+  readonly #covered: Gauge<OkdMetricLabel>;
+  readonly #deleted: Counter<OkdMetricLabel>;
+  readonly #shortCircuit: Gauge<OkdMetricLabel>;
 
   constructor(registry: Registry) {
     this.#registry = registry;
-    const common = { labelNames: LABELS, registers: [registry] };
-    this.#covered = new Gauge({ name: COVERED, help: "Machines that a MachineHealthCheck covers", ...common });
-    this.#deleted = new Counter({ name: DELETED, help: "Machines that a MachineHealthCheck has deleted", ...common });
-    this.#shortCircuit = new Gauge({
-      name: SHORT_CIRCUIT,
-      help: "1 while maxUnhealthy keeps a MachineHealthCheck from remediating",
-      ...common,
-    });
+    this.#covered = createGauge(COVERED, registry);
+    this.#deleted = createCounter(DELETED, registry);
+    this.#shortCircuit = createGauge(SHORT_CIRCUIT, registry);
   }
 
-  observe(check: MachineHealthCheck, seen: { covered: number | undefined; isRestricted: boolean }): void {
+  observe(check: MachineHealthCheck, result: { covered: number | undefined; isRestricted: boolean }): void {
     const labels = labelsOf(check.metadata);
-    if (seen.covered !== undefined) this.#covered.set(labels, seen.covered);
-    this.#shortCircuit.set(labels, seen.isRestricted ? 1 : 0);
+    if (result.covered !== undefined) this.#covered.set(labels, result.covered);
+    this.#shortCircuit.set(labels, result.isRestricted ? 1 : 0);
   }
 
   deleted(check: MachineHealthCheck): void {
@@ -48,10 +62,10 @@ export class OkdMetrics implements MachineMetrics {
 
   /** Removes the metrics from the registry; the next term of leadership registers them again. */
   close(): void {
-    for (const name of [COVERED, DELETED, SHORT_CIRCUIT]) this.#registry.removeSingleMetric(name);
+    for (const { name } of OKD_METRICS) this.#registry.removeSingleMetric(name);
   }
 }
 
-function labelsOf({ name, namespace = "" }: { name: string; namespace?: string }): Record<Label, string> {
+function labelsOf({ name, namespace = "" }: { name: string; namespace?: string }): Record<OkdMetricLabel, string> {
   return { name, namespace };
 }

@@ -3,19 +3,19 @@ import type { Cluster } from "../../../api/cluster-api.ts";
 import { CLUSTER_NAME_LABEL } from "../../../api/cluster-api.ts";
 import { fieldAt } from "../../../api/foreign.ts";
 import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import { changeConditions, says } from "../../../api/machine-conditions.ts";
+import { changeConditions, hasCondition } from "../../../api/machine-conditions.ts";
 import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
-import { pointer } from "../../../kube/json-pointer.ts";
-import { setField } from "../../../kube/set-field.ts";
+import { pointer } from "../../../kube/objects/json-pointer.ts";
+import { setField } from "../../../kube/objects/set-field.ts";
 import type { HealthCheckStore } from "../../shared/shell/health-check-store.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 
 type Store = HealthCheckStore<MachineHealthCheck>;
 
 /**
- * Stores what has changed of the status and its conditions. The health check is read first: the view keeps no more of it than
- * decisions need.
+ * Stores the fields and conditions of the status that have changed. The health check is read first, because the view
+ * keeps only the fields that decisions need.
  *
  * @throws KubeError, Conflict if the health check is another one or another version now.
  */
@@ -30,7 +30,7 @@ export async function storeStatus(
   const { status, conditions } = shown;
   const forms = { ...check.status, apiVersion: check.apiVersion };
   const isSame = statusFields.every((name) => isDeepStrictEqual(check.status[name], status[name]));
-  if (isSame && conditions.every((condition) => says(forms, condition))) return;
+  if (isSame && conditions.every((condition) => hasCondition(forms, condition))) return;
   const raw = await store.readLive(check, signal);
   const operations: JsonPatchOperation[] = fieldAt(raw, "status") === undefined ? [setStatus({})] : [];
   for (const name of statusFields) {
@@ -45,7 +45,10 @@ export async function storeStatus(
   await store.patch(check, raw, operations, { subresource: "status" }, signal);
 }
 
-/** Labels the health check with its cluster's name, and makes the cluster its owner: upstream moves and deletes both together. */
+/**
+ * Labels the health check with its cluster's name, and makes the Cluster its owner, because upstream moves and deletes
+ * both together.
+ */
 export async function adopt(
   store: Store,
   check: MachineHealthCheck,

@@ -8,14 +8,14 @@ import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { CheckStates } from "../../shared/views/check-states.ts";
 import type { MonotonicTimes } from "../../shared/views/condition-times.ts";
-import type { Compiled, MachineCheckState, MachineJudgment } from "./check-state.ts";
+import type { CompiledMachineCheck, MachineCheckState, JudgmentSources } from "./check-state.ts";
 import { judgeNow, newMachineCheckState, stateKey } from "./check-state.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
-import type { MachineSnapshot } from "../decide/decision.ts";
+import type { MachineCheckSnapshot } from "../decide/decision.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import { takeMachineSnapshot } from "./snapshot.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
-import type { ObservedNode } from "../decide/target.ts";
+import type { ObservedNode } from "../decide/observed-machine.ts";
 
 /** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute even when nothing changes. */
 const VIEW_STALE_MS = 180_000;
@@ -43,11 +43,11 @@ export class MachineChecks {
   readonly #states: CheckStates<MachineHealthCheck, MachineCheckState>;
   /** By the cluster's `namespace/name`. */
   readonly #nodes = new Map<string, ClusterNodes>();
-  readonly world: MachineJudgment;
+  readonly sources: JudgmentSources;
 
   constructor(deps: MachineChecksDeps) {
     this.#deps = deps;
-    this.world = {
+    this.sources = {
       kind: deps.kind,
       nowMs: () => deps.times.nowMs(),
       clusterOf: (check) => this.clusterOf(check),
@@ -56,7 +56,7 @@ export class MachineChecks {
     this.#states = new CheckStates({
       keyOf: stateKey,
       make: (check, before) => {
-        const state = newMachineCheckState(this.world, check, deps.machines.values());
+        const state = newMachineCheckState(this.sources, check, deps.machines.values());
         state.announced = before?.announced ?? state.announced;
         return state;
       },
@@ -65,7 +65,7 @@ export class MachineChecks {
     deps.clusterObjects?.subscribe((change) => this.#onCluster(change));
   }
 
-  /** The state of this very health check and spec; a new one if there is none. */
+  /** The state of this health check with this spec; a new one if there is none. */
   of(check: MachineHealthCheck): MachineCheckState {
     return this.#states.of(check);
   }
@@ -103,7 +103,7 @@ export class MachineChecks {
     const onChange = (nodeName: string | undefined): void => this.#judge(key, nodeName);
     const nodes = new ClusterNodes({ ...this.#deps, onChange }, ref);
     this.#nodes.set(key, nodes);
-    // Its machines were judged without their nodes before.
+    // Until now, its Machines were judged without their nodes.
     this.#judge(key);
     return nodes;
   }
@@ -114,12 +114,12 @@ export class MachineChecks {
    */
   snapshot(
     check: MachineHealthCheck,
-    { policy, tracker }: Compiled,
+    { policy, tracker }: CompiledMachineCheck,
     deferrals: MachineCheckState["deferrals"],
-    template: MachineSnapshot["template"],
+    template: MachineCheckSnapshot["template"],
     starting: Iterable<Machine>,
-  ): MachineSnapshot {
-    tracker.advance(this.world.nowMs());
+  ): MachineCheckSnapshot {
+    tracker.advance(this.sources.nowMs());
     const attempts = readAttempts(check);
     return takeMachineSnapshot({
       check,
@@ -140,36 +140,36 @@ export class MachineChecks {
   }
 
   /** How many targets are healthy by a list of nodes of this moment; undefined if there is none. */
-  healthyByList(check: MachineHealthCheck, { tracker }: Compiled): number | undefined {
-    const listed = this.nodesOf(check)?.listed;
-    if (listed === undefined) return undefined;
+  healthyByList(check: MachineHealthCheck, { tracker }: CompiledMachineCheck): number | undefined {
+    const liveNodes = this.nodesOf(check)?.liveNodes;
+    if (liveNodes === undefined) return undefined;
     const cluster = this.clusterOf(check);
     const isHealthy = (name: string): boolean => {
       const { machine } = tracker.get(name) ?? {};
       if (machine === undefined) return false;
-      const node = machine.nodeName === undefined ? undefined : listed.get(machine.nodeName);
+      const node = machine.nodeName === undefined ? undefined : liveNodes.get(machine.nodeName);
       const observed: ObservedNode = node === undefined ? { state: absence(machine) } : { state: "there", node };
-      return judgeNow(this.world, check, machine, cluster, observed).state === "healthy";
+      return judgeNow(this.sources, check, machine, cluster, observed).state === "healthy";
     };
     return tracker.names.filter(isHealthy).length;
   }
 
-  /** Why nothing may start just now though all is known, in words. */
+  /** Why nothing may start now although everything could be read. Text for the operator. */
   blockedBy(check: MachineHealthCheck): string | undefined {
     const { clock, machines, clusterObjects } = this.#deps;
     if (this.clusterOf(check)?.metadata.deletionTimestamp !== undefined) return "the cluster is being deleted";
     const lastMs = Math.min(machines.lastContactMs, clusterObjects?.lastContactMs ?? Infinity);
     const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;
     if (isStale) return "the API server has reported nothing about Machines for 3 minutes";
-    return this.#isStrangeCluster(check)
+    return this.#isOtherCluster(check)
       ? "the cluster has Nodes, but none that a Machine names: check whether the kubeconfig leads to another cluster"
       : undefined;
   }
 
-  /** Whether the nodes belong to another cluster: then all nodes of the machines would be taken for deleted. */
-  #isStrangeCluster(check: MachineHealthCheck): boolean {
+  /** Whether the connection leads to another cluster. If so, the nodes of all Machines would look deleted. */
+  #isOtherCluster(check: MachineHealthCheck): boolean {
     const { clusterObjects, machines } = this.#deps;
-    // Machines of a kind without clusters are of the very cluster that they are objects of.
+    // If the vendor has no Clusters, the Machines belong to the cluster that stores them.
     if (clusterObjects === undefined) return false;
     const { namespace, name } = clusterRef(check);
     const nodeNames = function* (): Generator<string> {
@@ -203,12 +203,12 @@ export class MachineChecks {
   }
 
   #onCluster(change: Change<Cluster>): void {
-    // Most changes of its status do not matter here.
+    // Most changes of the status of a Cluster do not concern its Machines.
     if (change.type === "updated" && factsOf(change.previous) === factsOf(change.object)) return;
     this.#judge(nameOf(change.object));
   }
 
-  /** Judges the machines of a cluster again. @param nodeName only those of that node, if it is given. */
+  /** Judges the Machines of a cluster again. @param nodeName if it is given, only the Machines of that node. */
   #judge(cluster: string, nodeName?: string): void {
     for (const check of this.#deps.checks.values()) {
       if (keyText(clusterRef(check)) !== cluster) continue;

@@ -1,14 +1,14 @@
 import type { Machine } from "../../../api/cluster-api.ts";
 import type { Change } from "../../../kube/watched.ts";
-import type { MachineHealth } from "../decide/target.ts";
+import type { MachineHealth } from "../decide/observed-machine.ts";
 
-/** One target, and how it was when it was last judged. */
-export interface Tracked {
+/** One Machine, and its health at the last evaluation of it. */
+export interface TrackedMachine {
   machine: Machine;
   health: MachineHealth;
 }
 
-export interface TrackerDeps {
+export interface MachineTrackerDeps {
   covers: (machine: Machine) => boolean;
   judge: (machine: Machine) => MachineHealth;
   /** Whether a healthy machine has all its conditions, so that there is nothing to write. */
@@ -16,19 +16,19 @@ export interface TrackerDeps {
 }
 
 /**
- * The machines that one health check covers, and how each is: kept up to date machine by machine, so that a change costs the
- * same whether there are ten of them or thousands.
+ * The Machines that one health check covers, and the health of each. It is updated Machine by Machine, so that a change
+ * costs the same for ten Machines and for thousands.
  */
 export class MachineTracker {
-  readonly #deps: TrackerDeps;
-  readonly #targets = new Map<string, Tracked>();
+  readonly #deps: MachineTrackerDeps;
+  readonly #machines = new Map<string, TrackedMachine>();
   readonly #byNode = new Map<string, Set<string>>();
-  /** Targets that are not healthy, or of which something is to be written. */
+  /** Machines that are not healthy, or whose conditions must be written. */
   readonly #notable = new Set<string>();
   #healthy = 0;
   #names: readonly string[] | undefined;
 
-  constructor(deps: TrackerDeps, machines: Iterable<Machine>) {
+  constructor(deps: MachineTrackerDeps, machines: Iterable<Machine>) {
     this.#deps = deps;
     for (const machine of machines) this.#take(machine);
   }
@@ -39,12 +39,12 @@ export class MachineTracker {
   }
 
   get size(): number {
-    return this.#targets.size;
+    return this.#machines.size;
   }
 
   /** Names of all targets, sorted. */
   get names(): readonly string[] {
-    this.#names ??= [...this.#targets.keys()].sort();
+    this.#names ??= [...this.#machines.keys()].sort();
     return this.#names;
   }
 
@@ -53,8 +53,8 @@ export class MachineTracker {
     return this.#notable;
   }
 
-  get(name: string): Tracked | undefined {
-    return this.#targets.get(name);
+  get(name: string): TrackedMachine | undefined {
+    return this.#machines.get(name);
   }
 
   /** @returns whether the health check's decision may differ for it. */
@@ -73,16 +73,16 @@ export class MachineTracker {
     return names.length > 0;
   }
 
-  /** Judges all again: what they have in common has changed. */
+  /** Judges all Machines again, because their Cluster has changed. */
   judgeAll(): void {
     // A copy: each is taken out and put back.
-    for (const name of Array.from(this.#targets.keys())) this.#judgeAgain(name);
+    for (const name of Array.from(this.#machines.keys())) this.#judgeAgain(name);
   }
 
-  /** Judges those machines again whose time is over. */
+  /** Judges the Machines again whose duration is over. */
   advance(nowMs: number): void {
     for (const name of Array.from(this.#notable)) {
-      const { health } = this.#targets.get(name) ?? {};
+      const { health } = this.#machines.get(name) ?? {};
       if (health?.state === "waiting" && health.untilMs <= nowMs) this.#judgeAgain(name);
     }
   }
@@ -92,12 +92,12 @@ export class MachineTracker {
     if (tracked !== undefined) this.#take(tracked.machine);
   }
 
-  #take(machine: Machine): Tracked | undefined {
+  #take(machine: Machine): TrackedMachine | undefined {
     const { covers, judge, isSettled } = this.#deps;
     if (!covers(machine)) return undefined;
     const { name } = machine.metadata;
-    const tracked: Tracked = { machine, health: judge(machine) };
-    this.#targets.set(name, tracked);
+    const tracked: TrackedMachine = { machine, health: judge(machine) };
+    this.#machines.set(name, tracked);
     if (machine.nodeName !== undefined) {
       const names = this.#byNode.get(machine.nodeName) ?? new Set();
       this.#byNode.set(machine.nodeName, names.add(name));
@@ -107,10 +107,10 @@ export class MachineTracker {
     return tracked;
   }
 
-  #drop(name: string): Tracked | undefined {
-    const tracked = this.#targets.get(name);
+  #drop(name: string): TrackedMachine | undefined {
+    const tracked = this.#machines.get(name);
     if (tracked === undefined) return undefined;
-    this.#targets.delete(name);
+    this.#machines.delete(name);
     this.#notable.delete(name);
     if (tracked.health.state === "healthy") this.#healthy -= 1;
     const { nodeName } = tracked.machine;

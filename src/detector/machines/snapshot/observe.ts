@@ -5,8 +5,8 @@ import type { Deferral } from "../../shared/model/deferral.ts";
 import type { MachineAnnouncement, MachineEventReason } from "../decide/decision.ts";
 import type { MachineCheckState } from "./check-state.ts";
 
-/** What an action has done, or has found instead of doing it. */
-export type MachineEvent =
+/** The result of an action: what it has done, or why it did nothing. */
+export type MachineActionEvent =
   /** No remediation starts for now. */
   | { type: "deferred"; machine: Machine; deferral: Deferral }
   /** The machine as it is now, after a write. */
@@ -17,11 +17,11 @@ export type MachineEvent =
   | { type: "deleted"; machine: Machine }
   | { type: "deletionFailed"; machine: Machine; message: string };
 
-/** Takes in what an action has done. @returns the events to record for it, in upstream's words. */
+/** Adds the result of an action to the state. @returns the Kubernetes Events to record, with upstream's texts. */
 export function observe(
   { deferrals, compiled }: Pick<MachineCheckState, "deferrals" | "compiled">,
   check: MachineHealthCheck,
-  event: MachineEvent,
+  event: MachineActionEvent,
 ): MachineAnnouncement[] {
   const { machine } = event;
   const name = nameOf(machine);

@@ -4,20 +4,20 @@ import type { KubeObject, OwnerReference } from "../../../kube/resource.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import type { MachineSnapshot, MachineFacts } from "../decide/decision.ts";
+import type { MachineCheckSnapshot, MachineFacts } from "../decide/decision.ts";
 import { attemptKey } from "../decide/decide-machine.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { machineUidOf } from "../decide/request.ts";
 import type { MachineTracker } from "./machine-tracker.ts";
 
-/** What a snapshot is taken of. */
+/** The sources of a snapshot. */
 export interface MachineSnapshotSources {
   check: MachineHealthCheck;
   policy: MachinePolicy;
   tracker: MachineTracker;
   deferrals: ReadonlyMap<string, Deferral>;
-  template: MachineSnapshot["template"];
-  /** Every remediation there is, whoever made it. */
+  template: MachineCheckSnapshot["template"];
+  /** Every remediation, of any owner. */
   remediations: readonly Remediation[];
   machineOf: (key: { namespace: string; name: string }) => Machine | undefined;
   /** Machines whose remediation is being started at this moment. */
@@ -33,21 +33,21 @@ export interface MachineSnapshotSources {
 }
 
 /** Gathers everything that a decision about one health check depends on. */
-export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnapshot {
-  const { check, policy, tracker, template, isHistoryFull, blocked, unreachable } = world;
+export function takeMachineSnapshot(sources: MachineSnapshotSources): MachineCheckSnapshot {
+  const { check, policy, tracker, template, isHistoryFull, blocked, unreachable } = sources;
   const namespace = check.metadata.namespace;
-  const requests = world.remediations.filter(({ object }) => object.metadata.namespace === namespace);
+  const requests = sources.remediations.filter(({ object }) => object.metadata.namespace === namespace);
   const byMachine = Map.groupBy(requests, ({ object }) => machineUidOf(object) ?? "");
   const byName = Map.groupBy(requests, ({ object }) => object.metadata.name);
   const byOwner = Map.groupBy(requests, ({ object }) => ownerOf(object)?.uid ?? "");
   const names = new Set([...tracker.notable, ...byName.keys()]);
-  const busy = busyControlPlanes(world, requests);
-  const targets = [...names].sort().flatMap((name): MachineFacts[] => {
+  const busy = busyControlPlanes(sources, requests);
+  const facts = [...names].sort().flatMap((name): MachineFacts[] => {
     const tracked = tracker.get(name);
     if (tracked === undefined) return [];
     const { machine, health } = tracked;
     const own = byMachine.get(machine.metadata.uid) ?? [];
-    // It has the name that a request would get, or it remediates the machine for another controller.
+    // The object has the name of the next request, or it remediates the Machine for another controller.
     const peerCheck = [...(byName.get(name) ?? []), ...(byOwner.get(machine.metadata.uid) ?? [])].find(
       ({ object }) => machineUidOf(object) !== machine.metadata.uid,
     );
@@ -60,14 +60,14 @@ export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnaps
         foreign:
           peerCheck &&
           `${peerCheck.object.kind} ${peerCheck.object.metadata.name} exists, and no health check created it`,
-        neededBy: own.length > 0 ? world.isUnhealthyToOthers(machine) : undefined,
+        neededBy: own.length > 0 ? sources.isUnhealthyToOthers(machine) : undefined,
         controlPlaneBusy: busy.find(
           ({ metadata, clusterName }) => clusterName === machine.clusterName && metadata.name !== name,
         )?.metadata.name,
-        attempts: key === undefined ? [] : world.attemptsOf(key),
-        deferral: world.deferrals.get(machine.metadata.uid),
+        attempts: key === undefined ? [] : sources.attemptsOf(key),
+        deferral: sources.deferrals.get(machine.metadata.uid),
         fenceableSinceMs: own.some(({ succeeded }) => succeeded === "False")
-          ? world.fenceableSinceMs(machine)
+          ? sources.fenceableSinceMs(machine)
           : undefined,
       },
     ];
@@ -75,10 +75,10 @@ export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnaps
   return {
     check,
     policy,
-    targetNames: tracker.names,
+    machineNames: tracker.names,
     healthy: tracker.healthy,
     deleting: tracker.names.find((name) => tracker.get(name)?.machine.metadata.deletionTimestamp !== undefined),
-    targets,
+    machines: facts,
     template,
     blocked,
     unreachable,
@@ -86,12 +86,12 @@ export function takeMachineSnapshot(world: MachineSnapshotSources): MachineSnaps
   };
 }
 
-/** The machine that a remediation belongs to, whoever made it. */
+/** The Machine that owns a remediation, of any creator. */
 function ownerOf({ metadata }: KubeObject): OwnerReference | undefined {
   return metadata.ownerReferences?.find(({ kind }) => kind === "Machine");
 }
 
-/** The control plane machines that are being remediated, for whichever health check. */
+/** The control plane Machines that any health check is remediating. */
 function busyControlPlanes(
   { machineOf, starting, check }: MachineSnapshotSources,
   requests: readonly Remediation[],

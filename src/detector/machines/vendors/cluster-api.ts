@@ -9,10 +9,10 @@ import {
 } from "../../../api/cluster-api.ts";
 import type { ConditionWrite } from "../../../api/machine-conditions.ts";
 import { MACHINE_HEALTH_CHECK_KIND, readMachineHealthCheck } from "../../../api/machine-health-check.ts";
-import type { KindVersions } from "../../../kube/served-kind.ts";
+import type { KindVersions } from "../../../kube/objects/served-kind.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import { judgeMachine } from "../decide/machine-health.ts";
-import type { MachineHealth } from "../decide/target.ts";
+import type { MachineHealth } from "../decide/observed-machine.ts";
 
 /** Cluster API's MachineHealthCheck, of v1beta2 or v1beta1. */
 export const CLUSTER_API_CHECKS: MachineHealthCheckKind = {
@@ -39,7 +39,7 @@ function servedKind(kind: string): KindVersions {
   return { group: CLUSTER_API_GROUP, kind, versions: CLUSTER_API_VERSIONS };
 }
 
-/** The owner's controller takes it from there, and says so in the same condition. */
+/** The owner's controller continues from here, and reports its progress in the same condition. */
 const OWNER_REMEDIATED: ConditionWrite = {
   type: "OwnerRemediated",
   status: "False",
@@ -48,7 +48,7 @@ const OWNER_REMEDIATED: ConditionWrite = {
   v1beta1: { reason: "WaitingForRemediation", message: "", severity: "Warning" },
 };
 
-/** A machine of which nothing is known, or whose time is not over, keeps what it says. */
+/** A Machine whose health is unknown, or whose duration is not over, keeps its conditions. */
 function healthConditions(health: MachineHealth): ConditionWrite[] {
   if (health.state !== "healthy" && health.state !== "unhealthy") return [];
   const { reason, message, v1beta1 } =

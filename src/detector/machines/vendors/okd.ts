@@ -8,11 +8,11 @@ import {
 } from "../../../api/okd-machine-health-check.ts";
 import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES, readOkdMachine } from "../../../api/okd-machine.ts";
 import type { MachineHealthCheckKind, Remedy } from "../decide/kind.ts";
-import type { Checks } from "../decide/machine-health.ts";
+import type { HealthCriteria } from "../decide/machine-health.ts";
 import { judgeNode } from "../decide/machine-health.ts";
-import type { MachineHealth, Target } from "../decide/target.ts";
+import type { MachineHealth, ObservedMachine } from "../decide/observed-machine.ts";
 
-/** The phase of a machine that its provider has given up. */
+/** The phase of a Machine for which its provider does nothing more. */
 const FAILED = "Failed";
 
 /** OKD's MachineHealthCheck over its Machines, whose nodes are those of the agent's own cluster. */
@@ -33,7 +33,7 @@ export const OKD_CHECKS: MachineHealthCheckKind = {
 };
 
 /** Upstream's order: a failed machine is unhealthy whatever its Node reports. */
-export function judgeOkdMachine(target: Target, checks: Checks, nowMs: number): MachineHealth {
+export function judgeOkdMachine(target: ObservedMachine, checks: HealthCriteria, nowMs: number): MachineHealth {
   const { phase } = target.machine;
   if (phase !== FAILED) return judgeNode(target, checks, nowMs);
   const message = `machine phase is ${FAILED}`;
@@ -48,7 +48,7 @@ export function chooseRemedy(check: MachineHealthCheck, machine: Machine): Remed
   if (check.spec.template !== undefined) return { type: "request" };
   const { annotations, deletionTimestamp, ownerReferences = [] } = machine.metadata;
   if (deletionTimestamp !== undefined) return { type: "none", reason: "it is being deleted" };
-  // There is nothing to power-cycle in a machine that its provider has given up.
+  // A Machine in this phase may have no host that could be power-cycled.
   if (wantsExternalRemediation(check) && machine.phase !== FAILED) {
     return annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] === undefined
       ? { type: "annotate", annotation: EXTERNAL_REMEDIATION_ANNOTATION }

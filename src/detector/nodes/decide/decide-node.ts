@@ -12,9 +12,10 @@ import type { NodeFacts } from "./decision.ts";
 import { TERMINATING } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
-import type { Health, Skipped } from "./health.ts";
-import type { Evaluation } from "./evaluation.ts";
+import type { NodeHealth, SkippedDuration } from "./health.ts";
+import type { NodeCheckEvaluation } from "./evaluation.ts";
 import { announce, checkAgain, skip, conclude } from "./evaluation.ts";
+import { holdLease, leaseDurationMs } from "./lease.ts";
 import {
   deleteFailedRound,
   deleteFinished,
@@ -27,25 +28,20 @@ import {
   reportSuccess,
   restartFailed,
 } from "./retries.ts";
-import type { Step } from "../../shared/model/template-reference.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import { isUnderWay } from "../../shared/model/remediation.ts";
+import { foreignText, isUnderWay } from "../../shared/model/remediation.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 
-/** A CR older than this is counted in a metric, once. */
+/** A CR that is older is counted in a metric, once. */
 const OLD_REMEDIATION_MS = 48 * 3_600_000;
-/** What a step without a time-out counts as for its lease. */
-const LEASE_WITHOUT_TIMEOUT_MS = 600_000;
-/** How much longer than its step a lease lasts. */
-const LEASE_MARGIN_MS = 60_000;
 const CONTROL_PLANE_RETRY_MS = 60_000;
 
 /**
  * Decides for one node.
  *
- * @returns its entry in the status; undefined if there is nothing to say of it.
+ * @returns its entry in the status; undefined if the node needs none.
  */
-export function decideNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyNode | undefined {
+export function decideNode(evaluation: NodeCheckEvaluation, facts: NodeFacts): UnhealthyNode | undefined {
   const { snapshot, nowMs, decision } = evaluation;
   const others = decision.nextCheckMs;
   decision.nextCheckMs = undefined;
@@ -55,7 +51,7 @@ export function decideNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyN
   recordAttempts(evaluation, facts);
   const entry = decideByState(evaluation, facts, records);
   recordInFlight(evaluation, facts, entry?.remediations ?? []);
-  // We may hold a lease for which no CR was created.
+  // The agent may hold a lease for which no CR was created.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
   if (entry === undefined && leased) {
     decision.actions.push({ type: "releaseLease", nodeName: facts.name });
@@ -66,9 +62,12 @@ export function decideNode(evaluation: Evaluation, facts: NodeFacts): UnhealthyN
   return entry;
 }
 
-/** Records whether a remediation of the node is in progress; one that cannot be seen now is, unless it was given up. */
+/**
+ * Records whether a remediation of the node is in progress. One whose kind cannot be watched now counts as in progress,
+ * unless it was given up.
+ */
 function recordInFlight(
-  { snapshot, inFlight }: Evaluation,
+  { snapshot, inFlight }: NodeCheckEvaluation,
   facts: NodeFacts,
   records: readonly RemediationRecord[],
 ): void {
@@ -83,7 +82,7 @@ function recordInFlight(
 }
 
 function decideByState(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   records: RemediationRecord[],
 ): UnhealthyNode | undefined {
@@ -96,8 +95,8 @@ function decideByState(
   return decideUnhealthy(evaluation, facts, node, records, health);
 }
 
-/** The Node is gone: for most remediators that is the end of their work, for some a step of it. */
-function decideGone(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+/** The Node was deleted. For most remediators their work is then over; some delete the Node as one of their steps. */
+function decideGone(evaluation: NodeCheckEvaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
   let kept = false;
   for (const remediation of facts.remediations) {
     if (remediation.nodeDeletionExpected && remediation.succeeded !== "True") kept = true;
@@ -111,9 +110,12 @@ function decideGone(evaluation: Evaluation, facts: NodeFacts, records: Remediati
   return entryOf(facts, records);
 }
 
-/** Healthy by its conditions: after the delay, if there is one, its CRs go; it stays listed until they have. */
+/**
+ * Healthy by its conditions. After the delay, if there is one, its CRs are deleted. Its entry stays in the status until
+ * then.
+ */
 function decideHealthy(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
@@ -130,7 +132,7 @@ function decideHealthy(
   const conditionsHealthyTimestamp = facts.previous?.conditionsHealthyTimestamp ?? toTime(nowMs);
   const entry: UnhealthyNode = { ...entryOf(facts, records), conditionsHealthyTimestamp };
   const untilMs = healthyDelayMs < 0 ? Infinity : (parseTimeMs(conditionsHealthyTimestamp) ?? nowMs) + healthyDelayMs;
-  // A CR that is terminating was released before; the delay does not restore it.
+  // A CR that is terminating was deleted earlier, and the delay cannot restore it.
   const present = facts.remediations.filter(({ terminating }) => !terminating);
   if (!confirmed && nowMs < untilMs && present.length > 0) {
     for (const remediation of present) markDelay(evaluation, remediation, conditionsHealthyTimestamp);
@@ -145,7 +147,11 @@ function decideHealthy(
 }
 
 /** Relabelled away from this health check: no new remediation starts, and one in progress is not deleted. */
-function decideRelabelled(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
+function decideRelabelled(
+  evaluation: NodeCheckEvaluation,
+  facts: NodeFacts,
+  records: RemediationRecord[],
+): UnhealthyNode {
   const updated = giveUpOverdue(evaluation, facts, records);
   const isOver = (remediation: Remediation) =>
     remediation.succeeded === "True" || remediation.succeeded === "False" || remediation.timedOut !== undefined;
@@ -170,13 +176,13 @@ function decideRelabelled(evaluation: Evaluation, facts: NodeFacts, records: Rem
   return entryOf(facts, updated);
 }
 
-/** Between healthy and unhealthy: everything stays as it is, escalation too. */
+/** Between healthy and unhealthy: everything stays as it is, the escalation included. */
 function decideSoonUnhealthy(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
-  { untilMs, notSkipped }: Extract<Health, { state: "soonUnhealthy" }>,
+  { untilMs, notSkipped }: Extract<NodeHealth, { state: "soonUnhealthy" }>,
 ): UnhealthyNode | undefined {
   checkAgain(evaluation, untilMs);
   warnOfSkew(evaluation, facts);
@@ -195,15 +201,15 @@ function decideSoonUnhealthy(
 }
 
 function decideUnhealthy(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
-  { rule, skipped }: Extract<Health, { state: "unhealthy" }>,
+  { unhealthyCondition, skipped }: Extract<NodeHealth, { state: "unhealthy" }>,
 ): UnhealthyNode {
   const { name, previous } = facts;
   if (previous === undefined) {
-    const note = `Node matches unhealthy condition. Node "${name}", condition type "${rule.type}", condition status "${rule.status}"`;
+    const note = `Node matches unhealthy condition. Node "${name}", condition type "${unhealthyCondition.type}", condition status "${unhealthyCondition.status}"`;
     announce(evaluation, { key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
   }
   if (skipped !== undefined) checkAgain(evaluation, Math.min(skipped.untilMs, skipped.durationUntilMs));
@@ -227,7 +233,8 @@ function decideUnhealthy(
         `${running.object.kind} ${running.object.metadata.name} is in progress`,
       );
   } else if (running !== undefined) {
-    // A relapse while the CR of the previous recovery is still being undone. The next remediation starts from the beginning.
+    // The node failed again while the CR of the previous outage is being undone. The next remediation starts with the
+    // first step.
     conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");
   } else {
     start(evaluation, facts, node, next, skipped);
@@ -246,13 +253,13 @@ function runningOf(
   return facts.remediations.find(({ uid }) => records.some((record) => record.resource.uid === uid && isOpen(record)));
 }
 
-/** Starts a step, or says why not. */
+/** Starts a step, or concludes why it does not. */
 function start(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   node: Node,
   next: NextStep | undefined,
-  skipped: Skipped | undefined,
+  skipped: SkippedDuration | undefined,
 ): void {
   const { snapshot, nowMs, decision, gate, controlPlaneBusy } = evaluation;
   const { name, peerCheck, deferral } = facts;
@@ -274,7 +281,7 @@ function start(
     return skip(evaluation, facts, "terminating", reason);
   }
   if (peerCheck !== undefined)
-    return skip(evaluation, facts, "rival", `Skipped remediation of node ${name}: ${peerCheck}`);
+    return skip(evaluation, facts, "peerCheck", `Skipped remediation of node ${name}: ${peerCheck}`);
   if (next === undefined || waitsForNextRound(evaluation, facts, next)) return undefined;
   if (isBudgetSpent(evaluation, facts)) return undefined;
   if (next.restartAtMs !== undefined && deleteFailedRound(evaluation, facts)) return undefined;
@@ -284,7 +291,7 @@ function start(
   if (!template.manyPerNode) {
     const { kind } = template.type;
     if (snapshot.isForeign(template, name)) {
-      const reason = `Skipped remediation of node ${name}: a ${kind} with that name exists, and this health check does not own it`;
+      const reason = `Skipped remediation of node ${name}: ${foreignText(kind, name)}`;
       return skip(evaluation, facts, "foreign", reason);
     }
     const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
@@ -302,8 +309,8 @@ function start(
     checkAgain(evaluation, deferral.untilMs);
     const reason = `Skipped remediation of node ${name}: ${deferral.reason}`;
     return deferral.cause === "staleView"
-      ? conclude(evaluation, facts, "held", reason)
-      : skip(evaluation, facts, "held", reason);
+      ? conclude(evaluation, facts, "deferred", reason)
+      : skip(evaluation, facts, "deferred", reason);
   }
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), skipped });
@@ -312,12 +319,16 @@ function start(
 }
 
 /**
- * Gives up attempts that timed out or failed, so that the next step may start. This continues below the threshold and during
- * a pause: an attempt's time does not stop.
+ * Gives up attempts that timed out or failed, so that the next step may start. This continues below the threshold and
+ * during a pause, because the timeout of an attempt continues as well.
  *
- * An attempt counts as given up once its CR says so; until then the mark is tried again.
+ * An attempt counts as given up when its CR has the annotation. Until then, each evaluation tries to set it.
  */
-function giveUpOverdue(evaluation: Evaluation, facts: NodeFacts, records: RemediationRecord[]): RemediationRecord[] {
+function giveUpOverdue(
+  evaluation: NodeCheckEvaluation,
+  facts: NodeFacts,
+  records: RemediationRecord[],
+): RemediationRecord[] {
   const { snapshot, nowMs, decision } = evaluation;
   return records.map((record) => {
     if (record.timedOut !== undefined) return record;
@@ -336,23 +347,7 @@ function giveUpOverdue(evaluation: Evaluation, facts: NodeFacts, records: Remedi
   });
 }
 
-function holdLease(evaluation: Evaluation, facts: NodeFacts, node: Node, step: Step): void {
-  const { nowMs, decision } = evaluation;
-  const renewAtMs = facts.leaseRenewAtMs ?? nowMs;
-  if (nowMs < renewAtMs) return checkAgain(evaluation, renewAtMs);
-  decision.actions.push({ type: "renewLease", node, leaseDurationMs: leaseDurationMs(step) });
-}
-
-/** When a lease of this duration is due for renewal, counted from its last renewal. */
-export function renewLeaseAfterMs(durationMs: number): number {
-  return durationMs - LEASE_MARGIN_MS;
-}
-
-function leaseDurationMs(step: Step): number {
-  return (step.timeoutMs ?? LEASE_WITHOUT_TIMEOUT_MS) + LEASE_MARGIN_MS;
-}
-
-function watchAge(evaluation: Evaluation, remediation: Remediation): void {
+function watchAge(evaluation: NodeCheckEvaluation, remediation: Remediation): void {
   const { object, createdMs } = remediation;
   if (createdMs === undefined || object.metadata.annotations?.[OLD_REMEDIATION_CR] !== undefined) return;
   const oldMs = createdMs + OLD_REMEDIATION_MS;
@@ -360,26 +355,26 @@ function watchAge(evaluation: Evaluation, remediation: Remediation): void {
   evaluation.decision.actions.push({ type: "annotate", remediation, annotation: OLD_REMEDIATION_CR, value: "flagon" });
 }
 
-function markDelay(evaluation: Evaluation, remediation: Remediation, since: string): void {
+function markDelay(evaluation: NodeCheckEvaluation, remediation: Remediation, since: string): void {
   const { healthyDelayMs } = evaluation.snapshot.policy;
   if (healthyDelayMs <= 0 || remediation.object.metadata.annotations?.[HEALTHY_DELAY] === since) return;
   evaluation.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: since });
 }
 
-// A relapse ends the delay: it starts again with the next recovery.
-function clearDelay(evaluation: Evaluation, facts: NodeFacts): void {
+// If the node fails again, the delay ends. It starts again with the next recovery.
+function clearDelay(evaluation: NodeCheckEvaluation, facts: NodeFacts): void {
   for (const remediation of facts.remediations) {
     if (remediation.object.metadata.annotations?.[HEALTHY_DELAY] === undefined || remediation.terminating) continue;
     evaluation.decision.actions.push({ type: "annotate", remediation, annotation: HEALTHY_DELAY, value: undefined });
   }
 }
 
-function warnOfSkew(evaluation: Evaluation, { name, skew }: NodeFacts): void {
+function warnOfSkew(evaluation: NodeCheckEvaluation, { name, skew }: NodeFacts): void {
   if (skew !== undefined)
     announce(evaluation, { key: `${name}/skew`, type: "Warning", reason: "ClockSkew", note: skew });
 }
 
-function warnOfLabel(evaluation: Evaluation, node: Node): void {
+function warnOfLabel(evaluation: NodeCheckEvaluation, node: Node): void {
   const { name, labels } = node.metadata;
   if (labels?.[EXCLUDE_FROM_REMEDIATION] !== "") return;
   const note = `Node ${name} has exclude-from-remediation label with empty value, label will be ignored. Set value to 'true' to exclude node from remediation`;

@@ -2,11 +2,11 @@ import { CURRENT_CONFIG, DESIRED_CONFIG } from "../../../api/annotations.ts";
 import { INFRASTRUCTURE_GROUP } from "../../../api/metal3.ts";
 import { METAL3_REMEDIATION_KIND } from "../../../api/metal3-remediation.ts";
 import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/node-health-check.ts";
-import type { Allowance, Census } from "./threshold.ts";
-import { countThatCounts, judgeThreshold, takeCensus } from "./threshold.ts";
-import type { NodeAnnouncement, Decision, NodeFacts, Snapshot } from "./decision.ts";
+import type { ThresholdJudgment, NodeCounts } from "./threshold.ts";
+import { chooseCounts, judgeThreshold, countNodes } from "./threshold.ts";
+import type { NodeAnnouncement, NodeCheckDecision, NodeFacts, NodeCheckSnapshot } from "./decision.ts";
 import { isOfAnyStep } from "./escalation.ts";
-import type { Gate, Evaluation } from "./evaluation.ts";
+import type { NodeCheckGate, NodeCheckEvaluation } from "./evaluation.ts";
 import { checkAgain } from "./evaluation.ts";
 import { decideNode } from "./decide-node.ts";
 import { skipDuration } from "./skip-duration.ts";
@@ -21,23 +21,24 @@ const DISABLED_RETRY_MS = 15_000;
 const RECOUNT_MS = 5_000;
 
 /**
- * Decides what one health check does now. It does no I/O and never reads a clock: the same snapshot and time give the
- * same answer, here and in `explain`.
+ * Decides what one health check does now. It does no I/O and reads no clock: the same snapshot and time give the same
+ * decision in the agent and in `ironfence explain`.
  *
- * At most as many remediations start as the threshold allows, because every node that has or gets one counts as not healthy.
+ * At most as many remediations start as the threshold allows, because every node that has a remediation, or gets one,
+ * counts as not healthy.
  */
-export function decide(given: Snapshot, nowMs: number): Decision {
+export function decide(given: NodeCheckSnapshot, nowMs: number): NodeCheckDecision {
   const { policy, status: previous } = given;
   const nodes = given.nodes.map((facts) => ({ ...facts, health: skipDuration(facts, policy, nowMs) }));
   const snapshot = { ...given, nodes };
-  const seen = takeCensus(snapshot.selectedNodes, snapshot.nodes);
-  const census = countThatCounts(policy.threshold, seen, snapshot.liveCensus);
-  const allowance = judgeThreshold(policy.threshold, census);
+  const watchedCounts = countNodes(snapshot.selectedNodes, snapshot.nodes);
+  const counts = chooseCounts(policy.threshold, watchedCounts, snapshot.liveCounts);
+  const allowance = judgeThreshold(policy.threshold, counts);
   const storm = judgeStorm(readStorm(previous), policy.stormCooldownMs, allowance.isMet, nowMs);
   const disabled =
     "reason" in snapshot.templates ? snapshot.templates : (findTemplateWithoutMachine(snapshot) ?? findEdit(snapshot));
-  const gate = closedGate(snapshot, { census, allowance, storm, disabled });
-  const evaluation: Evaluation = {
+  const gate = findGate(snapshot, { counts, allowance, storm, disabled });
+  const evaluation: NodeCheckEvaluation = {
     snapshot,
     nowMs,
     gate,
@@ -47,7 +48,7 @@ export function decide(given: Snapshot, nowMs: number): Decision {
     failed: [],
     decision: { actions: [], nextCheckMs: undefined, transitions: [], standing: [], nodes: [] },
   };
-  const entries = inOrder(snapshot.nodes).flatMap((facts) => decideNode(evaluation, facts) ?? []);
+  const entries = longestUnhealthyFirst(snapshot.nodes).flatMap((facts) => decideNode(evaluation, facts) ?? []);
   const { decision } = evaluation;
   if (gate?.announcement !== undefined && entries.length > 0) decision.standing.push(gate.announcement);
   if (snapshot.clockSkew !== undefined) {
@@ -57,16 +58,16 @@ export function decide(given: Snapshot, nowMs: number): Decision {
     const note = `Durations are not skipped, even for hosts that are off: ${snapshot.hostProblem}`;
     decision.standing.push({ key: "host", type: "Warning", reason: "OffProofUnavailable", note });
   }
-  if (census !== seen) checkAgain(evaluation, nowMs + RECOUNT_MS);
+  if (counts !== watchedCounts) checkAgain(evaluation, nowMs + RECOUNT_MS);
   if (disabled !== undefined) checkAgain(evaluation, nowMs + DISABLED_RETRY_MS);
   if (storm.state === "cooldown") checkAgain(evaluation, storm.sinceMs + (policy.stormCooldownMs ?? 0));
   const status = composeStatus(
     {
       previous,
       generation: snapshot.generation,
-      // The other outcomes have a phase of their own.
+      // The outcomes `disabled` and `paused` have a phase of their own.
       gateReason: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
-      counts: { observedNodes: census.selected, healthyNodes: census.healthy },
+      counts: { observedNodes: counts.selected, healthyNodes: counts.healthy },
       unhealthyNodes: inStatusOrder(entries, previous),
       inFlight: evaluation.inFlight,
       failed: evaluation.failed,
@@ -88,7 +89,7 @@ export function decideInvalid(
   problem: string,
   nowMs: number,
   generation?: number,
-): Decision {
+): NodeCheckDecision {
   const status = composeStatus(
     {
       previous,
@@ -117,12 +118,12 @@ export function decideInvalid(
   };
 }
 
-function closedGate(
-  snapshot: Snapshot,
-  found: { census: Census; allowance: Allowance; storm: Storm; disabled: Disabled | undefined },
-): Gate | undefined {
+function findGate(
+  snapshot: NodeCheckSnapshot,
+  found: { counts: NodeCounts; allowance: ThresholdJudgment; storm: Storm; disabled: Disabled | undefined },
+): NodeCheckGate | undefined {
   const { policy, blocked } = snapshot;
-  const { census, allowance, storm, disabled } = found;
+  const { counts, allowance, storm, disabled } = found;
   const skipped = (key: string, type: "Normal" | "Warning", note: string): NodeAnnouncement => ({
     key,
     type,
@@ -142,10 +143,10 @@ function closedGate(
   }
   if (blocked !== undefined) {
     const reason = `No new remediation starts: ${blocked}`;
-    return { outcome: "standstill", reason, announcement: skipped("standstill", "Warning", reason) };
+    return { outcome: "blocked", reason, announcement: skipped("blocked", "Warning", reason) };
   }
   if (!allowance.isMet) {
-    const reason = `Skipped remediation because the number of healthy nodes selected by the selector is ${census.healthy} and should equal or exceed ${allowance.required}`;
+    const reason = `Skipped remediation because the number of healthy nodes selected by the selector is ${counts.healthy} and should equal or exceed ${allowance.required}`;
     return { outcome: "threshold", reason, announcement: skipped("threshold", "Warning", reason) };
   }
   if (storm.state === "cooldown") {
@@ -156,10 +157,10 @@ function closedGate(
 }
 
 /**
- * Finds a remediation under way whose template was edited out of the spec. The CRD that ironfence ships refuses such an
+ * Finds a remediation in progress whose template was removed from the spec. The CRD that ironfence ships refuses such an
  * edit. Another operator's CRD allows it, and the node would be remediated twice at once.
  */
-function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
+function findEdit({ nodes, policy }: NodeCheckSnapshot): Disabled | undefined {
   for (const { remediations } of nodes) {
     for (const remediation of remediations) {
       const { object, terminating, timedOut, succeeded } = remediation;
@@ -173,8 +174,11 @@ function findEdit({ nodes, policy }: Snapshot): Disabled | undefined {
   return undefined;
 }
 
-/** A Metal3Remediation is served only if a Machine owns it, and only OKD's nodes name theirs: elsewhere each would fail. */
-function findTemplateWithoutMachine({ templates, platform }: Snapshot): Disabled | undefined {
+/**
+ * A Metal3Remediation is served only if a Machine owns it. Only the nodes of OKD name their Machine, so in other
+ * clusters each would fail.
+ */
+function findTemplateWithoutMachine({ templates, platform }: NodeCheckSnapshot): Disabled | undefined {
   if (platform.isOkd || "reason" in templates) return undefined;
   const isMetal3 = ({ type }: Template): boolean =>
     type.group === INFRASTRUCTURE_GROUP && type.kind === METAL3_REMEDIATION_KIND;
@@ -188,10 +192,10 @@ function findTemplateWithoutMachine({ templates, platform }: Snapshot): Disabled
 }
 
 /**
- * What is being upgraded. A hosted control plane shows its upgrade by its nodes alone, as the configuration that they are
- * brought to.
+ * Which part of the cluster is being upgraded. If the control plane is hosted, only the nodes show an upgrade, by the
+ * configuration that they are to get.
  */
-function findUpgrade({ platform, nodes }: Snapshot): string | undefined {
+function findUpgrade({ platform, nodes }: NodeCheckSnapshot): string | undefined {
   if (platform.upgrading !== undefined) return `ClusterVersion ${platform.upgrading} is progressing`;
   if (!platform.isOkd) return undefined;
   const changing = nodes.find(({ node, selected, health }) => {
@@ -202,7 +206,7 @@ function findUpgrade({ platform, nodes }: Snapshot): string | undefined {
 }
 
 // The node that has been unhealthy for longest comes first: it matters if one control plane node at a time may start.
-function inOrder(nodes: readonly NodeFacts[]): NodeFacts[] {
+function longestUnhealthyFirst(nodes: readonly NodeFacts[]): NodeFacts[] {
   const since = ({ health }: NodeFacts) => (health.state === "unhealthy" ? health.sinceMs : Infinity);
   return [...nodes].sort((a, b) => {
     const [sinceA, sinceB] = [since(a), since(b)];
@@ -211,11 +215,11 @@ function inOrder(nodes: readonly NodeFacts[]): NodeFacts[] {
   });
 }
 
-// Entries keep their places, so that a status does not change for order alone.
+// Entries keep their positions, so that the status does not change because of the order only.
 function inStatusOrder(entries: readonly UnhealthyNode[], previous: NodeHealthCheckStatus): UnhealthyNode[] {
-  const places = new Map((previous.unhealthyNodes ?? []).map(({ name }, index) => [name, index]));
-  const place = ({ name }: UnhealthyNode) => places.get(name) ?? places.size;
-  return [...entries].sort((a, b) => place(a) - place(b));
+  const positions = new Map((previous.unhealthyNodes ?? []).map(({ name }, index) => [name, index]));
+  const position = ({ name }: UnhealthyNode) => positions.get(name) ?? positions.size;
+  return [...entries].sort((a, b) => position(a) - position(b));
 }
 
 function enablement(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): NodeAnnouncement[] {

@@ -2,21 +2,24 @@ import type { Node } from "../../../api/core.ts";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../../../api/node-health-check.ts";
 import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
-import type { Census } from "./threshold.ts";
-import type { Health, Skipped } from "./health.ts";
-import type { Policy } from "./policy.ts";
-import type { Step } from "../../shared/model/template-reference.ts";
-import type { RecordAttempts } from "../../shared/model/family-decision.ts";
+import type { NodeCounts } from "./threshold.ts";
+import type { NodeHealth, SkippedDuration } from "./health.ts";
+import type { NodePolicy } from "./policy.ts";
+import type { RemediationStep } from "../../shared/model/template-reference.ts";
+import type { RecordAttempts } from "../../shared/model/health-check-decision.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Disabled } from "./status.ts";
 import type { Template } from "../../shared/model/template.ts";
 
-// What `decide` is given and what it answers.
+// The input and the result of `decide`.
 
-/** Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped, OffProofUnavailable and RemediationFailed are upstream's. */
-export type EventReason =
+/**
+ * Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped, OffProofUnavailable and
+ * RemediationFailed are upstream's.
+ */
+export type NodeEventReason =
   | "Enabled"
   | "Disabled"
   | "DetectedUnhealthy"
@@ -33,7 +36,7 @@ export type EventReason =
   | "StormRecoveryCooldownStarted"
   | "StormRecoveryEnded";
 
-export type NodeAnnouncement = Announcement<EventReason>;
+export type NodeAnnouncement = Announcement<NodeEventReason>;
 
 /** Everything that a decision about one node depends on. */
 export interface NodeFacts {
@@ -42,25 +45,25 @@ export interface NodeFacts {
   node: Node | undefined;
   /** Whether the health check's selector covers it. */
   selected: boolean;
-  health: Health;
+  health: NodeHealth;
   /** Its entry in the health check's status. */
   previous: UnhealthyNode | undefined;
   /** CRs for it that this health check owns. */
   remediations: readonly Remediation[];
-  /** What this health check remembers of its attempts. */
+  /** The attempts that this health check has recorded. */
   attempts: readonly CountedAttempt[];
-  /** The attempts that other health checks remember: they count against the budget, too. */
+  /** The attempts that other health checks have recorded. They count against the budget as well. */
   attemptsOfOthers: readonly CountedAttempt[];
-  /** Which other health check handles this node, in words: an older one, or one with a remediation in progress. */
+  /** Which other health check handles this node: an older one, or one with a remediation in progress. Text for the operator. */
   peerCheck: string | undefined;
   deferral: Deferral | undefined;
-  /** When our lease on the node is due for renewal; undefined: not known to be held. */
+  /** When the agent's lease on the node is due for renewal; undefined if the agent does not know that it holds one. */
   leaseRenewAtMs: number | undefined;
-  /** What is wrong with its transition times, in words; `health` is judged with that in mind. */
+  /** What is wrong with its transition times. Text for the operator; `health` takes it into account. */
   skew: string | undefined;
   /** Since when its FencingTarget has been Ready; undefined if it is not, or if the health check does not use it. */
   fenceableSinceMs: number | undefined;
-  /** What is known of its host's power; undefined if the health check does not ask. */
+  /** What is known of the power of its host; undefined if the health check does not use it. */
   host: ObservedHost | undefined;
 }
 
@@ -77,49 +80,52 @@ export interface PlatformFacts {
   conflict: Disabled | undefined;
   /** OKD's health check for nodes that their cloud provider terminates exists: it handles those nodes. */
   hasTerminationHandler: boolean;
-  /** What cannot be read, in words: then no new remediation may start. */
+  /** What cannot be read. Text for the operator; if it is set, no new remediation may start. */
   unknown: string | undefined;
 }
 
 /** Everything that a decision about one health check depends on, at one moment. */
-export interface Snapshot {
+export interface NodeCheckSnapshot {
   name: string;
   /** Of the spec. */
   generation: number | undefined;
   status: NodeHealthCheckStatus;
-  policy: Policy;
+  policy: NodePolicy;
   /** Resolved templates by step, or why there are none. */
-  templates: ReadonlyMap<Step, Template> | Disabled;
-  /** Whether no further attempt can be remembered: then none is waited for. */
+  templates: ReadonlyMap<RemediationStep, Template> | Disabled;
+  /** Whether there is no room to record another attempt. If so, nothing waits for the record. */
   isHistoryFull: boolean;
   /** Nodes that the selector covers. */
   selectedNodes: number;
-  /** Every node that is not healthy, has a remediation, stands in the status or was confirmed by the operator. */
+  /** Every node that is not healthy, has a remediation, has an entry in the status, or was confirmed by the operator. */
   nodes: readonly NodeFacts[];
   /** The count of a live list, made because the view may be behind; undefined if there is none. */
-  liveCensus: Census | undefined;
+  liveCounts: NodeCounts | undefined;
   /** Control plane nodes that any health check has in remediation. */
   controlPlaneBusy: ReadonlySet<string>;
-  /** Whether a CR with this name is there that this health check does not own. */
+  /** Whether a CR with this name exists that this health check does not own. */
   isForeign: (template: Template, name: string) => boolean;
-  /** Whether CRs of the record's kind can be seen now. */
+  /** Whether the kind of the record is watched now, so that an absent CR is proven to be deleted. */
   canSee: (record: RemediationRecord) => boolean;
-  /** What the cluster's own machinery says; see `PlatformFacts`. */
+  /** What OKD reports; see `PlatformFacts`. */
   platform: Pick<PlatformFacts, "isOkd" | "upgrading" | "hasTerminationHandler">;
-  /** Why nothing may start just now, in words: the view of the cluster is stale, or the health check is being deleted. */
+  /**
+   * Why nothing may start now: the view of the cluster is stale, or the health check is being deleted. Text for the
+   * operator.
+   */
   blocked: string | undefined;
-  /** How far this process' clock is off, in words. */
+  /** How far the clock of this process is wrong. Text for the operator. */
   clockSkew: string | undefined;
-  /** Why no host can be known to be off though the health check asks, in words. */
+  /** Why no off proof can be read although the health check uses them. Text for the operator. */
   hostProblem: string | undefined;
 }
 
 /** `restarted`: another one takes its place, for example because every step has failed and the list starts again. */
 export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "restarted";
 
-export type Action =
+export type NodeAction =
   /** Take the node's lease for `leaseDurationMs`, then create the CR. */
-  | { type: "create"; node: Node; template: Template; leaseDurationMs: number; skipped: Skipped | undefined }
+  | { type: "create"; node: Node; template: Template; leaseDurationMs: number; skipped: SkippedDuration | undefined }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
   /** `because` is what a live read must confirm. */
@@ -137,20 +143,20 @@ export interface NodeOutcome {
   outcome: string;
   /** The reason, in a sentence. */
   reason: string;
-  /** Wall-clock time at which the answer for this node changes though nothing else does. */
+  /** Wall-clock time at which the decision for this node changes although no input changes. */
   nextCheckMs: number | undefined;
 }
 
-export interface Decision {
+export interface NodeCheckDecision {
   /** Why nothing new may start, whatever the node; undefined if it may. */
   gate: { outcome: string; reason: string } | undefined;
-  actions: Action[];
+  actions: NodeAction[];
   status: NodeHealthCheckStatus;
-  /** Wall-clock time at which the answer changes though nothing else does. */
+  /** Wall-clock time at which the decision changes although no input changes. */
   nextCheckMs: number | undefined;
-  /** Changes to announce once the status that shows them is stored. */
+  /** Changes to announce when the status that shows them is stored. */
   transitions: NodeAnnouncement[];
-  /** Announcements that stand for as long as their keys are among these. */
+  /** Announcements whose causes stand now. */
   standing: NodeAnnouncement[];
   nodes: NodeOutcome[];
 }

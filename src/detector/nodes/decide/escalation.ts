@@ -1,6 +1,6 @@
 import type { RemediationRecord } from "../../../api/node-health-check.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
-import type { Step } from "../../shared/model/template-reference.ts";
+import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import { remediationKind } from "../../shared/model/template-reference.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 
@@ -10,9 +10,9 @@ const RESTART_MAX_MS = 7_200_000;
 /** Rounds that are remembered: after these the wait does not grow any more. */
 const ROUNDS_KEPT_MAX = 5;
 
-/** What comes next for a node. */
+/** The next step for a node. */
 export interface NextStep {
-  step: Step;
+  step: RemediationStep;
   /** How often every step has failed. */
   rounds: number;
   /** When the list may start again; undefined if `step` continues a list that has begun. */
@@ -22,12 +22,16 @@ export interface NextStep {
 }
 
 /**
- * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out. Where one
- * template stands twice, each of its places needs a timed-out record of its own. Once all have, the list starts again.
+ * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out. If the
+ * list names one template twice, each of the two steps needs a timed-out record of its own. When every step has one,
+ * the list starts again.
  */
-export function nextStep(steps: readonly Step[], records: readonly RemediationRecord[]): NextStep | undefined {
+export function nextStep(
+  steps: readonly RemediationStep[],
+  records: readonly RemediationRecord[],
+): NextStep | undefined {
   const spent = records.filter(({ timedOut }) => timedOut !== undefined);
-  let missing: Step | undefined;
+  let missing: RemediationStep | undefined;
   let rounds = -1;
   while (missing === undefined && rounds < records.length) {
     rounds += 1;
@@ -40,13 +44,13 @@ export function nextStep(steps: readonly Step[], records: readonly RemediationRe
   return { step: missing, rounds, restartAtMs: failedMs + restartWaitMs(rounds), failedMs };
 }
 
-/** How long the list rests after it has failed for the `rounds`th time. */
+/** How long to wait after `rounds` rounds have failed, in milliseconds. */
 export function restartWaitMs(rounds: number): number {
   return Math.min(RESTART_MIN_MS * 2 ** (rounds - 1), RESTART_MAX_MS);
 }
 
-/** Drops the oldest rounds: the list of attempts in the status must not grow forever. */
-export function forgetRounds(steps: readonly Step[], records: RemediationRecord[]): RemediationRecord[] {
+/** Drops the oldest rounds, so that the list of attempts in the status does not grow without limit. */
+export function forgetRounds(steps: readonly RemediationStep[], records: RemediationRecord[]): RemediationRecord[] {
   const { rounds = 0 } = nextStep(steps, records) ?? {};
   if (rounds <= ROUNDS_KEPT_MAX) return records;
   const spent = records.filter(({ timedOut }) => timedOut !== undefined);
@@ -59,7 +63,7 @@ export function forgetRounds(steps: readonly Step[], records: RemediationRecord[
 }
 
 /** Takes a record of each step out of `spent`. @returns the first step that has none. */
-function takeRound(steps: readonly Step[], spent: RemediationRecord[]): Step | undefined {
+function takeRound(steps: readonly RemediationStep[], spent: RemediationRecord[]): RemediationStep | undefined {
   return steps.find((step) => {
     const index = spent.findIndex((record) => isOfStep(step, record));
     if (index >= 0) spent.splice(index, 1);
@@ -68,7 +72,7 @@ function takeRound(steps: readonly Step[], spent: RemediationRecord[]): Step | u
 }
 
 /** Whether the record is an attempt of this step. The API version is not compared: a kind keeps its meaning across them. */
-export function isOfStep(step: Step, record: Pick<RemediationRecord, "resource" | "templateName">): boolean {
+export function isOfStep(step: RemediationStep, record: Pick<RemediationRecord, "resource" | "templateName">): boolean {
   const { resource, templateName } = record;
   return (
     resource.kind === remediationKind(step.template) &&
@@ -78,17 +82,17 @@ export function isOfStep(step: Step, record: Pick<RemediationRecord, "resource" 
 }
 
 /** Whether the spec has the template that the CR was made from. */
-export function isOfAnyStep(steps: readonly Step[], { object, templateName }: Remediation): boolean {
+export function isOfAnyStep(steps: readonly RemediationStep[], { object, templateName }: Remediation): boolean {
   const { apiVersion, kind } = object;
   const record = { resource: { apiVersion, kind }, ...(templateName !== undefined && { templateName }) };
   return steps.some((step) => isOfStep(step, record));
 }
 
 /**
- * The records of one node, brought up to date with its CRs:
- * a CR without a record (the agent ended between creating and recording) gets one, a CR that carries the time-out mark
- * makes its record timed out, and an attempt that was not given up and whose CR is gone never happened, so that the next
- * one counts its time from its own start. Records of kinds that cannot be seen now stay as they are.
+ * The records of one node, brought up to date with its CRs: a CR without a record gets one (the agent ended between
+ * creating and recording it), and the record of a CR with the time-out annotation times out. An attempt that was not
+ * given up and whose CR was deleted is dropped, so that the next one starts with its full time. Records of kinds that
+ * are not watched now stay as they are.
  */
 export function reconcileRecords(
   previous: readonly RemediationRecord[],
@@ -126,7 +130,7 @@ function newRecord(remediation: Remediation, nowMs: number): RemediationRecord {
 
 function withTimeOut(record: RemediationRecord, remediation: Remediation): RemediationRecord {
   if (record.timedOut !== undefined || remediation.timedOut === undefined) return record;
-  // The mark is for the operator and the remediator; one that is not a time must not make the status invalid.
+  // Anyone may have written the annotation. A value that is not a time must not make the status invalid.
   return parseTimeMs(remediation.timedOut) === undefined ? record : { ...record, timedOut: remediation.timedOut };
 }
 

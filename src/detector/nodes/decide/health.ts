@@ -1,58 +1,47 @@
 import type { NodeCondition } from "../../../api/core.ts";
+import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
+import { matchConditions } from "../../shared/model/match-conditions.ts";
 
-/** A condition that makes a node unhealthy once it has stood for `durationMs`. */
-export interface HealthRule {
-  type: string;
-  status: string;
-  durationMs: number;
-}
-
-/** How a node is by its conditions. "Soon unhealthy" is neither: a rule matches, and its duration is not over before `untilMs`. */
-export type Health =
+/**
+ * The health of a node by its conditions. "Soon unhealthy" is neither of the others: a condition matches, and its
+ * duration is over at `untilMs`.
+ */
+export type NodeHealth =
   | { state: "healthy" }
-  /** `notSkipped`: why its duration is not skipped, if it would be if the host were proven off. */
-  | { state: "soonUnhealthy"; rule: HealthRule; untilMs: number; notSkipped?: string }
-  | { state: "unhealthy"; rule: HealthRule; sinceMs: number; skipped?: Skipped };
+  /** `notSkipped`: why the host does not count as proven off, which would skip the duration. */
+  | { state: "soonUnhealthy"; unhealthyCondition: UnhealthyCondition; untilMs: number; notSkipped?: string }
+  | { state: "unhealthy"; unhealthyCondition: UnhealthyCondition; sinceMs: number; skipped?: SkippedDuration };
 
 /** Why a node counts as unhealthy before its duration is over. */
-export interface Skipped {
-  /** The proof that its host is off, in words. */
+export interface SkippedDuration {
+  /** The proof that its host is off. Text for the operator. */
   proof: string;
-  /** How long that proof counts. */
+  /** Until when the proof counts. */
   untilMs: number;
   /** When the duration would be over. */
   durationUntilMs: number;
 }
 
-const HEALTHY: Health = { state: "healthy" };
+const HEALTHY: NodeHealth = { state: "healthy" };
 
 /**
- * Judges a node by its conditions at `nowMs`: unhealthy when one rule's duration is over, else soon unhealthy when one
- * matches. A condition that is absent matches nothing. Neither does one without a transition time: its
- * duration can never be proven, and a power-off needs proof.
+ * Judges a node by its conditions at `nowMs`: unhealthy if the duration of one match is over, else soon unhealthy if there is
+ * a match.
  *
- * @param sinceOf since when a condition counts as standing, on the same clock as `nowMs`; by default its transition time.
- *
- * Transition times have whole seconds, rounded down, so a duration is over at most one second early and never late.
+ * @param sinceOf since when a condition has its status, on the same clock as `nowMs`; by default its transition time.
  */
 export function judgeHealth(
-  rules: readonly HealthRule[],
+  unhealthyConditions: readonly UnhealthyCondition[],
   conditions: readonly NodeCondition[] | undefined,
   nowMs: number,
   sinceOf = (condition: NodeCondition): number | undefined => parseTimeMs(condition.lastTransitionTime),
-): Health {
-  let health = HEALTHY;
-  for (const rule of rules) {
-    const condition = conditions?.find(({ type }) => type === rule.type);
-    if (condition?.status !== rule.status) continue;
-    const sinceMs = sinceOf(condition);
-    if (sinceMs === undefined) continue;
-    const untilMs = sinceMs + rule.durationMs;
-    if (untilMs <= nowMs) return { state: "unhealthy", rule, sinceMs };
-    if (health.state !== "soonUnhealthy" || untilMs < health.untilMs) {
-      health = { state: "soonUnhealthy", rule, untilMs };
-    }
-  }
-  return health;
+): NodeHealth {
+  const matches = matchConditions(unhealthyConditions, conditions ?? [], sinceOf);
+  const due = matches.find(({ dueMs }) => dueMs <= nowMs);
+  if (due !== undefined) return { state: "unhealthy", unhealthyCondition: due.unhealthy, sinceMs: due.sinceMs };
+  const [next] = matches.toSorted((a, b) => a.dueMs - b.dueMs);
+  return next === undefined
+    ? HEALTHY
+    : { state: "soonUnhealthy", unhealthyCondition: next.unhealthy, untilMs: next.dueMs };
 }

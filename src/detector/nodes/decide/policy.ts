@@ -8,24 +8,24 @@ import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../../shared/model/a
 import type { Threshold } from "./threshold.ts";
 import { DEFAULT_THRESHOLD } from "./threshold.ts";
 import { parseAmount } from "../../shared/model/amount.ts";
-import type { Step, TemplateReference } from "../../shared/model/template-reference.ts";
+import type { RemediationStep, TemplateReference } from "../../shared/model/template-reference.ts";
 import { TEMPLATE_SUFFIX } from "../../shared/model/template-reference.ts";
-import type { HealthRule } from "./health.ts";
+import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
 import type { LabelMatcher } from "../../../api/label-selector.ts";
 import { compileSelector, SelectorError } from "../../../api/label-selector.ts";
 
 /** A health check's spec, checked and compiled. */
-export interface Policy {
+export interface NodePolicy {
   selects: LabelMatcher;
-  rules: readonly HealthRule[];
+  unhealthyConditions: readonly UnhealthyCondition[];
   threshold: Threshold;
-  /** Absent: no storm guard. */
+  /** Absent if there is no storm guard. */
   stormCooldownMs?: number;
-  /** Negative: until the operator confirms the node's health. */
+  /** A negative delay lasts until the operator confirms the node's health. */
   healthyDelayMs: number;
   pauseRequests: readonly string[];
   /** In the order in which they are tried. */
-  steps: readonly Step[];
+  steps: readonly RemediationStep[];
   attemptBudget: AttemptBudget;
   /** Whether the steps are tried again after the last one has failed. */
   restartsSteps: boolean;
@@ -33,7 +33,7 @@ export interface Policy {
   skipsDurationIfOff: boolean;
 }
 
-export type PolicyResult = { policy: Policy } | { problem: string };
+export type NodePolicyResult = { policy: NodePolicy } | { problem: string };
 
 /** Annotations of a health check that `compilePolicy` reads. */
 export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW, SKIP_DURATION_IF_OFF];
@@ -41,10 +41,10 @@ export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW
 const STEP_TIMEOUT_MIN_MS = 60_000;
 
 /**
- * Checks and compiles a spec as the API server holds it. The rules are those of the CRD that ironfence ships; they are
- * checked here as well because another health-check operator's CRD may be installed in its place, and has none of them.
+ * Checks and compiles a spec as the API server stores it. The rules are those of the CRD that ironfence ships. They are
+ * checked here as well, because the CRD of another operator, which has none of them, may be installed instead.
  */
-export function compilePolicy(spec: unknown, annotations: Readonly<Record<string, string>> = {}): PolicyResult {
+export function compileNodePolicy(spec: unknown, annotations: Readonly<Record<string, string>> = {}): NodePolicyResult {
   const parsed = nodeHealthCheckSpecSchema.safeParse(spec);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
@@ -61,14 +61,14 @@ export function compilePolicy(spec: unknown, annotations: Readonly<Record<string
 
 class SpecError extends Error {}
 
-function compile(spec: NodeHealthCheckSpec, annotations: Readonly<Record<string, string>>): Policy {
+function compile(spec: NodeHealthCheckSpec, annotations: Readonly<Record<string, string>>): NodePolicy {
   const stormCooldownMs =
     spec.stormCooldownDuration === undefined
       ? undefined
       : duration(spec.stormCooldownDuration, "spec.stormCooldownDuration");
   return {
     selects: compileSelector(spec.selector),
-    rules: spec.unhealthyConditions.map(({ type, status, duration: text }) => ({
+    unhealthyConditions: spec.unhealthyConditions.map(({ type, status, duration: text }) => ({
       type,
       status,
       durationMs: duration(text, `spec.unhealthyConditions: duration of ${type}=${status}`),
@@ -111,7 +111,7 @@ function compileThreshold(spec: NodeHealthCheckSpec): Threshold {
   return { kind, amount };
 }
 
-function compileSteps(spec: NodeHealthCheckSpec): Step[] {
+function compileSteps(spec: NodeHealthCheckSpec): RemediationStep[] {
   const { remediationTemplate, escalatingRemediations } = spec;
   if ((remediationTemplate === undefined) === (escalatingRemediations === undefined)) {
     throw new SpecError("exactly one of spec.remediationTemplate and spec.escalatingRemediations must be set");
@@ -130,7 +130,7 @@ function compileSteps(spec: NodeHealthCheckSpec): Step[] {
   return steps;
 }
 
-function compileEscalation(list: readonly EscalatingRemediation[]): Step[] {
+function compileEscalation(list: readonly EscalatingRemediation[]): RemediationStep[] {
   if (new Set(list.map(({ order }) => order)).size < list.length) {
     throw new SpecError("spec.escalatingRemediations: every order must be unique");
   }

@@ -5,18 +5,18 @@ import { attemptAllowedAtMs, countAttempts, mustRecord } from "../../shared/mode
 import type { DeletionReason, NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { isOfAnyStep, isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
-import type { Gate, Evaluation } from "./evaluation.ts";
+import type { NodeCheckGate, NodeCheckEvaluation } from "./evaluation.ts";
 import { announce, checkAgain, skip, conclude } from "./evaluation.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isOver } from "../../shared/model/remediation.ts";
 
-/** How soon the status is checked again for the record that a round has failed. */
+/** How soon a node is evaluated again that waits until its failed round is stored. */
 const RECORD_WAIT_MS = 1_000;
 
-// How often a node is tried: its budget of attempts, and the rounds of its list of steps.
+// How often a node is remediated: its attempt budget, and the rounds of its steps.
 
-/** Whether every step has failed, and the list does not start again yet, or never will. */
-export function waitsForNextRound(evaluation: Evaluation, facts: NodeFacts, next: NextStep): boolean {
+/** Whether every step has failed, and the next round does not start now, or never. */
+export function waitsForNextRound(evaluation: NodeCheckEvaluation, facts: NodeFacts, next: NextStep): boolean {
   const { nowMs, snapshot } = evaluation;
   const { failedMs, restartAtMs: dueMs } = next;
   if (dueMs === undefined || failedMs === undefined) return false;
@@ -34,15 +34,14 @@ export function waitsForNextRound(evaluation: Evaluation, facts: NodeFacts, next
 }
 
 /**
- * When the cause of a failed remediation may have been fixed: its target became Ready again after the failure. Infinity if
- * it did not.
+ * When the cause of a failed remediation was fixed: its target became Ready again after the failure. Infinity if it did not.
  */
 function fixedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number): number {
   return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;
 }
 
 /** Whether the node has used up its attempts. */
-export function isBudgetSpent(evaluation: Evaluation, facts: NodeFacts): boolean {
+export function isBudgetSpent(evaluation: NodeCheckEvaluation, facts: NodeFacts): boolean {
   const { attemptBudget } = evaluation.snapshot.policy;
   const remembered = [...facts.attempts, ...facts.attemptsOfOthers];
   const attempts = countAttempts(remembered, facts.remediations, evaluation.nowMs);
@@ -56,8 +55,12 @@ export function isBudgetSpent(evaluation: Evaluation, facts: NodeFacts): boolean
   return true;
 }
 
-/** Deletes the remediations of the round that failed: the next round needs their names. @returns whether any is left. */
-export function deleteFailedRound(evaluation: Evaluation, facts: NodeFacts): boolean {
+/**
+ * Deletes the remediations of the failed round, because the next round needs their names.
+ *
+ * @returns whether any still exists.
+ */
+export function deleteFailedRound(evaluation: NodeCheckEvaluation, facts: NodeFacts): boolean {
   if (facts.remediations.length === 0) return false;
   for (const remediation of facts.remediations) deleteFinished(evaluation, facts, remediation);
   conclude(
@@ -70,10 +73,11 @@ export function deleteFailedRound(evaluation: Evaluation, facts: NodeFacts): boo
 }
 
 /**
- * Deletes a remediation that has finished. The status must record first that it failed: otherwise the attempt would be
- * forgotten with it, and the next wait would not be longer. A remediation whose template the spec no longer has is of no step.
+ * Deletes a remediation that has finished. The status must record the failure first. Otherwise the attempt would be
+ * lost with the CR, and the next wait would not be longer. A remediation whose template the spec no longer has belongs
+ * to no step, so nothing has to be recorded.
  */
-export function deleteFinished(evaluation: Evaluation, facts: NodeFacts, remediation: Remediation): void {
+export function deleteFinished(evaluation: NodeCheckEvaluation, facts: NodeFacts, remediation: Remediation): void {
   if (!isOver(remediation)) return;
   const stored = facts.previous?.remediations ?? [];
   const isStored = stored.some(({ resource, timedOut }) => resource.uid === remediation.uid && timedOut !== undefined);
@@ -84,7 +88,7 @@ export function deleteFinished(evaluation: Evaluation, facts: NodeFacts, remedia
 
 /** Reports that the only step of a health check without escalation has failed, why, and when it is tried again. */
 export function reportFailure(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   records: readonly RemediationRecord[],
   remediation: Remediation,
@@ -105,21 +109,21 @@ export function reportFailure(
 
 /** Keeps reporting the failure of a node whose steps have all failed, while no new remediation may start. */
 export function reportFailureHeld(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   { name }: NodeFacts,
   { failedMs }: NextStep,
-  gate: Gate,
+  gate: NodeCheckGate,
 ): void {
   if (failedMs !== undefined) evaluation.failed.push({ name, reason: `Every step has failed. ${notNow(gate)}` });
 }
 
 /** Reports that a remediation has succeeded though its node is unhealthy. */
-export function reportSuccess(evaluation: Evaluation, facts: NodeFacts, { object }: Remediation): void {
+export function reportSuccess(evaluation: NodeCheckEvaluation, facts: NodeFacts, { object }: Remediation): void {
   const found = `${object.kind} ${nameOf(object)} has succeeded, but this health check still finds the node unhealthy`;
   conclude(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
 }
 
-function notNow({ reason }: Gate): string {
+function notNow({ reason }: NodeCheckGate): string {
   return `No retry starts now: ${reason}`;
 }
 
@@ -129,11 +133,12 @@ function deletionOf({ kind, metadata: { namespace, name } }: Remediation["object
 }
 
 /**
- * Counts the only step of a health check without escalation as failed once its wait is over: it has no time-out, and so is
- * never given up by the clock. While no remediation may start it stays the one that failed, and the condition reports it.
+ * Counts the only step of a health check without escalation as failed when its wait is over. Such a step has no
+ * timeout, so it is never given up otherwise. While no remediation may start, the failed one stays, and the condition
+ * reports it.
  */
 export function restartFailed(
-  evaluation: Evaluation,
+  evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   records: RemediationRecord[],
 ): RemediationRecord[] {
@@ -154,7 +159,7 @@ export function restartFailed(
 
 /** When a remediation of the only step failed, and when the step is tried again. */
 function retryOf(
-  { snapshot, nowMs }: Evaluation,
+  { snapshot, nowMs }: NodeCheckEvaluation,
   facts: NodeFacts,
   records: readonly RemediationRecord[],
   { succeededSinceMs, createdMs }: Remediation,
@@ -164,17 +169,20 @@ function retryOf(
   return { failedMs, restartMs: Math.min(failedMs + restartWaitMs(rounds + 1), fixedMs(facts, failedMs)) };
 }
 
-/** Keeps the count of attempts. */
-export function recordAttempts(evaluation: Evaluation, { name, remediations, attempts: remembered }: NodeFacts): void {
+/** Records the attempts if they have changed. */
+export function recordAttempts(
+  evaluation: NodeCheckEvaluation,
+  { name, remediations, attempts: remembered }: NodeFacts,
+): void {
   const attempts = countAttempts(remembered, remediations, evaluation.nowMs);
   if (!mustRecord(remembered, remediations, attempts)) return;
   evaluation.decision.actions.push({ type: "recordAttempts", key: name, attempts });
 }
 
-/** Deletes a remediation once its attempt is remembered. */
-export function remove(evaluation: Evaluation, remediation: Remediation, because: DeletionReason): void {
+/** Deletes a remediation if its attempt is recorded. */
+export function remove(evaluation: NodeCheckEvaluation, remediation: Remediation, because: DeletionReason): void {
   const { actions } = evaluation.decision;
-  // Until an attempt is remembered its remediation is the only record of it.
+  // Until the attempt is recorded, its remediation is the only record of it.
   const isUnrecorded =
     !evaluation.snapshot.isHistoryFull &&
     actions.some((action) => action.type === "recordAttempts" && action.key === remediation.nodeName);

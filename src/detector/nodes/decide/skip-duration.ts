@@ -4,29 +4,31 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { NodeFacts } from "./decision.ts";
 import type { ObservedHost, ObservedTarget } from "../../shared/model/observed-host.ts";
-import type { Health, HealthRule } from "./health.ts";
-import type { Policy } from "./policy.ts";
+import type { NodeHealth } from "./health.ts";
+import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
+import type { NodePolicy } from "./policy.ts";
 import { SKEW_NOTABLE_MS } from "../../shared/model/clock-skew.ts";
 
-// Whether the rest of a duration may be skipped, since the node's host is proven off. Pure; docs/explanation/detector.md says why each.
+// Whether the rest of a duration may be skipped because the node's host is proven off. Pure.
+// docs/explanation/detector.md has the reason for each condition.
 
-/** A proof that is older may be of a host that was switched on since. */
+/** The host of an older proof may have been powered on since. */
 const PROOF_AGE_MAX_MS = 30_000;
 
 /** A host that is proven off, and for how long that counts. */
 export interface ProvenOff {
   proven: true;
-  /** In words. */
+  /** Text for the operator. */
   proof: string;
   untilMs: number;
 }
 export type OffJudgment = ProvenOff | { proven: false; why: string };
 
 /**
- * Whether the node's host is proven off by a fresh proof, and nothing else works on it.
+ * Whether a fresh proof shows that the node's host is off, and nothing else is in progress on it.
  *
- * The age of a proof must be right by the clock and by when it was seen to come: the first is wrong if clocks are, the
- * second if a watch lags.
+ * The age of a proof is checked twice: by its time, which is wrong if a clock is wrong, and by when it arrived, which
+ * is late if the watch is.
  */
 export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): OffJudgment {
   const { problem, stopped, targets } = host;
@@ -40,7 +42,7 @@ export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): O
   if (targets.length > 1) {
     return unproven(`several FencingTargets name the node: ${targets.map(({ target }) => nameOf(target)).join(", ")}`);
   }
-  const { target, proofSeenAgoMs } = first;
+  const { target, proofArrivedAgoMs } = first;
   const doubt = doubtOf(target);
   if (doubt !== undefined) return unproven(`${nameOf(target)} ${doubt}`);
   const { offProof } = target;
@@ -48,31 +50,39 @@ export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): O
   if (!isSameOutage(offProof, outage)) return unproven(`the off proof of ${nameOf(target)} is from another outage`);
   const ageMs = nowMs - (parseTimeMs(offProof.time) ?? -Infinity);
   // A proof that existed before the watch began, or whose time is in the future, has no reliable age.
-  const seenAgoMs = ageMs < -SKEW_NOTABLE_MS ? undefined : proofSeenAgoMs;
-  const leftMs = PROOF_AGE_MAX_MS - Math.max(ageMs, seenAgoMs ?? Infinity);
+  const arrivedAgoMs = ageMs < -SKEW_NOTABLE_MS ? undefined : proofArrivedAgoMs;
+  const leftMs = PROOF_AGE_MAX_MS - Math.max(ageMs, arrivedAgoMs ?? Infinity);
   if (leftMs < 0) return unproven(`the off proof of ${nameOf(target)}, from ${offProof.time}, is not fresh`);
   const proof = `${nameOf(target)} read its host Off twice in a row, at ${offProof.time}`;
   return { proven: true, proof, untilMs: nowMs + leftMs };
 }
 
-/** How a node is once proofs are taken into account: one whose duration is skipped counts as unhealthy from now on. */
+/** The health of a node with off proofs taken into account. If its duration is skipped, it counts as unhealthy from now on. */
 export function skipDuration(
   { node, health, host }: Pick<NodeFacts, "node" | "health" | "host">,
-  { rules }: Pick<Policy, "rules">,
+  { unhealthyConditions }: Pick<NodePolicy, "unhealthyConditions">,
   nowMs: number,
-): Health {
+): NodeHealth {
   if (node === undefined || host === undefined || health.state !== "soonUnhealthy") return health;
-  const rule = readyRule(rules, node);
-  if (rule === undefined) return health;
+  const unhealthyCondition = readyCondition(unhealthyConditions, node);
+  if (unhealthyCondition === undefined) return health;
   const judgment = judgeProvenOff(node, host, nowMs);
   if (!judgment.proven) return { ...health, notSkipped: judgment.why };
-  return { state: "unhealthy", rule, sinceMs: nowMs, skipped: { ...judgment, durationUntilMs: health.untilMs } };
+  return {
+    state: "unhealthy",
+    unhealthyCondition,
+    sinceMs: nowMs,
+    skipped: { ...judgment, durationUntilMs: health.untilMs },
+  };
 }
 
-/** The rule by which its Ready condition makes a node unhealthy; no other condition's duration is ever skipped. */
-function readyRule(rules: readonly HealthRule[], { status }: Node): HealthRule | undefined {
+/** The unhealthy condition that its condition Ready matches. The duration of no other condition is ever skipped. */
+function readyCondition(
+  unhealthyConditions: readonly UnhealthyCondition[],
+  { status }: Node,
+): UnhealthyCondition | undefined {
   const ready = status.conditions?.find(({ type }) => type === "Ready");
-  return rules.find((rule) => rule.type === "Ready" && rule.status === ready?.status);
+  return unhealthyConditions.find((rule) => rule.type === "Ready" && rule.status === ready?.status);
 }
 
 /** Why a FencingTarget cannot be relied on now. */

@@ -10,11 +10,11 @@ import type { Storm } from "./storm.ts";
 const DISABLED = "Disabled";
 const STORM_ACTIVE = "StormActive";
 const STORM_COOLDOWN_ACTIVE = "StormCooldownActive";
-/** Ours: upstream knows no budget. */
+/** Upstream does not have this condition. */
 const ATTEMPT_BUDGET_SPENT = "AttemptBudgetSpent";
 /** Nodes that a condition's message names. */
 const NAMES_MAX = 20;
-/** Ours as well: upstream says nothing of a remediation that has failed. */
+/** Upstream does not have this condition either. */
 const REMEDIATION_FAILED = "RemediationFailed";
 /** Nodes of which a condition says why their remediation failed: Kubernetes allows 32,768 characters. */
 const REASONS_MAX = 5;
@@ -34,27 +34,27 @@ export interface FailedNode {
 
 export interface StatusParts {
   previous: NodeHealthCheckStatus;
-  /** Of the spec that this is about. */
+  /** The generation of the spec that was evaluated. */
   generation: number | undefined;
-  /** Why nothing new starts though the health check is enabled, in words. */
+  /** Why nothing new starts although the health check is enabled. Text for the operator. */
   gateReason: string | undefined;
-  /** Undefined if the spec is too broken to count nodes: then no count is shown rather than zero. */
+  /** Undefined if the spec is invalid, so that nodes cannot be counted. The status then has no counts, instead of zero. */
   counts: { observedNodes: number; healthyNodes: number } | undefined;
   unhealthyNodes: UnhealthyNode[];
-  /** Nodes with a remediation under way, and when it started. */
+  /** Nodes with a remediation in progress, and when it started. */
   inFlight: Readonly<Record<string, string>>;
-  /** Nodes whose remediation has failed, with nothing else under way for them; undefined: as before. */
+  /** Nodes whose remediation has failed, and for which nothing else is in progress; undefined keeps the condition. */
   failed: readonly FailedNode[] | undefined;
   disabled: Disabled | undefined;
   storm: Storm;
-  /** Nodes that have used up their attempts; undefined: as before. */
+  /** Nodes that have used up their attempts; undefined keeps the condition. */
   budgetSpent: readonly string[] | undefined;
   /** Whether the storm guard is on. */
   stormGuard: boolean;
   pauseRequests: readonly string[];
 }
 
-/** The status to show. `lastUpdateTime` moves only when something else does. */
+/** The status to store. `lastUpdateTime` changes only if another field does. */
 export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthCheckStatus {
   const { previous, counts, unhealthyNodes, inFlight } = parts;
   const disabled = disabledCondition(previous.conditions ?? [], parts.disabled, nowMs);
@@ -119,7 +119,7 @@ function disabledCondition(
     : setCondition(conditions, { type: DISABLED, status: "True", ...disabled }, nowMs);
 }
 
-// While the cooldown runs the storm counts as active too, as upstream has it.
+// As in upstream, the storm counts as active while the cooldown runs.
 function stormConditions(conditions: Condition[], parts: StatusParts, nowMs: number): Condition[] {
   const { storm, stormGuard } = parts;
   const wasSet = findCondition(conditions, STORM_ACTIVE) !== undefined;
@@ -227,7 +227,7 @@ function setCondition(
   return conditions.map((condition) => (condition.type === wanted.type ? after : condition));
 }
 
-// The first that fits.
+// The first phase that applies.
 function phaseOf(parts: StatusParts): { phase: string; reason: string } {
   const { disabled, pauseRequests, inFlight, failed = [], gateReason, counts } = parts;
   if (disabled !== undefined) {

@@ -1,6 +1,7 @@
 /**
- * The storm guard of one health check. From the breach of the threshold on (`storm`) nothing new starts; once regained,
- * nothing does until the cooldown has passed (`cooldown`), and a new breach in it is a storm again.
+ * The storm guard of one health check. When the threshold is not met, nothing new starts (`storm`). When it is met
+ * again, nothing new starts until the cooldown is over (`cooldown`). If the threshold is not met in this time, it is a
+ * storm again.
  */
 export type Storm = { state: "calm" } | { state: "storm" } | { state: "cooldown"; sinceMs: number };
 

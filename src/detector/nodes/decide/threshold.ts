@@ -1,27 +1,27 @@
 import type { Amount } from "../../shared/model/amount.ts";
-import type { Health } from "./health.ts";
+import type { NodeHealth } from "./health.ts";
 
-/** Below it nothing new starts. */
+/** While it is not met, no new remediation starts. */
 export type Threshold = { kind: "minHealthy"; amount: Amount } | { kind: "maxUnhealthy"; amount: Amount };
 
-/** How many nodes there are to judge the threshold by. */
-export interface Census {
+/** The counts by which the threshold is judged. */
+export interface NodeCounts {
   /** Nodes that the selector covers. */
   selected: number;
   /** Those of them that are healthy and have no remediation left. */
   healthy: number;
-  /** Nodes that are gone or were relabeled while their remediation continues: they still count in the total. */
+  /** Nodes that were deleted or relabeled while their remediation continues. They still count in the total. */
   absent: number;
 }
 
-/** One node, as far as it counts. */
-export interface Counted {
+/** The facts of a node that matter for the counts. */
+export interface CountedNode {
   selected: boolean;
-  health: Health;
+  health: NodeHealth;
   remediations: readonly unknown[];
 }
 
-export interface Allowance {
+export interface ThresholdJudgment {
   /** How many nodes must be healthy. */
   required: number;
   /** Whether they are. */
@@ -32,25 +32,25 @@ export interface Allowance {
 export const DEFAULT_THRESHOLD: Threshold = { kind: "minHealthy", amount: { unit: "percent", percent: 51 } };
 
 /** Whether remediations may start. Shares are rounded up, as Kubernetes does it for both thresholds. */
-export function judgeThreshold(threshold: Threshold, census: Census): Allowance {
-  const total = census.selected + census.absent;
+export function judgeThreshold(threshold: Threshold, counts: NodeCounts): ThresholdJudgment {
+  const total = counts.selected + counts.absent;
   const amount = scale(threshold.amount, total);
   const required = threshold.kind === "minHealthy" ? amount : Math.max(0, total - amount);
-  return { required, isMet: census.healthy >= required };
+  return { required, isMet: counts.healthy >= required };
 }
 
 /**
  * Which of two counts of the same nodes is used.
  *
- * @param seen by the watched view.
+ * @param watched by the watched view.
  * @param live by a list of this moment; undefined if the view was fresh. It can only prevent what the view allows.
  */
-export function countThatCounts(threshold: Threshold, seen: Census, live: Census | undefined): Census {
-  return live === undefined || judgeThreshold(threshold, live).isMet ? seen : live;
+export function chooseCounts(threshold: Threshold, watched: NodeCounts, live: NodeCounts | undefined): NodeCounts {
+  return live === undefined || judgeThreshold(threshold, live).isMet ? watched : live;
 }
 
 /** Counts nodes; all that are unhealthy, soon will be or have a remediation must be in `nodes`. */
-export function takeCensus(selectedNodes: number, nodes: readonly Counted[]): Census {
+export function countNodes(selectedNodes: number, nodes: readonly CountedNode[]): NodeCounts {
   const notHealthy = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);
   return {
     selected: selectedNodes,

@@ -2,7 +2,7 @@ import { NODES } from "../../../api/core-types.ts";
 import type { Node } from "../../../api/core.ts";
 import { trimNode } from "../../../api/trim.ts";
 import type { KubeClient } from "../../../kube/client.ts";
-import { isKubeError } from "../../../kube/errors.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
 import type { ResourceType } from "../../../kube/resource.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
@@ -11,18 +11,18 @@ import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
-import { renewLeaseAfterMs } from "../decide/decide-node.ts";
-import type { Policy } from "../decide/policy.ts";
+import { renewLeaseAfterMs } from "../decide/lease.ts";
+import type { NodePolicy } from "../decide/policy.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { NodeTracker } from "../snapshot/node-tracker.ts";
-import type { NodeEvent } from "../snapshot/observe.ts";
+import type { NodeActionEvent } from "../snapshot/observe.ts";
 import type { NodeLeases } from "./node-lease.ts";
 import { leaseHolder } from "./node-lease.ts";
 
-/** How soon a lease is requested again that another holder has. */
+/** How soon a lease that another holder has is requested again. */
 const LEASE_RETRY_MS = 15_000;
 
-export interface ActionDeps {
+export interface NodeActionDeps {
   client: KubeClient;
   clock: Clock;
   logger: Logger;
@@ -32,17 +32,20 @@ export interface ActionDeps {
 }
 
 /** The reconcile that an action belongs to. */
-export interface ActionContext {
+export interface NodeActionContext {
   check: HealthCheckObject;
-  policy: Policy;
+  policy: NodePolicy;
   tracker: NodeTracker;
   /** Whether this is OKD, which guards etcd's quorum. */
   isOkd: boolean;
-  /** Makes sure that the nodes are known as they are, by a list if the view may be behind. */
+  /** Ensures that the current nodes are known, by a live list if the view may be late. */
   confirmNodes: (signal: AbortSignal) => Promise<void>;
-  /** Whether a remediation may still start now: the decision is some requests old when its last action runs. */
+  /** Whether a remediation may still start. Several requests may have been sent since the decision. */
   mayStart: () => boolean;
-  /** A node as it is known now, without a request: in the view, and in a list if there is a recent one; undefined: gone. */
+  /**
+   * A node in the view, and in the live list if there is a recent one, without a request; undefined if it does not
+   * exist there.
+   */
   nodesNamed: (nodeName: string) => readonly (Node | undefined)[];
   /** What is known of a node's host now, without a request. */
   hostOf: (nodeName: string) => ObservedHost;
@@ -50,21 +53,21 @@ export interface ActionContext {
 
 /** Defers the remediation of a node. */
 export function deferred(
-  deps: ActionDeps,
+  deps: NodeActionDeps,
   nodeName: string,
   deferral: Omit<Deferral, "untilMs">,
   forMs: number,
-): NodeEvent {
+): NodeActionEvent {
   return { type: "deferred", nodeName, deferral: { ...deferral, untilMs: deps.clock.nowMs() + forMs } };
 }
 
 export async function takeLease(
-  { leases, clock }: ActionDeps,
-  { check }: ActionContext,
+  { leases, clock }: NodeActionDeps,
+  { check }: NodeActionContext,
   node: Node,
   durationMs: number,
   signal: AbortSignal,
-): Promise<Extract<NodeEvent, { type: "leaseTaken" | "leaseRefused" }>> {
+): Promise<Extract<NodeActionEvent, { type: "leaseTaken" | "leaseRefused" }>> {
   const nodeName = node.metadata.name;
   const answer = await leases.take(node, leaseHolder(check), durationMs, signal);
   const nowMs = clock.nowMs();
@@ -74,17 +77,13 @@ export async function takeLease(
 }
 
 /** Reads a node now; undefined if there is none. */
-export async function readNode(deps: ActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {
-  try {
-    return trimNode(await deps.client.get(NODES, { name }, signal));
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return undefined;
-    throw error;
-  }
+export async function readNode(deps: NodeActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {
+  const node = await findObject(deps.client, NODES, { name }, signal);
+  return node && trimNode(node);
 }
 
-/** How the API server serves a remediation's kind; undefined if it cannot be seen now. */
-export function typeOf(deps: ActionDeps, { object }: Remediation): ResourceType | undefined {
+/** The resource type of a remediation; undefined if its kind is not watched now. */
+export function typeOf(deps: NodeActionDeps, { object }: Remediation): ResourceType | undefined {
   const state = deps.remediations.state(object.apiVersion, object.kind);
   return state.state === "watched" ? state.type : undefined;
 }

@@ -5,30 +5,30 @@ import { isKubeError } from "../../../kube/errors.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import { trimRemediation } from "../../shared/model/remediation.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
-import type { Action } from "../decide/decision.ts";
-import type { NodeEvent } from "../snapshot/observe.ts";
-import type { ActionContext, ActionDeps } from "./action-context.ts";
+import type { NodeAction } from "../decide/decision.ts";
+import type { NodeActionEvent } from "../snapshot/observe.ts";
+import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
 import { takeLease, typeOf } from "./action-context.ts";
 import { createRemediation } from "./create-remediation.ts";
 import { deleteRemediation } from "./delete-remediation.ts";
 import { leaseHolder } from "./node-lease.ts";
 
 /** An action that runs alone; attempts of many nodes are recorded together, in one write. */
-export type SingleAction = Exclude<Action, { type: "recordAttempts" }>;
+export type SingleNodeAction = Exclude<NodeAction, { type: "recordAttempts" }>;
 
 /**
- * Runs one action. What it was decided on is read live first wherever a wrong action would do harm: the view of the cluster
- * may be behind, and a remediation of a node that is well again powers off a healthy host.
+ * Runs one action. If a wrong action would do harm, the objects that the decision depends on are read live first. The
+ * view of the cluster may be late, and the remediation of a node that is healthy again would power off a healthy host.
  *
  * @returns an event for each thing that was done, as it is done.
  * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
  */
 export function runAction(
-  deps: ActionDeps,
-  context: ActionContext,
-  action: SingleAction,
+  deps: NodeActionDeps,
+  context: NodeActionContext,
+  action: SingleNodeAction,
   signal: AbortSignal,
-): AsyncIterable<NodeEvent> {
+): AsyncIterable<NodeActionEvent> {
   switch (action.type) {
     case "create":
       return createRemediation(deps, context, action, signal);
@@ -48,7 +48,7 @@ export function runAction(
 }
 
 /** Names an action, so that one that failed is not run twice in one reconcile. */
-export function actionKey(action: Action): string {
+export function nodeActionKey(action: NodeAction): string {
   switch (action.type) {
     case "delete":
       return `delete ${action.remediation.uid}`;
@@ -64,10 +64,10 @@ export function actionKey(action: Action): string {
 }
 
 async function* annotate(
-  deps: ActionDeps,
-  action: Extract<Action, { type: "annotate" }>,
+  deps: NodeActionDeps,
+  action: Extract<NodeAction, { type: "annotate" }>,
   signal: AbortSignal,
-): AsyncGenerator<NodeEvent, void> {
+): AsyncGenerator<NodeActionEvent, void> {
   const { remediation, annotation, value } = action;
   const { metadata } = remediation.object;
   const type = typeOf(deps, remediation);
@@ -81,37 +81,37 @@ async function* annotate(
 }
 
 async function* renewLease(
-  deps: ActionDeps,
-  context: ActionContext,
-  { node, leaseDurationMs }: Extract<Action, { type: "renewLease" }>,
+  deps: NodeActionDeps,
+  context: NodeActionContext,
+  { node, leaseDurationMs }: Extract<NodeAction, { type: "renewLease" }>,
   signal: AbortSignal,
-): AsyncGenerator<NodeEvent, void> {
+): AsyncGenerator<NodeActionEvent, void> {
   yield await takeLease(deps, context, node, leaseDurationMs, signal);
 }
 
 async function* releaseLease(
-  deps: ActionDeps,
-  { check }: ActionContext,
-  { nodeName }: Extract<Action, { type: "releaseLease" }>,
+  deps: NodeActionDeps,
+  { check }: NodeActionContext,
+  { nodeName }: Extract<NodeAction, { type: "releaseLease" }>,
   signal: AbortSignal,
-): AsyncGenerator<NodeEvent, void> {
-  // Whatever the result is: a lease that is not released expires.
+): AsyncGenerator<NodeActionEvent, void> {
+  // The result of the request does not matter: a lease that is not released expires.
   yield { type: "leaseReleased", nodeName };
   await deps.leases.release(nodeName, leaseHolder(check), signal);
 }
 
 async function* consumeConfirmation(
-  deps: ActionDeps,
+  deps: NodeActionDeps,
   node: Node,
   signal: AbortSignal,
-): AsyncGenerator<NodeEvent, void> {
+): AsyncGenerator<NodeActionEvent, void> {
   const { name, uid } = node.metadata;
   const operations = annotationPatch(node.metadata.annotations, MANUALLY_CONFIRMED_HEALTHY, undefined);
   try {
     await deps.client.patch(NODES, { name }, { uid }, operations, {}, signal);
     yield { type: "confirmationConsumed", nodeName: name };
   } catch (error) {
-    // It was removed meanwhile, or the node is gone.
+    // The annotation was removed meanwhile, or the Node was deleted.
     if (!isKubeError(error, "NotFound", "Conflict", "Invalid")) throw error;
   }
 }

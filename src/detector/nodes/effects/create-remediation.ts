@@ -5,22 +5,21 @@ import type { KubeClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../../kube/resource.ts";
 import type { ObservedHost } from "../../shared/model/observed-host.ts";
-import { isOwnedBy, trimRemediation } from "../../shared/model/remediation.ts";
+import { isOwnedBy } from "../../shared/model/remediation.ts";
 import { buildRemediation } from "../../shared/model/template.ts";
+import { REFUSED_RETRY_MS, STALE_RETRY_MS } from "../../shared/model/deferral.ts";
+import { createRemediationObject } from "../../shared/shell/remediation-writes.ts";
+import { keepKnownConditions } from "../../shared/views/compare-nodes.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
-import type { Action } from "../decide/decision.ts";
+import type { NodeAction } from "../decide/decision.ts";
 import { skipDuration } from "../decide/skip-duration.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
-import type { NodeEvent } from "../snapshot/observe.ts";
-import type { ActionContext, ActionDeps } from "./action-context.ts";
+import type { NodeActionEvent } from "../snapshot/observe.ts";
+import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
 import { deferred, readNode, takeLease } from "./action-context.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";
 
-/** How soon a node is evaluated again after a live read differed from the watch, which has caught up then. */
-const STALE_RETRY_MS = 1_000;
-/** How soon a creation is tried again that the API server refused permanently. */
-const REFUSED_RETRY_MS = 15_000;
-/** How soon a control plane node is evaluated again whose etcd member is needed for quorum. */
+/** How soon a control plane node is evaluated again if etcd needs its member for quorum. */
 export const ETCD_RETRY_MS = 60_000;
 
 const MACHINES: ResourceType = {
@@ -32,16 +31,16 @@ const MACHINES: ResourceType = {
 };
 
 /**
- * Creates the remediation of a node. Everything that the decision rests on is read live first, then the node's lease is taken,
- * and everything is checked again right before the request.
+ * Creates the remediation of a node. First, everything that the decision depends on is read live. Then the node's lease
+ * is taken, and everything is checked again immediately before the request.
  */
 export async function* createRemediation(
-  deps: ActionDeps,
-  context: ActionContext,
-  action: Extract<Action, { type: "create" }>,
+  deps: NodeActionDeps,
+  context: NodeActionContext,
+  action: Extract<NodeAction, { type: "create" }>,
   signal: AbortSignal,
-): AsyncGenerator<NodeEvent, void> {
-  const { client, logger, remediations } = deps;
+): AsyncGenerator<NodeActionEvent, void> {
+  const { client, logger } = deps;
   const { check, mayStart } = context;
   const { template, leaseDurationMs, skipped } = action;
   const { name } = action.node.metadata;
@@ -49,7 +48,7 @@ export async function* createRemediation(
     readNode(deps, name, signal),
     skipped === undefined ? undefined : deps.fencingTargets.readHost(name, signal),
   ]);
-  const leave = (): NodeEvent => {
+  const leave = (): NodeActionEvent => {
     logger.info(
       { nodeHealthCheck: check.metadata.name, node: name },
       "not remediated: a live read differs from the watched state",
@@ -77,7 +76,7 @@ export async function* createRemediation(
   yield lease;
   if (lease.type === "leaseRefused") return;
   await context.confirmNodes(signal);
-  // Nothing is awaited between this last check and the request. The live read may be seconds old already.
+  // Nothing is awaited between the start guard and the request. The live read may already be seconds old.
   if (!mayStart()) return;
   const lastHost = host && context.hostOf(name);
   const isNeeded = context.nodesNamed(name).every((found) => stillNeeds(deps, context, action.node, found, lastHost));
@@ -86,40 +85,27 @@ export async function* createRemediation(
     return;
   }
   const body = buildRemediation(template, node, { healthCheck: ownerReference(check), machine });
-  try {
-    const created = await client.create<KubeObject>(template.type, body, {}, signal);
-    remediations.wrote(trimRemediation(created), undefined);
-    const { kind, metadata } = created;
+  const isOwn = (found: KubeObject): boolean => isOwnedBy(found, check.metadata.uid);
+  const creation = await createRemediationObject(deps, template.type, body, isOwn, signal);
+  if (creation.result === "refused") {
+    yield deferred(deps, name, { reason: creation.reason, cause: "refused" }, REFUSED_RETRY_MS);
+  } else if (creation.result === "created") {
+    const { kind, metadata } = creation.object;
     const fields = { nodeHealthCheck: check.metadata.name, node: name, kind, remediation: metadata.uid };
     logger.info({ ...fields, ...(skipped && { durationSkipped: skipped.proof }) }, "created a remediation");
     yield { type: "created", node, atMs: deps.clock.nowMs(), skipped };
-  } catch (error) {
-    if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
-      // Not this node's fault, and a retry at once does not help: the operator must know.
-      yield deferred(deps, name, { reason: error.message, cause: "refused" }, REFUSED_RETRY_MS);
-      return;
-    }
-    if (!isKubeError(error, "AlreadyExists") || template.manyPerNode) throw error;
-    const key = template.namespace === undefined ? { name } : { namespace: template.namespace, name };
-    const found = await client.get(template.type, key, signal);
-    if (isOwnedBy(found, check.metadata.uid)) {
-      remediations.wrote(trimRemediation(found), undefined);
-      return;
-    }
-    const reason = `a ${template.type.kind} with that name exists, and this health check does not own it`;
-    yield deferred(deps, name, { reason, cause: "refused" }, REFUSED_RETRY_MS);
   }
 }
 
 /**
- * Whether the node, as it is now, is the one that the decision was about and still needs a remediation.
+ * Whether the node is still the one of the decision, and still needs a remediation.
  *
- * @param found undefined: it is gone.
+ * @param found the node as it is now; undefined if it was deleted.
  * @param host what is known of its host, if the decision skips the rest of the duration because of that.
  */
 function stillNeeds(
-  deps: ActionDeps,
-  context: ActionContext,
+  deps: NodeActionDeps,
+  context: NodeActionContext,
   decided: Node,
   found: Node | undefined,
   host: ObservedHost | undefined,
@@ -128,14 +114,7 @@ function stillNeeds(
   const { policy, tracker } = context;
   const { uid, labels } = found.metadata;
   const nowMs = deps.clock.nowMs();
-  // A condition that differs is left out here: the next decision judges it, once its change was observed.
-  const seen = found.status.conditions?.filter((condition) =>
-    decided.status.conditions?.some(
-      ({ type, status, lastTransitionTime }) =>
-        type === condition.type && status === condition.status && lastTransitionTime === condition.lastTransitionTime,
-    ),
-  );
-  const known: Node = { ...found, status: { ...found.status, ...(seen !== undefined && { conditions: seen }) } };
+  const known = keepKnownConditions(found, decided);
   return (
     uid === decided.metadata.uid &&
     policy.selects(labels) &&
@@ -153,9 +132,12 @@ async function etcdObjection(client: KubeClient, nodeName: string, signal: Abort
   }
 }
 
-/** The node's Machine as an owner, if it lies in the CR's namespace: an owner anywhere else would get the CR collected. */
+/**
+ * The node's Machine as an owner, if it is in the namespace of the CR. Kubernetes would delete a CR with an owner in
+ * another namespace.
+ */
 async function readMachine(
-  deps: ActionDeps,
+  deps: NodeActionDeps,
   node: Node,
   namespace: string | undefined,
   signal: AbortSignal,

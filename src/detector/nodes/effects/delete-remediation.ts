@@ -1,46 +1,41 @@
 import type { Node } from "../../../api/core.ts";
-import { isKubeError } from "../../../kube/errors.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
 import type { ResourceType } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { readRemediation, trimRemediation } from "../../shared/model/remediation.ts";
-import type { Action, DeletionReason } from "../decide/decision.ts";
+import { deleteRemediationObject } from "../../shared/shell/remediation-writes.ts";
+import type { NodeAction, DeletionReason } from "../decide/decision.ts";
 import { judgeHealth } from "../decide/health.ts";
-import type { NodeEvent } from "../snapshot/observe.ts";
-import type { ActionContext, ActionDeps } from "./action-context.ts";
+import type { NodeActionEvent } from "../snapshot/observe.ts";
+import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
 import { readNode, typeOf } from "./action-context.ts";
 
-/** Deletes a remediation, once a live read confirms the reason for it. */
+/** Deletes a remediation if a live read confirms the reason for the deletion. */
 export async function* deleteRemediation(
-  deps: ActionDeps,
-  context: ActionContext,
-  action: Extract<Action, { type: "delete" }>,
+  deps: NodeActionDeps,
+  context: NodeActionContext,
+  action: Extract<NodeAction, { type: "delete" }>,
   signal: AbortSignal,
-): AsyncGenerator<NodeEvent, void> {
+): AsyncGenerator<NodeActionEvent, void> {
   const { remediation, because } = action;
   const type = typeOf(deps, remediation);
   if (type === undefined) return;
   const key = keyOf(remediation.object);
   const node = await readNode(deps, remediation.nodeName, signal);
   if (!(await mayDelete(deps, context, { remediation, because, node, type }, signal))) {
-    // The watch will show the difference; if not, the action is decided again.
+    // The watch will report the difference. If it does not, the retry decides again.
     throw new Error(
       `${remediation.object.kind} ${key.name} is not deleted: a live read of its node differs from the watched state`,
     );
   }
-  try {
-    await deps.client.delete(type, key, { guard: { uid: remediation.uid } }, signal);
-  } catch (error) {
-    // Gone, or replaced by another one with the same name: either way ours does not exist any more.
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-  }
-  deps.remediations.deletionOrdered(remediation.object);
+  await deleteRemediationObject(deps, type, remediation.object, signal);
   yield { type: "deleted", remediation: remediation.object };
 }
 
 async function mayDelete(
-  deps: ActionDeps,
-  context: ActionContext,
+  deps: NodeActionDeps,
+  context: NodeActionContext,
   found: { remediation: Remediation; because: DeletionReason; node: Node | undefined; type: ResourceType },
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -49,7 +44,8 @@ async function mayDelete(
   if (because === "nodeNotSelected") return node !== undefined && !policy.selects(node.metadata.labels);
   if (because === "nodeHealthy") {
     return (
-      node !== undefined && judgeHealth(policy.rules, node.status.conditions, deps.clock.nowMs()).state === "healthy"
+      node !== undefined &&
+      judgeHealth(policy.unhealthyConditions, node.status.conditions, deps.clock.nowMs()).state === "healthy"
     );
   }
   if (because === "restarted") {
@@ -57,15 +53,11 @@ async function mayDelete(
     return live.uid === remediation.uid && (live.timedOut !== undefined || isFinished(live));
   }
   if (node !== undefined) return false;
-  try {
-    // The CR announces that its Node will be deleted, but the watch may report that after the deletion.
-    const live = await deps.client.get(type, keyOf(remediation.object), signal);
-    const { nodeDeletionExpected, succeeded } = readRemediation(trimRemediation(live));
-    return !nodeDeletionExpected || succeeded === "True";
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return true;
-    throw error;
-  }
+  // A CR announces the deletion of its Node, but the watch may report that only after the deletion.
+  const live = await findObject(deps.client, type, keyOf(remediation.object), signal);
+  if (live === undefined) return true;
+  const { nodeDeletionExpected, succeeded } = readRemediation(trimRemediation(live));
+  return !nodeDeletionExpected || succeeded === "True";
 }
 
 function isFinished({ succeeded }: Remediation): boolean {

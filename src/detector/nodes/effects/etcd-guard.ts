@@ -5,7 +5,7 @@ import type { KubeClient } from "../../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { compileSelector, SelectorError } from "../../../api/label-selector.ts";
 
-/** Where OKD runs the etcd members, a guard pod for each, and one PodDisruptionBudget for the guard pods. */
+/** In this namespace OKD runs the etcd members, a guard pod for each, and one PodDisruptionBudget for the guard pods. */
 const ETCD_NAMESPACE = "openshift-etcd";
 const DISRUPTION_BUDGETS: ResourceType = {
   group: "policy",
@@ -21,11 +21,11 @@ interface DisruptionBudget extends KubeObject {
 }
 
 /**
- * Why an OKD control plane node must not go down now: etcd would lose its quorum, or that cannot be checked. A node whose
- * member is down already, or that has none, costs nothing.
+ * Why an OKD control plane node must not go down now: etcd would lose its quorum, or that cannot be checked. A node
+ * whose member is already down, or that has none, may go down.
  *
- * @returns in words; undefined if the node may go down.
- * @throws KubeError Forbidden if that may not be read.
+ * @returns text for the operator; undefined if the node may go down.
+ * @throws KubeError Forbidden if RBAC does not permit to read the budget or the pods.
  */
 export async function findEtcdObjection(
   client: KubeClient,

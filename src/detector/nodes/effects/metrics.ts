@@ -1,52 +1,106 @@
-import { Counter, Gauge } from "prom-client";
-import type { Registry } from "prom-client";
+import type { Counter, Gauge, Registry } from "prom-client";
 import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../../../api/node-health-check.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { CompactHistogram } from "../../../telemetry/compact-histogram.ts";
+import { collectedGauge, createCounter, createGauge, metric } from "../../../telemetry/metric.ts";
+import type { Disabled } from "../decide/status.ts";
+import type { Metric } from "../../../telemetry/metric.ts";
 
-// Names, labels and buckets are upstream's, so that dashboards and alerts go on working. `name` is the node's name,
+// Names, labels and buckets are upstream's, so that dashboards and alerts continue to work. `name` is the node's name,
 // `remediation` the kind of the CR and `namespace` the CR's.
 
-const OLD = "nodehealthcheck_old_remediation_cr";
-const ONGOING = "nodehealthcheck_ongoing_remediation";
-const DURATION = "nodehealthcheck_unhealthy_node_duration_seconds";
-const LABELS = ["name", "namespace", "remediation"] as const;
-type Labels = Record<(typeof LABELS)[number], string>;
+const LABELS = {
+  name: "the Node",
+  namespace: "the namespace of the remediation CR",
+  remediation: "the kind of the remediation CR",
+};
+type NodeMetricLabel = keyof typeof LABELS;
+type Labels = Record<NodeMetricLabel, string>;
 
-/** What the detector counts. */
-export class DetectorMetrics {
+const OLD = metric({
+  name: "nodehealthcheck_old_remediation_cr",
+  type: "counter",
+  help: "remediation CRs that were found to be older than 48 h",
+  labels: { name: LABELS.name, namespace: "empty" },
+});
+const ONGOING = metric({
+  name: "nodehealthcheck_ongoing_remediation",
+  type: "gauge",
+  help: "1 for each remediation of an unhealthy node that is in progress",
+  labels: LABELS,
+});
+const DURATION = {
+  name: "nodehealthcheck_unhealthy_node_duration_seconds",
+  type: "histogram",
+  help: "how long nodes were unhealthy, from the start of a remediation",
+  labels: LABELS,
+  buckets: [30, 60, 120, 180, 240, 300, 600, 1_200, 2_400, 3_600],
+} as const satisfies Metric<NodeMetricLabel>;
+
+/** Reasons of the condition Disabled. */
+const DISABLED = [
+  "RemediationTemplateNotFound",
+  "RemediationTemplateInvalid",
+  "ConflictingMachineHealthCheckDetected",
+  "SpecInvalid",
+] as const satisfies Disabled["reason"][];
+/** Conditions of an enabled health check that does not do everything that it should. */
+const HINDRANCES = ["StormActive", "AttemptBudgetSpent", "RemediationFailed"] as const;
+const PHASES = ["Enabled", "Remediating", "Paused", "Disabled"] as const;
+/** The status is empty, or another version wrote it. */
+const OTHER = "Other";
+const HEALTH_CHECKS = metric({
+  name: "ironfence_health_checks",
+  type: "gauge",
+  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`, else the first of the other conditions that is True, else `NoNodes` if the selector matches none; `None` if nothing is wrong",
+  labels: { state: [...PHASES, OTHER], reason: ["None", ...DISABLED, ...HINDRANCES, "NoNodes", OTHER] },
+});
+const BUDGET_SPENT = metric({
+  name: "ironfence_attempt_budget_spent",
+  type: "gauge",
+  help: "unhealthy nodes that are not remediated again because their NodeHealthCheck has used up its attempts for them",
+  labels: {},
+});
+
+export const NODE_HEALTH_CHECK_METRICS: readonly Metric[] = [HEALTH_CHECKS, BUDGET_SPENT, OLD, ONGOING, DURATION];
+
+/** Metrics of all NodeHealthChecks. */
+export class NodeHealthCheckMetrics {
   readonly #old: Counter<"name" | "namespace">;
-  readonly #ongoing: Gauge<(typeof LABELS)[number]>;
-  readonly #durations: CompactHistogram<(typeof LABELS)[number]>;
+  readonly #ongoing: Gauge<NodeMetricLabel>;
+  readonly #durations: CompactHistogram<NodeMetricLabel>;
 
   readonly #registry: Registry;
 
-  constructor(registry: Registry) {
+  /** Nodes that a health check has given up, by its name. */
+  readonly #spent = new Map<string, number>();
+
+  /** @param checks all health checks, as they are stored when the metrics are read. */
+  constructor(registry: Registry, checks: () => Iterable<{ status: NodeHealthCheckStatus }>) {
     this.#registry = registry;
-    const registers = [registry];
-    this.#old = new Counter({
-      name: OLD,
-      help: "Remediation CRs that were found to be older than 48 h",
-      labelNames: ["name", "namespace"],
-      registers,
+    collectedGauge(HEALTH_CHECKS, registry, (set) => {
+      const counts = new Map<string, { state: string; reason: string; count: number }>();
+      for (const { status } of checks()) {
+        const labels = { state: stateOf(status), reason: reasonOf(status) };
+        const key = `${labels.state} ${labels.reason}`;
+        counts.set(key, { ...labels, count: (counts.get(key)?.count ?? 0) + 1 });
+      }
+      for (const { count, ...labels } of counts.values()) set(labels, count);
     });
-    this.#ongoing = new Gauge({
-      name: ONGOING,
-      help: "1 for each remediation of an unhealthy node that is in progress",
-      labelNames: LABELS,
-      registers,
-    });
-    this.#durations = new CompactHistogram({
-      name: DURATION,
-      help: "How long nodes were unhealthy, from the start of a remediation",
-      buckets: [30, 60, 120, 180, 240, 300, 600, 1_200, 2_400, 3_600],
-      registry,
-    });
+    collectedGauge(BUDGET_SPENT, registry, (set) =>
+      set(
+        {},
+        [...this.#spent.values()].reduce((total, count) => total + count, 0),
+      ),
+    );
+    this.#old = createCounter(OLD, registry);
+    this.#ongoing = createGauge(ONGOING, registry);
+    this.#durations = new CompactHistogram({ ...DURATION, registry });
   }
 
   /** Removes the metrics from the registry; the next term of leadership registers them again. */
   close(): void {
-    for (const name of [OLD, ONGOING, DURATION]) this.#registry.removeSingleMetric(name);
+    for (const { name } of NODE_HEALTH_CHECK_METRICS) this.#registry.removeSingleMetric(name);
   }
 
   countOld(nodeName: string): void {
@@ -54,19 +108,26 @@ export class DetectorMetrics {
     this.#old.inc({ name: nodeName, namespace: "" });
   }
 
-  /** Takes in that a health check is gone: nothing goes on for it any more. */
-  forget(status: NodeHealthCheckStatus): void {
+  /** Sets for how many nodes a health check has used up its attempts. */
+  setBudgetSpent(checkName: string, nodes: number): void {
+    if (nodes === 0) this.#spent.delete(checkName);
+    else this.#spent.set(checkName, nodes);
+  }
+
+  /** Removes the metrics of a health check that was deleted. */
+  forget(checkName: string, status: NodeHealthCheckStatus): void {
+    this.#spent.delete(checkName);
     for (const { name, remediations = [] } of status.unhealthyNodes ?? []) {
       for (const record of remediations) this.#ongoing.remove(labelsOf(name, record));
     }
   }
 
-  /** Takes in that a health check's status went from `before` to `after`. */
+  /** Updates the metrics after the status of a health check has changed from `before` to `after`. */
   follow(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus, nowMs: number): void {
     if (before === after) return;
     const were = byName(before);
     const stay = byName(after);
-    // Thousands of nodes may be on record while the remediation of one ends.
+    // The status may have entries of thousands of nodes when the remediation of one ends.
     const isSame = (name: string) => sameRecords(were.get(name)?.remediations, stay.get(name)?.remediations);
     for (const [name, { remediations = [] }] of were) {
       if (isSame(name)) continue;
@@ -81,12 +142,24 @@ export class DetectorMetrics {
     }
     for (const [name, { remediations = [] }] of stay) {
       if (isSame(name)) continue;
-      // One that was given up does not go on, though its record stays.
+      // A remediation that was given up is not ongoing, although its record stays.
       for (const record of remediations) {
         if (record.timedOut === undefined) this.#ongoing.set(labelsOf(name, record), 1);
       }
     }
   }
+}
+
+function stateOf({ phase }: NodeHealthCheckStatus): string {
+  return PHASES.find((known) => known === phase) ?? OTHER;
+}
+
+function reasonOf({ phase, conditions = [], observedNodes }: NodeHealthCheckStatus): string {
+  const reasonIf = (type: string): string | undefined =>
+    conditions.find((condition) => condition.type === type && condition.status === "True")?.reason;
+  if (phase === "Disabled") return DISABLED.find((known) => known === reasonIf("Disabled")) ?? OTHER;
+  const hindrance = HINDRANCES.find((type) => reasonIf(type) !== undefined);
+  return hindrance ?? (observedNodes === 0 ? "NoNodes" : "None");
 }
 
 function byName({ unhealthyNodes = [] }: NodeHealthCheckStatus): Map<string, UnhealthyNode> {

@@ -7,15 +7,15 @@ import { parseTimeMs, toMicroTime } from "../../../runtime/time.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 
-/** How long past its end another holder's lease is respected, since its clock and ours may differ. */
+/** How long another holder's lease still counts after its end, because the clock of that holder may differ. */
 const SKEW_MS = 15_000;
 
-export type LeaseAnswer = { held: true } | { held: false; reason: string };
+export type LeaseResult = { held: true } | { held: false; reason: string };
 
 /**
- * The lease of each node by which node-maintenance tools and remediators keep off each other (`node-<node>`, medik8s).
- * If its namespace does not exist, nothing can hold a lease: that is logged once, and the lease counts as held by us. If
- * leases may not be written, the holder is unknown, so the lease counts as taken.
+ * The lease of each node (`node-<node>`, medik8s), by which node-maintenance tools and remediators exclude each other.
+ * If its namespace does not exist, nothing can hold a lease: this is logged once, and the lease counts as held by the
+ * agent. If RBAC does not permit to write leases, the holder is unknown, so the lease counts as taken.
  */
 export class NodeLeases {
   readonly #client: KubeClient;
@@ -32,7 +32,7 @@ export class NodeLeases {
   }
 
   /** Takes the node's lease, or renews it, for `durationMs` from now. */
-  async take(node: Node, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseAnswer> {
+  async take(node: Node, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseResult> {
     try {
       await this.#client.create<Lease>(LEASES, this.#newLease(node, holder, durationMs), {}, signal);
       return { held: true };
@@ -47,7 +47,7 @@ export class NodeLeases {
     }
   }
 
-  /** Gives the lease back, if it is `holder`'s. */
+  /** Releases the lease if `holder` holds it. */
   async release(nodeName: string, holder: string, signal: AbortSignal): Promise<void> {
     const key = { namespace: this.#namespace, name: leaseName(nodeName) };
     try {
@@ -56,12 +56,12 @@ export class NodeLeases {
       const { uid, resourceVersion } = lease.metadata;
       await this.#client.delete(LEASES, key, { guard: { uid, resourceVersion } }, signal);
     } catch (error) {
-      // Gone, or taken by another holder meanwhile.
+      // The lease was deleted, or another holder has taken it meanwhile.
       if (!isKubeError(error, "NotFound", "Conflict")) throw error;
     }
   }
 
-  async #takeExisting(node: Node, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseAnswer> {
+  async #takeExisting(node: Node, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseResult> {
     const key = { namespace: this.#namespace, name: leaseName(node.metadata.name) };
     try {
       const lease = await this.#client.get<Lease>(LEASES, key, signal);

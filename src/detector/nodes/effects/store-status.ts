@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { NodeHealthCheckStatus } from "../../../api/node-health-check.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
-import { pointer } from "../../../kube/json-pointer.ts";
+import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { HealthCheckStore } from "../../shared/shell/health-check-store.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 
-/**
- * Stores what has changed of the status.
+/** Stores the fields of the status that have changed.
  *
  * @throws KubeError, Conflict if the health check is another one or another version now.
  */
@@ -23,7 +22,7 @@ export async function storeStatus(
   await store.patch(check, check, isNew ? whole : operations, { subresource: "status" }, signal);
 }
 
-/** The patch from one status to the other, field by field: fields that this version does not know stay. */
+/** The patch from one status to the other, field by field, so that fields that this version does not know stay. */
 function statusPatch(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): JsonPatchOperation[] {
   if (before === after) return [];
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);

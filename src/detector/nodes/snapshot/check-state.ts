@@ -1,39 +1,39 @@
 import type { Node } from "../../../api/core.ts";
 import type { CheckState } from "../../shared/views/check-states.ts";
 import type { ConditionTimes } from "../../shared/views/condition-times.ts";
-import type { ListedNodes } from "../../shared/views/current-nodes.ts";
-import type { Policy } from "../decide/policy.ts";
-import { compilePolicy, POLICY_ANNOTATIONS } from "../decide/policy.ts";
-import type { Census } from "../decide/threshold.ts";
+import type { LiveNodes } from "../../shared/views/current-nodes.ts";
+import type { NodePolicy } from "../decide/policy.ts";
+import { compileNodePolicy, POLICY_ANNOTATIONS } from "../decide/policy.ts";
+import type { NodeCounts } from "../decide/threshold.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { NodeTracker } from "./node-tracker.ts";
 
-/** A spec that can be used, and the nodes that it covers. */
-export interface Compiled {
-  policy: Policy;
+/** A valid spec, compiled, and the nodes that it covers. */
+export interface CompiledNodeCheck {
+  policy: NodePolicy;
   tracker: NodeTracker;
 }
 
-/** What the agent remembers of one NodeHealthCheck; its deferrals are by the names of nodes. */
+/** What the agent knows of one NodeHealthCheck in addition to its status. The keys of its deferrals are names of nodes. */
 export interface NodeCheckState extends CheckState {
   readonly uid: string;
   /** The compiled spec and the nodes it covers, or what is wrong with it. */
-  readonly compiled: Compiled | { problem: string };
-  /** The newest count of nodes, for as long as nothing has changed that it was made of. */
-  census: { census: Census; countsVersion: number; listed: ListedNodes | undefined } | undefined;
-  /** Nodes that the last decision says something about; their changes matter though they may not be selected. */
-  attention: ReadonlySet<string>;
-  /** When the leases that we hold are due for renewal, by the names of nodes. */
+  readonly compiled: CompiledNodeCheck | { problem: string };
+  /** The newest counts; undefined if something that they depend on has changed. */
+  counts: { counts: NodeCounts; countsVersion: number; liveNodes: LiveNodes | undefined } | undefined;
+  /** Nodes that the last decision is about. Their changes matter even if they are not selected. */
+  reportedNodes: ReadonlySet<string>;
+  /** When the leases that the agent holds are due for renewal, by the names of nodes. */
   leaseRenewals: Map<string, number>;
 }
 
-export function newCheckState(
+export function newNodeCheckState(
   check: HealthCheckObject,
   nodes: Iterable<Node>,
   nowMs: number,
   times: ConditionTimes,
 ): NodeCheckState {
-  const result = compilePolicy(check.spec, check.metadata.annotations);
+  const result = compileNodePolicy(check.spec, check.metadata.annotations);
   return {
     key: stateKey(check),
     uid: check.metadata.uid,
@@ -41,21 +41,24 @@ export function newCheckState(
       "problem" in result
         ? result
         : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs, times) },
-    census: undefined,
-    attention: new Set(),
+    counts: undefined,
+    reportedNodes: new Set(),
     deferrals: new Map(),
     leaseRenewals: new Map(),
     announced: new Set(),
   };
 }
 
-/** Names a health check and everything that its policy is compiled from: annotations do not raise the generation. */
+/**
+ * Identifies a health check and everything that its policy is compiled from. A change of annotations does not raise the
+ * generation.
+ */
 export function stateKey({ metadata }: HealthCheckObject): string {
   const { uid, generation, annotations } = metadata;
   return JSON.stringify([uid, generation, POLICY_ANNOTATIONS.map((name) => annotations?.[name])]);
 }
 
-/** Whether the state was made for this very health check and spec. */
+/** Whether the state is of this health check with this spec. */
 export function isStateOf(state: NodeCheckState, check: HealthCheckObject): boolean {
   return state.key === stateKey(check);
 }

@@ -7,7 +7,7 @@ import { field } from "../../shared/model/remediation.ts";
 /** A NodeHealthCheck as the API server stores it; its spec may be anything if another operator's CRD is installed. */
 export interface HealthCheckObject extends KubeObject {
   spec: unknown;
-  /** Empty if it cannot be read: what it recorded is then found again from the CRs. */
+  /** Empty if it cannot be parsed. The detector then restores its records from the CRs. */
   status: NodeHealthCheckStatus;
 }
 

@@ -1,41 +1,41 @@
 import { MANUALLY_CONFIRMED_HEALTHY } from "../../../api/annotations.ts";
 import type { Node } from "../../../api/core.ts";
 import type { Change } from "../../../kube/watched.ts";
-import type { Health } from "../decide/health.ts";
+import type { NodeHealth } from "../decide/health.ts";
 import { judgeHealth } from "../decide/health.ts";
-import type { Policy } from "../decide/policy.ts";
+import type { NodePolicy } from "../decide/policy.ts";
 import type { ConditionTimes } from "../../shared/views/condition-times.ts";
 
 /** If the wall clock differs from the monotonic one by more than this, it was set. */
 const CLOCK_SET_MS = 1_000;
 
 /**
- * The nodes that one health check covers, and how each is. It is kept up to date node by node, so that a change costs the
- * same whether there are ten nodes or ten thousand.
+ * The nodes that one health check covers, and the health of each. It is updated node by node, so that a change costs
+ * the same for ten nodes and for ten thousand.
  */
 export class NodeTracker {
-  readonly #policy: Policy;
+  readonly #policy: NodePolicy;
   readonly #times: ConditionTimes;
   /** How far the wall clock was ahead of the monotonic one when nodes were last judged. */
   #driftMs: number;
   readonly #selected = new Set<string>();
   /** Nodes that are not healthy, or that the operator confirmed. */
-  readonly #notable = new Map<string, { node: Node; health: Health }>();
+  readonly #notable = new Map<string, { node: Node; health: NodeHealth }>();
   #countsVersion = 0;
 
-  constructor(policy: Policy, nodes: Iterable<Node>, nowMs: number, times: ConditionTimes) {
+  constructor(policy: NodePolicy, nodes: Iterable<Node>, nowMs: number, times: ConditionTimes) {
     this.#policy = policy;
     this.#times = times;
     this.#driftMs = nowMs - times.nowMs();
     for (const node of nodes) this.#take(node, nowMs);
   }
 
-  /** The same for other nodes, or for the same ones as they were seen elsewhere. */
+  /** A tracker with the same policy for other nodes, such as those of a live list. */
   over(nodes: Iterable<Node>, nowMs: number): NodeTracker {
     return new NodeTracker(this.#policy, nodes, nowMs, this.#times);
   }
 
-  /** Changes whenever a node comes to be selected or not, or to be healthy or not: what counts of nodes are made of. */
+  /** Increases when a node becomes selected or not, or healthy or not, which is what the counts depend on. */
   get countsVersion(): number {
     return this.#countsVersion;
   }
@@ -56,7 +56,7 @@ export class NodeTracker {
   }
 
   /** The selected nodes that are not healthy, or that the operator confirmed, by name. */
-  get notable(): ReadonlyMap<string, { node: Node; health: Health }> {
+  get notable(): ReadonlyMap<string, { node: Node; health: NodeHealth }> {
     return this.#notable;
   }
 
@@ -73,7 +73,7 @@ export class NodeTracker {
     return wasSelected !== this.#selected.has(name) || before !== undefined || this.#notable.has(name);
   }
 
-  /** Judges those nodes again whose duration is over; after the wall clock was set, all whose duration runs. */
+  /** Judges the nodes again whose duration is over. If the wall clock was set, judges all nodes whose duration runs. */
   advance(nowMs: number): void {
     const driftMs = nowMs - this.#times.nowMs();
     const wasSet = Math.abs(driftMs - this.#driftMs) > CLOCK_SET_MS;
@@ -86,11 +86,11 @@ export class NodeTracker {
     }
   }
 
-  /** How a node is by this health check's conditions, selected or not. */
-  judge(node: Node, nowMs: number): Health {
+  /** The health of a node by the conditions of this health check, whether it is selected or not. */
+  judge(node: Node, nowMs: number): NodeHealth {
     const { conditions } = node.status;
     const driftMs = nowMs - this.#times.nowMs();
-    return judgeHealth(this.#policy.rules, conditions, nowMs, (condition) => {
+    return judgeHealth(this.#policy.unhealthyConditions, conditions, nowMs, (condition) => {
       const sinceMs = this.#times.sinceMs(node.metadata.name, condition);
       return sinceMs === undefined ? undefined : sinceMs + driftMs;
     });

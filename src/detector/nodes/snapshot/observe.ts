@@ -2,26 +2,26 @@ import type { Node } from "../../../api/core.ts";
 import type { RemediationObject } from "../../shared/model/remediation.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { NodeAnnouncement } from "../decide/decision.ts";
-import type { Skipped } from "../decide/health.ts";
+import type { SkippedDuration } from "../decide/health.ts";
 import type { NodeCheckState } from "./check-state.ts";
 
-/** What an action has done, or has found instead of doing it. */
-export type NodeEvent =
+/** The result of an action: what it has done, or why it did nothing. */
+export type NodeActionEvent =
   | { type: "leaseTaken"; nodeName: string; renewAtMs: number }
-  /** Its release is on its way. */
+  /** The request to release it is being sent. */
   | { type: "leaseReleased"; nodeName: string }
   /** Another holder has the lease. A remediation that is in progress continues, and the lease is requested again. */
   | { type: "leaseRefused"; nodeName: string; deferral: Deferral }
   /** No remediation starts for now. */
   | { type: "deferred"; nodeName: string; deferral: Deferral }
-  | { type: "created"; node: Node; atMs: number; skipped: Skipped | undefined }
+  | { type: "created"; node: Node; atMs: number; skipped: SkippedDuration | undefined }
   | { type: "deleted"; remediation: RemediationObject }
   | { type: "markedOld" | "confirmationConsumed"; nodeName: string };
 
-/** Takes in what an action has done. @returns the events to record for it. */
+/** Adds the result of an action to the state. @returns the Kubernetes Events to record for it. */
 export function observe(
   { deferrals, leaseRenewals }: Pick<NodeCheckState, "deferrals" | "leaseRenewals">,
-  event: NodeEvent,
+  event: NodeActionEvent,
 ): NodeAnnouncement[] {
   switch (event.type) {
     case "leaseTaken":
@@ -49,7 +49,7 @@ export function observe(
   }
 }
 
-function announceCreation({ node, atMs, skipped }: Extract<NodeEvent, { type: "created" }>): NodeAnnouncement[] {
+function announceCreation({ node, atMs, skipped }: Extract<NodeActionEvent, { type: "created" }>): NodeAnnouncement[] {
   const { name, uid } = node.metadata;
   const created = `Created remediation object for node ${name}`;
   const first: NodeAnnouncement = {

@@ -8,7 +8,7 @@ import type { Peer } from "./snapshot.ts";
 
 export type NodeCheckStates = CheckStates<HealthCheckObject, NodeCheckState>;
 
-/** The other health checks, and what the agent remembers of them. */
+/** The other health checks, and the state of each. */
 export function peersOf(states: NodeCheckStates, checks: Iterable<HealthCheckObject>, own: HealthCheckObject): Peer[] {
   const peers: Peer[] = [];
   for (const check of checks) {
@@ -17,12 +17,12 @@ export function peersOf(states: NodeCheckStates, checks: Iterable<HealthCheckObj
   return peers;
 }
 
-/** Drops the counts of nodes that a change of a remediation makes wrong. @param change undefined: any may have changed. */
-export function forgetCensus(states: NodeCheckStates, change: Change<RemediationObject> | undefined): void {
-  for (const [, state] of states.entries()) if (!keepsCensus(state, change)) state.census = undefined;
+/** Drops the counts that a change of a remediation makes wrong. @param change undefined if any may have changed. */
+export function dropCounts(states: NodeCheckStates, change: Change<RemediationObject> | undefined): void {
+  for (const [, state] of states.entries()) if (!keepsCounts(state, change)) state.counts = undefined;
 }
 
-function keepsCensus({ compiled, uid }: NodeCheckState, change: Change<RemediationObject> | undefined): boolean {
+function keepsCounts({ compiled, uid }: NodeCheckState, change: Change<RemediationObject> | undefined): boolean {
   if ("problem" in compiled) return true;
   if (change === undefined) return false;
   const counts = (object: RemediationObject) => isOwnedBy(object, uid) && readRemediation(object).nodeName;

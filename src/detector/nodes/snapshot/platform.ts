@@ -9,7 +9,7 @@ import type { Disabled } from "../decide/status.ts";
 
 const CLUSTER_VERSION = { apiVersion: "config.openshift.io/v1", kind: "ClusterVersion" };
 const MACHINE_HEALTH_CHECK = { apiVersion: "machine.openshift.io/v1beta1", kind: "MachineHealthCheck" };
-/** How often a cluster that is no OKD is asked again whether it is: those kinds come with the cluster. */
+/** How often discovery is repeated in a cluster that does not serve the kinds of OKD. They are installed with the cluster. */
 const ABSENT_RETRY_MS = 600_000;
 
 interface PlatformObject extends KubeObject {
@@ -17,7 +17,7 @@ interface PlatformObject extends KubeObject {
   conditions: readonly { type: unknown; status: unknown }[];
 }
 
-/** Watches OKD's cluster version and health checks if there are any; elsewhere it costs one question each. */
+/** Watches the ClusterVersion and the MachineHealthChecks of OKD if the API server serves them. */
 export class Platform {
   readonly #kinds: DynamicKinds<PlatformObject>;
 

@@ -3,61 +3,61 @@ import type { Node } from "../../../api/core.ts";
 import type { UnhealthyNode } from "../../../api/node-health-check.ts";
 import type { ObjectKey } from "../../../kube/client.ts";
 import type { Watched } from "../../../kube/watched.ts";
-import type { Census } from "../decide/threshold.ts";
-import { takeCensus } from "../decide/threshold.ts";
+import type { NodeCounts } from "../decide/threshold.ts";
+import { countNodes } from "../decide/threshold.ts";
 import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
 import type { NodeCheckState } from "./check-state.ts";
-import type { NodeFacts, Snapshot, PlatformFacts } from "../decide/decision.ts";
+import type { NodeFacts, NodeCheckSnapshot, PlatformFacts } from "../decide/decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
-import type { Health } from "../decide/health.ts";
+import type { NodeHealth } from "../decide/health.ts";
 import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch.ts";
 import type { NodeTracker } from "./node-tracker.ts";
-import type { Policy } from "../decide/policy.ts";
-import type { ListedNodes } from "../../shared/views/current-nodes.ts";
+import type { NodePolicy } from "../decide/policy.ts";
+import type { LiveNodes } from "../../shared/views/current-nodes.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { isForControlPlane, isOwnedBy } from "../../shared/model/remediation.ts";
 import { readDisabled } from "../decide/status.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 
-/** One health check and what is remembered of it. */
+/** Another health check, and its state. */
 export interface Peer {
   check: HealthCheckObject;
   state: NodeCheckState;
 }
 
-/** What a snapshot is taken of. */
-export interface World {
+/** The sources of a snapshot. */
+export interface NodeSnapshotSources {
   check: HealthCheckObject;
-  policy: Policy;
+  policy: NodePolicy;
   tracker: NodeTracker;
   state: NodeCheckState;
   /** The other health checks. */
   peers: readonly Peer[];
   nodes: Pick<Watched<Node>, "get">;
-  /** The nodes by a live list, if the view may be behind. */
-  listed: ListedNodes | undefined;
-  /** Every remediation CR there is, whoever owns it. */
+  /** The nodes of a live list; undefined if the view is up to date. */
+  liveNodes: LiveNodes | undefined;
+  /** Every remediation CR, of any owner. */
   remediations: readonly Remediation[];
   /** Nodes for which a CR is being created at this moment, and by which health check. */
   starting: ReadonlyMap<string, string>;
-  /** What is wrong with a node's transition times, in words. */
+  /** What is wrong with the transition times of a node. Text for the operator. */
   skewOf?: (nodeName: string, matters: (conditionType: string) => boolean) => string | undefined;
-  /** How far this process' clock is off, in words. */
+  /** How far the clock of this process is wrong. Text for the operator. */
   clockSkew?: string | undefined;
-  templates: Snapshot["templates"];
+  templates: NodeCheckSnapshot["templates"];
   platform: PlatformFacts;
-  canSee: Snapshot["canSee"];
+  canSee: NodeCheckSnapshot["canSee"];
   blocked: string | undefined;
-  /** What is known of hosts' power, for health checks that ask. */
+  /** What is known of the power of hosts, for health checks that use it. */
   fencingTargets: Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs">;
 }
 
-const HEALTHY: Health = { state: "healthy" };
+const HEALTHY: NodeHealth = { state: "healthy" };
 
 /** Gathers everything that a decision about one health check depends on. */
-export function takeSnapshot(world: World, nowMs: number): Snapshot {
-  const { check, policy, tracker, state, remediations } = world;
+export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): NodeCheckSnapshot {
+  const { check, policy, tracker, state, remediations } = sources;
   tracker.advance(nowMs);
   const own = groupByNode(remediations.filter(({ object }) => isOwnedBy(object, check.metadata.uid)));
   const previous = new Map((check.status.unhealthyNodes ?? []).map((entry) => [entry.name, entry]));
@@ -65,15 +65,15 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     ...tracker.notable.keys(),
     ...previous.keys(),
     ...own.keys(),
-    // A node that recovered while its lease was being taken has only its lease.
+    // If a node recovers while its lease is being taken, only the lease refers to it.
     ...state.leaseRenewals.keys(),
   ]);
-  const peerChecks = new PeerChecks(world);
+  const peerChecks = new PeerChecks(sources);
   const attempts = readAttempts(check);
-  const fencingTargets = policy.skipsDurationIfOff ? world.fencingTargets : undefined;
-  const attemptsOfOthers = world.peers.map((peer) => readAttempts(peer.check));
+  const fencingTargets = policy.skipsDurationIfOff ? sources.fencingTargets : undefined;
+  const attemptsOfOthers = sources.peers.map((peer) => readAttempts(peer.check));
   const nodes = [...names].map((name): NodeFacts => {
-    const node = world.nodes.get({ name });
+    const node = sources.nodes.get({ name });
     const selected = node !== undefined && tracker.selects(name);
     const ownRemediations = own.get(name) ?? [];
     return {
@@ -84,13 +84,13 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
       previous: previous.get(name),
       remediations: ownRemediations,
       attempts: attempts.get(name) ?? [],
-      attemptsOfOthers: attemptsOfOthers.flatMap((book) => book.get(name) ?? []),
+      attemptsOfOthers: attemptsOfOthers.flatMap((history) => history.get(name) ?? []),
       peerCheck: peerChecks.of(name, ownRemediations.length > 0),
       deferral: state.deferrals.get(name),
       leaseRenewAtMs: state.leaseRenewals.get(name),
-      skew: world.skewOf?.(name, (type) => policy.rules.some((rule) => rule.type === type)),
+      skew: sources.skewOf?.(name, (type) => policy.unhealthyConditions.some((rule) => rule.type === type)),
       host: fencingTargets?.hostOf(name),
-      fenceableSinceMs: mayRetry(previous.get(name)) ? world.fencingTargets.fenceableSinceMs(name) : undefined,
+      fenceableSinceMs: mayRetry(previous.get(name)) ? sources.fencingTargets.fenceableSinceMs(name) : undefined,
     };
   });
   return {
@@ -98,13 +98,13 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
     generation: check.metadata.generation,
     status: check.status,
     policy,
-    templates: world.platform.conflict ?? world.templates,
-    platform: world.platform,
+    templates: sources.platform.conflict ?? sources.templates,
+    platform: sources.platform,
     isHistoryFull: isHistoryFull(check),
     selectedNodes: tracker.selectedNodes,
     nodes,
-    liveCensus: world.listed && takeLiveCensus(check, tracker, world.listed, remediations, nowMs),
-    controlPlaneBusy: controlPlaneBusy(world),
+    liveCounts: sources.liveNodes && countLiveNodes(check, tracker, sources.liveNodes, remediations, nowMs),
+    controlPlaneBusy: controlPlaneBusy(sources),
     isForeign: (template, name) =>
       remediations.some(
         ({ object }) =>
@@ -113,30 +113,33 @@ export function takeSnapshot(world: World, nowMs: number): Snapshot {
           object.metadata.namespace === template.namespace &&
           !isOwnedBy(object, check.metadata.uid),
       ),
-    canSee: world.canSee,
-    clockSkew: world.clockSkew,
+    canSee: sources.canSee,
+    clockSkew: sources.clockSkew,
     hostProblem: fencingTargets?.problem,
     blocked:
       check.metadata.deletionTimestamp === undefined
-        ? (world.blocked ?? world.platform.unknown)
+        ? (sources.blocked ?? sources.platform.unknown)
         : "the health check is being deleted",
   };
 }
 
-/** Whether a remediation of our own kind is on record: what it may have failed for shows in the node's FencingTarget. */
+/**
+ * Whether a BareMetalRemediation is recorded. The FencingTarget of the node shows whether the cause of its failure is
+ * fixed.
+ */
 function mayRetry(entry: UnhealthyNode | undefined): boolean {
   const { kind } = BARE_METAL_REMEDIATIONS;
   return entry?.remediations?.some(({ resource }) => resource.kind === kind) === true;
 }
 
-/** Counts a health check's nodes as they are at this moment, without a whole snapshot. */
-export function takeCensusNow(
+/** Counts the nodes of a health check now, without a whole snapshot. */
+export function countNodesNow(
   check: HealthCheckObject,
   tracker: NodeTracker,
-  nodes: World["nodes"],
+  nodes: NodeSnapshotSources["nodes"],
   remediations: readonly Remediation[],
   nowMs: number,
-): Census {
+): NodeCounts {
   tracker.advance(nowMs);
   const own = groupByNode(remediations.filter(({ object }) => isOwnedBy(object, check.metadata.uid)));
   const names = new Set([...tracker.notable.keys(), ...own.keys()]);
@@ -145,42 +148,42 @@ export function takeCensusNow(
     health: tracker.notable.get(name)?.health ?? HEALTHY,
     remediations: own.get(name) ?? [],
   }));
-  return takeCensus(tracker.selectedNodes, counted);
+  return countNodes(tracker.selectedNodes, counted);
 }
 
-/** The same by a live list. */
-export function takeLiveCensus(
+/** Counts the nodes of a live list. */
+export function countLiveNodes(
   check: HealthCheckObject,
   tracker: NodeTracker,
-  listed: ListedNodes,
+  liveNodes: LiveNodes,
   remediations: readonly Remediation[],
   nowMs: number,
-): Census {
-  const nodes = { get: ({ name }: ObjectKey) => listed.get(name) };
-  return takeCensusNow(check, tracker.over(listed.values(), nowMs), nodes, remediations, nowMs);
+): NodeCounts {
+  const nodes = { get: ({ name }: ObjectKey) => liveNodes.get(name) };
+  return countNodesNow(check, tracker.over(liveNodes.values(), nowMs), nodes, remediations, nowMs);
 }
 
 /** Which other health check handles a node. */
 class PeerChecks {
-  readonly #world: World;
+  readonly #sources: NodeSnapshotSources;
   /** Names of other health checks by node that they have a CR for. */
   readonly #remediating = new Map<string, string>();
 
-  constructor(world: World) {
-    this.#world = world;
-    for (const { nodeName, object } of world.remediations) {
-      const owner = world.peers.find(({ check }) => isOwnedBy(object, check.metadata.uid));
+  constructor(sources: NodeSnapshotSources) {
+    this.#sources = sources;
+    for (const { nodeName, object } of sources.remediations) {
+      const owner = sources.peers.find(({ check }) => isOwnedBy(object, check.metadata.uid));
       if (owner !== undefined) this.#remediating.set(nodeName, owner.check.metadata.name);
     }
   }
 
   of(nodeName: string, hasOwnRemediation: boolean): string | undefined {
-    const { check, peers, starting } = this.#world;
+    const { check, peers, starting } = this.#sources;
     const remediating = this.#remediating.get(nodeName) ?? starting.get(nodeName);
     if (remediating !== undefined && remediating !== check.metadata.name) {
       return `NodeHealthCheck ${remediating} is remediating it`;
     }
-    // A health check finishes what it has begun, even if another one is older.
+    // A health check continues its own remediation, even if another health check is older.
     if (hasOwnRemediation) return undefined;
     const older = peers.find(
       (peer) =>
@@ -194,18 +197,21 @@ class PeerChecks {
   }
 }
 
-/** Control plane nodes in remediation by whatever health check: by their CRs, by any status, and by what is just starting. */
-function controlPlaneBusy(world: World): Set<string> {
+/**
+ * Control plane nodes that any health check is remediating: by their CRs, by the status of any health check, and by
+ * remediations that are being created.
+ */
+function controlPlaneBusy(sources: NodeSnapshotSources): Set<string> {
   const isControlPlaneNode = (name: string) => {
-    const node = world.nodes.get({ name });
+    const node = sources.nodes.get({ name });
     return node !== undefined && isControlPlane(node);
   };
   const busy = new Set<string>();
-  for (const { object, nodeName } of world.remediations) {
+  for (const { object, nodeName } of sources.remediations) {
     if (isForControlPlane(object) || isControlPlaneNode(nodeName)) busy.add(nodeName);
   }
-  for (const name of world.starting.keys()) if (isControlPlaneNode(name)) busy.add(name);
-  for (const { check } of world.peers) {
+  for (const name of sources.starting.keys()) if (isControlPlaneNode(name)) busy.add(name);
+  for (const { check } of sources.peers) {
     for (const { name, remediations = [] } of check.status.unhealthyNodes ?? []) {
       if (remediations.length > 0 && isControlPlaneNode(name)) busy.add(name);
     }

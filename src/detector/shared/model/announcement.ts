@@ -2,7 +2,7 @@ import type { KubeObject } from "../../../kube/resource.ts";
 
 /** A Kubernetes event that is to be recorded. */
 export interface Announcement<R extends string = string> {
-  /** Identifies a standing announcement: it is recorded once for as long as it stands. */
+  /** Identifies an announcement. An announcement that stands is recorded once for as long as its cause does. */
   key: string;
   type: "Normal" | "Warning";
   reason: R;

@@ -5,11 +5,11 @@ import { parseDurationMs } from "../../../runtime/duration.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { Remediation } from "./remediation.ts";
 
-// How often a node may be remediated before the agent gives up on it. The attempts are stored in an annotation of the health
+// How often a node may be remediated until the agent gives up. The attempts are stored in an annotation of the health
 // check, with the UID of each remediation. The annotation outlives the agent, the remediations, the node's entry in the
 // status, and a Node that a reprovision deletes.
 
-/** So many remediations of one node may start in any stretch of time that is so long. */
+/** At most `max` remediations of one node may start within any `windowMs`. */
 export interface AttemptBudget {
   max: number;
   windowMs: number;
@@ -24,20 +24,23 @@ export interface CountedAttempt {
 /** The default. */
 export const DEFAULT_ATTEMPT_BUDGET: AttemptBudget = { max: 10, windowMs: 86_400_000 };
 
-/** The attempts that a health check remembers, by node or machine. */
+/** The attempts that a health check has recorded, by node or Machine. */
 export type AttemptHistory = ReadonlyMap<string, readonly CountedAttempt[]>;
 
-/** Attempts that are remembered of one node: more cannot be asked for. */
+/** Attempts that are kept of one node, and the largest possible budget. */
 const ATTEMPTS_MAX = 50;
-/** How long they are remembered: no window may be longer. */
+/** How long attempts are kept, and the longest possible window. */
 const WINDOW_MAX_MS = 7 * 86_400_000;
 const WINDOW_MIN_MS = 60_000;
-/** Kubernetes allows 256 KiB of annotations an object, and others want room too. Some two thousand attempts. */
+/**
+ * Kubernetes allows 256 KiB of annotations in an object, and other annotations need room, too. This is room for about
+ * two thousand attempts.
+ */
 const HISTORY_LENGTH_MAX = 160 * 1024;
-/** What one more attempt may take there: a node's name, a UID and a time. */
+/** The most that one more attempt needs: the name of a node, a UID and a time. */
 const ATTEMPT_LENGTH_MAX = 400;
 
-/** Reads `5/24h`: at most 5 in any 24 hours. Undefined if it is no such thing, or beyond what is remembered. */
+/** Reads `5/24h`: at most 5 in any 24 hours. Undefined if the text has another form, or if the budget exceeds what is kept. */
 export function parseAttemptBudget(text: string): AttemptBudget | undefined {
   const match = /^([1-9][0-9]?)\/(.+)$/.exec(text);
   const max = Number(match?.[1]);
@@ -47,8 +50,9 @@ export function parseAttemptBudget(text: string): AttemptBudget | undefined {
 }
 
 /**
- * The attempts that count for a node, oldest first: those that are remembered and those of the remediations that are there.
- * One that ended without a power order is free, whatever is remembered: it cost the node nothing.
+ * The attempts that count for a node, oldest first: the recorded ones and those of the existing remediations. A
+ * remediation that ended without a power order does not count, even if it is recorded, because it did nothing to the
+ * node.
  */
 export function countAttempts(
   remembered: readonly CountedAttempt[],
@@ -66,7 +70,7 @@ export function countAttempts(
     .slice(-ATTEMPTS_MAX);
 }
 
-/** Whether what is remembered of a node no longer fits its remediations. */
+/** Whether the recorded attempts of a node differ from its remediations. */
 export function mustRecord(
   remembered: readonly CountedAttempt[],
   remediations: readonly Remediation[],
@@ -74,7 +78,7 @@ export function mustRecord(
 ): boolean {
   const recorded = new Set(remembered.map(({ uid }) => uid));
   const counted = new Set(attempts.map(({ uid }) => uid));
-  // What has become too old is left to the next change: no write for that alone.
+  // Attempts that are too old are removed with the next change. They alone cause no write.
   return remediations.some(({ uid }) => recorded.has(uid) !== counted.has(uid));
 }
 
@@ -84,32 +88,38 @@ export function attemptAllowedAtMs(budget: AttemptBudget, attempts: readonly Cou
   return oldest === undefined ? -Infinity : oldest.startedMs + budget.windowMs;
 }
 
-/** Whether it has finished, and its remediator reports that it never sent a power order. Other kinds do not report this, so they count. */
+/**
+ * Whether it has finished, and its remediator reports that it never sent a power order. Other kinds do not report this,
+ * so they count.
+ */
 function isFree({ object, succeeded, terminating, powerOrdered }: Remediation): boolean {
   const reportsOrders = object.kind === BARE_METAL_REMEDIATIONS.kind && object.apiVersion.startsWith("ironfence.io/");
   return reportsOrders && (terminating || succeeded === "False" || succeeded === "True") && !powerOrdered;
 }
 
-/** Reads the attempts that a health check remembers. A user may have edited the annotation: what cannot be read is left out. */
+/**
+ * Reads the attempts that a health check remembers. A user may have edited the annotation, so entries that cannot be
+ * parsed are left out.
+ */
 export function readAttempts({ metadata }: KubeObject): AttemptHistory {
   const text = metadata.annotations?.[REMEDIATION_ATTEMPTS];
-  const book = new Map<string, CountedAttempt[]>();
-  if (text === undefined) return book;
-  for (const [nodeName, list] of parseHistory(text)) book.set(nodeName, list.split(",").flatMap(parseAttempt));
-  return book;
+  const history = new Map<string, CountedAttempt[]>();
+  if (text === undefined) return history;
+  for (const [nodeName, list] of parseHistory(text)) history.set(nodeName, list.split(",").flatMap(parseAttempt));
+  return history;
 }
 
-/** Whether there may be no room for one more attempt, unless older ones are forgotten. */
+/** Whether another attempt may need the room of older ones. */
 export function isHistoryFull({ metadata }: KubeObject): boolean {
   return (metadata.annotations?.[REMEDIATION_ATTEMPTS]?.length ?? 0) > HISTORY_LENGTH_MAX - ATTEMPT_LENGTH_MAX;
 }
 
 /**
- * What the annotation is to say once these nodes' attempts are what is given; undefined if nothing is left to remember.
- * The oldest are left out if all do not fit.
+ * The value of the annotation with these changes; undefined if no attempt is left. If not all attempts fit, the oldest
+ * are left out.
  */
-export function writeAttempts(book: AttemptHistory, changes: AttemptHistory, nowMs: number): string | undefined {
-  const entries = [...new Map([...book, ...changes])]
+export function writeAttempts(history: AttemptHistory, changes: AttemptHistory, nowMs: number): string | undefined {
+  const entries = [...new Map([...history, ...changes])]
     .flatMap(([nodeName, attempts]) => attempts.map((attempt) => ({ nodeName, ...attempt })))
     .filter(({ startedMs }) => nowMs - startedMs < WINDOW_MAX_MS)
     .sort((a, b) => b.startedMs - a.startedMs);
@@ -118,7 +128,7 @@ export function writeAttempts(book: AttemptHistory, changes: AttemptHistory, now
   for (const { nodeName, uid, startedMs } of entries) {
     const text = `${uid}@${toTime(startedMs)}`;
     const list = lists.get(nodeName) ?? [];
-    // With a comma; the first one of a node also with what that costs in JSON: its name, four quotes and a colon.
+    // Each attempt needs a comma. The first one of a node also needs the name of the node, four quotes and a colon.
     length += text.length + 1 + (list.length === 0 ? nodeName.length + 5 : 0);
     if (length > HISTORY_LENGTH_MAX) break;
     lists.set(nodeName, [text, ...list]);

@@ -1,6 +1,11 @@
+/** How soon a node or machine is evaluated again if a live read differed from the watch. The watch has caught up by then. */
+export const STALE_RETRY_MS = 1_000;
+/** How soon a request is sent again that the API server refused, if a retry at once does not help. */
+export const REFUSED_RETRY_MS = 15_000;
+
 /** Defers a new remediation of a node or machine, because of what was found when one was about to start. */
 export interface Deferral {
-  /** In words, for example who holds the node's lease. */
+  /** Text for the operator, for example who holds the node's lease. */
   reason: string;
   untilMs: number;
   cause: DeferralCause;
@@ -9,7 +14,7 @@ export interface Deferral {
 export type DeferralCause =
   /** A live read differs from the watched object: the watch catches up within a second, so no Event is recorded. */
   | "staleView"
-  /** A live list of the nodes leaves the threshold no room. */
+  /** By a live list of the nodes, the threshold is not met. */
   | "threshold"
   /** Another holder has the node's lease. */
   | "lease"

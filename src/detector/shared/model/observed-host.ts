@@ -6,9 +6,9 @@ import type { KubeObject } from "../../../kube/resource.ts";
 export interface ObservedTarget extends KubeObject {
   nodeName: string;
   maintenance: boolean;
-  /** Whether a remediation may be switching the host. */
+  /** Whether a remediation owns the host, and may send power orders to it. */
   isOwned: boolean;
-  /** Whether its status is about its present spec. */
+  /** Whether its status is of its current spec. */
   isObserved: boolean;
   powerState: string | undefined;
   ready: Condition | undefined;
@@ -16,18 +16,21 @@ export interface ObservedTarget extends KubeObject {
   offProof: OffProof | undefined;
 }
 
-/** A FencingTarget, and how long ago its proof was observed to arrive; undefined if the proof was there before the watch began. */
+/**
+ * A FencingTarget, and how long ago its proof was observed to arrive; undefined if the proof existed before the watch
+ * began.
+ */
 export interface AgedTarget {
   target: ObservedTarget;
-  proofSeenAgoMs: number | undefined;
+  proofArrivedAgoMs: number | undefined;
 }
 
-/** What can be seen of a node's host. */
+/** What is known of the host of a node. */
 export interface ObservedHost {
-  /** Why nothing can be known, in words. */
+  /** Why nothing is known. Text for the operator. */
   problem: string | undefined;
-  /** Why no power order may be sent to any host, in words. */
+  /** Why no power order may be sent to any host. Text for the operator. */
   stopped: string | undefined;
-  /** Those that name the node. */
+  /** The FencingTargets that name the node. */
   targets: readonly AgedTarget[];
 }

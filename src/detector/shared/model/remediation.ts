@@ -15,7 +15,7 @@ import { trimMeta } from "../../../api/trim.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 
-/** A remediation CR of any kind, as the detector keeps it. */
+/** The fields of a remediation CR of any kind that the detector keeps. */
 export interface RemediationObject extends KubeObject {
   /** The conditions that health checks use. */
   conditions: readonly {
@@ -25,11 +25,14 @@ export interface RemediationObject extends KubeObject {
     reason?: string;
     message?: string;
   }[];
-  /** Whether its remediator reports a power order that was stored to be sent: `status.attempt.action` of a BareMetalRemediation. */
+  /**
+   * Whether its remediator reports a power order that was stored to be sent: `status.attempt.action` of a
+   * BareMetalRemediation.
+   */
   powerOrdered: boolean;
   /** Whether it is a Metal3Remediation that has failed: that kind has no conditions. */
   phaseFailed: boolean;
-  /** When the status of one that has failed so was last written, RFC 3339: as the API server has noted it in `managedFields`. */
+  /** When the status of such a Metal3Remediation was last written (RFC 3339), from `managedFields`. */
   failedAt: string | undefined;
 }
 
@@ -41,17 +44,17 @@ export interface Remediation {
   nodeName: string;
   templateName: string | undefined;
   createdMs: number | undefined;
-  /** It has a deletionTimestamp: its remediator is undoing it. */
+  /** Whether it has a deletionTimestamp: its remediator is undoing it. */
   terminating: boolean;
   /** Status of its condition Succeeded. */
   succeeded: string | undefined;
-  /** Why it failed, as its remediator says. */
+  /** Why it failed, as its remediator reports. */
   failure: string | undefined;
-  /** When it came to that status. */
+  /** Since when the condition has that status. */
   succeededSinceMs: number | undefined;
   /** Whether its remediator reports a power order; without meaning for kinds that do not report orders. */
   powerOrdered: boolean;
-  /** Its remediator will delete the Node, which is no reason to delete the CR. */
+  /** Whether its remediator will delete the Node, so that the CR must stay when the Node is deleted. */
   nodeDeletionExpected: boolean;
   /** When a health check gave it up. */
   timedOut: string | undefined;
@@ -72,11 +75,11 @@ const MESSAGE_LENGTH_MAX = 512;
 const SUCCEEDED = "Succeeded";
 const NODE_DELETION_EXPECTED = "PermanentNodeDeletionExpected";
 const KEPT_CONDITIONS: readonly string[] = [SUCCEEDED, NODE_DELETION_EXPECTED];
-/** Actions of an attempt that stand for no order. */
+/** Actions of an attempt for which no order was sent. */
 const NO_ORDER: readonly string[] = ["None", "Inherited"];
 const HEALTH_CHECK_KIND = "NodeHealthCheck";
 
-/** Keeps of a CR what `readRemediation` needs; malformed parts of a foreign status count as absent. */
+/** Keeps the fields of a CR that `readRemediation` needs. Malformed fields of another vendor's status count as absent. */
 export function trimRemediation(raw: KubeObject): RemediationObject {
   const status = field(raw, "status");
   const action = field(field(status, "attempt"), "action");
@@ -126,24 +129,24 @@ export function readRemediation(object: RemediationObject): Remediation {
 }
 
 /**
- * Whether anything differs that a health check uses. A remediator stores every step that it takes, and health checks need
- * few of them: the others must cost nothing.
+ * Whether anything differs that a health check uses. A remediator stores each of its steps, and health checks need few
+ * of them. The others must not cause an evaluation.
  */
 export function remediationDiffers(before: RemediationObject, after: RemediationObject): boolean {
   return !isDeepStrictEqual(unversioned(before), unversioned(after));
 }
 
-/** Whether its remediator has work left to do, an undo included. */
+/** Whether its remediator still has work to do, an undo included. */
 export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
   return terminating || (succeeded !== "True" && succeeded !== "False");
 }
 
-/** Whether it needs no more time: its remediator has stored its verdict, or a health check gave it up. */
+/** Whether it has ended: its remediator has stored a verdict, or a health check has given it up. */
 export function isOver(remediation: Remediation): boolean {
   return remediation.timedOut !== undefined || !isUnderWay(remediation);
 }
 
-/** A Metal3Remediation has no room for reasons: its child in the same namespace, the BareMetalRemediation, has them. */
+/** A Metal3Remediation has no field for reasons. Its child in the same namespace, a BareMetalRemediation, has them. */
 function whoSaysWhy(child: string | undefined): string | undefined {
   return child === undefined ? undefined : `BareMetalRemediation ${child} says why`;
 }
@@ -157,7 +160,10 @@ function unversioned(object: RemediationObject): RemediationObject {
   return { ...object, metadata: { ...object.metadata, resourceVersion: "" } };
 }
 
-/** Whether the health check of this UID made the CR. A name is not enough: a new health check may have the name of a deleted one. */
+/**
+ * Whether the health check of this UID made the CR. The name does not prove it, because a new health check may have the
+ * name of a deleted one.
+ */
 export function isOwnedBy(object: KubeObject, uid: string): boolean {
   return (object.metadata.ownerReferences ?? []).some((owner) => owner.kind === HEALTH_CHECK_KIND && owner.uid === uid);
 }
@@ -167,13 +173,19 @@ export function isForControlPlane(object: KubeObject): boolean {
   return object.metadata.labels?.[IS_CONTROL_PLANE_NODE] !== undefined;
 }
 
+/** Why a remediation cannot be created: its name is in use. */
+export function foreignText(kind: string, name: string): string {
+  return `a ${kind} named ${name} exists already, and it has another owner`;
+}
+
 function readConditions(value: unknown): RemediationObject["conditions"] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((condition: unknown) => {
     const type = field(condition, "type");
     const status = field(condition, "status");
     const lastTransitionTime = field(condition, "lastTransitionTime");
-    // Only a failure is explained: other messages may change with each step, and would wake the detector each time.
+    // Only the message of a failure is kept. Other messages may change with each step, and each change would cause an
+    // evaluation.
     const failed = type === SUCCEEDED && status === "False";
     const reason = failed ? field(condition, "reason") : undefined;
     const message = failed ? field(condition, "message") : undefined;

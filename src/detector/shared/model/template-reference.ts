@@ -9,13 +9,13 @@ export interface TemplateReference {
 }
 
 /** One remediation to try. */
-export interface Step {
+export interface RemediationStep {
   template: TemplateReference;
-  /** When the next step starts; absent if there is but one, which is never given up. */
+  /** After how long the next step starts. Absent if there is only one step, which is never given up. */
   timeoutMs?: number;
 }
 
-/** How every template kind ends; before it stands the kind of the remediations that are made from it. */
+/** The end of the name of every template kind. The rest of the name is the kind of its remediations. */
 export const TEMPLATE_SUFFIX = "Template";
 
 /** The kind of the remediations that are made from a template of this kind. */

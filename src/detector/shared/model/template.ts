@@ -7,7 +7,7 @@ import { apiVersionOf } from "../../../kube/resource.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import { field } from "./remediation.ts";
 
-/** A remediation template of any vendor, its content as the server sent it. */
+/** A remediation template of any vendor. Its spec is not parsed. */
 export interface TemplateObject extends KubeObject {
   spec: unknown;
 }
@@ -15,16 +15,16 @@ export interface TemplateObject extends KubeObject {
 /** A template that CRs can be made from. */
 export interface Template {
   name: string;
-  /** Absent for a cluster-scoped template; its CRs are cluster-scoped then. */
+  /** Absent for a cluster-scoped template. Its CRs are then cluster-scoped as well. */
   namespace: string | undefined;
   /** The kind of its CRs. */
   type: ResourceType;
   /** `spec.template.spec`, which is copied as it is. */
   remediationSpec: unknown;
-  /** Those of `spec.template.metadata`, which Cluster API copies too. */
+  /** The labels of `spec.template.metadata`, which Cluster API copies, too. */
   labels: Readonly<Record<string, string>>;
   annotations: Readonly<Record<string, string>>;
-  /** Its remediator takes several CRs for one node, so their names are generated. */
+  /** Whether its remediator accepts several CRs for one node. If so, their names are generated. */
   manyPerNode: boolean;
 }
 
@@ -49,7 +49,7 @@ export function trimTemplate(raw: KubeObject): TemplateObject {
   };
 }
 
-/** @returns what is wrong with it, in words, if no CR can be made from it. */
+/** @returns what is wrong with it as text for the operator, if no CR can be made from it. */
 export function readTemplate(object: TemplateObject, type: ResourceType): Template | string {
   const { name, namespace, annotations } = object.metadata;
   const remediationSpec = field(field(object.spec, "template"), "spec");
@@ -73,7 +73,8 @@ function texts(value: unknown): Record<string, string> {
   );
 }
 
-// JavaScript has floating-point numbers alone. A value that is altered on its way may mean another machine: better none.
+// JavaScript has floating-point numbers only. A value that is changed while it is copied may identify another machine,
+// so no CR is created.
 function findInexactNumber(value: unknown): number | undefined {
   if (typeof value === "number") return Math.abs(value) > Number.MAX_SAFE_INTEGER ? value : undefined;
   if (typeof value !== "object" || value === null) return undefined;
@@ -85,8 +86,9 @@ function findInexactNumber(value: unknown): number | undefined {
 }
 
 /**
- * The CR for a node, by the contract that remediators of any vendor rely on. Owners must lie in the CR's namespace or in
- * none, or Kubernetes collects the CR: hand in the node's Machine only if it does.
+ * The CR for a node, by the contract that remediators of any vendor rely on. An owner must be in the namespace of the
+ * CR or be cluster-scoped. Otherwise Kubernetes deletes the CR, so pass the node's Machine only if it is in that
+ * namespace.
  */
 export function buildRemediation(
   template: Template,

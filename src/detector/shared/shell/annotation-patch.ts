@@ -1,5 +1,5 @@
 import type { JsonPatchOperation } from "../../../kube/client.ts";
-import { pointer } from "../../../kube/json-pointer.ts";
+import { pointer } from "../../../kube/objects/json-pointer.ts";
 
 /** The patch that sets an annotation or, without a value, removes it. */
 export function annotationPatch(

@@ -1,11 +1,11 @@
-import type { ControllerDeps } from "../../../kube/controller.ts";
-import { Controller } from "../../../kube/controller.ts";
+import type { ControllerDeps } from "../../../kube/reconcile/controller.ts";
+import { Controller } from "../../../kube/reconcile/controller.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { nameOf, parseKey } from "../../../kube/watched.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { Announcement } from "../model/announcement.ts";
-import type { FamilyDecision, RecordAttempts } from "../model/family-decision.ts";
+import type { HealthCheckDecision, RecordAttempts } from "../model/health-check-decision.ts";
 import type { CheckState } from "../views/check-states.ts";
 import { expireDeferrals } from "../views/check-states.ts";
 import type { HealthCheckStore } from "./health-check-store.ts";
@@ -13,44 +13,51 @@ import { runInParallel } from "./run-in-parallel.ts";
 
 /** Health checks that are reconciled at a time. */
 const CONCURRENCY = 4;
-/** One reconcile decides again on what its actions changed, at most this often: for example remember, then delete, then create. */
+/** How often one reconcile decides again after its actions, for example to record, then delete, then create. */
 const ROUNDS_MAX = 4;
-/** Timers follow a clock that cannot jump and expiry one that can, and a watch may lose an event: so no wait is longer. */
+/**
+ * No wait is longer. Timers use the monotonic clock and expiry the wall clock, which may be set, and a watch may lose
+ * an event.
+ */
 const RECHECK_MAX_MS = 60_000;
 /** Longest wait after a reconcile in which something failed. */
 const BACKOFF_MAX_MS = 15_000;
-/** How soon a reconcile is repeated whose status write met a newer version. */
+/** How soon a reconcile is repeated if its status write met a newer version. */
 const CONFLICT_RETRY_MS = 50;
 
-/** When the controller reconciles a health check again, whatever happens; undefined: when something changes. */
+/** When the controller reconciles a health check again; undefined if only a change causes that. */
 export interface Requeue {
   requeueAfterMs?: number;
 }
 
 /** One health check that was read, and everything that the shell does with it. `A` are its actions, `E` their events. */
-export interface Reconcile<C extends KubeObject, A, E, D extends FamilyDecision<A>> {
+export interface Reconcile<C extends KubeObject, A, E, D extends HealthCheckDecision<A>> {
   state: CheckState;
   /** Takes a snapshot of what is known now, and decides on it. */
   decide: (check: C) => D;
   /**
-   * Makes sure that a first decision that starts something does not rest on a view that is behind.
+   * Ensures that a first decision that starts something does not depend on a view that is late.
    *
-   * @returns undefined if that is so already; else what failed, and the shell decides again.
+   * @returns undefined if the view is up to date; otherwise the errors, and the shell decides again.
    */
   confirm?: (decision: D, signal: AbortSignal) => Promise<readonly unknown[] | undefined>;
   /** Is called before any of the actions run. */
   begin?: (check: C, actions: readonly A[]) => void;
   /** Runs one action, and yields an event for each thing that it has done. */
   run: (check: C, action: A, signal: AbortSignal) => AsyncIterable<E>;
-  /** Takes in what an action has done: no call, no clock. @returns the events to record for it. */
+  /**
+   * Adds the result of an action to the state. It makes no call and reads no clock.
+   *
+   * @returns the Kubernetes Events to record for it.
+   */
   observe: (event: E) => readonly Announcement[];
-  /** Is called once an action has ended, whether it succeeded or not. */
+  /** Is called when an action has ended, whether it succeeded or not. */
   end: (action: A) => void;
   /** @throws KubeError, Conflict if the health check is another one or another version now. */
   storeStatus: (check: C, decision: D, nowMs: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Of a health check whose spec cannot be used: its decision has no actions. */
+/** For a health check whose spec is invalid: its decision has no actions. */
 export const NO_ACTIONS = {
   run: async function* (): AsyncGenerator<never, void> {},
   observe: (): [] => [],
@@ -58,21 +65,21 @@ export const NO_ACTIONS = {
 };
 
 /** What differs between families of health checks: those over Nodes, and those over Machines of a vendor. */
-export interface HealthCheckFamily<C extends KubeObject, A, E, D extends FamilyDecision<A>> {
+export interface HealthCheckFamily<C extends KubeObject, A, E, D extends HealthCheckDecision<A>> {
   /** Names the controller in logs. */
   name: string;
   /** The field of log lines that names the health check. */
   logField: string;
-  /** Actions of one reconcile that run at a time: many nodes may die at once. */
+  /** Actions of one reconcile that run at a time: many nodes may fail at once. */
   actionsParallelMax: number;
   store: Pick<HealthCheckStore<C>, "get" | "values" | "recordAttempts" | "close">;
   /** Now, on the clock that decisions use. */
   nowMs: () => number;
-  /** Gathers what a decision needs; or says when to try again, if that is not known yet or nothing is to be decided. */
+  /** Gathers what a decision needs. If that is not known yet, or if nothing is to be decided, returns when to try again. */
   read: (check: C, signal: AbortSignal) => Promise<Reconcile<C, A, E, D> | Requeue>;
-  /** Is called if there is no such health check any more. */
+  /** Is called when a health check was deleted. */
   forget: (name: string) => void;
-  /** Names an action, so that one that failed is not run twice in one reconcile. */
+  /** Identifies an action, so that one that failed is not run twice in one reconcile. */
   keyOf: (action: A | RecordAttempts) => string;
   /** Records a Kubernetes event. */
   record: (check: C, announcement: Announcement) => void;
@@ -82,7 +89,7 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends FamilyD
  * Reconciles the health checks of one family: read, decide, run the actions, observe their events, decide again on what
  * has changed, store the status. `decide` and `observe` say what a result means; both are pure.
  */
-export class HealthCheckShell<C extends KubeObject, A extends { type: string }, E, D extends FamilyDecision<A>> {
+export class HealthCheckShell<C extends KubeObject, A extends { type: string }, E, D extends HealthCheckDecision<A>> {
   readonly #family: HealthCheckFamily<C, A, E, D>;
   readonly #logger: Logger;
   readonly #controller: Controller;
@@ -134,7 +141,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
       errors.push(...failures);
       decision = work.decide(current);
     }
-    // What was found is announced before what is done about it: events are read in their order.
+    // A finding is announced before its actions run, because users read Events in their order.
     const { announced } = work.state;
     work.state.announced = new Set([...announced, ...this.#announce(check, work.state, decision)]);
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
@@ -159,7 +166,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     return this.#conclude(work, current, decision, errors, signal);
   }
 
-  /** Runs actions in parallel. @returns what failed; one failure never keeps the others from running. */
+  /** Runs actions in parallel. @returns the errors. A failed action never prevents another one. */
   #runAll(
     work: Reconcile<C, A, E, D>,
     check: C,
@@ -183,7 +190,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     });
   }
 
-  /** Stores the status, announces what it shows, and says when to reconcile again. */
+  /** Stores the status, and announces its transitions. @returns when to reconcile again. */
   async #conclude(
     work: Reconcile<C, A, E, D>,
     check: C,
@@ -207,7 +214,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };
   }
 
-  /** Records what stands and was not recorded yet. @returns the keys of everything that stands. */
+  /** Records the announcements that stand and were not recorded yet. @returns the keys of all that stand. */
   #announce(check: C, { announced }: CheckState, { standing }: D): ReadonlySet<string> {
     for (const announcement of standing) {
       if (!announced.has(announcement.key)) this.#family.record(check, announcement);

@@ -16,7 +16,7 @@ export interface HealthCheckStoreDeps<C extends KubeObject> {
   read: (raw: KubeObject) => C;
 }
 
-/** The health checks of one family in the newest version known, our own writes included, and how they are written. */
+/** The health checks of one family in the newest known version, the agent's own writes included. It also writes them. */
 export class HealthCheckStore<C extends KubeObject> {
   readonly #deps: HealthCheckStoreDeps<C>;
   readonly #written: WriteThrough<C>;
@@ -40,14 +40,14 @@ export class HealthCheckStore<C extends KubeObject> {
     return this.#written.newest(check);
   }
 
-  /** Has the health check remember attempts. @returns the health check as it is then. */
+  /** Records attempts in the health check. @returns the health check with them. */
   async recordAttempts(check: C, attempts: AttemptHistory, nowMs: number, signal: AbortSignal): Promise<C> {
     const { client, type } = this.#deps;
     const stored = await recordAttempts(client, type, check, attempts, nowMs, signal);
     return stored === undefined ? check : this.#wrote(stored, [check.metadata.resourceVersion]);
   }
 
-  /** Reads the whole health check now: the view keeps no more of it than decisions need. */
+  /** Reads the whole health check live, because the view keeps only the fields that decisions need. */
   readLive(check: C, signal: AbortSignal): Promise<KubeObject> {
     return this.#deps.client.get(this.#deps.type, keyOf(check), signal);
   }

@@ -1,6 +1,6 @@
 import { REMEDIATION_ATTEMPTS } from "../../../api/annotations.ts";
 import type { JsonPatchOperation, KubeClient } from "../../../kube/client.ts";
-import { pointer } from "../../../kube/json-pointer.ts";
+import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import { annotationPatch } from "./annotation-patch.ts";
@@ -8,7 +8,7 @@ import type { AttemptHistory } from "../model/attempts.ts";
 import { readAttempts, writeAttempts } from "../model/attempts.ts";
 
 /**
- * Has a health check remember attempts: those of all nodes that changed in one write, since thousands may at once.
+ * Records attempts in a health check: one write for all nodes that changed, because thousands may change at once.
  *
  * @returns the health check as the server holds it now; undefined if it has them already.
  * @throws KubeError: Conflict or Invalid if another writer changed the annotation meanwhile; the next evaluation decides again.
@@ -27,7 +27,7 @@ export async function recordAttempts(
   if (value === before) return undefined;
   const path = pointer("metadata", "annotations", REMEDIATION_ATTEMPTS);
   const tests: JsonPatchOperation[] = before === undefined ? [] : [{ op: "test", path, value: before }];
-  // An object without annotations gets them all at once, which must not take off what came meanwhile.
+  // For an object without annotations, the patch sets all annotations, and must not remove one that was added meanwhile.
   const guard = annotations === undefined ? { uid, resourceVersion } : { uid };
   const operations = [...tests, ...annotationPatch(annotations, REMEDIATION_ATTEMPTS, value)];
   return client.patch(type, keyOf(check), guard, operations, {}, signal);

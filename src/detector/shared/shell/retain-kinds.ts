@@ -1,4 +1,4 @@
-import type { Step } from "../model/template-reference.ts";
+import type { RemediationStep } from "../model/template-reference.ts";
 import { remediationKind } from "../model/template-reference.ts";
 import { kindKey } from "../views/dynamic-kinds.ts";
 import type { RemediationStore } from "../views/remediation-store.ts";
@@ -7,11 +7,11 @@ import type { TemplateResolver } from "../views/template-resolver.ts";
 /**
  * Ends the watches of all kinds but those that the steps name.
  *
- * @param recorded more kinds of remediations, as `kindKey` names them: what is on record stays in sight.
+ * @param recorded keys (`kindKey`) of more kinds of remediations: those of the recorded attempts.
  */
 export function retainKinds(
   views: { templates: TemplateResolver; remediations: RemediationStore },
-  steps: Iterable<Step>,
+  steps: Iterable<RemediationStep>,
   recorded: Iterable<string> = [],
 ): void {
   const templates = new Set<string>();

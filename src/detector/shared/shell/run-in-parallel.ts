@@ -1,7 +1,7 @@
 /**
  * Runs `work` for each item, at most `parallelMax` at a time.
  *
- * @returns what failed; one failure never keeps the others from running.
+ * @returns the errors. A failed item never prevents another one.
  */
 export async function runInParallel<T>(
   items: readonly T[],
@@ -10,7 +10,7 @@ export async function runInParallel<T>(
 ): Promise<unknown[]> {
   const errors: unknown[] = [];
   const waiting = [...items];
-  const lane = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) {
       try {
         await work(item);
@@ -19,6 +19,6 @@ export async function runInParallel<T>(
       }
     }
   };
-  await Promise.all(Array.from({ length: Math.min(parallelMax, items.length) }, lane));
+  await Promise.all(Array.from({ length: Math.min(parallelMax, items.length) }, worker));
   return errors;
 }

@@ -2,9 +2,9 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import type { Deferral } from "../model/deferral.ts";
 
-/** What the agent remembers of one health check in addition to its status. All of it can be lost: a restart finds it again. */
+/** What the agent knows of one health check in addition to its status. Nothing of it is stored: a restart learns it again. */
 export interface CheckState {
-  /** Names the health check and everything that its policy is compiled from. */
+  /** Identifies the health check and everything that its policy is compiled from. */
   readonly key: string;
   /** By the node's name, or the machine's UID. */
   readonly deferrals: Map<string, Deferral>;
@@ -28,7 +28,7 @@ export class CheckStates<C extends KubeObject, S extends CheckState> {
     this.#maker = maker;
   }
 
-  /** The state of this very health check and spec; a new one if there is none. */
+  /** The state of this health check with this spec; a new one if there is none. */
   of(check: C): S {
     const name = nameOf(check);
     const known = this.#states.get(name);

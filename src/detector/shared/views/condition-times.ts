@@ -5,10 +5,10 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { isNotable, SKEW_NOTABLE_MS } from "../model/clock-skew.ts";
 
-/** How much later than it says to have happened a change may be seen: watches and loaded API servers lag. */
+/** How late a change may be observed after its transition time, because watches and loaded API servers are slow. */
 const LAG_MAX_MS = 5_000;
 
-/** Since when a condition counts as standing, on a clock that never jumps. */
+/** Since when a condition counts as having its status, on a clock that never jumps. */
 export interface ConditionTimes {
   /** Now, on that clock. */
   nowMs(): number;
@@ -17,18 +17,18 @@ export interface ConditionTimes {
 }
 
 /**
- * Since when conditions stand. A transition time was written by another clock, the kubelet's or the control plane's, and is
- * read by ours: if one of them is wrong, a node that failed a moment ago seems to have failed long ago, and is fenced too
- * soon. Three rules, each of which can only make it later:
+ * Since when conditions have their status. The kubelet or the control plane writes a transition time by its own clock,
+ * and the agent compares it with another clock. If one of them is wrong, a node that failed a moment ago looks as if it
+ * had failed long ago, and would be fenced too soon. Each of these rules can only make a fence later:
  *
- * - Time goes on by the monotonic clock: our wall clock is read once, so that setting it ages no condition.
- * - That one reading is put right by the API server's clock, if the two differ notably.
- * - A change that was seen to happen cannot have stood for longer than since it was seen, give or take `LAG_MAX_MS`.
+ * - Time advances by the monotonic clock. The wall clock is read once, so that setting it ages no condition.
+ * - That reading is corrected by the API server's clock, if the two differ by more than `SKEW_NOTABLE_MS`.
+ * - A change that was observed counts at most from `LAG_MAX_MS` before its observation.
  */
 export class MonotonicTimes implements ConditionTimes {
   readonly #clock: Clock;
   readonly #aheadMs: number;
-  /** Conditions whose transition time is not believed, by node and type. */
+  /** Conditions whose transition time is replaced, by node and type. */
   readonly #corrected = new Map<string, Map<string, { written: string; sinceMs: number; offMs: number }>>();
 
   /** @param offset of the API server's clock; undefined if it is not known. */
@@ -49,9 +49,9 @@ export class MonotonicTimes implements ConditionTimes {
   }
 
   /**
-   * Takes in a change of a node that happens now; what was there when watching began must not be handed in.
+   * Observes a change of a node that happens now. Do not pass nodes that existed when the watch began.
    *
-   * @returns how long ago the newest of its conditions says to have changed; undefined if none has.
+   * @returns how long ago the newest changed condition changed by its own time, in milliseconds; undefined if none changed.
    */
   observe(change: Change<Node>): number | undefined {
     const { name } = change.object.metadata;
@@ -65,16 +65,16 @@ export class MonotonicTimes implements ConditionTimes {
       const { type, status, lastTransitionTime } = condition;
       const known = before.find((other) => other.type === type);
       if (known?.status === status && known.lastTransitionTime === lastTransitionTime) continue;
-      const offMs = this.#see(name, condition);
+      const offMs = this.#observeCondition(name, condition);
       if (offMs !== undefined) newestMs = Math.min(newestMs ?? Infinity, offMs);
     }
     return newestMs;
   }
 
   /**
-   * How far a node's transition times were off when they were seen, in words; undefined if all can be believed.
+   * How far a node's transition times were wrong when they were observed. Text for the operator; undefined if none was.
    *
-   * @param matters whether any rule is about conditions of that type.
+   * @param matters whether an unhealthy condition has that type.
    */
   skewOf(nodeName: string, matters: (conditionType: string) => boolean): string | undefined {
     for (const [type, { offMs }] of this.#corrected.get(nodeName) ?? []) {
@@ -86,7 +86,7 @@ export class MonotonicTimes implements ConditionTimes {
     return undefined;
   }
 
-  #see(nodeName: string, { type, lastTransitionTime }: NodeCondition): number | undefined {
+  #observeCondition(nodeName: string, { type, lastTransitionTime }: NodeCondition): number | undefined {
     const conditions = this.#corrected.get(nodeName) ?? new Map();
     conditions.delete(type);
     const writtenMs = parseTimeMs(lastTransitionTime);

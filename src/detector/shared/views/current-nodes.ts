@@ -4,36 +4,44 @@ import { trimNode } from "../../../api/trim.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { ViewFreshness } from "./view-freshness.ts";
 
-/** How long a list of nodes is taken for how things are, for all that starts meanwhile: a rack may die within a second. */
+/**
+ * How long a live list counts as current, for all remediations that start in this time. A whole rack may fail within a
+ * second.
+ */
 const LIST_AGE_MAX_MS = 200;
 
-/** Nodes as one list has shown them, by name. */
-export type ListedNodes = ReadonlyMap<string, Node>;
+/** The nodes of one live list, by name. */
+export type LiveNodes = ReadonlyMap<string, Node>;
 
-/** The nodes as they are now: by the view if it is fresh, else by a live list, which evaluations and creations share. */
+/**
+ * The current nodes: those of the view if it is fresh, otherwise those of a live list, which evaluations and creations
+ * share.
+ */
 export class CurrentNodes {
   readonly #runtime: Pick<KubeRuntime, "client" | "clock">;
   readonly #freshness: ViewFreshness;
   #reading: Promise<void> | undefined;
-  #listed: { nodes: ListedNodes; atMs: number } | undefined;
+  #lastList: { nodes: LiveNodes; atMs: number } | undefined;
 
   constructor(runtime: Pick<KubeRuntime, "client" | "clock">, freshness: ViewFreshness) {
     this.#runtime = runtime;
     this.#freshness = freshness;
   }
 
-  /** Whether the view, or a list, shows how things are. */
+  /** Whether the view or a live list is current. */
   get isKnown(): boolean {
-    return this.#freshness.isFresh(this.#runtime.clock.monotonicMs()) || this.listed !== undefined;
+    return this.#freshness.isFresh(this.#runtime.clock.monotonicMs()) || this.liveNodes !== undefined;
   }
 
-  /** What was listed a moment ago; undefined if nothing was. */
-  get listed(): ListedNodes | undefined {
-    if (this.#listed === undefined) return undefined;
-    return this.#runtime.clock.monotonicMs() - this.#listed.atMs <= LIST_AGE_MAX_MS ? this.#listed.nodes : undefined;
+  /** The nodes of a live list of the last `LIST_AGE_MAX_MS`; undefined if there is none. */
+  get liveNodes(): LiveNodes | undefined {
+    if (this.#lastList === undefined) return undefined;
+    return this.#runtime.clock.monotonicMs() - this.#lastList.atMs <= LIST_AGE_MAX_MS
+      ? this.#lastList.nodes
+      : undefined;
   }
 
-  /** Lists the nodes unless they are known. @throws KubeError if they cannot be listed. */
+  /** Lists the nodes unless the current ones are known. @throws KubeError if they cannot be listed. */
   async confirm(signal: AbortSignal): Promise<void> {
     if (this.isKnown) return;
     this.#reading ??= this.#read(signal).finally(() => {
@@ -45,6 +53,6 @@ export class CurrentNodes {
   async #read(signal: AbortSignal): Promise<void> {
     const { client, clock } = this.#runtime;
     const { items } = await client.list<Node>(NODES, { trim: trimNode }, signal);
-    this.#listed = { nodes: new Map(items.map((node) => [node.metadata.name, node])), atMs: clock.monotonicMs() };
+    this.#lastList = { nodes: new Map(items.map((node) => [node.metadata.name, node])), atMs: clock.monotonicMs() };
   }
 }

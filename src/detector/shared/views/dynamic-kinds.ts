@@ -4,23 +4,23 @@ import { apiVersionOf } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 
-/** How often a kind that could not be watched is tried again, when asked for. */
+/** How long to wait before a kind that could not be watched is tried again. */
 export const KIND_RETRY_MS = 15_000;
 
-/** How a kind of which only the name is known can be seen. */
+/** How a kind of which only the name is known can be read. */
 export type KindState<T extends KubeObject> =
-  /** Not known yet; a change is announced. */
+  /** Not known yet. `onChange` is called when it is. */
   | { state: "pending" }
   | { state: "watched"; type: ResourceType; view: Watched<T> }
-  /** It may not be listed: read its objects one by one, if that is allowed. */
+  /** RBAC does not permit to list it. Its objects may be readable one by one. */
   | { state: "forbidden"; type: ResourceType; message: string }
-  /** The API server does not serve it in that version, as yet; `served` is a version in which it does. */
+  /** The API server does not serve it in that version now; `served` is a version that it serves. */
   | { state: "absent"; served?: string };
 
 export interface DynamicKindsOptions<T extends KubeObject> {
-  /** Absent: all namespaces. */
+  /** Absent for all namespaces. */
   namespace?: string;
-  /** Absent: all objects. */
+  /** Absent for all objects. */
   fieldSelector?: string;
   trim: (raw: KubeObject) => T;
   /** Called when a kind's state changes, and for every change of an object of a watched kind. */
@@ -29,24 +29,24 @@ export interface DynamicKindsOptions<T extends KubeObject> {
   absentRetryMs?: number;
 }
 
-interface Entry<T extends KubeObject> {
+interface KindWatch<T extends KubeObject> {
   state: KindState<T>;
-  /** Monotonic; when the last try to watch it ended. */
+  /** When the last attempt to watch it ended, by the monotonic clock. */
   triedMs: number;
-  /** Whether another try may find something else. */
-  mayPass: boolean;
+  /** Whether another attempt may have another result. */
+  mayRetry: boolean;
   stop: AbortController;
 }
 
 /**
- * Watches of kinds that are learned from templates while the agent runs: found by API discovery, one list and one watch a
- * kind, whoever asks. A kind whose CRD arrives later is picked up when it is next asked for.
+ * Watches of kinds that templates name while the agent runs. They are found by API discovery, and each kind has one
+ * list and one watch. A kind whose CRD is installed later is found by a later call of `state`.
  */
 export class DynamicKinds<T extends KubeObject> {
   readonly #runtime: KubeRuntime;
   readonly #options: DynamicKindsOptions<T>;
   readonly #signal: AbortSignal;
-  readonly #entries = new Map<string, Entry<T>>();
+  readonly #entries = new Map<string, KindWatch<T>>();
   readonly #starting = new Set<Promise<void>>();
 
   /** @param signal ends all watches. */
@@ -56,21 +56,21 @@ export class DynamicKinds<T extends KubeObject> {
     this.#signal = signal;
   }
 
-  /** How the kind can be seen now; the first question starts its watch. */
+  /** How the kind can be read now. The first call starts its watch. */
   state(apiVersion: string, kind: string): KindState<T> {
     const key = kindKey(apiVersion, kind);
     const nowMs = this.#runtime.clock.monotonicMs();
-    const entry: Entry<T> = this.#entries.get(key) ?? {
+    const entry: KindWatch<T> = this.#entries.get(key) ?? {
       state: { state: "pending" },
       triedMs: -Infinity,
-      mayPass: true,
+      mayRetry: true,
       stop: new AbortController(),
     };
     this.#entries.set(key, entry);
     const { absentRetryMs = KIND_RETRY_MS } = this.#options;
     const retryMs = entry.state.state === "absent" ? absentRetryMs : KIND_RETRY_MS;
-    if (entry.mayPass && nowMs - entry.triedMs >= retryMs) {
-      entry.mayPass = false;
+    if (entry.mayRetry && nowMs - entry.triedMs >= retryMs) {
+      entry.mayRetry = false;
       this.#start(entry, apiVersion, kind);
     }
     return entry.state;
@@ -85,12 +85,12 @@ export class DynamicKinds<T extends KubeObject> {
     }
   }
 
-  /** Resolves once nothing runs on in the background; abort the signal before. */
+  /** Resolves when nothing runs in the background. Abort the signal first. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#starting);
   }
 
-  #start(entry: Entry<T>, apiVersion: string, kind: string): void {
+  #start(entry: KindWatch<T>, apiVersion: string, kind: string): void {
     const signal = AbortSignal.any([this.#signal, entry.stop.signal]);
     const work = this.#find(apiVersion, kind, signal)
       .then((state) => this.#settle(entry, state))
@@ -115,7 +115,7 @@ export class DynamicKinds<T extends KubeObject> {
       return other === undefined ? { state: "absent" } : { state: "absent", served: apiVersionOf(other) };
     }
     try {
-      // A reflector does not say that it is refused, so the question is asked first.
+      // A reflector does not report that it is forbidden, so a list request finds out first.
       await client.list(type, { pageSize: 1, fieldSelector: "metadata.name=-", ...within, ...selected }, signal);
     } catch (error) {
       if (isKubeError(error, "Forbidden", "MethodNotAllowed"))
@@ -128,12 +128,12 @@ export class DynamicKinds<T extends KubeObject> {
     return { state: "watched", type, view };
   }
 
-  #settle(entry: Entry<T>, state: KindState<T>): void {
+  #settle(entry: KindWatch<T>, state: KindState<T>): void {
     if (entry.stop.signal.aborted || this.#signal.aborted) return;
     const changed = entry.state.state !== state.state;
     entry.state = state;
     entry.triedMs = this.#runtime.clock.monotonicMs();
-    entry.mayPass = state.state !== "watched";
+    entry.mayRetry = state.state !== "watched";
     if (state.state === "watched") state.view.subscribe((change) => this.#options.onChange(change));
     if (changed) this.#options.onChange(undefined);
   }

@@ -4,9 +4,9 @@ import type { FencingTarget } from "../../../api/fencing-target.ts";
 import { FENCING_TARGETS } from "../../../api/fencing-target.ts";
 import { STOP_SWITCH_NAME, stoppedBy } from "../../../api/stop-switch.ts";
 import { trimMeta } from "../../../api/trim.ts";
-import type { ObjectKey } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { serverTimeMs } from "../../../kube/server-time.ts";
@@ -18,16 +18,16 @@ import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds } from "./dynamic-kinds.ts";
 import type { ObservedHost, AgedTarget, ObservedTarget } from "../model/observed-host.ts";
 
-/** A target, and when its proof was seen to come. */
-interface Seen {
+/** A target, and when its proof arrived. */
+interface KnownTarget {
   target: ObservedTarget;
-  /** Monotonic; undefined if the proof was there when watching began. */
-  proofSeenAtMs: number | undefined;
+  /** By the monotonic clock; undefined if the proof existed when the watch began. */
+  proofArrivedAtMs: number | undefined;
 }
 
 /**
- * What FencingTargets and the stop switch of the agent's own namespace say of hosts' power. They are the only ground that the
- * two halves of ironfence share here, and nothing is watched before the first question.
+ * What the FencingTargets and the pause of the agent's own namespace report of the power of hosts. Nothing is watched
+ * before the first call.
  */
 export class FencingTargetWatch {
   readonly #runtime: KubeRuntime;
@@ -35,9 +35,9 @@ export class FencingTargetWatch {
   readonly #targets: DynamicKinds<ObservedTarget>;
   readonly #switches: DynamicKinds<ConfigMap>;
   /** By node, then by UID. */
-  readonly #seen = new Map<string, Map<string, Seen>>();
+  readonly #known = new Map<string, Map<string, KnownTarget>>();
 
-  /** @param onChange is called with the node whose host has changed; undefined: any node. */
+  /** @param onChange is called with the node whose host has changed; with undefined if it may be any node. */
   constructor(
     runtime: KubeRuntime,
     namespace: string,
@@ -47,7 +47,7 @@ export class FencingTargetWatch {
     this.#runtime = runtime;
     this.#namespace = namespace;
     const onTarget = (change: Change<ObservedTarget> | undefined): void => {
-      if (change !== undefined) this.#see(change);
+      if (change !== undefined) this.#observe(change);
       onChange(change?.object.nodeName);
     };
     this.#targets = new DynamicKinds(runtime, { namespace, trim: trimTarget, onChange: onTarget }, signal);
@@ -60,18 +60,18 @@ export class FencingTargetWatch {
     this.#switches = new DynamicKinds(runtime, switches, signal);
   }
 
-  /** Whether what there is has not been read yet. The first question starts the reading. */
+  /** Whether the targets or the pause have not been read yet. The first call starts the watches. */
   get pending(): boolean {
     return [this.#targetState(), this.#switchState()].some(({ state }) => state === "pending");
   }
 
-  /** What may not be read, in words. */
+  /** What RBAC does not permit to read. Text for the operator. */
   get refusal(): string | undefined {
     const refused = [this.#targetState(), this.#switchState()].find(({ state }) => state === "forbidden");
     return refused?.state === "forbidden" ? refused.message : undefined;
   }
 
-  /** Why no host can be known to be off, in words. */
+  /** Why no off proof can be read. Text for the operator. */
   get problem(): string | undefined {
     const isAbsent = this.#targetState().state === "absent";
     return isAbsent ? "the API server does not serve FencingTargets: apply deploy/crds" : this.refusal;
@@ -82,32 +82,36 @@ export class FencingTargetWatch {
     const key = { namespace: this.#namespace, name: STOP_SWITCH_NAME };
     const present = state.state === "watched" ? state.view.get(key) : undefined;
     const nowMs = this.#runtime.clock.monotonicMs();
-    const targets = [...(this.#seen.get(nodeName)?.values() ?? [])];
+    const targets = [...(this.#known.get(nodeName)?.values() ?? [])];
     return {
       problem: this.problem ?? (this.pending ? "FencingTargets and the pause are still being read" : undefined),
       stopped: stoppedBy(present, serverTimeMs(this.#runtime))?.reason,
-      targets: targets.map(({ target, proofSeenAtMs }) => ({
+      targets: targets.map(({ target, proofArrivedAtMs }) => ({
         target,
-        proofSeenAgoMs: proofSeenAtMs === undefined ? undefined : nowMs - proofSeenAtMs,
+        proofArrivedAgoMs: proofArrivedAtMs === undefined ? undefined : nowMs - proofArrivedAtMs,
       })),
     };
   }
 
-  /** Since when the only FencingTarget of a node has been Ready, so that its host can be fenced; on the clock of the agent that probes. */
+  /**
+   * Since when the only FencingTarget of a node has been Ready, so that its host can be fenced, by the clock of the
+   * agent that probes.
+   */
   fenceableSinceMs(nodeName: string): number | undefined {
     if (this.#targetState().state !== "watched") return undefined;
-    const [seen, ...others] = this.#seen.get(nodeName)?.values() ?? [];
-    const ready = others.length === 0 ? seen?.target.ready : undefined;
+    const [known, ...others] = this.#known.get(nodeName)?.values() ?? [];
+    const ready = others.length === 0 ? known?.target.ready : undefined;
     return ready?.status === "True" ? parseTimeMs(ready.lastTransitionTime) : undefined;
   }
 
-  /** Like `hostOf`, with every object read live: a watch may be behind. */
+  /** Like `hostOf`, with every object read live, because a watch may be late. */
   async readHost(nodeName: string, signal: AbortSignal): Promise<ObservedHost> {
     const host = this.hostOf(nodeName);
+    const { client } = this.#runtime;
     try {
       const [present, targets] = await Promise.all([
-        this.#read<ConfigMap>(CONFIG_MAPS, { namespace: this.#namespace, name: STOP_SWITCH_NAME }, signal),
-        Promise.all(host.targets.map((seen) => this.#readTarget(seen, signal))),
+        findObject<ConfigMap>(client, CONFIG_MAPS, { namespace: this.#namespace, name: STOP_SWITCH_NAME }, signal),
+        Promise.all(host.targets.map((known) => this.#readTarget(known, signal))),
       ]);
       return { ...host, stopped: stoppedBy(present, serverTimeMs(this.#runtime))?.reason, targets: targets.flat() };
     } catch (error) {
@@ -116,15 +120,15 @@ export class FencingTargetWatch {
     }
   }
 
-  async #readTarget({ target, proofSeenAgoMs }: AgedTarget, signal: AbortSignal): Promise<AgedTarget[]> {
-    const raw = await this.#read<KubeObject>(FENCING_TARGETS, keyOf(target), signal);
+  async #readTarget({ target, proofArrivedAgoMs }: AgedTarget, signal: AbortSignal): Promise<AgedTarget[]> {
+    const raw = await findObject(this.#runtime.client, FENCING_TARGETS, keyOf(target), signal);
     if (raw === undefined) return [];
     const live = trimTarget(raw);
-    const isSeen = live.metadata.uid === target.metadata.uid && live.offProof?.time === target.offProof?.time;
-    return [{ target: live, proofSeenAgoMs: isSeen ? proofSeenAgoMs : undefined }];
+    const isSameProof = live.metadata.uid === target.metadata.uid && live.offProof?.time === target.offProof?.time;
+    return [{ target: live, proofArrivedAgoMs: isSameProof ? proofArrivedAgoMs : undefined }];
   }
 
-  /** Resolves once nothing runs on in the background; abort the signal before. */
+  /** Resolves when nothing runs in the background. Abort the signal first. */
   async settled(): Promise<void> {
     await Promise.all([this.#targets.settled(), this.#switches.settled()]);
   }
@@ -137,27 +141,18 @@ export class FencingTargetWatch {
     return this.#switches.state(apiVersionOf(CONFIG_MAPS), CONFIG_MAPS.kind);
   }
 
-  async #read<T extends KubeObject>(type: ResourceType, key: ObjectKey, signal: AbortSignal): Promise<T | undefined> {
-    try {
-      return await this.#runtime.client.get<T>(type, key, signal);
-    } catch (error) {
-      if (isKubeError(error, "NotFound")) return undefined;
-      throw error;
-    }
-  }
-
-  #see(change: Change<ObservedTarget>): void {
+  #observe(change: Change<ObservedTarget>): void {
     const { uid } = change.object.metadata;
     const before = change.type === "updated" ? change.previous : change.object;
-    const known = this.#seen.get(before.nodeName)?.get(uid);
-    this.#seen.get(before.nodeName)?.delete(uid);
-    if (this.#seen.get(before.nodeName)?.size === 0) this.#seen.delete(before.nodeName);
+    const known = this.#known.get(before.nodeName)?.get(uid);
+    this.#known.get(before.nodeName)?.delete(uid);
+    if (this.#known.get(before.nodeName)?.size === 0) this.#known.delete(before.nodeName);
     if (change.type === "deleted") return;
     const target = change.object;
     const isNews = change.type === "updated" && target.offProof?.time !== change.previous.offProof?.time;
-    const proofSeenAtMs = isNews ? this.#runtime.clock.monotonicMs() : known?.proofSeenAtMs;
-    const ofNode = this.#seen.get(target.nodeName) ?? new Map<string, Seen>();
-    this.#seen.set(target.nodeName, ofNode.set(uid, { target, proofSeenAtMs }));
+    const proofArrivedAtMs = isNews ? this.#runtime.clock.monotonicMs() : known?.proofArrivedAtMs;
+    const ofNode = this.#known.get(target.nodeName) ?? new Map<string, KnownTarget>();
+    this.#known.set(target.nodeName, ofNode.set(uid, { target, proofArrivedAtMs }));
   }
 }
 
@@ -169,7 +164,7 @@ function trimTarget(raw: KubeObject): ObservedTarget {
     apiVersion,
     kind,
     metadata: trimMeta(metadata, []),
-    // A node of another cluster is never taken for one of this cluster.
+    // The key includes the cluster, so a node of another cluster never matches.
     nodeName: nodeKey({ cluster: clusterRef, name: nodeName }),
     maintenance: spec.maintenance,
     isOwned: status?.owner !== undefined,

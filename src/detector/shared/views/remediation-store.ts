@@ -1,6 +1,6 @@
 import type { RemediationRecord } from "../../../api/node-health-check.ts";
 import type { ObjectKey } from "../../../kube/client.ts";
-import { isKubeError } from "../../../kube/errors.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 import { keyOf } from "../../../kube/watched.ts";
@@ -10,18 +10,24 @@ import type { Remediation, RemediationObject } from "../model/remediation.ts";
 import { readRemediation, remediationDiffers, trimRemediation } from "../model/remediation.ts";
 import { WriteThrough } from "./write-through.ts";
 
-/** How long a write may take to come back by the watch before the object is read live. */
-const UNSEEN_MAX_MS = 30_000;
+/** How long the watch may take to report a write before the object is read live. */
+const UNREPORTED_MAX_MS = 30_000;
 
-/** The remediation CRs of every kind in use, ours and others', with our own writes in them from the answer on. */
+/**
+ * The remediation CRs of every kind in use, of any owner. The agent's own writes are included as soon as the API server
+ * has answered.
+ */
 export class RemediationStore {
   readonly #runtime: KubeRuntime;
   readonly #kinds: DynamicKinds<RemediationObject>;
   readonly #views = new Map<string, { view: Watched<RemediationObject>; through: WriteThrough<RemediationObject> }>();
-  /** CRs whose deletion was ordered, and which the watch may still show as if nothing had been. */
+  /** UIDs of CRs that the agent has deleted, and that the watch may still show without a deletionTimestamp. */
   readonly #deleted = new Set<string>();
 
-  /** @param onChange called for each change that health checks use; with undefined when a kind begins or ceases to be watched. */
+  /**
+   * @param onChange called for each change that health checks use; with undefined when a kind begins or ceases to be
+   * watched.
+   */
   constructor(
     runtime: KubeRuntime,
     onChange: (change: Change<RemediationObject> | undefined) => void,
@@ -42,7 +48,7 @@ export class RemediationStore {
     return state;
   }
 
-  /** Whether the CR of a record would be seen if it were there. */
+  /** Whether the kind of a record can be read, so that an absent CR is proven to be deleted. */
   canSee(record: RemediationRecord): boolean {
     const { apiVersion = "", kind = "" } = record.resource;
     const { state } = this.state(apiVersion, kind);
@@ -73,27 +79,25 @@ export class RemediationStore {
     through?.wrote(object, replacedVersion, this.#runtime.clock.monotonicMs());
   }
 
-  /** Takes in that a CR's deletion was ordered: it counts as terminating from now on. */
+  /** Is called when the agent has deleted a CR: it counts as terminating from now on. */
   deletionOrdered({ apiVersion, kind, metadata }: RemediationObject): void {
     // The watch may have reported its deletion before the response arrived, and would not report it again.
     const { through } = this.#views.get(kindKey(apiVersion, kind)) ?? {};
     if (through?.hasEnded(metadata.uid) === false) this.#deleted.add(metadata.uid);
   }
 
-  /** Reads live what was written a while ago and did not arrive by the watch: a CR that is gone must not count forever. */
-  async checkUnseen(signal: AbortSignal): Promise<void> {
-    const beforeMs = this.#runtime.clock.monotonicMs() - UNSEEN_MAX_MS;
+  /**
+   * Reads objects live that were written more than `UNREPORTED_MAX_MS` ago and that the watch has not reported, so that
+   * a deleted CR does not count forever.
+   */
+  async checkUnreported(signal: AbortSignal): Promise<void> {
+    const beforeMs = this.#runtime.clock.monotonicMs() - UNREPORTED_MAX_MS;
     for (const [key, { through }] of this.#views) {
-      for (const object of through.unseenSince(beforeMs)) {
+      for (const object of through.unreportedSince(beforeMs)) {
         const state = this.#kinds.state(object.apiVersion, object.kind);
         if (state.state !== "watched") continue;
-        try {
-          const live = await this.#runtime.client.get(state.type, keyOf(object), signal);
-          if (live.metadata.uid !== object.metadata.uid) through.forget(object.metadata.uid);
-        } catch (error) {
-          if (!isKubeError(error, "NotFound")) throw error;
-          through.forget(object.metadata.uid);
-        }
+        const live = await findObject(this.#runtime.client, state.type, keyOf(object), signal);
+        if (live?.metadata.uid !== object.metadata.uid) through.forget(object.metadata.uid);
         this.#runtime.logger.debug(
           { key, name: object.metadata.name },
           "read a remediation that the watch did not report",

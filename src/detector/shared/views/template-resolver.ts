@@ -5,23 +5,23 @@ import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { keyText } from "../../../kube/watched.ts";
 import { didYouMean } from "../../../runtime/did-you-mean.ts";
 import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
-import type { Step, TemplateReference } from "../model/template-reference.ts";
+import type { RemediationStep, TemplateReference } from "../model/template-reference.ts";
 import { remediationKind } from "../model/template-reference.ts";
 import type { RemediationStore } from "./remediation-store.ts";
 import type { Template, TemplateObject, TemplateProblem } from "../model/template.ts";
 import { readTemplate, trimTemplate } from "../model/template.ts";
 
-/** What to do if a role does not reach to a vendor's kinds. */
+/** What to do if RBAC does not permit to read the kinds of a vendor. */
 const GRANT_HINT =
   'grant RBAC permissions on its kinds with a ClusterRole that is labeled rbac.ext-remediation/aggregate-to-ext-remediation: "true"';
 
-/** How old the answer to a GET may be, for templates that may not be watched. */
+/** How old the result of a GET may be, if RBAC does not permit to watch the templates. */
 const FETCHED_MAX_MS = 15_000;
 
-/** The templates of a health check; `pending` if it is being found out how they are served. */
-export type Resolution = ReadonlyMap<Step, Template> | TemplateProblem | "pending";
+/** The templates of a health check; `pending` if discovery of their kinds has not ended. */
+export type Resolution = ReadonlyMap<RemediationStep, Template> | TemplateProblem | "pending";
 
-/** Finds the templates that steps name, of any kind. They are watched; if a role grants only `get`, they are read. */
+/** Finds the templates that steps name, of any kind. They are watched, or read by GET if RBAC permits only that. */
 export class TemplateResolver {
   readonly #runtime: KubeRuntime;
   readonly #kinds: DynamicKinds<TemplateObject>;
@@ -34,8 +34,8 @@ export class TemplateResolver {
     this.#kinds = new DynamicKinds(runtime, { trim: trimTemplate, onChange }, signal);
   }
 
-  async resolve(steps: readonly Step[], signal: AbortSignal): Promise<Resolution> {
-    const templates = new Map<Step, Template>();
+  async resolve(steps: readonly RemediationStep[], signal: AbortSignal): Promise<Resolution> {
+    const templates = new Map<RemediationStep, Template>();
     for (const step of steps) {
       const template = await this.#resolveOne(step.template, signal);
       if (template === "pending" || "reason" in template) return template;
@@ -106,7 +106,7 @@ export class TemplateResolver {
   }
 }
 
-// CRs are named after the node, so two templates of one kind would fight for one name, unless names are generated.
+// CRs have the name of the node, so two templates of one kind would need the same name, unless names are generated.
 function findClash(templates: readonly Template[]): TemplateProblem | undefined {
   const clash = templates.find(
     (a, index) =>
@@ -124,7 +124,7 @@ function notServed(kind: string, apiVersion: string, served: string | undefined)
   return `this cluster serves no ${kind} of ${apiVersion}${other}`;
 }
 
-/** Template kinds that a health check may mean if it misspells one. */
+/** Template kinds to suggest if a health check misspells one. */
 const KNOWN_KINDS = [
   "BareMetalRemediationTemplate",
   "SelfNodeRemediationTemplate",
@@ -140,7 +140,7 @@ function absentHint(kind: string): string {
     : `: did you mean ${meant}? Correct the template's kind`;
 }
 
-/** Where the template is instead: by the same name in another namespace, or by a name that is close. */
+/** A hint to a template of the same name in another namespace, or of a similar name. */
 function missingHint({ namespace, name }: ObjectKey, others: Iterable<TemplateObject>): string {
   const all = [...others].map(({ metadata }) => metadata);
   const elsewhere = all.find((metadata) => metadata.name === name && metadata.namespace !== undefined);

@@ -2,19 +2,19 @@ import type { ObjectKey } from "../../../kube/client.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 
-/** How many deleted UIDs are remembered, so that an answer that comes after its object's end is not taken for news. */
+/** How many UIDs of deleted objects are kept, so that a response that arrives after the deletion of its object is ignored. */
 const DELETED_MAX = 1_000;
 
 interface Written<T> {
   object: T;
-  /** Versions that `object` came after: a view that still shows one of them is behind. */
+  /** Versions before `object`: a view that still shows one of them is late. */
   replaced: Set<string>;
   atMs: number;
 }
 
 /**
- * A watched collection in which our own writes are seen at once, not when the watch brings them: what was created counts
- * from the answer on, so nothing is created twice and the budget is judged on what is true.
+ * A watched collection that includes the agent's own writes as soon as the API server has answered, before the watch
+ * reports them. So nothing is created twice, and the threshold is judged with all remediations.
  */
 export class WriteThrough<T extends KubeObject> {
   readonly #view: Watched<T>;
@@ -29,13 +29,13 @@ export class WriteThrough<T extends KubeObject> {
 
   /** Every object, each in the newest version known. */
   *values(): IterableIterator<T> {
-    const seen = new Set<string>();
+    const yielded = new Set<string>();
     for (const object of this.#view.values()) {
       const { uid } = object.metadata;
-      seen.add(uid);
+      yielded.add(uid);
       yield this.#written.get(uid)?.object ?? object;
     }
-    for (const [uid, { object }] of this.#written) if (!seen.has(uid)) yield object;
+    for (const [uid, { object }] of this.#written) if (!yielded.has(uid)) yield object;
   }
 
   /** The object of a name, in the newest version known. */
@@ -54,8 +54,7 @@ export class WriteThrough<T extends KubeObject> {
     return this.#written.get(object.metadata.uid)?.object ?? object;
   }
 
-  /**
-   * Takes in the answer to a write.
+  /** Adds the response to a write.
    *
    * @param replacedVersion the version that was patched; undefined for a creation.
    */
@@ -75,12 +74,15 @@ export class WriteThrough<T extends KubeObject> {
     return this.#deleted.has(uid);
   }
 
-  /** What was written before `beforeMs` and has not come back since: read it live, it may be gone. */
-  unseenSince(beforeMs: number): T[] {
+  /**
+   * Objects that were written before `beforeMs` and that the watch has not reported. Read them live, since they may be
+   * deleted.
+   */
+  unreportedSince(beforeMs: number): T[] {
     return [...this.#written.values()].filter(({ atMs }) => atMs < beforeMs).map(({ object }) => object);
   }
 
-  /** Drops what was written: from now on only the watch counts for this object. */
+  /** Drops the own write: from now on, only the watch counts for this object. */
   forget(uid: string): void {
     this.#written.delete(uid);
   }

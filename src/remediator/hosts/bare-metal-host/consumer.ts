@@ -1,18 +1,18 @@
 import type { BareMetalHost } from "../../../api/metal3.ts";
 
-/** Who has taken a host (`spec.consumerRef`). */
+/** The object that uses a host (`spec.consumerRef`). */
 export interface Consumer {
   kind: string;
   namespace: string;
   name: string;
 }
 
-/** One text for each consumer, to file hosts under. */
+/** One text for each consumer, as a key for hosts. */
 export function consumerKey({ kind, namespace, name }: Consumer): string {
   return `${kind} ${namespace}/${name}`;
 }
 
-/** The consumer that a host names; without a namespace it is in the host's own. */
+/** The consumer that a host names. Without a namespace, it is in the namespace of the host. */
 export function consumerOf(
   host: BareMetalHost,
   { kind, namespace, name }: NonNullable<BareMetalHost["consumerRef"]>,
@@ -21,15 +21,15 @@ export function consumerOf(
 }
 
 /**
- * Why a host is not this consumer's, in words; undefined where it is, or may be: one that has no consumer yet, or not any more,
- * is nobody's beyond its own namespace.
+ * Why a host does not belong to this consumer; undefined if it does, or may: a host without a consumer can only belong to
+ * consumers in its own namespace.
  */
 export function whyNotOf(host: BareMetalHost, consumer: Consumer): string | undefined {
   const { consumerRef } = host;
   if (consumerRef === undefined) {
-    return host.metadata.namespace === consumer.namespace ? undefined : "which lies in another namespace";
+    return host.metadata.namespace === consumer.namespace ? undefined : "which is in another namespace";
   }
-  const taker = consumerOf(host, consumerRef);
-  if (consumerKey(taker) === consumerKey(consumer)) return undefined;
-  return `which has been taken by ${taker.kind} ${taker.namespace}/${taker.name}`;
+  const present = consumerOf(host, consumerRef);
+  if (consumerKey(present) === consumerKey(consumer)) return undefined;
+  return `which is used by ${present.kind} ${present.namespace}/${present.name}`;
 }

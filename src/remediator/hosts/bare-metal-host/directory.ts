@@ -1,14 +1,14 @@
 import { TRUST_POWER_STATUS } from "../../../api/annotations.ts";
 import type { Node } from "../../../api/core.ts";
 import type { BareMetalHost } from "../../../api/metal3.ts";
-import type { openDevice } from "../../../bmc/open-device.ts";
+import type { OpenDevice } from "../../../bmc/open-device.ts";
 import { Topology } from "../../../bmc/topology.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
-import type { FencedHost, HostDirectory, HostPower } from "../host.ts";
-import { HostRefusal } from "../host.ts";
-import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
+import type { FencedHost, HostDirectory, HostPower } from "../model/host.ts";
+import { HostRefusal } from "../model/host.ts";
+import { meaningfulSerial, meaningfulUuid } from "../model/identity.ts";
 import { openHostDevice } from "./host-device.ts";
 import type { Located } from "./host-search.ts";
 import { HostIndex } from "./host-index.ts";
@@ -24,39 +24,39 @@ import {
   storedReboot,
 } from "./host-store.ts";
 import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./power-path.ts";
-import { disputeWithTaker } from "./taker-node.ts";
+import { disputeWithConsumer } from "./consumer-node.ts";
 import type { Unreadable } from "./watch-hosts.ts";
 import { watchHosts } from "./watch-hosts.ts";
-import { BmcSense, StatusSense } from "./power-sense.ts";
+import { BmcPowerReader, StatusPowerReader } from "./power-reader.ts";
 import type { HostOwner } from "../../machine/model/host-facts.ts";
 
 export interface BareMetalHostDirectoryDeps {
-  /** Of the cluster that holds the BareMetalHosts, their Metal3Machines and their Secrets. */
+  /** The cluster with the BareMetalHosts, their Metal3Machines and their Secrets. */
   runtime: KubeRuntime;
-  /** The nodes of that same cluster. */
+  /** The nodes of the same cluster. */
   nodes: { get(key: { name: string }): Node | undefined };
-  openDevice: typeof openDevice;
+  openDevice: OpenDevice;
 }
 
 /** The hosts that BareMetalHosts describe. */
 export interface BareMetalHostDirectory extends HostDirectory {
-  /** Which host is a subject's, whether it may be fenced or not. */
+  /** The host of a subject, whether it may be fenced or not. */
   locate(subject: Subject): Located;
   /** Read it only. */
   readonly index: HostIndex;
-  /** Why a host that is not found may be there all the same; undefined once all of them have been read. */
+  /** Why a host that is not found may exist nevertheless; undefined when all hosts have been read. */
   readonly problem: string | undefined;
-  /** The same; undefined also where there can be none. */
+  /** The same; also undefined if there can be none. */
   readonly unread: string | undefined;
-  /** Why nobody can tell yet whose Machines have taken the hosts; undefined once that is known, or none can have. */
-  readonly takersUnread: string | undefined;
-  /** What of the two the API server refuses or fails to list; undefined also while it has not answered yet. */
+  /** Why it is not known yet which Machines use the hosts; undefined when it is known, or if there can be none. */
+  readonly consumersUnread: string | undefined;
+  /** Which of the two kinds the API server refuses or fails to list; also undefined until it has answered. */
   readonly unreadable: Unreadable | undefined;
-  /** Calls `listener` with the UID of each host that has changed; undefined where what has may concern any. */
+  /** Calls `listener` with the UID of each host that has changed; undefined if the change may affect any host. */
   subscribe(listener: (uid: string | undefined) => void): () => void;
-  /** Calls `listener` when it has come to be known that there are hosts, or who all of them are. */
+  /** Calls `listener` when the agent learns that there are hosts, or has read all of them. */
   subscribeKnown(listener: () => void): () => void;
-  /** Resolves once nothing runs on in the background; abort the signal before. */
+  /** Resolves when nothing runs in the background any more. Abort the signal first. */
   settled(): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export function createBareMetalHostDirectory(
 ): BareMetalHostDirectory {
   const index = new HostIndex();
   const listeners = new Set<(uid: string | undefined) => void>();
-  const tell = (uid: string | undefined): void => {
+  const notify = (uid: string | undefined): void => {
     for (const listener of listeners) listener(uid);
   };
   const onKnown = new Set<() => void>();
@@ -76,14 +76,14 @@ export function createBareMetalHostDirectory(
     {
       host: (change) => {
         index.applyHost(change);
-        tell(change.object.metadata.uid);
+        notify(change.object.metadata.uid);
       },
       machine: (change) => {
         index.applyMachine(change);
-        tell(undefined);
+        notify(undefined);
       },
       known: () => {
-        tell(undefined);
+        notify(undefined);
         for (const listener of onKnown) listener();
       },
     },
@@ -106,8 +106,8 @@ export function createBareMetalHostDirectory(
     get unread() {
       return watch.unread;
     },
-    get takersUnread() {
-      return watch.takersUnread;
+    get consumersUnread() {
+      return watch.consumersUnread;
     },
     get unreadable() {
       return watch.unreadable;
@@ -124,8 +124,8 @@ export function createBareMetalHostDirectory(
     find(subject) {
       const located = locate(subject);
       if (!located.found) return located;
-      // Who else has it is not known.
-      const unread = watch.unread ?? watch.takersUnread;
+      // Another user of the host may not be known.
+      const unread = watch.unread ?? watch.consumersUnread;
       if (unread !== undefined) return { found: false, reason: "Ambiguous", message: unread };
       const refusal = refusalOf(located.host);
       if (refusal !== undefined) return { found: false, reason: refusal.reason, message: refusal.message };
@@ -150,18 +150,18 @@ function fencedHost(
   return {
     ref,
     version: versionOf(host),
-    strayedFrom: (subject) => index.strayed(host, subject, nodeOf(subject)),
-    // Whoever powers it, it is asked by the way of the moment.
+    mismatchWith: (subject) => index.mismatchOf(host, subject, nodeOf(subject)),
+    // Each order uses the way that applies at that time, so it does not matter which operator powers the host.
     takenBack: () => undefined,
     isInUse: host.consumerRef !== undefined,
     ensureOurs: () => Promise.resolve(),
     isPoweredByMark: powerPathOf(host) === "Operator",
     disputeOf: async (subject, node, nodes, signal) =>
       disputeOf(host, subject.nodeName, node, nodes) ??
-      (await disputeWithTaker(deps.runtime, host, index.takerOf(host), subject, signal)),
+      (await disputeWithConsumer(deps.runtime, host, index.consumingMachine(host), subject, signal)),
     identity: identityOf(host),
     maintenance: maintenanceOf(host),
-    lookAtMaintenance: async (signal) => maintenanceOf(await readHost(runtime, ref, signal)),
+    readMaintenance: async (signal) => maintenanceOf(await readHost(runtime, ref, signal)),
     owner: ownerOf(host),
     lastReboot: storedReboot(host),
     claim: (owner, signal) => claimHost(runtime, ref, owner, signal),
@@ -171,7 +171,7 @@ function fencedHost(
   };
 }
 
-/** All that an order rests on. Not what the operator reports, nor our own annotations, which change with each order. */
+/** Everything that an order depends on, except what the operator reports and our own annotations: they change with each order. */
 function versionOf(host: BareMetalHost): string {
   const { metadata, bmc, disablePowerOff, consumerRef, serialNumber } = host;
   const consumer = [consumerRef?.kind, consumerRef?.namespace, consumerRef?.name];
@@ -215,21 +215,21 @@ async function openHost(
   const { uid, namespace, name } = host.metadata;
   const ref = { kind: BARE_METAL_HOSTS.kind, namespace, name, uid };
   const watched = (): BareMetalHost | undefined => index.byUid(uid);
-  const twin = (): BareMetalHost | undefined => index.twinOf(watched() ?? host);
-  const powerDeps = { runtime, ref, owner, watched, twin };
+  const sameSerial = (): BareMetalHost | undefined => index.otherWithSerial(watched() ?? host);
+  const powerDeps = { runtime, ref, owner, watched, sameSerial };
   const path = powerPathOf(host);
   if (path === "Changing") {
-    const message = `${hostText(host)} is on its way from its operator to us, or back: nobody can tell yet who powers it`;
+    const message = `${hostText(host)} is being detached from its operator, or attached to it: it is not known yet who powers it`;
     throw refusalOf(host) ?? new HostRefusal("HostDetaching", message);
   }
   if (path === "Operator" && trustsStatus(host)) {
-    const sense = new StatusSense(runtime.clock, owner, (signal) => readHost(runtime, ref, signal));
+    const sense = new StatusPowerReader(runtime.clock, owner, (signal) => readHost(runtime, ref, signal));
     return new OperatorPower(powerDeps, sense, host);
   }
   const driver = await openHostDevice(deps, host, signal);
   if (path === "Operator")
-    return new OperatorPower(powerDeps, new BmcSense(driver, () => watched() ?? host, twin), host);
+    return new OperatorPower(powerDeps, new BmcPowerReader(driver, () => watched() ?? host, sameSerial), host);
   const judge = (answers: Parameters<typeof judgeFirst>[2]): ReturnType<typeof judgeFirst> =>
-    judgeFirst(watched() ?? host, undefined, answers, twin());
+    judgeFirst(watched() ?? host, undefined, answers, sameSerial());
   return new DirectPower(powerDeps, new Topology([{ level: 1, driver }], judge), host);
 }

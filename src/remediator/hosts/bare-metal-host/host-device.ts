@@ -1,30 +1,29 @@
 import { ALLOWED_ADDRESSES } from "../../../api/annotations.ts";
-import { SECRETS } from "../../../api/core-types.ts";
-import type { SecretObject } from "../../../api/core.ts";
 import type { BareMetalHost } from "../../../api/metal3.ts";
 import { BMC_SECRET_LABEL, BMC_SECRET_VALUE } from "../../../api/metal3.ts";
 import type { PowerDriver } from "../../../bmc/driver.ts";
 import { DEFAULT_DEVICE_TIMEOUTS } from "../../../bmc/driver.ts";
 import { BmcError } from "../../../bmc/errors.ts";
-import type { openDevice } from "../../../bmc/open-device.ts";
+import type { OpenDevice } from "../../../bmc/open-device.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
-import { Secret } from "../../../runtime/secret.ts";
-import { isAllowed, originText } from "../allowed-addresses.ts";
-import { decodeValue } from "../devices.ts";
-import { TargetError } from "../host.ts";
+import { readSecret } from "../../../kube/objects/secret-reader.ts";
+import type { StoredSecret } from "../../../kube/objects/secret-reader.ts";
+import type { Secret } from "../../../runtime/secret.ts";
+import { isAllowed, originText } from "../model/allowed-addresses.ts";
+import { TargetError } from "../model/host.ts";
 import { hostText } from "./power-path.ts";
 
 export interface HostDeviceDeps {
   runtime: KubeRuntime;
-  openDevice: typeof openDevice;
+  openDevice: OpenDevice;
 }
 
 /**
- * Makes the driver for a host's BMC as its spec describes it, with the credentials read live from the Secret of the host's own
- * namespace: keys `username` and `password`, and ours, `ca.crt`, where the BMC's certificate has an authority of its own.
+ * Creates the driver for the BMC in the spec of a host, with credentials that are read live from a Secret in the namespace of the
+ * host: the keys `username` and `password`, and our own key `ca.crt` if the certificate of the BMC has a private authority.
  *
- * @throws TargetError where that does not allow it; KubeError where the Secret cannot be read for another reason.
+ * @throws TargetError if spec or Secret do not allow it, KubeError if the Secret cannot be read for another reason.
  */
 export async function openHostDevice(
   { runtime, openDevice }: HostDeviceDeps,
@@ -36,24 +35,23 @@ export async function openHostDevice(
   if (address === undefined) throw new TargetError("AddressInvalid", `${text} has no spec.bmc.address`);
   if (credentialsName === undefined) throw new TargetError("SecretNotFound", `${text} has no spec.bmc.credentialsName`);
   const name = `Secret ${host.metadata.namespace}/${credentialsName}, spec.bmc.credentialsName of ${text},`;
-  const { data = {}, metadata } = await readSecret(runtime, host.metadata.namespace, credentialsName, name, signal);
-  const allowed = metadata.annotations?.[ALLOWED_ADDRESSES];
+  const secret = await requireSecret(runtime, host.metadata.namespace, credentialsName, name, signal);
+  const allowed = secret.annotations[ALLOWED_ADDRESSES];
   if (allowed !== undefined && !isAllowed(allowed, address)) {
-    const message = `${name} does not allow to be sent to ${originText(address) ?? "that address"}: add it to annotation ${ALLOWED_ADDRESSES} if that is right`;
+    const message = `${name} may not be sent to ${originText(address) ?? "that address"}: if the address is correct, add it to the annotation ${ALLOWED_ADDRESSES}`;
     throw new TargetError("AddressNotAllowed", message);
   }
-  // Its operator labels each Secret that it uses for a BMC; what it has not taken for one is nobody's password here.
-  if (allowed === undefined && metadata.labels?.[BMC_SECRET_LABEL] !== BMC_SECRET_VALUE) {
-    const message = `${name} is not labelled ${BMC_SECRET_LABEL}=${BMC_SECRET_VALUE}, so the host's operator has not used it for a BMC yet`;
+  // The operator labels each Secret that it uses for a BMC. Other Secrets are not used for one here either.
+  if (allowed === undefined && secret.labels[BMC_SECRET_LABEL] !== BMC_SECRET_VALUE) {
+    const message = `${name} does not have the label ${BMC_SECRET_LABEL}=${BMC_SECRET_VALUE}, so the operator of the host has not used it for a BMC yet`;
     throw new TargetError("AddressNotAllowed", message);
   }
   const valueOf = (key: string): Secret => {
-    const value = decodeValue(data[key]);
-    if (value === undefined)
-      throw new TargetError("SecretInvalid", `${name} has no key ${key}, or an empty one: add it`);
-    return new Secret(value);
+    const value = secret.value(key);
+    if (value !== undefined) return value;
+    throw new TargetError("SecretInvalid", `${name} has no key ${key}, or an empty one: add it`);
   };
-  const ca = decodeValue(data["ca.crt"]);
+  const ca = secret.value("ca.crt")?.reveal();
   const config = {
     address,
     username: valueOf("username").reveal(),
@@ -70,21 +68,20 @@ export async function openHostDevice(
   }
 }
 
-async function readSecret(
+async function requireSecret(
   runtime: KubeRuntime,
   namespace: string,
   secretName: string,
   text: string,
   signal: AbortSignal,
-): Promise<SecretObject> {
+): Promise<StoredSecret> {
   try {
-    return await runtime.client.get<SecretObject>(SECRETS, { namespace, name: secretName }, signal);
+    const secret = await readSecret(runtime.client, { namespace, name: secretName }, signal);
+    if (secret !== undefined) return secret;
+    throw new TargetError("SecretNotFound", `${text} does not exist: create it with keys username and password`);
   } catch (error) {
-    if (isKubeError(error, "NotFound")) {
-      throw new TargetError("SecretNotFound", `${text} does not exist: create it with keys username and password`);
-    }
     if (!isKubeError(error, "Forbidden")) throw error;
-    const message = `${text} may not be read: give ironfence's service account permission to get Secrets in namespace ${namespace}`;
+    const message = `${text} cannot be read: give the service account of ironfence permission to get Secrets in namespace ${namespace}`;
     throw new TargetError("SecretInvalid", message, { cause: error });
   }
 }

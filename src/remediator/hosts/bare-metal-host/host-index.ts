@@ -8,8 +8,8 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import type { Change } from "../../../kube/watched.ts";
 import { keyText } from "../../../kube/watched.ts";
 import type { MachineRef, Subject } from "../../../nodes/subject.ts";
-import { meaningfulSerial, meaningfulUuid } from "../identity.ts";
-import { systemClaims, uuidClaim } from "../target-index.ts";
+import { meaningfulSerial, meaningfulUuid } from "../model/identity.ts";
+import { systemClaims, uuidClaim } from "../model/hardware-claims.ts";
 import { storedOwner } from "./host-store.ts";
 import type { Consumer } from "./consumer.ts";
 import { consumerKey, consumerOf, whyNotOf } from "./consumer.ts";
@@ -18,17 +18,17 @@ import { HostSearch, subjectText } from "./host-search.ts";
 import { hostText } from "./power-path.ts";
 
 /**
- * BareMetalHosts and the Metal3Machines that have taken them, as watched, and which host is a subject's. Ways that say different
- * things are believed none: one of them would power off a host that serves somebody else.
+ * The watched BareMetalHosts and the Metal3Machines that use them, and which host belongs to a subject. If two references lead to
+ * different hosts, neither is believed: one of them would power off a host that serves another subject.
  */
 export class HostIndex {
   readonly #hosts = new Map<string, BareMetalHost>();
   readonly #byUid = new Map<string, BareMetalHost>();
   readonly #machines = new Map<string, Metal3Machine>();
-  /** UIDs of hosts by what they claim, and by who has taken them; Metal3Machines by their Machine. */
-  readonly #claimants = new Files();
-  readonly #taken = new Files();
-  readonly #ofMachines = new Files();
+  /** UIDs of hosts by their claims, and by their consumer; Metal3Machines by their Machine. */
+  readonly #claimants = new KeyIndex();
+  readonly #byConsumer = new KeyIndex();
+  readonly #ofMachines = new KeyIndex();
 
   applyHost(change: Change<BareMetalHost>): void {
     apply(this.#hosts, change);
@@ -40,22 +40,25 @@ export class HostIndex {
     const { consumerRef } = object;
     const serial = meaningfulSerial(object.serialNumber);
     const serials = serial === undefined ? [] : [serialClaim(serial)];
-    this.#claimants.file(uid, isGone ? [] : [...claimsOf(object).filed, ...serials]);
-    this.#taken.file(uid, isGone || consumerRef === undefined ? [] : [consumerKey(consumerOf(object, consumerRef))]);
+    this.#claimants.set(uid, isGone ? [] : [...claimsOf(object).filed, ...serials]);
+    this.#byConsumer.set(
+      uid,
+      isGone || consumerRef === undefined ? [] : [consumerKey(consumerOf(object, consumerRef))],
+    );
   }
 
-  /** Hosts that are filed under any of these claims (`claimsOf`). */
+  /** Hosts that are indexed under any of these claims (`claimsOf`). */
   claiming(claims: readonly string[]): BareMetalHost[] {
     const uids = new Set(claims.flatMap((claim) => [...this.#claimants.under(claim)]));
     return [...uids].flatMap((uid) => this.#byUid.get(uid) ?? []);
   }
 
   /** Another host that was inspected with the same serial number. */
-  twinOf(host: BareMetalHost): BareMetalHost | undefined {
+  otherWithSerial(host: BareMetalHost): BareMetalHost | undefined {
     const serial = meaningfulSerial(host.serialNumber);
     const uids = serial === undefined ? [] : [...this.#claimants.under(serialClaim(serial))];
-    const twin = uids.find((uid) => uid !== host.metadata.uid);
-    return twin === undefined ? undefined : this.#byUid.get(twin);
+    const other = uids.find((uid) => uid !== host.metadata.uid);
+    return other === undefined ? undefined : this.#byUid.get(other);
   }
 
   applyMachine(change: Change<Metal3Machine>): void {
@@ -63,7 +66,7 @@ export class HostIndex {
     const { namespace, name, ownerReferences = [] } = change.object.metadata;
     const owners = ownerReferences.filter(({ kind }) => kind === "Machine");
     const keys = change.type === "deleted" ? [] : owners.map((owner) => keyText({ namespace, name: owner.name }));
-    this.#ofMachines.file(keyText({ namespace, name }), keys);
+    this.#ofMachines.set(keyText({ namespace, name }), keys);
   }
 
   byUid(uid: string): BareMetalHost | undefined {
@@ -74,16 +77,16 @@ export class HostIndex {
     return this.#hosts.values();
   }
 
-  /** @param node the subject's, as watched, where it is a node of this cluster. */
+  /** @param node the watched Node of the subject, if it is in this cluster. */
   locate(subject: Subject, node: Node | undefined): Located {
     const machine = subject.machine ?? machineOf(node);
-    const takenBy = (consumer: Consumer): BareMetalHost[] =>
-      [...this.#taken.under(consumerKey(consumer))].flatMap((uid) => this.#byUid.get(uid) ?? []);
-    const search = new HostSearch(this.#hosts, this.#byUid, takenBy);
+    const hostsOfConsumer = (consumer: Consumer): BareMetalHost[] =>
+      [...this.#byConsumer.under(consumerKey(consumer))].flatMap((uid) => this.#byUid.get(uid) ?? []);
+    const search = new HostSearch(this.#hosts, this.#byUid, hostsOfConsumer);
     let okdMachine: Consumer | undefined;
     if (machine !== undefined) {
       const group = machine.apiVersion?.split("/", 1)[0];
-      if (group !== OKD_MACHINE_GROUP) for (const taken of this.#takenFor(machine)) search.byMetal3Machine(taken);
+      if (group !== OKD_MACHINE_GROUP) for (const taken of this.#machinesFor(machine)) search.byMetal3Machine(taken);
       if (group !== CLUSTER_API_GROUP) search.byConsumer({ ...machine, kind: "Machine" });
       if (group === OKD_MACHINE_GROUP) okdMachine = { ...machine, kind: "Machine" };
     }
@@ -91,33 +94,33 @@ export class HostIndex {
     if (providerID !== undefined) search.byNode(providerID, node?.metadata.name ?? "", okdMachine);
     const found = search.result(subject);
     if (found !== undefined) return found;
-    // A host that serves a machine has been found by it, or is another's.
+    // A host that serves a Machine has been found by it, or belongs to another subject.
     const isPlain = subject.machine === undefined && subject.cluster === undefined;
     return (isPlain ? search.byName(subject.nodeName) : undefined) ?? search.nothing(subject);
   }
 
-  /** Why a host is another subject's by now; undefined where nothing says so. */
-  strayed(host: BareMetalHost, subject: Subject, node: Node | undefined): string | undefined {
+  /** Why a host now belongs to another subject; undefined if nothing shows that. */
+  mismatchOf(host: BareMetalHost, subject: Subject, node: Node | undefined): string | undefined {
     const located = this.locate(subject, node);
     if (located.found) {
       return located.host.metadata.uid === host.metadata.uid
         ? undefined
-        : `is not the host of ${subjectText(subject)} any more, ${hostText(located.host)} is`;
+        : `is no longer the host of ${subjectText(subject)}, ${hostText(located.host)} is`;
     }
-    if (located.reason === "Ambiguous") return `cannot be trusted any more: ${located.message}`;
+    if (located.reason === "Ambiguous") return `can no longer be trusted: ${located.message}`;
     const consumer = host.consumerRef;
     if (subject.machine === undefined || consumer === undefined) return undefined;
     if (consumer.kind === "Machine") {
       const whose = whyNotOf(host, { ...subject.machine, kind: "Machine" });
-      return whose === undefined ? undefined : `now belongs to another, ${whose}`;
+      return whose === undefined ? undefined : `now belongs to another Machine, ${whose}`;
     }
-    const taker = this.takerOf(host);
-    if (taker === undefined || isTakenFor(taker, subject.machine)) return undefined;
-    return `serves ${consumer.kind} ${taker.metadata.namespace}/${consumer.name} now`;
+    const machine = this.consumingMachine(host);
+    if (machine === undefined || isMachineFor(machine, subject.machine)) return undefined;
+    return `now serves ${consumer.kind} ${machine.metadata.namespace}/${consumer.name}`;
   }
 
   /** The Metal3Machine that a host names as its consumer. */
-  takerOf({ consumerRef, metadata }: BareMetalHost): Metal3Machine | undefined {
+  consumingMachine({ consumerRef, metadata }: BareMetalHost): Metal3Machine | undefined {
     if (consumerRef?.kind !== "Metal3Machine") return undefined;
     return this.#machines.get(
       keyText({ namespace: consumerRef.namespace ?? metadata.namespace, name: consumerRef.name }),
@@ -125,16 +128,16 @@ export class HostIndex {
   }
 
   /** The Metal3Machines of a Machine: there should be one. */
-  #takenFor(machine: MachineKey): Metal3Machine[] {
+  #machinesFor(machine: MachineKey): Metal3Machine[] {
     const { namespace, name } = machine;
     const named = [...this.#ofMachines.under(keyText({ namespace, name }))].flatMap(
       (key) => this.#machines.get(key) ?? [],
     );
-    return named.filter((taken) => isTakenFor(taken, machine));
+    return named.filter((taken) => isMachineFor(taken, machine));
   }
 }
 
-/** What a host claims in the terms of FencingTargets: its System, and the system UUID that its owner has found. */
+/** What a host claims, like a FencingTarget: its System, and the system UUID that its owner has found. */
 export function claimsOf(host: BareMetalHost): { filed: string[]; exclusive: string[] } {
   const system = systemClaims(host.bmc.address ?? "");
   const uuid = meaningfulUuid(storedOwner(host)?.systemUUID);
@@ -144,8 +147,8 @@ export function claimsOf(host: BareMetalHost): { filed: string[]; exclusive: str
 
 const serialClaim = (serial: string): string => `serial ${serial}`;
 
-/** Ids by the keys that each is filed under. */
-class Files {
+/** Ids by the keys under which each is indexed. */
+class KeyIndex {
   readonly #ids = new Map<string, Set<string>>();
   readonly #keys = new Map<string, readonly string[]>();
 
@@ -153,8 +156,8 @@ class Files {
     return this.#ids.get(key) ?? [];
   }
 
-  /** Files `id` under these keys, and under no other any more. It keeps its place where it stood already. */
-  file(id: string, keys: readonly string[]): void {
+  /** Indexes `id` under these keys and no others. It keeps its position under keys that it already had. */
+  set(id: string, keys: readonly string[]): void {
     for (const key of this.#keys.get(id) ?? []) {
       if (keys.includes(key)) continue;
       const ids = this.#ids.get(key);
@@ -173,7 +176,7 @@ class Files {
 
 type MachineKey = Pick<MachineRef, "namespace" | "name"> & Partial<Pick<MachineRef, "uid" | "apiVersion">>;
 
-function isTakenFor({ metadata }: Metal3Machine, { namespace, name, uid }: MachineKey): boolean {
+function isMachineFor({ metadata }: Metal3Machine, { namespace, name, uid }: MachineKey): boolean {
   if (metadata.namespace !== namespace) return false;
   return (metadata.ownerReferences ?? []).some(
     (owner) => owner.kind === "Machine" && owner.name === name && (uid === undefined || owner.uid === uid),

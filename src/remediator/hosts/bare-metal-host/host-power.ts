@@ -6,45 +6,45 @@ import type { BmcErrorCode } from "../../../bmc/errors.ts";
 import type { IdentityVerdict, Topology, WholeReading } from "../../../bmc/topology.ts";
 import type { KubeErrorCode } from "../../../kube/errors.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import { isLaterVersion } from "../../../kube/resource-version.ts";
+import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
-import { ON_LOOK_MAX_MS } from "../../machine/model/timings.ts";
-import type { FencedHost, HostPower, OrderGate } from "../host.ts";
-import { HostRefusal, OrderNotDueError } from "../host.ts";
+import { ON_CHECK_MAX_MS } from "../../machine/model/timings.ts";
+import type { FencedHost, HostPower, OrderCheck } from "../model/host.ts";
+import { HostRefusal, OrderNotDueError } from "../model/host.ts";
 import { foreignHolds, holdOff, isHeld, isUnheld, liftHold, readHost } from "./host-store.ts";
 import { judgeHost } from "./judge-host.ts";
 import { hostText, powerPathOf, refusalOf } from "./power-path.ts";
-import type { PowerSense } from "./power-sense.ts";
+import type { PowerReader } from "./power-reader.ts";
 import type { HostOwner } from "../../machine/model/host-facts.ts";
 
 export interface HostPowerDeps {
   runtime: KubeRuntime;
   ref: FencedHost["ref"];
-  /** Who gives the orders; undefined for who only looks. */
+  /** The remediation that gives the orders; undefined for a caller that only reads. */
   owner: HostOwner | undefined;
-  /** The host as watched; undefined where it is gone. */
+  /** The watched host; undefined if it is gone. */
   watched: () => BareMetalHost | undefined;
   /** Another host that was inspected with the same serial number, if there is one now. */
-  twin: () => BareMetalHost | undefined;
+  sameSerial: () => BareMetalHost | undefined;
 }
 
-/** Longest part of an operator's error message that is repeated. */
+/** How much of an error message of the operator is repeated. */
 const ERROR_LENGTH_MAX = 200;
 
 /**
- * A host that its operator powers. It is asked to, by an annotation of our own, and never gone behind: `forceOff` puts that
- * on, `on` takes it off, and what comes of either is for `readPower` to say. Off counts only while our hold is on, since the
+ * A host that its operator powers. ironfence asks the operator by an annotation, and sends no order to the BMC: `forceOff` adds
+ * the annotation, `on` removes it, and `readPower` shows the result. Off counts only while our annotation is present, because the
  * operator powers the host on as soon as it is not.
  */
 export class OperatorPower implements HostPower {
   readonly #deps: HostPowerDeps;
-  readonly #sense: PowerSense;
+  readonly #sense: PowerReader;
   /** The newest state of the host that this process knows: its own writes may not have been watched yet. */
   #known: BareMetalHost;
 
-  constructor(deps: HostPowerDeps, sense: PowerSense, host: BareMetalHost) {
+  constructor(deps: HostPowerDeps, sense: PowerReader, host: BareMetalHost) {
     this.#deps = deps;
     this.#sense = sense;
     this.#known = host;
@@ -71,14 +71,14 @@ export class OperatorPower implements HostPower {
     return { ...reading, runs: reading.state === "On" };
   }
 
-  async forceOff(signal: AbortSignal, gate?: OrderGate): Promise<void> {
+  async forceOff(signal: AbortSignal, check?: OrderCheck): Promise<void> {
     const { runtime, ref } = this.#deps;
     const owner = requireOwner(this.#deps, this.#known);
     await this.#sense.requireVerified(signal);
     const uuid = this.#sense.systemUUID;
-    const hold = (bounded: AbortSignal): Promise<BareMetalHost> => holdOff(runtime, ref, owner, uuid, bounded, gate);
-    // One that is cut off may have been heard: it ends as a time-out does.
-    this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, gate, signal, hold));
+    const hold = (bounded: AbortSignal): Promise<BareMetalHost> => holdOff(runtime, ref, owner, uuid, bounded, check);
+    // A write that is cut off may have been stored, so it ends like a timeout.
+    this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, check, signal, hold));
   }
 
   async on(signal: AbortSignal): Promise<void> {
@@ -112,8 +112,8 @@ export class OperatorPower implements HostPower {
 }
 
 /**
- * A host that its operator has let go of: its BMC is ours, as a FencingTarget's devices are. What was asked of the operator before
- * is taken back with the On, or it would hold the host off once it has it again.
+ * A host that its operator has detached: ironfence uses its BMC like the devices of a FencingTarget. An earlier request to the
+ * operator is removed with the On. Otherwise the operator would hold the host off when it takes the host back.
  */
 export class DirectPower implements HostPower {
   readonly #deps: HostPowerDeps;
@@ -127,7 +127,7 @@ export class DirectPower implements HostPower {
   }
 
   verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
-    return this.#topology.verify((answers) => judgeFirst(this.#host, node, answers, this.#deps.twin()), signal);
+    return this.#topology.verify((answers) => judgeFirst(this.#host, node, answers, this.#deps.sameSerial()), signal);
   }
 
   readPower(signal: AbortSignal): Promise<PowerReading> {
@@ -138,22 +138,25 @@ export class DirectPower implements HostPower {
     return this.#topology.readWhole(signal);
   }
 
-  async forceOff(signal: AbortSignal, gate?: OrderGate): Promise<void> {
+  async forceOff(signal: AbortSignal, check?: OrderCheck): Promise<void> {
     const { runtime, ref } = this.#deps;
     requireOwner(this.#deps, this.#host);
     const read = (bounded: AbortSignal): Promise<BareMetalHost> => readHost(runtime, ref, bounded);
-    const live = await asDevice(this.#host, () => inTime(runtime, this.#host, gate, signal, read)).catch(
+    const current = await asDevice(this.#host, () => inTime(runtime, this.#host, check, signal, read)).catch(
       (error: unknown) => {
         // Nothing was sent yet.
         throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;
       },
     );
-    const refusal = refusalOf(live);
+    const refusal = refusalOf(current);
     if (refusal !== undefined) throw refusal;
-    if (powerPathOf(live) !== "Direct") {
-      throw new HostRefusal("HostDetaching", `the operator has taken ${hostText(live)} back: it is asked from now on`);
+    if (powerPathOf(current) !== "Direct") {
+      throw new HostRefusal(
+        "HostDetaching",
+        `the operator has taken ${hostText(current)} back, and powers it from now on`,
+      );
     }
-    gate?.ensureDue();
+    check?.ensureDue();
     await this.#topology.forceOff(signal);
   }
 
@@ -166,11 +169,11 @@ export class DirectPower implements HostPower {
     await this.#topology.on(signal);
   }
 
-  /** Calls the API for what an On can do without: where there is no answer in time, it does. */
+  /** Makes an API call that an On can do without: it continues if there is no answer in time. */
   async #tryTo(call: (signal: AbortSignal) => Promise<unknown>, signal: AbortSignal): Promise<void> {
     const { runtime } = this.#deps;
     try {
-      await withDeadline(runtime.clock, `reading ${hostText(this.#host)}`, ON_LOOK_MAX_MS, signal, call);
+      await withDeadline(runtime.clock, `reading ${hostText(this.#host)}`, ON_CHECK_MAX_MS, signal, call);
     } catch (error) {
       if (signal.aborted) throw abortReason(signal);
       const isUnread = error instanceof DeadlineError || (isKubeError(error) && !isKubeError(error, "NotFound"));
@@ -179,7 +182,7 @@ export class DirectPower implements HostPower {
     }
   }
 
-  /** Whether, by what is known of the host, its BMC is ours and nothing of ours holds it off: then it need not be read first. */
+  /** Whether the known state of the host shows that it is detached and that no hold of ironfence exists: then no read is needed. */
   #needsNoLift(owner: HostOwner): boolean {
     const host = this.#deps.watched() ?? this.#host;
     return powerPathOf(host) === "Direct" && isUnheld(host, owner);
@@ -198,17 +201,17 @@ export class DirectPower implements HostPower {
   }
 }
 
-/** Bounds a call to the API by the time in which the power-off that it belongs to must be out. */
+/** Bounds an API call by the time in which its power-off must be sent. */
 function inTime<T>(
   runtime: KubeRuntime,
   host: BareMetalHost,
-  gate: OrderGate | undefined,
+  check: OrderCheck | undefined,
   signal: AbortSignal,
   call: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  if (gate === undefined) return call(signal);
-  gate.ensureDue();
-  return withDeadline(runtime.clock, `the power-off of ${hostText(host)}`, gate.leftMs(), signal, call);
+  if (check === undefined) return call(signal);
+  check.ensureDue();
+  return withDeadline(runtime.clock, `the power-off of ${hostText(host)}`, check.leftMs(), signal, call);
 }
 
 /** The judge of a host with one device. */
@@ -216,15 +219,15 @@ export function judgeFirst(
   host: BareMetalHost,
   node: Node | undefined,
   answers: Parameters<Parameters<Topology["verify"]>[0]>[0],
-  twin: BareMetalHost | undefined,
+  sameSerial: BareMetalHost | undefined,
 ): IdentityVerdict {
   const [answer] = answers;
   return answer === undefined
     ? { verified: false, reason: "Unknown", message: `${hostText(host)} has no device` }
-    : judgeHost(host, node, answer, twin);
+    : judgeHost(host, node, answer, sameSerial);
 }
 
-/** What the operator was asked for, what it says, and who else has a say. */
+/** What the operator was asked for, what it reports, and what else holds the host off. */
 function operatorText(host: BareMetalHost, held: boolean): string {
   const { poweredOn, errorType, errorMessage = "", online, paused } = host;
   const asked = held ? "has been asked to hold it off" : "is to power it on";
@@ -236,19 +239,16 @@ function operatorText(host: BareMetalHost, held: boolean): string {
     ...(held || online ? [] : ["spec.online is false"]),
     ...(held || others.length === 0
       ? []
-      : [`${others.join(", ")}, which is not ours to take off, holds it off as well`]),
+      : [`${others.join(", ")}, which ironfence does not remove, holds it off as well`]),
   ].join("; ");
 }
 
 function requireOwner({ owner }: HostPowerDeps, host: BareMetalHost): HostOwner {
   if (owner !== undefined) return owner;
-  throw new HostRefusal(
-    "NotTheOwner",
-    `${hostText(host)} is powered for a remediation that owns it, and for nobody else`,
-  );
+  throw new HostRefusal("NotTheOwner", `${hostText(host)} is powered only for a remediation that owns it`);
 }
 
-/** What a failed call to the API means for an order: whether it may have been heard decides how it goes on. */
+/** What a failed API call means for an order. It depends on whether the call may have been carried out. */
 const AS_DEVICE: Partial<Record<KubeErrorCode, BmcErrorCode>> = {
   Network: "Timeout",
   Timeout: "Timeout",
@@ -260,7 +260,7 @@ const AS_DEVICE: Partial<Record<KubeErrorCode, BmcErrorCode>> = {
   Unavailable: "Busy",
 };
 
-/** The API server is the way to the host's power here, so its failures are those of a device. */
+/** Here the API server controls the power of the host, so its failures are those of a device. */
 async function asDevice<T>(host: BareMetalHost, call: () => Promise<T>): Promise<T> {
   try {
     return await call();

@@ -8,75 +8,75 @@ import { whyNotOf } from "./consumer.ts";
 import { hostText } from "./power-path.ts";
 import { parseProviderID } from "./provider-id.ts";
 
-/** Which host is a subject's, or why none can be said to be. */
+/** The host of a subject, or why it is not known. */
 export type Located =
   | { found: true; host: BareMetalHost }
   | {
       found: false;
       reason: "NoTarget" | "Ambiguous";
       message: string;
-      /** A host that the Node's providerID names, and that may not be reached by it: somebody else may power the node's host. */
+      /** A host that the providerID of the Node names without permission. Another operator may power the host of the node. */
       notAllowed?: BareMetalHost | undefined;
     };
 
-/** One search: each way adds the host that it names, and what it has found missing. */
+/** One search. Each reference adds the host to which it leads, or what is missing. */
 export class HostSearch {
   readonly #hosts: ReadonlyMap<string, BareMetalHost>;
   readonly #byUid: ReadonlyMap<string, BareMetalHost>;
-  readonly #takenBy: (consumer: Consumer) => readonly BareMetalHost[];
+  readonly #hostsOfConsumer: (consumer: Consumer) => readonly BareMetalHost[];
   readonly #named = new Map<string, { host: BareMetalHost; ways: string[] }>();
-  /** Hosts that are named, and not there or somebody else's. */
+  /** References to hosts that do not exist or belong to another subject. */
   readonly #missing: string[] = [];
   readonly #conflicts: string[] = [];
-  /** A host that a Node's providerID names, and whose owner has not allowed that. */
+  /** A host that the providerID of a Node names, without an annotation that allows it. */
   #notAllowed: { host: BareMetalHost; way: string } | undefined;
 
   constructor(
     hosts: ReadonlyMap<string, BareMetalHost>,
     byUid: ReadonlyMap<string, BareMetalHost>,
-    takenBy: (consumer: Consumer) => readonly BareMetalHost[],
+    hostsOfConsumer: (consumer: Consumer) => readonly BareMetalHost[],
   ) {
     this.#hosts = hosts;
     this.#byUid = byUid;
-    this.#takenBy = takenBy;
+    this.#hostsOfConsumer = hostsOfConsumer;
   }
 
-  byMetal3Machine(taken: Metal3Machine): void {
-    const { namespace, name } = taken.metadata;
+  byMetal3Machine(machine: Metal3Machine): void {
+    const { namespace, name } = machine.metadata;
     const what = `Metal3Machine ${namespace}/${name}`;
     const consumer: Consumer = { kind: "Metal3Machine", namespace, name };
-    if (taken.host !== undefined) this.#add(taken.host, `the annotation of ${what}`, [consumer]);
+    if (machine.host !== undefined) this.#add(machine.host, `the annotation of ${what}`, [consumer]);
     this.byConsumer(consumer);
-    if (taken.providerID !== undefined) this.#byProviderID(taken.providerID, what, consumer, false);
+    if (machine.providerID !== undefined) this.#byProviderID(machine.providerID, what, consumer, false);
   }
 
   byConsumer(consumer: Consumer): void {
-    for (const host of this.#takenBy(consumer)) this.#name(host, `spec.consumerRef of ${hostText(host)}`);
+    for (const host of this.#hostsOfConsumer(consumer)) this.#name(host, `spec.consumerRef of ${hostText(host)}`);
   }
 
-  /** @param consumer the Machine that the Node says it is; undefined where it does not say so. */
+  /** @param consumer the Machine that the Node names; undefined if it names none. */
   byNode(providerID: string, nodeName: string, consumer: Consumer | undefined): void {
     this.#byProviderID(providerID, `Node ${nodeName}`, consumer, true);
   }
 
-  #byProviderID(providerID: string, of: string, consumer: Consumer | undefined, isNodesWord: boolean): void {
+  #byProviderID(providerID: string, of: string, consumer: Consumer | undefined, isReportedByNode: boolean): void {
     const named = parseProviderID(providerID);
     if (named === undefined) return;
     const way = `spec.providerID of ${of}`;
-    const takers = consumer === undefined ? [] : [consumer];
+    const consumers = consumer === undefined ? [] : [consumer];
     if (!("name" in named)) {
       const host = this.#byUid.get(named.uid);
       if (host === undefined)
-        this.#missing.push(`${way} names a BareMetalHost with UID ${named.uid}, which is not there`);
-      else this.#nameFor(takers, host, way, isNodesWord);
+        this.#missing.push(`${way} names a BareMetalHost with UID ${named.uid}, which does not exist`);
+      else this.#nameFor(consumers, host, way, isReportedByNode);
       return;
     }
     const { namespace, consumer: name } = named;
-    if (name !== undefined) takers.push({ kind: "Metal3Machine", namespace, name });
-    this.#add(named, way, takers, { uid: named.uid, isNodesWord });
+    if (name !== undefined) consumers.push({ kind: "Metal3Machine", namespace, name });
+    this.#add(named, way, consumers, { uid: named.uid, isReportedByNode });
   }
 
-  /** A host by the node's own name, and nobody's as far as it says: hardware ids have to tell the rest (`judgeHost`). */
+  /** A host with the name of the node and without a consumer. Hardware ids decide the rest (`judgeHost`). */
   byName(nodeName: string | undefined): Located | undefined {
     const named = [...this.#hosts.values()].filter(
       ({ metadata, consumerRef }) => metadata.name === nodeName && consumerRef === undefined,
@@ -86,18 +86,18 @@ export class HostSearch {
     const way = this.#notAllowed?.host === host ? undefined : this.#notAllowed?.way;
     if (other === undefined && way === undefined) return { found: true, host };
     if (way !== undefined) {
-      const message = `node ${nodeName} has the name of ${hostText(host)}, but ${way}: correct what is wrong there`;
+      const message = `node ${nodeName} has the name of ${hostText(host)}, but ${way}: correct whichever is wrong`;
       return { found: false, reason: "Ambiguous", message };
     }
     const message = `${named.map(hostText).join(" and ")} have the name of node ${nodeName}, and nothing else shows to which node they belong`;
     return { found: false, reason: "Ambiguous", message };
   }
 
-  /** What the ways have found together; undefined where they have found nothing at all. */
+  /** What the references have found together; undefined if they have found nothing at all. */
   result(subject: Subject): Located | undefined {
     const [first, second] = this.#named.values();
     const ambiguous = (what: string): Located => {
-      const message = `${what}: correct what is wrong there, since neither is trusted`;
+      const message = `${what}: correct whichever is wrong; neither is trusted`;
       return { found: false, reason: "Ambiguous", message };
     };
     if (first !== undefined && second !== undefined) {
@@ -121,33 +121,37 @@ export class HostSearch {
   #add(
     key: ObjectKey & { namespace: string },
     way: string,
-    takers: readonly Consumer[],
-    { uid, isNodesWord = false }: { uid?: string | undefined; isNodesWord?: boolean } = {},
+    consumers: readonly Consumer[],
+    { uid, isReportedByNode = false }: { uid?: string | undefined; isReportedByNode?: boolean } = {},
   ): void {
     const host = this.#hosts.get(keyText({ namespace: key.namespace, name: key.name }));
     if (host === undefined || (uid !== undefined && uid !== host.metadata.uid)) {
-      this.#missing.push(`${way} names BareMetalHost ${key.namespace}/${key.name}, which is not there`);
+      this.#missing.push(`${way} names BareMetalHost ${key.namespace}/${key.name}, which does not exist`);
       return;
     }
-    this.#nameFor(takers, host, way, isNodesWord);
+    this.#nameFor(consumers, host, way, isReportedByNode);
   }
 
   /**
-   * Adds a host that is named by others than itself.
+   * Adds a host that another object names.
    *
-   * @param takers who must have taken it, for that way to be right: else whoever may write to his own machines could have any
-   * host powered off.
-   * @param isNodesWord the way is what a kubelet says of its own Node. A host that no machine has taken, which may be no node at
-   * all, is reached so only where its owner has allowed it.
+   * @param consumers the consumers that must use the host for the reference to be valid. Otherwise a user who may write to their own
+   * Machines could have any host powered off.
+   * @param isReportedByNode whether a kubelet reports the reference about its own Node. A host without a consumer, which may not be a
+   * node at all, is found that way only if an annotation on it allows it.
    */
-  #nameFor(takers: readonly Consumer[], host: BareMetalHost, way: string, isNodesWord: boolean): void {
-    if (isNodesWord && host.consumerRef === undefined && host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true") {
-      const next = `which has no spec.consumerRef: annotate it with ${ALLOW_PROVIDER_ID}=true if that is right`;
+  #nameFor(consumers: readonly Consumer[], host: BareMetalHost, way: string, isReportedByNode: boolean): void {
+    if (
+      isReportedByNode &&
+      host.consumerRef === undefined &&
+      host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true"
+    ) {
+      const next = `which has no spec.consumerRef: if the reference is correct, add the annotation ${ALLOW_PROVIDER_ID}=true`;
       this.#notAllowed = { host, way: `${way} names ${hostText(host)}, ${next}` };
       return;
     }
-    for (const taker of takers) {
-      const whose = whyNotOf(host, taker);
+    for (const consumer of consumers) {
+      const whose = whyNotOf(host, consumer);
       if (whose !== undefined) this.#conflicts.push(`${way} names ${hostText(host)}, ${whose}`);
     }
     this.#name(host, way);
@@ -160,7 +164,7 @@ export class HostSearch {
   }
 }
 
-/** A subject in words. */
+/** A subject as text. */
 export function subjectText({ nodeName, cluster, machine }: Subject): string {
   if (machine !== undefined) return `Machine ${machine.namespace}/${machine.name}`;
   return cluster === undefined

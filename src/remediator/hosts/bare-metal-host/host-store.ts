@@ -2,27 +2,27 @@ import { HOST_OWNER, LAST_REBOOT, POWER_OFF_REQUEST, REMOVED_IMAGE } from "../..
 import { textAt } from "../../../api/foreign.ts";
 import type { BareMetalHost } from "../../../api/metal3.ts";
 import {
-  HOLD_KEY_PREFIX,
+  POWER_OFF_ANNOTATION_PREFIX,
   METAL3_GROUP,
   METAL3_VERSIONS,
   REBOOT_ANNOTATION_PREFIX,
-  holdKey,
+  powerOffAnnotation,
   readBareMetalHost,
 } from "../../../api/metal3.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
 import { isKubeError, KubeError } from "../../../kube/errors.ts";
-import { pointer } from "../../../kube/json-pointer.ts";
+import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { toMicroTime, toTime } from "../../../runtime/time.ts";
-import type { FencedHost, HostRelease, OrderGate } from "../host.ts";
-import { HostRefusal } from "../host.ts";
-import { isLive } from "../target-store.ts";
+import type { FencedHost, HostRelease, OrderCheck } from "../model/host.ts";
+import { HostRefusal } from "../model/host.ts";
+import { isActiveOwner } from "../model/active-owner.ts";
 import { hostText, refusalOf } from "./power-path.ts";
 import type { HostOwner } from "../../machine/model/host-facts.ts";
 
-// Every write to a BareMetalHost: annotations of ours alone, each by compare-and-swap on the live object, so no two owners can
-// both win, and nothing is asked of a host that has changed since it was looked at.
+// All writes to a BareMetalHost: only our own annotations, each by compare-and-swap on the live object. Two owners cannot both win,
+// and nothing is requested of a host that has changed since it was read.
 
 export const BARE_METAL_HOSTS: ResourceType = {
   group: METAL3_GROUP,
@@ -32,27 +32,27 @@ export const BARE_METAL_HOSTS: ResourceType = {
   namespaced: true,
 };
 
-/** Tries of one write before its last error is the caller's: the operator writes to its hosts, too. */
+/** How often one write is tried before its last error is thrown. The operator writes to its hosts as well. */
 const WRITE_TRIES_MAX = 6;
 
 const HARD = JSON.stringify({ mode: "hard" });
 
 type HostRef = FencedHost["ref"];
 
-/** Keys of others that hold the host off, or are about to reboot it. */
+/** Annotations of others that hold the host off, or are about to reboot it. */
 export function foreignHolds({ metadata }: BareMetalHost): string[] {
   const isForeign = (key: string): boolean =>
     (key.startsWith(REBOOT_ANNOTATION_PREFIX) || `${key}/` === REBOOT_ANNOTATION_PREFIX) &&
-    !key.startsWith(HOLD_KEY_PREFIX);
+    !key.startsWith(POWER_OFF_ANNOTATION_PREFIX);
   return Object.keys(metadata.annotations ?? {}).filter(isForeign);
 }
 
-/** The owner by the host's annotation, and the system UUID that it found the host to have. */
+/** The owner in the annotation of the host, and the system UUID of the host that it has found. */
 export interface StoredOwner extends HostOwner {
   systemUUID: string | undefined;
 }
 
-/** Undefined where there is none. One that cannot be read is somebody nobody knows, who may be alive. */
+/** Undefined if there is none. An owner that cannot be parsed is unknown, and may be live. */
 export function storedOwner({ metadata }: BareMetalHost): StoredOwner | undefined {
   const text = metadata.annotations?.[HOST_OWNER];
   if (text === undefined) return undefined;
@@ -76,7 +76,7 @@ export function storedReboot({ metadata }: BareMetalHost): FencedHost["lastReboo
   return { time, offConfirmedAt, ...(nodeUID !== undefined && { nodeUID }), ...(bootID !== undefined && { bootID }) };
 }
 
-/** What the status said when the operator was asked to hold the host off; undefined for a request that is not this owner's. */
+/** The status at the time when the operator was asked to hold the host off; undefined for a request of another owner. */
 export function storedRequest(
   { metadata }: BareMetalHost,
   owner: HostOwner,
@@ -86,7 +86,7 @@ export function storedRequest(
   return { poweredOn: textAt(stored, "poweredOn"), lastUpdated: textAt(stored, "lastUpdated") };
 }
 
-/** Takes the host for `owner`, unless another live remediation has it (see `claimTarget`). */
+/** Claims the host for `owner`, unless another live remediation has it (see `claimTarget`). */
 export async function claimHost(
   runtime: KubeRuntime,
   ref: HostRef,
@@ -98,7 +98,7 @@ export async function claimHost(
     const present = storedOwner(host);
     rival = undefined;
     if (present?.uid === owner.uid) return undefined;
-    if (present !== undefined && (await isLive(runtime, present, signal))) {
+    if (present !== undefined && (await isActiveOwner(runtime, present, signal))) {
       const { uid, kind, namespace, name } = present;
       rival = { uid, kind, namespace, name };
       return undefined;
@@ -109,7 +109,7 @@ export async function claimHost(
   return rival === undefined ? { owned: true } : { owned: false, by: rival };
 }
 
-/** Gives the host up if `owner` has it, and lets it be powered on again unless it is handed over as it is. */
+/** Releases the claim if `owner` has it, and removes the holds unless the host is handed over as it is. */
 export async function releaseHost(
   runtime: KubeRuntime,
   ref: HostRef,
@@ -119,8 +119,8 @@ export async function releaseHost(
 ): Promise<void> {
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
     const isOwner = storedOwner(host)?.uid === owner.uid;
-    const lifted = asItIs ? {} : liftHolds(host, isOwner ? () => true : (key) => key === holdKey(owner));
-    // What is noted to be put back was put back before, or somebody else has given the host an image.
+    const lifted = asItIs ? {} : liftHolds(host, isOwner ? () => true : (key) => key === powerOffAnnotation(owner));
+    // The noted image was restored before, or another user has given the host an image.
     const isNoted = isOwner && host.metadata.annotations?.[REMOVED_IMAGE] !== undefined;
     const changed = { ...lifted, ...(isOwner && { [HOST_OWNER]: null }), ...(isNoted && { [REMOVED_IMAGE]: null }) };
     return Object.keys(changed).length === 0 ? undefined : changed;
@@ -143,12 +143,12 @@ export async function recordHostReboot(
 }
 
 /**
- * Asks the operator to hold the host off for `owner`, who must own it. Asking again wakes an operator that takes the host for
- * off: it looks at a host whose annotations have changed at once, and else once in a minute.
+ * Asks the operator to hold the host off for `owner`, which must own it. A repeated request wakes an operator that takes the host
+ * for off: it reconciles a host at once when its annotations change, and otherwise once a minute.
  *
- * @param systemUUID whom the BMC was found to power, kept for times without a Node to compare with.
- * @param gate asked between the read and each write.
- * @throws HostRefusal where the live host must not be powered off.
+ * @param systemUUID the UUID of the host that the BMC powers, stored for times without a Node to compare with.
+ * @param check checked between the read and each write.
+ * @throws HostRefusal if the live host must not be powered off.
  */
 export function holdOff(
   runtime: KubeRuntime,
@@ -156,18 +156,18 @@ export function holdOff(
   owner: HostOwner,
   systemUUID: string | undefined,
   signal: AbortSignal,
-  gate?: OrderGate,
+  check?: OrderCheck,
 ): Promise<BareMetalHost> {
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
-    gate?.ensureDue();
+    check?.ensureDue();
     requireOwner(host, owner);
     const refusal = refusalOf(host);
     if (refusal !== undefined) throw refusal;
-    const key = holdKey(owner);
+    const key = powerOffAnnotation(owner);
     const knows = systemUUID === undefined || storedOwner(host)?.systemUUID === systemUUID;
     const asked = isHeld(host, owner) ? storedRequest(host, owner) : undefined;
     const { poweredOn, lastUpdated } = host;
-    // Off already, perhaps by what was asked before: that stays the request which the status has to be news to.
+    // The host is off already, perhaps because of an earlier request. That request stays the one that the status must be newer than.
     const before = poweredOn === false && asked !== undefined ? asked : { poweredOn: String(poweredOn), lastUpdated };
     const request = { uid: owner.uid, at: toMicroTime(runtime.clock.nowMs()), ...before };
     return {
@@ -181,8 +181,8 @@ export function holdOff(
 }
 
 /**
- * Takes every hold of ironfence off a host that `owner` owns: those of earlier owners, too, who handed it over as it was or are
- * gone. Holds of others stay.
+ * Removes every hold of ironfence from a host that `owner` owns, including those of earlier owners that handed it over as it was
+ * or are gone. Holds of others stay.
  */
 export function liftHold(
   runtime: KubeRuntime,
@@ -198,23 +198,23 @@ export function liftHold(
   return updateAnnotations(runtime, ref, change, signal);
 }
 
-/** Whether a host is held off by this owner, by what the object says. */
+/** Whether the object shows that this owner holds the host off. */
 export function isHeld({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
-  return metadata.annotations?.[holdKey(owner)] === HARD;
+  return metadata.annotations?.[powerOffAnnotation(owner)] === HARD;
 }
 
-/** Whether a host is this owner's and nobody of ironfence holds it off: nothing needs to be lifted before it is powered on. */
+/** Whether a host belongs to this owner and has no hold of ironfence: then nothing is removed before it is powered on. */
 export function isUnheld(host: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
   return storedOwner(host)?.uid === owner.uid && heldBy(host).length === 0;
 }
 
 /** UIDs of the remediations that hold a host off. */
 export function heldBy({ metadata }: BareMetalHost): string[] {
-  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(HOLD_KEY_PREFIX));
-  return keys.map((key) => key.slice(HOLD_KEY_PREFIX.length));
+  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX));
+  return keys.map((key) => key.slice(POWER_OFF_ANNOTATION_PREFIX.length));
 }
 
-/** Reads the host live. @throws KubeError, NotFound where it is gone or was made anew. */
+/** Reads the host live. @throws KubeError, NotFound if it was deleted, or deleted and created again. */
 export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: AbortSignal): Promise<BareMetalHost> {
   const key = { namespace: ref.namespace, name: ref.name };
   const host = readBareMetalHost(await runtime.client.get<KubeObject>(BARE_METAL_HOSTS, key, signal));
@@ -222,16 +222,16 @@ export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: Abort
   throw new KubeError("NotFound", `${hostText(host)} was deleted and created again`);
 }
 
-/** Annotations to set; null takes one off. */
+/** Annotations to set; null removes one. */
 type AnnotationChange = Record<string, string | null>;
 
 function liftHolds({ metadata }: BareMetalHost, lifts: (key: string) => boolean): AnnotationChange {
   const present = Object.keys(metadata.annotations ?? {});
-  const keys = present.filter((key) => key.startsWith(HOLD_KEY_PREFIX) && lifts(key));
-  // The request outlives a hold that somebody else has taken off.
+  const keys = present.filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && lifts(key));
+  // The request remains when another user has removed a hold.
   const isStale =
     present.includes(POWER_OFF_REQUEST) &&
-    !present.some((key) => key.startsWith(HOLD_KEY_PREFIX) && !keys.includes(key));
+    !present.some((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && !keys.includes(key));
   const lifted = isStale ? [...keys, POWER_OFF_REQUEST] : keys;
   return Object.fromEntries(lifted.map((key) => [key, null]));
 }
@@ -252,9 +252,9 @@ function ownerJson(
 }
 
 /**
- * Asks `change` about the live host, and writes what it says to the very version that was read; anew where that has changed.
+ * Reads the live host, calls `change`, and writes the result to the version that was read. If the host has changed, it starts again.
  *
- * @returns the host as it is then.
+ * @returns the host after the write.
  */
 async function updateAnnotations(
   runtime: KubeRuntime,
@@ -273,7 +273,7 @@ async function updateAnnotations(
       const guard = { uid, resourceVersion };
       return readBareMetalHost(await runtime.client.patch(BARE_METAL_HOSTS, key, guard, operations, {}, signal));
     } catch (error) {
-      // Of no answer the caller judges anew: a power order must not go out minutes after what it rests on was looked at.
+      // If there is no answer, the caller decides again: a power order must not be sent minutes after its checks.
       if (tries >= WRITE_TRIES_MAX || !isKubeError(error, "Conflict")) throw error;
     }
   }
@@ -292,7 +292,7 @@ function annotationPatch({ metadata }: BareMetalHost, wanted: AnnotationChange):
   return operations;
 }
 
-/** Undefined for anything that is no JSON: people edit annotations. */
+/** Undefined for anything that is not JSON: users edit annotations. */
 function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {

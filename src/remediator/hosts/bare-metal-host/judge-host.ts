@@ -2,23 +2,23 @@ import type { Node } from "../../../api/core.ts";
 import type { BareMetalHost } from "../../../api/metal3.ts";
 import type { HostIdentity } from "../../../bmc/driver.ts";
 import type { IdentityVerdict } from "../../../bmc/topology.ts";
-import { meaningfulSerial, meaningfulUuid, sameUuid } from "../identity.ts";
+import { meaningfulSerial, meaningfulUuid, sameUuid } from "../model/identity.ts";
 import { storedOwner } from "./host-store.ts";
 import { hostText } from "./power-path.ts";
 
 /**
- * Whether the host that answers is the one that is meant. The system UUID decides where both sides have one: the node's own, or
- * in its absence the one that the host's owner found. Else the serial number from the host's inspection does, which Dell's BMCs
- * give as SKU; but it tells that the BMC is the BareMetalHost's, not that this is the node's, so it does not do for a host
- * that nothing but a name ties to the node. Pure.
+ * Whether the host that answers is the expected one. If both sides have a system UUID, it decides: that of the node or, without a
+ * Node, the one that the owner of the host has found. Otherwise the serial number from the inspection of the host decides, which
+ * BMCs of Dell report as SKU. It shows that the BMC belongs to the BareMetalHost, but not that the host belongs to the node, so
+ * it is not enough for a host that only a name connects with the node. Pure.
  *
- * @param twin another BareMetalHost that was inspected with the same serial number, which then says nothing.
+ * @param sameSerial another BareMetalHost that was inspected with the same serial number, which then proves nothing.
  */
 export function judgeHost(
   host: BareMetalHost,
   node: Node | undefined,
   answer: HostIdentity,
-  twin: BareMetalHost | undefined,
+  sameSerial: BareMetalHost | undefined,
 ): IdentityVerdict {
   const text = hostText(host);
   const uuid = meaningfulUuid(node?.status.nodeInfo?.systemUUID) ?? meaningfulUuid(storedOwner(host)?.systemUUID);
@@ -36,7 +36,7 @@ export function judgeHost(
       const what = `${answer.device} has serial number ${serials.join(" or ")}, but ${text} was inspected with ${serial}`;
       return mismatch(text, what);
     }
-    if (host.consumerRef !== undefined && twin === undefined) {
+    if (host.consumerRef !== undefined && sameSerial === undefined) {
       return { verified: true, message: `${answer.device} has serial number ${serial}, as ${text}` };
     }
   }
@@ -44,14 +44,14 @@ export function judgeHost(
     ...(uuid === undefined ? ["no node reports its system UUID"] : []),
     ...(answered === undefined ? [`${answer.device} reports no system UUID`] : []),
     ...(serial === undefined ? ["status.hardware has no serial number"] : []),
-    ...(serial !== undefined && twin !== undefined
-      ? [`${hostText(twin)} was inspected with serial number ${serial} as well, so that it proves neither`]
+    ...(serial !== undefined && sameSerial !== undefined
+      ? [`${hostText(sameSerial)} was inspected with serial number ${serial} as well, so it proves neither`]
       : []),
     ...(serial !== undefined && host.consumerRef === undefined
-      ? ["the serial number alone does not tie it to the node, since it has no consumerRef"]
+      ? ["the serial number alone does not connect it with the node, because it has no consumerRef"]
       : []),
   ];
-  const message = `nothing says whether the BMC of ${text} is the node's: ${missing.join(", ")}; detach the host and describe it with a FencingTarget, whose spec.identity can say who it must be`;
+  const message = `nothing shows whether the BMC of ${text} belongs to the node: ${missing.join(", ")}; detach the host and describe it with a FencingTarget and its spec.identity`;
   return { verified: false, reason: "Unknown", message };
 }
 

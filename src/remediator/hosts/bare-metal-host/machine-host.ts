@@ -6,7 +6,7 @@ import {
   readBareMetalHost,
   readMetal3Machine,
 } from "../../../api/metal3.ts";
-import { findObject } from "../../../kube/find-object.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { machineType } from "../../machine-objects/owner-remediated.ts";
@@ -16,9 +16,9 @@ import { whyNotOf } from "./consumer.ts";
 import { BARE_METAL_HOSTS } from "./host-store.ts";
 
 /**
- * The BareMetalHost that a Machine runs on, read live, by the way that its provider has written down: Machine → Metal3Machine
- * → annotation; OKD's Machines bear the annotation themselves. Undefined where any part of the way is missing, and where the
- * host says that it is another's: whoever may write to his own machines must not have others' hosts written to.
+ * The BareMetalHost on which a Machine runs, read live by the references of its provider: Machine → Metal3Machine → annotation.
+ * Machines of OKD have the annotation themselves. Undefined if any part is missing, and if the host names another consumer: a user
+ * who may write to their own Machines must not cause writes to other hosts.
  */
 export async function hostOfMachine(
   runtime: Pick<KubeRuntime, "client">,
@@ -62,7 +62,7 @@ async function metal3Host(
   signal: AbortSignal,
 ): Promise<NamedHost | undefined> {
   const { infrastructureRef, metadata } = readMachine(machine);
-  // In Cluster API both lie in one namespace: one elsewhere is another's, whatever the Machine says.
+  // In Cluster API both are in one namespace: an object elsewhere belongs to another Machine, whatever this one says.
   if (infrastructureRef?.namespace !== metadata.namespace) return undefined;
   const { group, kind, namespace, name } = infrastructureRef;
   const type = await runtime.client.discover(group, kind, signal);

@@ -1,11 +1,11 @@
 import type { BareMetalHost } from "../../../api/metal3.ts";
-import { HostRefusal } from "../host.ts";
+import { HostRefusal } from "../model/host.ts";
 
-// Who powers a BareMetalHost, and whether it may be fenced as it is. Pure.
+// Who powers a BareMetalHost, and whether its state allows a fence. Pure.
 
 /**
- * Operator: Metal3's operator asserts what the host's spec wants, again and again, so it is asked to hold the host off. Direct: it
- * has let go of the host, and nobody else powers it. Changing: one of the two is not over yet, so nobody may rely on either.
+ * Operator: the operator of Metal3 keeps enforcing the spec of the host, so it is asked to hold the host off. Direct: it has
+ * detached the host, and nothing else powers it. Changing: the host is in between, so neither may be relied on.
  */
 export type PowerPath = "Operator" | "Direct" | "Changing";
 
@@ -15,27 +15,27 @@ export function powerPathOf({ detached, operationalStatus }: BareMetalHost): Pow
   return detached ? "Direct" : "Operator";
 }
 
-/** Provisioning states in which the operator heeds reboot annotations. */
-const POWERED_STATES: readonly (string | undefined)[] = ["provisioned", "externally provisioned"];
+/** Provisioning states in which the operator acts on reboot annotations. */
+const FENCEABLE_STATES: readonly (string | undefined)[] = ["provisioned", "externally provisioned"];
 
-/** Why the host must not be powered off as it is; undefined where it may. */
+/** Why the host must not be powered off in its present state; undefined if it may. */
 export function refusalOf(host: BareMetalHost): HostRefusal | undefined {
   const name = hostText(host);
   if (host.metadata.deletionTimestamp !== undefined) {
     return new HostRefusal("HostBeingDeleted", `${name} is being deleted: its operator decides about its power`);
   }
   if (host.disablePowerOff) {
-    const message = `${name} has spec.disablePowerOff: nobody can prove that it is off, so it is not fenced`;
+    const message = `${name} has spec.disablePowerOff: it cannot be proven off, so it is not fenced`;
     return new HostRefusal("PowerOffDisabled", message);
   }
   const path = powerPathOf(host);
   if (path === "Changing") {
-    const [from, to] = host.detached ? ["has not let go of it yet", "detached"] : ["has not taken it back yet", "OK"];
+    const [from, to] = host.detached ? ["has not detached it yet", "detached"] : ["has not taken it back yet", "OK"];
     const message = `the operator of ${name} ${from}: status.operationalStatus is ${host.operationalStatus ?? "missing"}, not ${to}`;
     return new HostRefusal("HostDetaching", message);
   }
   if (path === "Direct") return undefined;
-  if (!POWERED_STATES.includes(host.provisioningState)) {
+  if (!FENCEABLE_STATES.includes(host.provisioningState)) {
     const message = `${name} is ${host.provisioningState ?? "in no provisioning state"}: only a provisioned or externally provisioned host is powered by annotation`;
     return new HostRefusal("HostNotProvisioned", message);
   }
@@ -45,10 +45,10 @@ export function refusalOf(host: BareMetalHost): HostRefusal | undefined {
   return undefined;
 }
 
-/** Hands off: what a person has told the operator holds for us as well. Undefined where nobody has. */
+/** Maintenance: a host that a user has paused for the operator is paused for ironfence as well. Undefined if it is not paused. */
 export function maintenanceOf(host: BareMetalHost): string | undefined {
   if (!host.paused || powerPathOf(host) !== "Operator") return undefined;
-  return `${hostText(host)} is paused, so its operator would not heed us: take the annotation baremetalhost.metal3.io/paused off`;
+  return `${hostText(host)} is paused, so its operator would not act on a request: remove the annotation baremetalhost.metal3.io/paused`;
 }
 
 export function hostText({ metadata }: BareMetalHost): string {

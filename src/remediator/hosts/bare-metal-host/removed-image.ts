@@ -1,16 +1,16 @@
 import { REMOVED_IMAGE } from "../../../api/annotations.ts";
 import { fieldAt, textAt } from "../../../api/foreign.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
-import { pointer } from "../../../kube/json-pointer.ts";
+import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 
-// What is installed on a BareMetalHost, and the note on the host of what a remediation has taken off: that is stored in the
-// remediation's status, too, but the object may be removed by force.
+// What is installed on a BareMetalHost, and the note on the host of the image that a remediation has removed. The status of the
+// remediation has it as well, but that object may be removed by force.
 
 /** The fields of a BareMetalHost's spec that say what is installed on it. */
 const IMAGE_FIELDS = ["image", "customDeploy"] as const;
 
-/** A note of more bytes is not made: all annotations of an object together may have 256 KiB. */
+/** A longer note is not written: all annotations of an object together may have 256 KiB. */
 const NOTE_BYTES_MAX = 32_768;
 
 /** What is installed, by field. */
@@ -25,7 +25,7 @@ export function savedImage(raw: KubeObject): string | undefined {
   return Object.keys(image).length === 0 ? undefined : JSON.stringify(image);
 }
 
-/** Operations that note on the host what the remediation of that UID takes off it. */
+/** Operations that note on the host which image the remediation with that UID removes. */
 export function noteImage({ metadata }: KubeObject, uid: string, image: string): JsonPatchOperation[] {
   const value = JSON.stringify({ uid, image });
   if (Buffer.byteLength(value) > NOTE_BYTES_MAX) return [];
@@ -34,7 +34,7 @@ export function noteImage({ metadata }: KubeObject, uid: string, image: string):
   return [...none, { op: "add", path: pointer("metadata", "annotations", REMOVED_IMAGE), value }];
 }
 
-/** Operations that put an image back, as `savedImage` wrote it, and take the note off. */
+/** Operations that restore an image that `savedImage` has saved, and remove the note. */
 export function putBack({ metadata }: KubeObject, image: string): JsonPatchOperation[] {
   const saved = parseJson(image);
   const fields = IMAGE_FIELDS.flatMap((field): JsonPatchOperation[] => {
@@ -46,7 +46,7 @@ export function putBack({ metadata }: KubeObject, image: string): JsonPatchOpera
   return isNoted ? [...fields, { op: "remove", path }] : fields;
 }
 
-/** Which image a remediation has taken off the host, by the note there; undefined where there is none that can be read. */
+/** The image that a remediation has removed from the host, from the note; undefined if there is no note that can be parsed. */
 export function removedImage({ metadata }: Pick<KubeObject, "metadata">): { uid: string; image: string } | undefined {
   const noted = parseJson(metadata.annotations?.[REMOVED_IMAGE]);
   const uid = textAt(noted, "uid");
@@ -54,7 +54,7 @@ export function removedImage({ metadata }: Pick<KubeObject, "metadata">): { uid:
   return uid === undefined || image === undefined || parseJson(image) === undefined ? undefined : { uid, image };
 }
 
-/** Undefined for anything that is no JSON: people edit annotations. */
+/** Undefined for anything that is not JSON: users edit annotations. */
 function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {

@@ -7,16 +7,16 @@ import {
   readBareMetalHost,
   readMetal3Machine,
 } from "../../../api/metal3.ts";
-import type { KindVersions } from "../../../kube/served-kind.ts";
-import { findServed } from "../../../kube/served-kind.ts";
+import type { KindVersions } from "../../../kube/objects/served-kind.ts";
+import { findServed } from "../../../kube/objects/served-kind.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 import { sleep } from "../../../runtime/clock.ts";
 
-/** How often an API server that does not serve the kinds is asked again: their CRDs may come later. */
+/** How often an API server that does not serve the kinds is asked again. Their CRDs may be installed later. */
 const CRD_RETRY_MS = 60_000;
-/** The same of one that did not say whether it does. */
+/** The same, if the API server did not answer whether it serves them. */
 const UNKNOWN_RETRY_MS = 2_000;
 
 export const HOSTS: KindVersions = { group: METAL3_GROUP, kind: "BareMetalHost", versions: METAL3_VERSIONS };
@@ -27,15 +27,15 @@ export const METAL3_MACHINES: KindVersions = {
 };
 
 export interface HostWatch {
-  /** Why the hosts are not known in full; undefined where they are. */
+  /** Why not all hosts are known; undefined if they are. */
   readonly problem: string | undefined;
-  /** The same; undefined also where there can be none, since the API server does not serve their kind. */
+  /** The same; also undefined if there can be none because the API server does not serve their kind. */
   readonly unread: string | undefined;
-  /** Why the Metal3Machines that take hosts are not known in full; undefined where they are, or there can be none. */
-  readonly takersUnread: string | undefined;
-  /** What of the two the API server refuses or fails to list; undefined also while it has not answered yet. */
+  /** Why not all Metal3Machines that use hosts are known; undefined if they are, or there can be none. */
+  readonly consumersUnread: string | undefined;
+  /** Which of the two kinds the API server refuses or fails to list; also undefined until it has answered. */
   readonly unreadable: Unreadable | undefined;
-  /** Resolves once nothing runs on in the background; abort the signal before. */
+  /** Resolves when nothing runs in the background any more. Abort the signal first. */
   settled(): Promise<void>;
 }
 
@@ -46,13 +46,13 @@ export interface Unreadable {
   isForbidden: boolean;
 }
 
-/** What is known of a kind's objects: Absent where it is not served. */
+/** What is known of the objects of a kind. Absent: the kind is not served. */
 type View<T extends KubeObject> = Watched<T> | "Unknown" | "Absent";
 
 /**
- * Watches BareMetalHosts, and the Metal3Machines that take them where there are such, each from when its CRD is there.
+ * Watches BareMetalHosts and the Metal3Machines that use them, each from the time when its CRD exists.
  *
- * @param on `known` is called when more has come to be known than single objects: that a kind is served, or has been read.
+ * @param on `known` is called when the agent has learned more than single objects: that a kind is served, or has been read.
  */
 export function watchHosts(
   runtime: KubeRuntime,
@@ -96,7 +96,7 @@ export function watchHosts(
     get unread() {
       return whyUnread("BareMetalHosts", hosts);
     },
-    get takersUnread() {
+    get consumersUnread() {
       return whyUnread("Metal3Machines", machines);
     },
     get unreadable() {
@@ -111,7 +111,7 @@ export function watchHosts(
 function whyUnread<T extends KubeObject>(what: string, view: View<T>): string | undefined {
   if (view === "Absent" || (view !== "Unknown" && view.synced)) return undefined;
   const problem = view === "Unknown" ? undefined : view.problem;
-  return `${what} are not read yet (${problem ?? "wait a moment"})`;
+  return `${what} are not read yet (${problem ?? "try again in a moment"})`;
 }
 
 function whyUnreadable<T extends KubeObject>(what: string, view: View<T>): Unreadable | undefined {
@@ -119,7 +119,7 @@ function whyUnreadable<T extends KubeObject>(what: string, view: View<T>): Unrea
   return { what, problem: view.problem, isForbidden: view.problemCode === "Forbidden" };
 }
 
-/** How a kind is served, as soon as it is; undefined on abort. Calls `onAbsent` where it is not yet. */
+/** Waits until a kind is served. Undefined on abort. Calls `onAbsent` if it is not served yet. */
 async function whenAny(
   runtime: KubeRuntime,
   kind: KindVersions,
@@ -127,17 +127,17 @@ async function whenAny(
   signal: AbortSignal,
 ): Promise<ResourceType | undefined> {
   const { clock, logger } = runtime;
-  for (let told = false; !signal.aborted;) {
+  for (let isLogged = false; !signal.aborted;) {
     let retryMs = UNKNOWN_RETRY_MS;
     try {
       const type = await findServed(runtime, kind, signal);
       if (type !== undefined) return type;
-      if (!told) logger.info({ kind: kind.kind }, "a kind is not served yet: it is waited for");
-      told = true;
+      if (!isLogged) logger.info({ kind: kind.kind }, "waiting for a kind that is not served yet");
+      isLogged = true;
       onAbsent();
       retryMs = CRD_RETRY_MS;
     } catch (error) {
-      if (!signal.aborted) logger.warn({ err: error, kind: kind.kind }, "cannot find out whether a kind is served");
+      if (!signal.aborted) logger.warn({ err: error, kind: kind.kind }, "cannot determine whether a kind is served");
     }
     await sleep(clock, retryMs, signal).catch(() => undefined);
   }

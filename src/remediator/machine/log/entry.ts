@@ -5,13 +5,13 @@ import type { Now, Snapshot } from "../model/snapshot.ts";
 // The log of decisions: JSON lines, from which every decision can be made again.
 
 /** The version of the format. A log of another version is not read. */
-export const LOG_VERSION = 1;
+export const LOG_VERSION = 2;
 
 /** Everything that a decision depends on, except what follows from the events. */
-export type Input = Omit<Snapshot, "seen">;
+export type Input = Omit<Snapshot, "observations">;
 
 /** Which pure function has decided. */
-export type DecidedBy = "decide" | "reportTrouble";
+export type DecidedBy = "decide" | "reportApiFailure";
 
 /** One line. `process` identifies the process, since several may write to one log. */
 export type LogEntry = { process: string } & (
@@ -40,7 +40,7 @@ export function encode(value: unknown): string {
   );
 }
 
-/** Reads what `encode` wrote. @throws SyntaxError where it is no JSON. */
+/** Reads what `encode` wrote. @throws SyntaxError if the text is not JSON. */
 export function decode(text: string): unknown {
   return JSON.parse(text, (_key, part: unknown) => {
     if (typeof part !== "object" || part === null || !("$number" in part)) return part;

@@ -11,7 +11,7 @@ export const LOG_BYTES_MAX = 256 * 1_024 * 1_024;
 export interface RecorderOptions {
   /** Identifies this process among others that write to the same log. */
   process: string;
-  /** Takes one line; false where it cannot take any more. */
+  /** Takes one line. Returns false if it cannot take more. */
   write(line: string): boolean;
   bytesMax?: number;
 }
@@ -54,7 +54,7 @@ export class DecisionRecorder {
     const absent: string[] = [];
     for (const [field, value] of Object.entries(snapshot)) {
       // What was observed follows from the events.
-      if (field === "seen") continue;
+      if (field === "observations") continue;
       const text = value === undefined ? "" : encode(value);
       if (known.get(field) === text) continue;
       known.set(field, text);

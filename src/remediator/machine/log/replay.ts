@@ -1,8 +1,8 @@
 import { decide } from "../decide.ts";
-import type { Seen } from "../model/observations.ts";
+import type { Observations } from "../model/observations.ts";
 import type { Snapshot } from "../model/snapshot.ts";
 import { nothingObserved, observe } from "../observe.ts";
-import { reportTrouble } from "../rules/api-failure.ts";
+import { reportApiFailure } from "../rules/api-failure.ts";
 import type { Input, LogEntry } from "./entry.ts";
 import { decode, encode, LOG_VERSION } from "./entry.ts";
 
@@ -19,25 +19,25 @@ export interface Replay {
   decisions: number;
   /** Sessions of remediations: a restart of the agent begins another one. */
   sessions: number;
-  /** The first one; undefined where all decisions are the same, byte for byte. */
+  /** The first difference; undefined if all decisions are the same, byte for byte. */
   difference: Difference | undefined;
-  /** Why the log ends before its process did; undefined where nothing says so. */
+  /** Why the log ends before its process did; undefined if the log does not report an early end. */
   endsEarly: string | undefined;
 }
 
-interface Session {
+interface ReplayedSession {
   name: string;
-  seen: Seen;
+  observations: Observations;
   input: Partial<Input>;
 }
 
 /** Makes every decision of a log again, from its events and inputs alone. */
 export class Replayer {
   readonly result: Replay = { events: 0, decisions: 0, sessions: 0, difference: undefined, endsEarly: undefined };
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, ReplayedSession>();
   #line = 0;
 
-  /** Takes the next line. @returns false once a decision differs. @throws Error where the line cannot be read. */
+  /** Takes the next line. @returns false as soon as a decision differs. @throws Error if the line cannot be read. */
   take(line: string): boolean {
     this.#line += 1;
     if (line !== "") this.#play(readEntry(line, this.#line));
@@ -54,11 +54,11 @@ export class Replayer {
         return;
       case "session":
         result.sessions += 1;
-        this.#sessions.set(keyOf(entry), { name: entry.name, seen: nothingObserved(), input: {} });
+        this.#sessions.set(keyOf(entry), { name: entry.name, observations: nothingObserved(), input: {} });
         return;
       case "event": {
         const session = this.#sessionOf(entry);
-        session.seen = observe(session.seen, entry.event);
+        session.observations = observe(session.observations, entry.event);
         result.events += 1;
         return;
       }
@@ -73,14 +73,14 @@ export class Replayer {
     const absent = Object.fromEntries(entry.absent.map((field) => [field, undefined]));
     session.input = { ...session.input, ...entry.changed, ...absent };
     // The first decision of a session has every field.
-    const snapshot = { ...session.input, seen: session.seen } as Snapshot;
-    const again = entry.by === "decide" ? decide(snapshot, entry.now) : reportTrouble(snapshot, entry.now);
+    const snapshot = { ...session.input, observations: session.observations } as Snapshot;
+    const again = entry.by === "decide" ? decide(snapshot, entry.now) : reportApiFailure(snapshot, entry.now);
     const [recorded, replayed] = [encode(entry.decision), encode(again)];
     if (recorded === replayed) return undefined;
     return { line: this.#line, remediation: session.name, recorded, replayed };
   }
 
-  #sessionOf(entry: { process: string; uid: string }): Session {
+  #sessionOf(entry: { process: string; uid: string }): ReplayedSession {
     const session = this.#sessions.get(keyOf(entry));
     if (session === undefined) throw new Error(`line ${this.#line}: remediation ${entry.uid} has no session`);
     return session;

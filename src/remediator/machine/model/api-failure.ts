@@ -6,7 +6,7 @@ export type ApiCall = "store" | Effect["do"];
 /** A kind of call that fails. */
 export interface ApiFailure {
   call: ApiCall;
-  /** Names the object, the cause, and what to do where that is known. */
+  /** Names the object, the cause, and the next step if it is known. */
   message: string;
   /** It does not pass by itself. */
   refused: boolean;

@@ -1,18 +1,18 @@
 import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
 import type { BootOverride } from "../../../bmc/driver.ts";
 
-/** One thing to do, by the shell, one at a time. What it finds goes into `Seen`. */
+/** One call that the shell makes, one at a time. It returns an event, which `observe` adds to the observations. */
 export type Effect =
   | { do: "addFinalizer" }
   /** Reads the Machine that owns the remediation. */
   | { do: "resolveSubject" }
-  /** Looks whether a remediation that may be of long ago is wanted still. */
+  /** Reads whether an old remediation is still wanted: the node may be healthy again. */
   | { do: "examineRequest" }
-  /** Looks whether the Cluster of the subject is there still. */
+  /** Reads whether the Cluster of the subject still exists. */
   | { do: "findCluster" }
-  /** Asks for the turn to begin. */
-  | { do: "askForTurn" }
-  | { do: "leaveTurn" }
+  /** Asks for admission. */
+  | { do: "askForAdmission" }
+  | { do: "withdrawAdmission" }
   /** Hands the lease over to another agent, since this one runs on the node. */
   | { do: "handOver" }
   | { do: "claimHost" }
@@ -21,11 +21,13 @@ export type Effect =
   /** The same without the node. */
   | { do: "verifyIdentity" }
   /** Reads live what holds power orders. */
-  | { do: "lookAtStops" }
+  | { do: "readHolds" }
   | { do: "readLease" }
   | { do: "quarantine"; attemptId: string }
+  /** Changes the quarantine's signature, so that it is known whether etcd takes writes, and reads the lease after that. */
+  | { do: "proveWritable" }
   | { do: "forceOff"; attemptId: string }
-  /** `withinMs` bounds the reading where it must not be late. */
+  /** `withinMs` bounds the time of the reading. */
   | { do: "readPower"; withinMs?: number }
   /** Reads the power of all devices, of which any may have been turned off. */
   | { do: "readWhole" }
@@ -53,7 +55,7 @@ export type Effect =
   /** Leaves the Machine to its owner. */
   | { do: "handToOwner"; message: string }
   | { do: "deleteMachine" }
-  /** Looks for the Machine and the Node that have taken the place, and at the host that is given up. */
+  /** Reads which Machine and Node have replaced the old ones, and the state of the host that is given up. */
   | { do: "checkReplacement" }
   /** Reads what is installed on the BareMetalHost. */
   | { do: "examineHost" }
@@ -69,7 +71,7 @@ export type Effect =
   | { do: "releaseHost"; asItIs: boolean }
   | { do: "dropFinalizer" };
 
-/** Something to tell people, as an Event. */
+/** Something to report to the operator, as an Event. */
 export interface Note {
   type: "Normal" | "Warning";
   reason: string;
@@ -77,8 +79,8 @@ export interface Note {
 }
 
 /**
- * What to do next: `status`, where there is one, is stored first and guarded; then the effects run in order. With neither,
- * the remediation waits `nextCheckMs`, or for something to change where that is absent too.
+ * What to do next. A `status` is stored first, with a guard. Then the effects run in order. With neither, the
+ * remediation waits for `nextCheckMs` milliseconds, or only for a change if `nextCheckMs` is absent.
  */
 export interface Decision {
   status?: BareMetalRemediationStatus;

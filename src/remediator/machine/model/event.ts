@@ -4,11 +4,11 @@ import type { BootOverride, PowerReading } from "../../../bmc/driver.ts";
 import type { BmcErrorCode } from "../../../bmc/errors.ts";
 import type { IdentityVerdict, WholeReading } from "../../../bmc/topology.ts";
 import type { ApiFailure } from "./api-failure.ts";
-import type { Stop } from "./hold.ts";
+import type { Hold } from "./hold.ts";
 import type { HostOwner } from "./host-facts.ts";
 import type { EtcdMember, MachineReading, PowerOrder } from "./observations.ts";
 import type { DeviceProblem } from "./reasons.ts";
-import type { InstalledHost, MachineLook, NodeMachine, ReplacementLook } from "./reprovision.ts";
+import type { InstalledHost, MachineReport, NodeMachine, ReplacementReport } from "./reprovision.ts";
 import type { State } from "./state.ts";
 
 /**
@@ -22,13 +22,13 @@ export type RemediationEvent =
   | MachineEvent
   /** A status was stored. `isNodeNamed`: it names a node that was not named before. */
   | { type: "StatusStored"; from: State; to: State; isNodeNamed: boolean }
-  /** The kind of API call that has failed for longest, as it is now; undefined where none fails. */
+  /** The kind of API call that has failed for longest; undefined if no call fails. */
   | { type: "ApiCallsObserved"; oldest: ApiFailure | undefined }
   /** A live read for a remediation whose outage may be over. */
-  | { type: "RequestExamined"; isReady: boolean; isListed: boolean; atMs: number }
+  | { type: "RequestExamined"; isReady: boolean; isFoundUnhealthy: boolean; atMs: number }
   | { type: "ClusterChecked"; isGone: boolean; atMs: number }
   /** What holds power orders, by a live read. `failed`: part of it could not be read. */
-  | { type: "HoldsRead"; found: Stop | undefined; failed: boolean; atMs: number };
+  | { type: "HoldsRead"; found: Hold | undefined; failed: boolean; atMs: number };
 
 type HostEvent =
   | { type: "HostClaimed"; targetUid: string }
@@ -51,11 +51,11 @@ type DeviceEvent =
   | { type: "IdentityDiscarded" }
   | { type: "PowerRead"; reading: PowerReading; atMs: number }
   | { type: "PowerReadFailed"; atMs: number }
-  /** All devices were read; undefined where that failed. */
+  /** The power of all devices was read; undefined if the reading failed. */
   | { type: "WholePowerRead"; reading: WholeReading | undefined; atMs: number }
   /** An order is about to go out: the identity is used up, and what was read before proves nothing. */
   | { type: "OrderStarted" }
-  /** An order was answered or has failed. @property failure undefined where the devices took it. */
+  /** An order was answered or has failed. @property failure undefined if the devices accepted the order. */
   | { type: "OrderAnswered"; attemptId: string; action: PowerOrder; failure: OrderFailure | undefined; atMs: number }
   /** An order was not sent. @property isLate since the check of the identity had grown too old. */
   | { type: "OrderDropped"; attemptId: string; action: PowerOrder; isLate: boolean; atMs: number }
@@ -74,7 +74,7 @@ type NodeEvent =
       node: Node | undefined;
       dispute: string | undefined;
       members: readonly EtcdMember[];
-      /** The node bears our out-of-service taint. */
+      /** The node has our out-of-service taint. */
       bearsOurs: boolean;
     }
   | {
@@ -92,7 +92,7 @@ type NodeEvent =
   /** @property earlierAtMs when an earlier patch was sent that has had no answer. */
   | { type: "TaintFailed"; message: string; isAnswered: boolean; earlierAtMs: number | undefined }
   | { type: "TaintAnswered"; attemptId: string; found: "Ours" | "Foreign" | "NoNode" }
-  /** The live node bears no out-of-service taint. */
+  /** The live node has no out-of-service taint. */
   | { type: "NoTaintFound" }
   /** A patch that had no answer can take effect no more. */
   | { type: "TaintOvertaken" }
@@ -101,7 +101,8 @@ type NodeEvent =
   | { type: "TaintTakenOff" }
   | { type: "MarksSwapped" }
   | { type: "MarksCleared" }
-  | { type: "PodsReleased" }
+  /** `pods`: how many had to leave when the release began. */
+  | { type: "PodsReleased"; pods: number }
   | { type: "DrainChecked"; pods: number; attachments: number; atMs: number }
   /** The watch shows that a pod of the node is gone. */
   | { type: "PodGone" }
@@ -118,10 +119,10 @@ type NodeEvent =
 type MachineEvent =
   | { type: "MachineRead"; machine: MachineReading; atMs: number }
   | { type: "NodeMachineRead"; machine: NodeMachine }
-  /** Undefined where it has to be read again. */
-  | { type: "MachineExamined"; machine: MachineLook | undefined }
+  /** Undefined if the Machine has to be read again. */
+  | { type: "MachineExamined"; machine: MachineReport | undefined }
   | { type: "OwnerInformed" }
-  | { type: "ReplacementChecked"; replacement: ReplacementLook }
-  /** Undefined where it has to be read again. */
+  | { type: "ReplacementChecked"; replacement: ReplacementReport }
+  /** Undefined if the host has to be read again. */
   | { type: "InstallationExamined"; installed: InstalledHost | undefined }
   | { type: "ReplacementAdmission"; admission: { granted: true } | { granted: false; by: string }; atMs: number };

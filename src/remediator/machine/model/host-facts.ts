@@ -21,7 +21,7 @@ export type LookupFailure = {
 
 /**
  * Why a host cannot be fenced as it is, although its devices may be well: shown as the reason of a remediation's Processing
- * condition. docs/reference/metal3.md tells each.
+ * condition. docs/reference/metal3.md explains each.
  */
 export type HostRefusalReason =
   | "HostAttached"
@@ -43,15 +43,15 @@ export interface LastReboot {
 /** The host that was found. */
 export interface HostFacts {
   ref: { kind: string; namespace: string; name: string; uid: string };
-  /** Who the host is by its target, in its spec or pinned; undefined where it does not say. */
+  /** The identity of the host according to its target, from the spec or pinned; undefined if the target has none. */
   identity: { systemUUID?: string; serialNumber?: string } | undefined;
   owner: HostOwner | undefined;
   /** For `requireReboot`. */
   lastReboot: LastReboot | undefined;
   /** What is done to it is a mark on its own object, not an order to a BMC. */
   isPoweredByMark: boolean;
-  /** Whether anybody uses the host, as far as its own object tells. */
+  /** Whether the host is in use, according to its own object. */
   isInUse: boolean;
-  /** Why the host is not ours to power any more; undefined where nothing says so. */
+  /** Why ironfence may no longer power the host; undefined if it may. */
   takenBack: string | undefined;
 }

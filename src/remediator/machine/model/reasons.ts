@@ -19,6 +19,7 @@ export const REASONS = [
   "OwnNode",
   "BackupTooLarge",
   "Paused",
+  "PauseUnknown",
   "Maintenance",
   "BMCUnreachable",
   "BMCTimeout",
@@ -77,7 +78,7 @@ export interface DeviceProblem {
   final: boolean;
 }
 
-/** The page that explains a reason, in the repository. A test sees to it that each reason has its heading there. */
+/** The page that explains a reason, in the repository. A test ensures that each reason has its heading there. */
 export function pageOf(reason: Reason): string {
   return `docs/reference/reasons.md#${reason.toLowerCase()}`;
 }

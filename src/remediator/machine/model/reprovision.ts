@@ -1,7 +1,7 @@
 import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
 import type { MachineRef } from "../../../nodes/subject.ts";
 
-// What a reprovision sees of the objects that it acts on, each by a live look of this process. Times are monotonic.
+// What a reprovision sees of the objects that it acts on, each by a live read of this process. Times are monotonic.
 
 export type MachineOwner = NonNullable<BareMetalRemediationStatus["replacement"]>["owner"];
 
@@ -9,17 +9,20 @@ export type MachineOwner = NonNullable<BareMetalRemediationStatus["replacement"]
 export type NodeMachine = { found: true; ref: MachineRef } | { found: false; message: string };
 
 /** The remediation's Machine. */
-export interface MachineLook {
-  /** Deleting: somebody has deleted it, and its finalizers keep it. Gone: there is none, or another one of that name. */
+export interface MachineReport {
+  /** Deleting: it was deleted, and its finalizers keep it. Gone: there is none, or another one of that name. */
   state: "Present" | "Deleting" | "Gone";
-  /** RFC 3339: when it was deleted, as far as it tells. */
+  /** RFC 3339: when it was deleted, as far as it is known. */
   deletedAt: string | undefined;
   /** The Node that it names; OKD's forgets one that was deleted. */
   nodeName: string | undefined;
   isControlPlane: boolean;
-  /** Its controller; undefined where it has none. */
+  /** The controller of the Machine; undefined if it has none. */
   owner: MachineOwner | undefined;
-  /** Whether the owner makes another Machine in its place at once: a MachineSet that is there, wants some, and is not paused. */
+  /**
+   * Whether the owner creates another Machine at once: it is a MachineSet that exists, wants at least one Machine, and
+   * is not paused.
+   */
   isReplaced: boolean;
   externallyProvisioned: boolean;
   atMs: number;
@@ -29,7 +32,7 @@ export interface MachineLook {
 export interface InstalledHost {
   isGone: boolean;
   provisioningState: string | undefined;
-  /** JSON of the fields that say what is installed; undefined where none does. */
+  /** JSON of the fields that say what is installed; undefined if there are none. */
   image: string | undefined;
   /** `kind namespace/name` of who uses it. */
   consumer: string | undefined;
@@ -38,8 +41,8 @@ export interface InstalledHost {
   atMs: number;
 }
 
-/** What has become of a Machine that was deleted. */
-export interface ReplacementLook {
+/** What happened to a Machine that was deleted. */
+export interface ReplacementReport {
   /** The Ready Node of a Machine that the same owner has made since. */
   nodeName: string | undefined;
   /** Whether the host need not be held off for the old Machine any more: it is being deprovisioned, or the Machine is gone. */
@@ -47,16 +50,16 @@ export interface ReplacementLook {
   atMs: number;
 }
 
-/** How old a look may be that something is decided by which cannot be taken back. */
-const LOOK_AGE_MAX_MS = 5_000;
-/** Between looks at what takes minutes. */
-export const LOOK_AGAIN_MS = 10_000;
+/** How old a report may be that something is decided by which cannot be taken back. */
+const REPORT_AGE_MAX_MS = 5_000;
+/** Between checks of what takes minutes. */
+export const REREAD_MS = 10_000;
 
-/** Whether a look is there, and fresh enough. */
+/** Whether there is a report, and fresh enough. */
 export function isFresh<T extends { atMs: number }>(
-  look: T | undefined,
+  report: T | undefined,
   nowMs: number,
-  ageMaxMs = LOOK_AGE_MAX_MS,
-): look is T {
-  return look !== undefined && nowMs - look.atMs <= ageMaxMs;
+  ageMaxMs = REPORT_AGE_MAX_MS,
+): report is T {
+  return report !== undefined && nowMs - report.atMs <= ageMaxMs;
 }

@@ -4,8 +4,8 @@ import { parseTimeMs, toMicroTime } from "../../../runtime/time.ts";
 import type { Reason } from "./reasons.ts";
 
 /**
- * The states of a remediation, in the order of a walk that goes well; `status.phase` holds the name. docs/explanation/remediation.md
- * tells their story, and a test keeps the two together.
+ * The states of a remediation, in the order of a remediation that succeeds; `status.phase` holds the name. docs/explanation/remediation.md
+ * describes them, and a test keeps the two together.
  */
 export const STATE_NAMES = [
   "Resolving",
@@ -65,12 +65,12 @@ export interface Outcome {
   message: string;
 }
 
-export type WalkStateName = Exclude<StateName, "Resolving" | "Undoing" | "Succeeded" | "Failed">;
+export type AttemptStateName = Exclude<StateName, "Resolving" | "Undoing" | "Succeeded" | "Failed">;
 
 export type State =
-  /** The node and its host are looked up and the host is taken; `attempt` is there after a first wait or a retry. */
+  /** The agent looks up the node and its host, and claims the host. `attempt` is set after a first wait or a retry. */
   | { name: "Resolving"; attempt: Attempt | undefined }
-  | { name: WalkStateName; attempt: Attempt }
+  | { name: AttemptStateName; attempt: Attempt }
   /** What was begun is taken back before the verdict is given. */
   | { name: "Undoing"; attempt: Attempt; outcome: Outcome }
   | { name: "Succeeded" | "Failed" }
@@ -83,7 +83,7 @@ export interface UnknownState {
   of: "status" | "spec";
   /** The same, in words. */
   why: string;
-  /** Where that much can be read. */
+  /** Set if that part of the status can be read. */
   attempt: Attempt | undefined;
 }
 
@@ -116,7 +116,7 @@ function readableAttempt(status: BareMetalRemediationStatus | undefined): Attemp
   }
 }
 
-/** @throws Error where it is not a state that this version knows. */
+/** @throws Error if the status does not hold a state that this version knows. */
 function parseKnown(status: BareMetalRemediationStatus | undefined): Exclude<State, UnknownState> {
   const { stateVersion = 1 } = status ?? {};
   if (stateVersion > STATE_VERSION) {
@@ -194,9 +194,9 @@ export function mayHaveTurnedOff({ action, done }: Attempt): boolean {
 }
 
 /**
- * Whether a remediation has a host under way, by what it has stored: from the look before the power-off until the verdict.
- * One that takes back what it has not begun has not; nor has one that does so for longer than its time, whose BMC may never
- * answer again: it must not keep others waiting for ever.
+ * Whether a remediation has a host under way, by what it has stored: from the check before the power-off until the verdict.
+ * One that undoes nothing that it has begun has none; nor has one that does so for longer than its time, whose BMC may never
+ * answer again: it must not keep others waiting forever.
  */
 export function isUnderWay(status: BareMetalRemediationStatus | undefined, epochMs: number): boolean {
   const { phase = "Resolving", attempt } = status ?? {};
@@ -215,15 +215,19 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
 /** What an operator has it wait for, who may end that at any moment. */
 const WAITS_FOR_OPERATOR: readonly (string | undefined)[] = ["Paused", "Maintenance"] satisfies Reason[];
 
-/** What a remediation has of the places of hosts that are remediated at once: a lapsing one is given back after PLACE_KEPT_MS. */
-export type Place = "None" | "Held" | "Lapsing";
+/**
+ * The slot that a remediation occupies of the limits on concurrent hosts. A lapsing slot is released after
+ * SLOT_KEPT_MS.
+ */
+export type Slot = "None" | "Held" | "Lapsing";
 
 /**
- * Which place a remediation has, by what it has stored. It gives its place back once its host reads On. Its place lapses while its
- * cluster or an API is away, and past its deadline: others must not wait for that. How long a place has been lapsing is for the
- * monotonic clock to say, since the wall clock may jump past every deadline at once.
+ * The slot of a remediation, according to its stored status. It ends when the host reads On. It lapses while the
+ * cluster or an API is unreachable, and after the deadline of the state, because other remediations must not wait for
+ * that. The caller measures by the monotonic clock for how long a slot has been lapsing: the wall clock may jump past
+ * every deadline at once.
  */
-export function placeOf(status: BareMetalRemediationStatus | undefined, epochMs: number): Place {
+export function slotOf(status: BareMetalRemediationStatus | undefined, epochMs: number): Slot {
   const { phase = "Resolving", attempt } = status ?? {};
   if (phase === "Resolving" || isFinal(phase)) return "None";
   if (phase === "Rejoining" || phase === "Restoring") return "None";

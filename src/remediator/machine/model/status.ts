@@ -24,7 +24,7 @@ export type ConditionType =
   | "PoweredOn"
   | "NodeRestored";
 
-export interface ConditionChange {
+export interface ConditionUpdate {
   type: ConditionType;
   status: Condition["status"];
   reason: string;
@@ -32,7 +32,7 @@ export interface ConditionChange {
 }
 
 /** What a step changes in the status. */
-export interface StatusChange {
+export interface StatusStep {
   /** Unknown: the state stays as another version has stored it. */
   to: State["name"];
   /** Names the step in the timeline and in the event. */
@@ -41,7 +41,7 @@ export interface StatusChange {
   warning?: boolean;
   attempt?: Attempt;
   outcome?: Outcome;
-  conditions?: readonly ConditionChange[];
+  conditions?: readonly ConditionUpdate[];
   /** Other fields of the status. */
   fields?: Partial<
     Pick<
@@ -53,6 +53,7 @@ export interface StatusChange {
       | "node"
       | "target"
       | "backup"
+      | "drain"
       | "installation"
       | "replacement"
     >
@@ -63,7 +64,7 @@ export interface StatusChange {
 export function changeStatus(
   snapshot: Pick<Snapshot, "status" | "remediation">,
   now: Now,
-  change: StatusChange,
+  change: StatusStep,
 ): { status: BareMetalRemediationStatus; notes: readonly Note[] } {
   const { status, remediation } = snapshot;
   const message = change.message.slice(0, MESSAGE_MAX);
@@ -89,10 +90,10 @@ export function changeStatus(
 }
 
 /**
- * What generic tools wait for (kstatus) beside the conditions that health checks read: Ready once the remediation has succeeded,
+ * What generic tools wait for (kstatus) in addition to the conditions that health checks read: Ready once the remediation has succeeded,
  * Stalled once it has failed.
  */
-function withProgress(changes: readonly ConditionChange[] = []): readonly ConditionChange[] {
+function withProgress(changes: readonly ConditionUpdate[] = []): readonly ConditionUpdate[] {
   const succeeded = changes.find(({ type }) => type === "Succeeded");
   if (succeeded === undefined) return changes;
   const { status, reason, message } = succeeded;
@@ -107,7 +108,7 @@ function withProgress(changes: readonly ConditionChange[] = []): readonly Condit
 /** `conditions` with `changes` made; `lastTransitionTime` moves only with the status. */
 function withConditions(
   conditions: readonly Condition[],
-  changes: readonly ConditionChange[],
+  changes: readonly ConditionUpdate[],
   generation: number | undefined,
   now: Now,
 ): Condition[] {
@@ -133,12 +134,12 @@ export function conditionOf(status: BareMetalRemediationStatus, type: ConditionT
 }
 
 /** A Node that was deleted is there again: the health check need not spare the remediation any more. */
-export function nodeRejoined(message: string): ConditionChange {
+export function nodeRejoined(message: string): ConditionUpdate {
   return { type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message };
 }
 
 /** Processing and Succeeded while the remediation is under way. */
-export function processing(reason: string, message: string): ConditionChange[] {
+export function processing(reason: string, message: string): ConditionUpdate[] {
   return [
     { type: "Processing", status: "True", reason, message },
     { type: "Succeeded", status: "Unknown", reason: "InProgress", message },

@@ -2,8 +2,8 @@ import type { BareMetalRemediationSpec } from "../../../api/bare-metal-remediati
 import { bareMetalRemediationSpecSchema } from "../../../api/bare-metal-remediation.ts";
 import { parseDurationMs } from "../../../runtime/duration.ts";
 
-/** A strategy with its durations read and bounded. */
-export interface Plan {
+/** A strategy with its durations parsed and bounded. */
+export interface BoundedStrategy {
   type: "Reboot" | "Reprovision" | "Escalate";
   /** Power cycles beyond the first. */
   retryLimit: number;
@@ -19,34 +19,34 @@ export interface Plan {
   via: "NetworkBoot" | "BareMetalHost" | "MachineDeletion";
 }
 
-/** Longest duration that is honoured: the status holds deadlines, and some times are too far off to be written. */
+/** Longest duration that is accepted: the status holds deadlines, and some times are too far off to be written. */
 const DURATION_MAX_MS = 24 * 3_600_000;
 /** Shortest time for the power-on: with less the host would stay off, its On not even sent. */
 const POWER_ON_TIMEOUT_MIN_MS = 30_000;
 
-/** A plan as far as this version knows the spec, and what it does not know, in words. */
-export interface ReadPlan {
-  plan: Plan;
+/** A strategy as far as this version knows the spec, and a text about what it does not know. */
+export interface ParsedStrategy {
+  strategy: BoundedStrategy;
   unknown: string | undefined;
 }
 
 /** Reads a spec. A field that this version does not know the value of counts as its default, and is named. */
-export function readPlan(spec: unknown): ReadPlan {
+export function parseStrategy(spec: unknown): ParsedStrategy {
   const read = bareMetalRemediationSpecSchema.safeParse(spec);
-  if (read.success) return { plan: planOf(read.data), unknown: undefined };
+  if (read.success) return { strategy: strategyOf(read.data), unknown: undefined };
   const { issues } = read.error;
   const bad = new Set(issues.map(({ path }) => String(path[1])));
   const { strategy } = (spec ?? {}) as { strategy?: unknown };
   const rest = Object.fromEntries(Object.entries(strategy ?? {}).filter(([field]) => !bad.has(field)));
   const where = ["spec", ...(issues[0]?.path ?? [])].join(".");
   return {
-    plan: planOf(bareMetalRemediationSpecSchema.parse({ strategy: rest })),
+    strategy: strategyOf(bareMetalRemediationSpecSchema.parse({ strategy: rest })),
     unknown: `${where} is of another version: ${issues[0]?.message}`,
   };
 }
 
-/** @throws Error where a duration cannot be read, which the CRD's schema rules out. */
-export function planOf(spec: BareMetalRemediationSpec): Plan {
+/** @throws Error if a duration cannot be parsed, which the schema of the CRD rules out. */
+export function strategyOf(spec: BareMetalRemediationSpec): BoundedStrategy {
   const { strategy } = spec;
   return {
     type: strategy.type,

@@ -23,7 +23,7 @@ export const POLL_FAST_WINDOW_MS = 10_000;
 export const REORDER_AFTER_MS = 20_000;
 /**
  * How long after a power-off order a host that still reads On, or reads On again, may yet be powered off by that order. An
- * order too many does no harm, but a remediation that ends too early leaves the host off: hence longer than
+ * order too many does no harm, but a remediation that ends too early leaves the host off, so this is longer than
  * REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 25 s.
  */
 export const ORDER_SETTLED_AFTER_MS = 30_000;
@@ -36,15 +36,15 @@ export const REORDER_PAUSE_MS = 10_000;
 export const ON_PAUSE_MAX_MS = 300_000;
 /** How long a verified identity serves the order that follows it. */
 export const IDENTITY_AGE_MAX_MS = 5_000;
-/** How much older than the host's identity the look at the node may be that the order rests on as well. */
+/** How much older than the host's identity the check at the node may be that the order rests on as well. */
 export const EXAMINED_AGE_MAX_MS = 1_000;
 /** A remediation without status that is older has been overlooked, or brought back by a restore. */
 export const REQUEST_AGE_MAX_MS = 600_000;
-/** Between live looks at the node of one that waits to be confirmed: at the earliest after news of it, and at the latest. */
-export const REQUEST_LOOK_MIN_MS = 1_000;
-export const REQUEST_LOOK_MAX_MS = 30_000;
-/** How often what holds a power order by a live look is looked at again, beside the watch that usually tells. */
-export const STOP_LOOK_MS = 5_000;
+/** Between live reads at the node of one that waits to be confirmed: at the earliest after news of it, and at the latest. */
+export const REQUEST_RECHECK_MIN_MS = 1_000;
+export const REQUEST_RECHECK_MAX_MS = 30_000;
+/** How often what holds a power order by a live read is checked again, in addition to the watch, which usually shows it. */
+export const HOLD_REREAD_MS = 5_000;
 /**
  * A kubelet's time-out for one renewal of its lease (its status update interval). A renewal that is seen later than this
  * after the host was proven off was sent by a kubelet that runs on another host.
@@ -57,36 +57,36 @@ export const RENEWAL_WAIT_MIN_MS = 12_000;
 /** A longer duration of a lease counts as this one, so that no lease keeps a host off for hours. */
 export const LEASE_DURATION_COUNTED_MAX_MS = 240_000;
 /**
- * Between live looks at a lease whose silence is waited for: by them an outage of the API server is noticed, and a kind that
- * cannot be read is not taken for one (`src/kube/contact.ts`, whose limit this is below, with time for the calls).
+ * Between live reads of a lease whose silence is waited for: by them an outage of the API server is noticed, and a kind that
+ * cannot be read is not taken for one (`src/kube/connection/follow-contact.ts`, whose limit this is below, with time for the calls).
  */
-export const LEASE_LOOK_MS = 3_000;
-/** Between looks at what is still on the node; doubling from one to the other. */
+export const LEASE_REREAD_MS = 3_000;
+/** Between checks of what is still on the node; doubling from one to the other. */
 export const DRAIN_CHECK_MIN_MS = 250;
 export const DRAIN_CHECK_MAX_MS = 3_000;
-/** The longest that one batch of pod deletions may take before the power is looked at again. */
+/** The longest that one batch of pod deletions may take before the power is checked again. */
 export const RELEASE_BATCH_MAX_MS = 2_000;
 /** How long the target of a host may take to be read that is the remediation's by what is stored: then it is taken as that. */
 export const RECLAIM_MAX_MS = 5_000;
-/** How long what is looked at before a power-on may take to be read: then what is known of it decides. */
-export const ON_LOOK_MAX_MS = 5_000;
-/** What a process that comes late to take back what was done has for that at least. */
+/** How long what is checked before a power-on may take to be read: then what is known of it decides. */
+export const ON_CHECK_MAX_MS = 5_000;
+/** The least time that a process has for an undo, however late it comes to it. */
 export const UNDO_MIN_MS = 50_000;
-/** Between looks at a host that another remediation owns, beside the watch that usually tells. */
+/** Between checks of a host that another remediation owns, in addition to the watch, which usually shows it. */
 export const CLAIM_RECHECK_MS = 30_000;
-/** While a cluster is away: how often it is looked whether its Cluster is there still. */
-export const CLUSTER_LOOK_MS = 30_000;
-/** The same, where the watch shows another owner than the last claim was told of. */
+/** While a cluster is unreachable: the interval between checks whether its Cluster still exists. */
+export const CLUSTER_RECHECK_MS = 30_000;
+/** The same, if the watch shows another owner than the last claim reported. */
 export const FREED_RECHECK_MS = 250;
-/** How old a live look at the remediations that wait for the host may be when it decides about the last On. */
+/** How old a live read of the remediations that wait for the host may be when it decides about the last On. */
 export const SUCCESSOR_AGE_MAX_MS = 1_000;
 /** Back-off between calls to a device that fails. */
 export const DEVICE_RETRY_MIN_MS = 1_000;
 export const DEVICE_RETRY_MAX_MS = 15_000;
 /** Before a device is called again that must not be called often: more log-ins with a wrong password lock accounts. */
 export const DEVICE_FINAL_RETRY_MS = 300_000;
-/** How long a remediation keeps its place among those at work while its cluster or an API is away, or past its deadline. */
-export const PLACE_KEPT_MS = 60_000;
+/** How long a remediation keeps its slot while its cluster or an API is unreachable, or after its deadline. */
+export const SLOT_KEPT_MS = 60_000;
 /** Back-off between calls to an API server that fails. */
 export const API_RETRY_MIN_MS = 200;
 export const API_RETRY_MAX_MS = 10_000;
@@ -94,10 +94,10 @@ export const API_RETRY_MAX_MS = 10_000;
  * How long what a remediation needs may take to be read, as after a start, before the remediation says that it waits for it. Longer
  * than POWER_PROOF_AGE_MAX_MS: by what 0.1.0 stored, a taint of 0.1.0's is known.
  */
-export const UNREAD_SAY_MS = 7_000;
-/** While something has not been read: how soon it is looked whether it was. */
+export const UNREAD_REPORT_AFTER_MS = 7_000;
+/** While something has not been read: the interval between checks whether it has been. */
 export const UNREAD_RECHECK_MS = 200;
-/** How often a remediation of another version is looked at: its time may be over. */
+/** How often a remediation of another version is checked: its time may be over. */
 export const UNKNOWN_RECHECK_MS = 10_000;
 /** How long calls of one kind may fail before the remediation says so. */
 export const API_REPORT_AFTER_MS = 20_000;

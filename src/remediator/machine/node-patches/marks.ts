@@ -5,12 +5,13 @@ import type { Node, Taint } from "../../../api/core.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../api/taints.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
+import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 
-// Our two marks on a node: the out-of-service taint, which stands only while its host is proven off, and the quarantine. Each
-// bears an annotation with its fencing attempt. Whether an out-of-service taint is ours rests on a second taint beside it: anybody
-// may put one of that key there, and a kubelet can annotate its Node, but not taint it.
+// The two marks of ironfence on a node: the out-of-service taint, which stands only while the host is proven off, and
+// the quarantine. Each has an annotation with its fencing attempt. A second taint shows that the out-of-service taint is
+// ironfence's own: other users may set a taint of that key, and a kubelet can annotate its Node, but cannot taint it.
 
 /**
  * The signature of one power-off order of a remediation. On a node of another cluster than the remediation's it ends in
@@ -25,7 +26,10 @@ export function signature(remediationUid: string, attemptId: string, cluster: Kn
 /** Hex digits of a cluster's digest: a taint's value has 63 characters, of which a UID takes 36. */
 const DIGEST_DIGITS = 16;
 
-/** The value of the taint that says whose an out-of-service taint is: the remediation's UID and, where the signature names a cluster, its digest. */
+/**
+ * The value of the taint that names the owner of an out-of-service taint: the UID of the remediation and, if the
+ * signature names a cluster, a digest of that cluster.
+ */
 function voucher(signedBy: string): string {
   const [order = "", key = ""] = signedBy.split("@");
   const [uid = ""] = order.split("/");
@@ -51,33 +55,29 @@ function fencerOf(node: Node, cluster: ClusterRef | undefined): string | undefin
   return fencer !== "" && digest === digestOf(clusterKey(cluster)) ? fencer : undefined;
 }
 
-/** Whether the node bears a mark of ironfence's, of whichever remediation. */
+/** Whether the node has a mark of ironfence's, of whichever remediation. */
 export function isMarked(node: Node): boolean {
   return voucherOn(node) !== undefined || isQuarantined(node);
 }
 
-/** Whose out-of-service taint a node bears. Any effect counts: Kubernetes' own controllers look at the key alone. */
+/** Whose out-of-service taint a node has. Any effect counts: Kubernetes' own controllers read the key alone. */
 export function outOfServiceOf(node: Node): "Ours" | "Foreign" | "None" {
   if (!taintsOf(node).some((taint) => taint.key === OUT_OF_SERVICE.key)) return "None";
   return voucherOn(node) === undefined ? "Foreign" : "Ours";
 }
 
-/** Whether the node bears an out-of-service taint that ironfence has signed, in whichever remediation. */
+/** Whether the node has an out-of-service taint that ironfence has signed, in whichever remediation. */
 export function signedTaint(node: Node): boolean {
   return outOfServiceOf(node) === "Ours";
 }
 
 /**
- * Whether the node bears the second taint of a remediation of `cluster`'s nodes alone, as a rollback to version 0.1.0 leaves it:
- * it would make a person's out-of-service taint ours.
+ * Whether the node has the ownership taint of a remediation of `cluster`'s nodes, but no out-of-service taint, as
+ * after a rollback to version 0.1.0. With it, an out-of-service taint that a user adds later would look like
+ * ironfence's own.
  */
 export function isSignedForNothing(node: Node, cluster: ClusterRef | undefined): boolean {
   return outOfServiceOf(node) === "None" && fencerOf(node, cluster) !== undefined;
-}
-
-/** Whether Kubernetes holds the node for healthy. */
-export function isReady(node: Node): boolean {
-  return (node.status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
 }
 
 /** Whether the node's kubelet has posted whether it is ready, and Kubernetes still believes it. */
@@ -85,24 +85,24 @@ export function isReported(node: Node): boolean {
   return (node.status.conditions ?? []).some(({ type, status }) => type === "Ready" && status !== "Unknown");
 }
 
-/** What is to become of each mark; absent leaves it. */
+/** What to do with each mark; an absent one stays as it is. */
 export interface MarkChange {
   outOfService?: "on" | "off";
   quarantine?: "on" | "off";
 }
 
-/** Marks that the caller knows to have put on: they are its own though somebody has stripped what says so. */
+/** Marks that the caller knows to have put on: they are its own even if what shows it was removed. */
 export interface MarksPutOn {
   outOfService: boolean;
   quarantine: boolean;
 }
 
 /**
- * The patch that brings a live node's marks to what is wanted, for one guarded write; empty where nothing is to be done.
+ * The patch that changes the marks of a live node as wanted, for one guarded write; empty if nothing has to change.
  *
  * @param signedBy the signature of the attempt that sets marks.
- * @param ownedBy takes off only marks of the remediation with this UID; absent where the caller owns the node's host, and so
- * all that ironfence has signed there.
+ * @param ownedBy removes only marks of the remediation with this UID. Absent if the caller owns the host of the node,
+ * and so may remove all marks that ironfence has signed there.
  */
 export function markPatch(
   node: Node,
@@ -132,18 +132,24 @@ export function markPatch(
     taints = without(taints, QUARANTINE);
     delete annotations[QUARANTINED_BY];
   }
-  const operations: JsonPatchOperation[] = [];
-  if (!sameSignatures(node.metadata.annotations ?? {}, annotations)) {
-    operations.push({ op: "add", path: "/metadata/annotations", value: annotations });
-  }
+  const operations = [...signatureOperations(node.metadata.annotations, annotations)];
   if (JSON.stringify(taints) !== JSON.stringify(taintsOf(node))) {
     operations.push({ op: "add", path: "/spec/taints", value: taints });
   }
   return operations;
 }
 
-function sameSignatures(before: Record<string, string>, after: Record<string, string>): boolean {
-  return before[FENCED_BY] === after[FENCED_BY] && before[QUARANTINED_BY] === after[QUARANTINED_BY];
+/** Changes the signatures alone: a watched node does not show the annotations of others. */
+function signatureOperations(
+  before: Readonly<Record<string, string>> | undefined,
+  after: Readonly<Record<string, string>>,
+): JsonPatchOperation[] {
+  const changed = [FENCED_BY, QUARANTINED_BY].filter((key) => before?.[key] !== after[key]);
+  if (changed.length > 0 && before === undefined) return [{ op: "add", path: "/metadata/annotations", value: after }];
+  return changed.map((key) => {
+    const path = pointer("metadata", "annotations", key);
+    return after[key] === undefined ? { op: "remove", path } : { op: "add", path, value: after[key] };
+  });
 }
 
 /** The UID that an annotation (`<uid>/<attempt>`) or a voucher (`<uid>[.<digest>]`) begins with. */
@@ -173,8 +179,9 @@ function taintsOf(node: Node): readonly Taint[] {
 }
 
 /**
- * Whether version 0.1.0 put the out-of-service taint on for this remediation. It signed it by an annotation alone. A kubelet can
- * write that, so it counts only where that version chose the stored id or stored it last, and for the same id.
+ * Whether version 0.1.0 put the out-of-service taint on for this remediation. That version signed the taint by an
+ * annotation alone, which a kubelet can write. The annotation counts only if version 0.1.0 chose the stored id or
+ * stored it last, and only for the same id.
  */
 export function isTaintOfFirstVersion(remediation: BareMetalRemediation, node: Node): boolean {
   const { attempt } = remediation.status ?? {};

@@ -44,7 +44,10 @@ export function backupBytes(backup: Backup): number {
   return Buffer.byteLength(JSON.stringify(backup));
 }
 
-/** The patch that gives a new Node object what is missing of a backup: what is there wins. Empty where nothing is missing. */
+/**
+ * The patch that gives a new Node object the parts of a backup that it lacks. Existing values stay. Empty if nothing
+ * is missing.
+ */
 export function restorePatch(node: Node, backup: Backup): readonly JsonPatchOperation[] {
   const operations: JsonPatchOperation[] = [];
   const labels = { ...backup.labels, ...node.metadata.labels };

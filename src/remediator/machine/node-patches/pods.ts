@@ -3,7 +3,7 @@ import { OUT_OF_SERVICE } from "../../../api/taints.ts";
 
 const MIRROR = "kubernetes.io/config.mirror";
 
-/** Whether a pod is to leave a node that bears the out-of-service taint: mirror pods and those that tolerate it stay. */
+/** Whether a pod is to leave a node that has the out-of-service taint: mirror pods and those that tolerate it stay. */
 export function mustLeave(pod: Pod): boolean {
   if (pod.metadata.annotations?.[MIRROR] !== undefined) return false;
   return !(pod.spec.tolerations ?? []).some(toleratesOutOfService);

@@ -1,9 +1,9 @@
 import type { Node } from "../../../api/core.ts";
 import { keepsQuorum, quorumMessage } from "./quorum.ts";
 import type { EtcdMember } from "../model/observations.ts";
-import type { Turn } from "../model/snapshot.ts";
+import type { Admission } from "../model/snapshot.ts";
 
-/** How many hosts, of all clusters together, may be remediated at the same moment: from the look before the power-off until they read On. */
+/** How many hosts, of all clusters together, may be remediated at the same moment: from the check before the power-off until they read On. */
 export interface AdmissionLimits {
   hosts: number;
   /** Of one workload cluster of Cluster API; the agent's own cluster is bounded by `hosts` alone. */
@@ -27,8 +27,8 @@ export interface Contender {
   inherits: boolean;
   /** Power cycles that it has begun already. */
   attempts: number;
-  /** Counts towards the limits: one that has begun may have given its place back, and yet its node may not be up. */
-  holdsPlace: boolean;
+  /** Whether it occupies a slot. A remediation that has begun may have released its slot before its node is up. */
+  holdsSlot: boolean;
 }
 
 /** How much younger a remediation may be that goes before one whose host was power-cycled before; longer, and that one would starve. */
@@ -37,41 +37,43 @@ const CYCLED_GIVES_WAY_MS = 600_000;
 const NAMES_MAX = 3;
 
 /**
- * Whose turn it is. Whoever may have been left with a host that is off goes first; then the zone with the fewest hosts under
- * way, so that a rack that fails as a whole does not hold up a lone host elsewhere; within a zone the oldest, where a host
- * that was power-cycled before counts as ten minutes younger. One that a
- * full cluster, a full zone or etcd's quorum holds back keeps nobody else waiting. For the quorum all count that have begun: a
- * node need not be up once its host is on. Pure.
+ * Decides which remediations are admitted. The order is:
+ * - first, remediations that may have inherited a host that is off;
+ * - then the zone with the fewest hosts under way, so that the failure of a whole rack does not delay a single host
+ *   elsewhere;
+ * - within a zone the oldest, and a host that was power-cycled before counts as ten minutes younger.
+ * A remediation that a limit or the quorum of etcd refuses does not block the ones behind it. For the quorum, every
+ * remediation that has begun counts, because a node may still be down when its host is on. Pure.
  */
-export function allot(
+export function admit(
   underWay: readonly Contender[],
   waiting: readonly Contender[],
   limits: AdmissionLimits,
   members: (cluster: string) => readonly EtcdMember[],
-): Map<string, Turn> {
-  const turns = new Map<string, Turn>();
+): Map<string, Admission> {
+  const admissions = new Map<string, Admission>();
   const busy = [...underWay];
-  const inPlace = underWay.filter(({ holdsPlace }) => holdsPlace);
-  const held: { uid: string; why: Held }[] = [];
-  for (const next of inTurn(waiting, inPlace)) {
-    const why = heldByQuorum(next, busy, members(next.cluster)) ?? heldByLimit(next, inPlace, limits);
+  const holders = underWay.filter(({ holdsSlot }) => holdsSlot);
+  const held: { uid: string; why: NotAdmitted }[] = [];
+  for (const next of inOrder(waiting, holders)) {
+    const why = refusedByQuorum(next, busy, members(next.cluster)) ?? refusedByLimit(next, holders, limits);
     if (why !== undefined) {
       held.push({ uid: next.uid, why });
       continue;
     }
-    turns.set(next.uid, { granted: true });
+    admissions.set(next.uid, { granted: true });
     busy.push(next);
-    inPlace.push(next);
+    holders.push(next);
   }
   for (const [index, { uid, why }] of held.entries()) {
-    const message = `${why.message}; place ${index + 1} of the ${held.length} that wait`;
-    turns.set(uid, { granted: false, reason: why.reason, message });
+    const message = `${why.message}; position ${index + 1} of ${held.length} in the queue`;
+    admissions.set(uid, { granted: false, reason: why.reason, message });
   }
-  return turns;
+  return admissions;
 }
 
 /** Those that wait, in the order in which they would begin. */
-function* inTurn(waiting: readonly Contender[], busy: readonly Contender[]): Generator<Contender> {
+function* inOrder(waiting: readonly Contender[], busy: readonly Contender[]): Generator<Contender> {
   const inZone = new Map<string | undefined, number>();
   const count = (contender: Contender): unknown => {
     const zone = zoneKey(contender);
@@ -101,8 +103,8 @@ function goesBefore(a: Contender, b: Contender, inZone: ReadonlyMap<string | und
 
 function byRank(a: Contender, b: Contender): number {
   if (a.inherits !== b.inherits) return a.inherits ? -1 : 1;
-  const [placeA, placeB] = [queuedAtMs(a), queuedAtMs(b)];
-  if (placeA !== placeB) return placeA - placeB;
+  const [queuedA, queuedB] = [queuedAtMs(a), queuedAtMs(b)];
+  if (queuedA !== queuedB) return queuedA - queuedB;
   return a.uid < b.uid ? -1 : 1;
 }
 
@@ -116,9 +118,9 @@ function zoneKey({ cluster, zone }: Contender): string | undefined {
   return zone === undefined ? undefined : `${cluster} ${zone}`;
 }
 
-type Held = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
+type NotAdmitted = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
 
-function heldByLimit(next: Contender, busy: readonly Contender[], limits: AdmissionLimits): Held | undefined {
+function refusedByLimit(next: Contender, busy: readonly Contender[], limits: AdmissionLimits): NotAdmitted | undefined {
   const { zone, cluster } = next;
   if (busy.length >= limits.hosts) {
     const message = `${busy.length} of ${limits.hosts} hosts are being remediated: ${namesOf(busy, next.cluster)}`;
@@ -137,11 +139,11 @@ function heldByLimit(next: Contender, busy: readonly Contender[], limits: Admiss
 }
 
 /** A member of etcd that another remediation has under way comes back by itself; one that is down may not. */
-function heldByQuorum(
+function refusedByQuorum(
   { cluster, node }: Contender,
   busy: readonly Contender[],
   members: readonly EtcdMember[],
-): Held | undefined {
+): NotAdmitted | undefined {
   if (node === undefined) return undefined;
   const inWork = busy.filter(
     (other) => other.cluster === cluster && other.node !== node && members.some((member) => member.node === other.node),
@@ -157,7 +159,7 @@ function heldByQuorum(
   return { reason: "ControlPlaneQuorum", message: quorumMessage(left, node) };
 }
 
-/** Those of the same cluster by name; of others only how many, since the message is read by people of one cluster. */
+/** Those of the same cluster by name; of others only how many, since the message is read by users of one cluster. */
 function namesOf(contenders: readonly Contender[], cluster: string): string {
   const same = contenders.filter((contender) => contender.cluster === cluster);
   const names = same.slice(0, NAMES_MAX).map(({ name }) => name);

@@ -1,4 +1,4 @@
-import { move } from "./transitions.ts";
+import { transition } from "./transitions.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";
 import { isFinal, mayHaveTurnedOff } from "../model/state.ts";
@@ -11,6 +11,7 @@ import type { Decision } from "../model/decision.ts";
 /** What a remediation waits for already, and counts its time by. */
 const WAITS_FOR_OTHERS: readonly (string | undefined)[] = [
   "Paused",
+  "PauseUnknown",
   "Maintenance",
   "ClusterUnreachable",
   "ClusterExchanged",
@@ -18,18 +19,18 @@ const WAITS_FOR_OTHERS: readonly (string | undefined)[] = [
 ] satisfies Reason[];
 
 /**
- * Says, once, that a call to the API keeps failing that the remediation needs, and what becomes of the host meanwhile. Undefined
- * where there is nothing to say, or the status cannot be stored either.
+ * Reports, once, that an API call which the remediation needs keeps failing, and what happens to the host meanwhile.
+ * Undefined if there is nothing to report, or if the status cannot be stored either.
  */
-export function reportTrouble(snapshot: Snapshot, now: Now): Decision | undefined {
-  const { state, seen, status } = snapshot;
-  const { kube } = seen;
-  const said = conditionOf(status, "Processing")?.reason;
+export function reportApiFailure(snapshot: Snapshot, now: Now): Decision | undefined {
+  const { state, observations, status } = snapshot;
+  const { kube } = observations;
+  const reported = conditionOf(status, "Processing")?.reason;
   if (kube === undefined || kube.call === "store" || isFinal(state.name)) return undefined;
   if (now.monotonicMs - kube.sinceMs < API_REPORT_AFTER_MS) return undefined;
-  if (said === "ApiFailing" || WAITS_FOR_OTHERS.includes(said)) return undefined;
+  if (reported === "ApiFailing" || WAITS_FOR_OTHERS.includes(reported)) return undefined;
   const message = `${kube.message}; ${nextStepOf(snapshot)}`;
-  return move(snapshot, now, {
+  return transition(snapshot, now, {
     to: state.name,
     step: "ApiFailing",
     message,
@@ -38,14 +39,17 @@ export function reportTrouble(snapshot: Snapshot, now: Now): Decision | undefine
   });
 }
 
-/** Says that the calls are made again; undefined where nothing else was said. What an undo could not do meanwhile it has time for now. */
-export function reportTroubleOver(snapshot: Snapshot, now: Now): Decision | undefined {
-  const { state, seen, status } = snapshot;
-  if (seen.kube !== undefined || isFinal(state.name)) return undefined;
+/**
+ * Reports that API calls succeed again; undefined if no failure was reported. An undo gets new time for what it could
+ * not do.
+ */
+export function reportApiRecovered(snapshot: Snapshot, now: Now): Decision | undefined {
+  const { state, observations, status } = snapshot;
+  if (observations.kube !== undefined || isFinal(state.name)) return undefined;
   if (conditionOf(status, "Processing")?.reason !== "ApiFailing") return undefined;
   const message = "no call to the API fails";
-  const deadlineMs = now.epochMs + snapshot.plan.powerOnTimeoutMs;
-  return move(snapshot, now, {
+  const deadlineMs = now.epochMs + snapshot.strategy.powerOnTimeoutMs;
+  return transition(snapshot, now, {
     to: state.name,
     step: "ApiAnswers",
     message,
@@ -55,11 +59,11 @@ export function reportTroubleOver(snapshot: Snapshot, now: Now): Decision | unde
 }
 
 /** What an operator has to do. */
-function nextStepOf({ state, seen, nodeName }: Snapshot): string {
-  const look = `look for a failing admission webhook, a right that was taken away, or an API server that is overloaded`;
+function nextStepOf({ state, observations, nodeName }: Snapshot): string {
+  const advice = `look for a failing admission webhook, a right that was taken away, or an API server that is overloaded`;
   const isOff = "attempt" in state && state.attempt !== undefined && mayHaveTurnedOff(state.attempt);
-  if (!isOff) return look;
-  return seen.taintCleared
-    ? `${look}: the host may be OFF, and is powered on when the time of this state is over`
-    : `${look}: the host stays OFF while node ${nodeName} may have the out-of-service taint. If that cannot be fixed, remove the taint by hand`;
+  if (!isOff) return advice;
+  return observations.taintCleared
+    ? `${advice}: the host may be OFF, and is powered on when the time of this state is over`
+    : `${advice}: the host stays OFF while node ${nodeName} may have the out-of-service taint. If that cannot be fixed, remove the taint by hand`;
 }

@@ -1,10 +1,10 @@
 import type { Lease } from "../../../api/core.ts";
 import type { Contact } from "../../../kube/contact.ts";
-import { isLaterVersion } from "../../../kube/resource-version.ts";
+import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { isReported } from "../node-patches/marks.ts";
 import type { ObservedLease } from "../model/observations.ts";
-import type { Walk } from "../model/snapshot.ts";
+import type { AttemptSnapshot } from "../model/snapshot.ts";
 import {
   LEASE_DURATION_COUNTED_MAX_MS,
   RENEWAL_SLACK_MS,
@@ -40,24 +40,24 @@ export function observeLease(
   const resourceVersion = lease?.metadata.resourceVersion ?? "";
   const durationMs = (lease?.spec.leaseDurationSeconds ?? LEASE_DURATION_SECONDS) * 1_000;
   const writtenAtMs = writtenAt(lease, nowMs, contact);
-  const looked = { writtenAtMs, readAtMs: readAtMs ?? known?.readAtMs ?? -Infinity, answeringSinceMs: contact.sinceMs };
-  if (known === undefined) return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: undefined, ...looked };
+  const read = { writtenAtMs, readAtMs: readAtMs ?? known?.readAtMs ?? -Infinity, answeringSinceMs: contact.sinceMs };
+  if (known === undefined) return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: undefined, ...read };
   const isNewer = isLaterVersion(resourceVersion, known.resourceVersion);
   if (lease === undefined || renewTimeMs === undefined || (!isNewer && resourceVersion !== known.resourceVersion)) {
-    return { ...known, ...looked, writtenAtMs: known.writtenAtMs };
+    return { ...known, ...read, writtenAtMs: known.writtenAtMs };
   }
   if (uid !== known.uid || (isNewer && renewTimeMs !== known.renewTimeMs)) {
-    return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: nowMs, ...looked };
+    return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: nowMs, ...read };
   }
-  // Where the clocks of several API servers differ, the later time counts.
+  // If the clocks of several API servers differ, the later time counts.
   const latestMs = Math.max(known.writtenAtMs ?? -Infinity, writtenAtMs ?? -Infinity);
-  return { ...known, ...looked, writtenAtMs: latestMs === -Infinity ? undefined : latestMs };
+  return { ...known, ...read, writtenAtMs: latestMs === -Infinity ? undefined : latestMs };
 }
 
 /**
- * When a lease was last written, on our monotonic clock, at the latest: by the clock of the API server alone, which stamps each
- * write and dates each answer. Neither the node's clock nor our own wall clock counts. What was written before that clock was
- * set may have been written just then. Undefined where there is no stamp.
+ * The latest time at which the lease may have been written, on our monotonic clock. It is computed from the clock of
+ * the API server alone, which stamps each write and dates each answer. Neither the clock of the node nor our own wall
+ * clock counts. A write from before that clock was set may have happened just then. Undefined if there is no stamp.
  */
 function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): number | undefined {
   const { serverTimeMs, clockSteadySinceMs } = contact;
@@ -68,21 +68,22 @@ function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): n
 }
 
 /**
- * When the lease has been silent for so long that no kubelet renews it which lives and reaches the API server (monotonic). The host
- * that answers is off: is it the node's host? A kubelet that runs on another one goes on renewing.
+ * The monotonic time from which the silence of the lease shows that no live kubelet renews it. The host that answers
+ * is off, but it may not be the host of the node: a kubelet on another host would continue to renew the lease.
  *
- * - A node that may have been alive at the order is given a renewal's time, counted from the proof or from its last renewal since.
- * - One that Kubernetes holds for dead has been silent before, and that counts: by the API server's clock where it stamps writes.
- *   A single request that is lost takes a kubelet its time-out more.
- * - While the API server was away, or before this process had heard of it, silence said nothing.
+ * - A node that may have been alive at the order gets the time of one renewal, counted from the proof or from its last
+ *   renewal since.
+ * - If Kubernetes already considers the node dead, its silence before the order counts too, by the clock of the API
+ *   server if it stamps writes. A single lost request costs a kubelet one more time-out.
+ * - Silence does not count while the API server was unreachable, or before this process had contact with it.
  */
-export function silentAtMs(walk: Walk, lease: ObservedLease, provenAtMs: number): number {
-  const { attempt, seen, node } = walk;
+export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, provenAtMs: number): number {
+  const { attempt, observations, node } = snapshot;
   const renewedAtMs = lease.renewedAtMs ?? -Infinity;
   const silenceMs = silenceFor(lease.durationMs);
   const chanceAtMs = Math.max(provenAtMs, renewedAtMs) + renewalWait(lease.durationMs);
   const afterOutageMs = lease.answeringSinceMs + silenceMs;
-  if ([seen.examined?.node, node].some((known) => known !== undefined && isReported(known))) {
+  if ([observations.examined?.node, node].some((known) => known !== undefined && isReported(known))) {
     return Math.max(chanceAtMs, afterOutageMs);
   }
   if (lease.writtenAtMs !== undefined) {
@@ -96,13 +97,18 @@ export function silentAtMs(walk: Walk, lease: ObservedLease, provenAtMs: number)
   return isRecent ? Math.max(chanceAtMs, afterOutageMs) : afterOutageMs;
 }
 
-/** A kubelet that lives renews its lease within this time, and its renewal is seen by then. */
+/** A live kubelet renews its lease within this time, and the renewal is observed within it. */
 function renewalWait(durationMs: number): number {
   const countedMs = Math.min(durationMs, LEASE_DURATION_COUNTED_MAX_MS);
   return Math.max(countedMs * RENEWAL_FRACTION * (1 + RENEWAL_JITTER) + RENEWAL_SLACK_MS, RENEWAL_WAIT_MIN_MS);
 }
 
-/** The same where one of its requests is lost. A lease that has run out is silent in any case. */
+/** The same, if one of its requests is lost. An expired lease is silent in any case. */
 function silenceFor(durationMs: number): number {
   return Math.min(renewalWait(durationMs) + RENEWAL_TIMEOUT_MS, durationMs);
+}
+
+/** Milliseconds from a proof within which a lease is known to be silent, unless the API server is away or its kubelet lives. */
+export function longestSilenceMs({ durationMs }: ObservedLease): number {
+  return renewalWait(durationMs) + RENEWAL_TIMEOUT_MS;
 }

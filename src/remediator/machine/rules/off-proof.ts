@@ -10,13 +10,13 @@ export const NOTHING_READ: ObservedPower = { last: undefined, offReads: 0, offAt
 const ROW_GAP_MAX_MS = 2 * POWER_PROOF_AGE_MAX_MS;
 
 /** Two Off readings in a row prove a host off. Any other reading voids the proof, and so does a long time without one. */
-export function recordReading(seen: ObservedPower, reading: PowerReading, atMs: number): ObservedPower {
+export function recordReading(power: ObservedPower, reading: PowerReading, atMs: number): ObservedPower {
   const last = { ...reading, atMs };
   if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
-  const isOld = seen.offAtMs !== undefined && atMs - seen.offAtMs >= ROW_GAP_MAX_MS;
+  const isOld = power.offAtMs !== undefined && atMs - power.offAtMs >= ROW_GAP_MAX_MS;
   if (isOld) return { last, offReads: 1, offAtMs: atMs, provenAtMs: undefined };
-  const offReads = seen.offReads + 1;
-  return { last, offReads, offAtMs: atMs, provenAtMs: seen.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
+  const offReads = power.offReads + 1;
+  return { last, offReads, offAtMs: atMs, provenAtMs: power.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
 }
 
 /** A reading for a host that is to be on: its `Off` is of one device, and never a step towards a proof. */
@@ -28,7 +28,7 @@ export function recordWhole(reading: WholeReading, atMs: number): ObservedPower 
  * A reading that failed ends the row that was to become a proof, since the BMC may have restarted meanwhile. A proof that
  * stands holds until it could not be renewed in time.
  */
-export function recordFailedReading(seen: ObservedPower, atMs: number): ObservedPower {
-  if (seen.offAtMs === undefined || seen.provenAtMs === undefined) return NOTHING_READ;
-  return atMs - seen.offAtMs < POWER_PROOF_AGE_MAX_MS ? seen : NOTHING_READ;
+export function recordFailedReading(power: ObservedPower, atMs: number): ObservedPower {
+  if (power.offAtMs === undefined || power.provenAtMs === undefined) return NOTHING_READ;
+  return atMs - power.offAtMs < POWER_PROOF_AGE_MAX_MS ? power : NOTHING_READ;
 }

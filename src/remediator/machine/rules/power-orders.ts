@@ -1,6 +1,6 @@
 import type { Reason } from "../model/reasons.ts";
 import type { SentOrder } from "../model/observations.ts";
-import type { Now, Walk } from "../model/snapshot.ts";
+import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import {
   IDENTITY_AGE_MAX_MS,
@@ -12,11 +12,14 @@ import {
 
 /**
  * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else turns
- * on, or that heeds no order, is not ordered for ever. The count is stored with each intent, so no restart forgets it.
+ * on, or that heeds no order, is not ordered forever. The count is stored with each intent, so no restart forgets it.
  */
 export const ORDERS_MAX = 4;
 
-/** The attempt with the intent of one more order. One that was refused does not count: its successor takes its place. */
+/**
+ * The attempt with the intent of one more order. The next order replaces one that was refused, which therefore does
+ * not count.
+ */
 export function withIntent(
   attempt: Attempt,
   action: SentOrder["action"],
@@ -28,18 +31,21 @@ export function withIntent(
   return { ...attempt, action, actionAtMs: now.epochMs, orders, sent: false, done: false };
 }
 
-/** Failed so, an order is sent again, and yet the BMC may have heard it: the connection broke, or a gateway said 503 for it. */
-const MAY_BE_HEARD: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
+/**
+ * Failures after which an order is sent again although the BMC may have received it: the connection broke, or a
+ * gateway answered 503 for the BMC.
+ */
+const MAY_HAVE_EFFECT: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
 
 /** When the last order of its action went out that may have had an effect: this one, or one before it. */
-export function heardAtMs(order: SentOrder): number | undefined {
-  const unheard = order.outcome === "Rejected" && !MAY_BE_HEARD.has(order.problem?.reason);
-  return unheard ? order.heardBeforeMs : order.atMs;
+export function maybeEffectiveAtMs(order: SentOrder): number | undefined {
+  const unheard = order.outcome === "Rejected" && !MAY_HAVE_EFFECT.has(order.problem?.reason);
+  return unheard ? order.earlierEffectAtMs : order.atMs;
 }
 
 /** Whether neither an order nor one of its action before it can have had an effect. */
 export function hadNoEffect(order: SentOrder): boolean {
-  return heardAtMs(order) === undefined;
+  return maybeEffectiveAtMs(order) === undefined;
 }
 
 /** What is said of an order that was not sent in time because of the API. */
@@ -50,21 +56,23 @@ export function latenessOf(order: SentOrder | undefined): { reason: Reason; mess
 }
 
 /** Whether nothing has powered the host off: the last order was refused, and there was none before it. */
-export function isUntouched({ attempt, status }: Walk, last: SentOrder): boolean {
+export function hadNoPowerOff({ attempt, status }: AttemptSnapshot, last: SentOrder): boolean {
   return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;
 }
 
 /**
- * Whether On as read at `readAtMs` can be believed: an order to power off that had not been seen to work by then may still have
- * been about to.
+ * Whether the reading On of `readAtMs` can be trusted: a power-off order that had not shown an effect at that time may
+ * have taken effect later.
  */
-export function isSettled(walk: Walk, readAtMs: number, now: Now): boolean {
-  const { attempt, seen } = walk;
+export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now): boolean {
+  const { attempt, observations } = snapshot;
   if (attempt.action !== "ForceOff" || attempt.done) return true;
-  const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
-  if (order !== undefined && isUntouched(walk, order)) return true;
+  const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
+  if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;
   const ageMs =
-    order === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - (heardAtMs(order) ?? order.atMs);
+    order === undefined
+      ? now.epochMs - attempt.actionAtMs
+      : now.monotonicMs - (maybeEffectiveAtMs(order) ?? order.atMs);
   return ageMs - (now.monotonicMs - readAtMs) >= ORDER_SETTLED_AFTER_MS;
 }
 
@@ -73,22 +81,25 @@ export function isSpent(attempt: Attempt, action: SentOrder["action"], last: Sen
   return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";
 }
 
-/** Milliseconds since the last order's intent, on this process's own clock where it sent that order. */
+/**
+ * The time since the intent of the last order, in milliseconds: on the monotonic clock if this process sent the order.
+ */
 export function orderAgeMs(attempt: Attempt, last: SentOrder | undefined, now: Now): number {
   return last === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - last.atMs;
 }
 
-/** Whether a host that was proven off, and is not any more, may be ordered off once more now: each time after a longer pause. */
+/** Whether a host that was proven off, and is not any more, may be ordered off again now: each time after a longer pause. */
 export function isPauseOver(attempt: Attempt, last: SentOrder | undefined, now: Now): boolean {
   return orderAgeMs(attempt, last, now) >= REORDER_PAUSE_MS * (attempt.orders - 1);
 }
 
 /**
- * Whether an order to power on is due, for a host that does not read On: at once where this process knows of none or the last
- * one was refused, then each time after a longer pause.
+ * Whether an order to power on is due, for a host that does not read On: at once if this process knows of no order or
+ * the last one was refused, then each time after a longer pause.
  *
  * @param options.unbounded the host must not be left off, however many orders that takes.
- * @param options.runs it runs already, though not on all of its devices: then a refused order is repeated after the pause, too.
+ * @param options.runs the host already runs, though not on all of its devices: then a refused order is also repeated
+ * after the pause.
  */
 export function isOnDue(
   attempt: Attempt,
@@ -107,10 +118,13 @@ export function isOnDue(
  * Whether the host is on by the last reading of all its devices, and in what words. One that runs although some device does
  * not read On is given up on that device once the state is out of time: another power cycle would not help it.
  */
-export function readsOn({ seen, remainingMs }: Walk): { message: string; warning: boolean } | undefined {
-  const { last } = seen.power;
+export function readsOn({
+  observations,
+  remainingMs,
+}: AttemptSnapshot): { message: string; warning: boolean } | undefined {
+  const { last } = observations.power;
   if (last?.state === "On") return { message: "the host reads On", warning: false };
   if (last?.runs !== true || remainingMs > 0) return undefined;
-  const message = `the host runs, but not all of its power devices read On (${last.raw}): see to the others`;
+  const message = `the host runs, but not all of its power devices read On (${last.raw}): check the others`;
   return { message, warning: true };
 }

@@ -4,8 +4,8 @@ import { isControlPlane } from "../../../nodes/control-plane.ts";
 import type { EtcdMember } from "../model/observations.ts";
 
 /**
- * The nodes that run etcd, as far as nodes tell: those with the role of their own, where any has it (etcd on machines of its
- * own within the cluster), else the control plane. Pure.
+ * The nodes that run etcd, according to their labels: the nodes with the role of etcd if any node has it (etcd on
+ * machines of its own within the cluster), otherwise the control plane. Pure.
  */
 export function etcdNodes(nodes: Iterable<Node>): Node[] {
   const all = [...nodes];
@@ -19,8 +19,9 @@ export function mayRunEtcd(node: Node): boolean {
 }
 
 /**
- * Whether more than half of all members are up without the one on `node`; where etcd runs outside the cluster, whether any is. True
- * where none runs there. Pure.
+ * Whether etcd keeps its quorum without the member on `node`: more than half of all members are up. If etcd runs
+ * outside the cluster, one other node of the control plane that is up is enough. True if the node runs no member.
+ * Pure.
  */
 export function keepsQuorum(members: readonly EtcdMember[], node: string): boolean {
   const member = members.find((candidate) => candidate.node === node);

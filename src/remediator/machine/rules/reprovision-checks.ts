@@ -2,176 +2,189 @@ import { CLUSTER_API_GROUP } from "../../../api/cluster-api.ts";
 import { CONTROL_PLANE_ROLES } from "../../../api/labels.ts";
 import type { Node } from "../../../api/core.ts";
 import { conditionOf, processing } from "../model/status.ts";
-import { fail, move, run, waitBecause } from "./transitions.ts";
+import { fail, transition, run, waitBecause } from "./transitions.ts";
 import { rebootOfThisOutage } from "./reboot-proof.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { Now, Walk } from "../model/snapshot.ts";
+import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
 import { groupOf } from "../../../nodes/subject.ts";
 import { CLAIM_RECHECK_MS } from "../model/timings.ts";
-import type { InstalledHost, MachineLook } from "../model/reprovision.ts";
+import type { InstalledHost, MachineReport } from "../model/reprovision.ts";
 import type { Decision } from "../model/decision.ts";
 
 /**
- * Refuses to reprovision a host, or has looked at what decides about it; undefined where it may be. Asked before the host is
- * powered off for it.
+ * Ensures that the host may be reprovisioned, before it is powered off for that. Returns a check that is still needed,
+ * or a failure; undefined if the host may be reprovisioned.
  *
- * @param node as it is now; undefined where there is none.
+ * @param node the Node as it is now; undefined if there is none.
  */
-export function refuseReprovision(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {
-  if (walk.plan.via === "MachineDeletion") return refuseReplacement(walk, node, now);
+export function refuseReprovision(snapshot: AttemptSnapshot, node: Node | undefined, now: Now): Decision | undefined {
+  if (snapshot.strategy.via === "MachineDeletion") return refuseReplacement(snapshot, node, now);
   // A reboot may have deleted the Node, and a kubelet does not bring its roles back: what was saved counts as well.
-  if (hasControlPlaneRole(walk, node)) {
-    return fail(walk, now, "ControlPlaneNode", `${controlPlaneText(walk)}: it is never reprovisioned`);
+  if (hasControlPlaneRole(snapshot, node)) {
+    return fail(snapshot, now, "ControlPlaneNode", `${controlPlaneText(snapshot)}: it is never reprovisioned`);
   }
-  if (node === undefined && walk.status.backup === undefined && walk.seen.subjectMachine?.found !== true) {
-    const message = `node ${walk.nodeName} is gone, so nobody can tell whether it runs the control plane: it is not reprovisioned`;
-    return fail(walk, now, "ControlPlaneNode", message);
+  if (
+    node === undefined &&
+    snapshot.status.backup === undefined &&
+    snapshot.observations.subjectMachine?.found !== true
+  ) {
+    const message = `node ${snapshot.nodeName} is gone, so the agent cannot check whether it ran the control plane: it is not reprovisioned`;
+    return fail(snapshot, now, "ControlPlaneNode", message);
   }
-  const installation = walk.plan.via === "BareMetalHost" ? refuseInstallation(walk, now) : refuseNetworkBoot(walk, now);
-  return installation ?? refuseUnproven(walk, node, now);
+  const installation =
+    snapshot.strategy.via === "BareMetalHost" ? refuseInstallation(snapshot, now) : refuseNetworkBoot(snapshot, now);
+  return installation ?? refuseUnproven(snapshot, node, now);
 }
 
-function hasControlPlaneRole({ status, seen }: Walk, node: Node | undefined): boolean {
-  const machine = seen.subjectMachine;
+function hasControlPlaneRole({ status, observations }: AttemptSnapshot, node: Node | undefined): boolean {
+  const machine = observations.subjectMachine;
   if (machine?.found === true && machine.machine.isControlPlane) return true;
   const labels = { ...status.backup?.labels, ...node?.metadata.labels };
   return CONTROL_PLANE_ROLES.some((role) => role in labels);
 }
 
-function controlPlaneText({ nodeName }: Walk): string {
+function controlPlaneText({ nodeName }: AttemptSnapshot): string {
   return `node ${nodeName} runs the control plane`;
 }
 
-function refuseUnproven(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {
+function refuseUnproven(snapshot: AttemptSnapshot, node: Node | undefined, now: Now): Decision | undefined {
   // Escalate has proven its own reboots; a second cycle of a reprovision follows a first that was allowed.
-  if (walk.plan.type === "Escalate" || !walk.plan.requireReboot || (walk.status.retryCount ?? 0) > 0) return undefined;
-  const lastReboot = walk.host.found ? walk.host.facts.lastReboot : undefined;
-  if (rebootOfThisOutage(lastReboot, node, walk.siblings)) return undefined;
+  if (
+    snapshot.strategy.type === "Escalate" ||
+    !snapshot.strategy.requireReboot ||
+    (snapshot.status.retryCount ?? 0) > 0
+  )
+    return undefined;
+  const lastReboot = snapshot.host.found ? snapshot.host.facts.lastReboot : undefined;
+  if (rebootOfThisOutage(lastReboot, node, snapshot.siblings)) return undefined;
   const message =
     "no reboot that proved the host off is on record for this outage: put a Reboot before this step, or set requireReboot: false";
-  return fail(walk, now, "RebootRequired", message);
+  return fail(snapshot, now, "RebootRequired", message);
 }
 
-function refuseReplacement(walk: Walk, node: Node | undefined, now: Now): Decision | undefined {
-  const { status, seen } = walk;
-  if (status.machine === undefined) return findMachine(walk, now);
-  const unproven = refuseUnproven(walk, node, now);
+function refuseReplacement(snapshot: AttemptSnapshot, node: Node | undefined, now: Now): Decision | undefined {
+  const { status, observations } = snapshot;
+  if (status.machine === undefined) return findMachine(snapshot, now);
+  const unproven = refuseUnproven(snapshot, node, now);
   if (unproven !== undefined) return unproven;
-  if (seen.machine === undefined) return run({ do: "examineMachine" });
-  return leaveToOwner(walk, seen.machine, hasControlPlaneRole(walk, node), now);
+  if (observations.machine === undefined) return run({ do: "examineMachine" });
+  return leaveToOwner(snapshot, observations.machine, hasControlPlaneRole(snapshot, node), now);
 }
 
 /** A remediation that was asked for by a node's name: the node says whose it is, and the Machine has to say the same. */
-function findMachine(walk: Walk, now: Now): Decision {
-  const { nodeMachine } = walk.seen;
+function findMachine(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { nodeMachine } = snapshot.observations;
   if (nodeMachine === undefined) return run({ do: "findMachine" });
-  if (!nodeMachine.found) return fail(walk, now, "NoMachine", nodeMachine.message);
+  if (!nodeMachine.found) return fail(snapshot, now, "NoMachine", nodeMachine.message);
   const { ref } = nodeMachine;
-  return move(walk, now, {
-    to: walk.state.name,
+  return transition(snapshot, now, {
+    to: snapshot.state.name,
     step: "MachineFound",
-    message: `node ${walk.nodeName} is Machine ${ref.namespace}/${ref.name}`,
-    attempt: walk.attempt,
+    message: `node ${snapshot.nodeName} is Machine ${ref.namespace}/${ref.name}`,
+    attempt: snapshot.attempt,
     fields: { machine: ref },
   });
 }
 
 /**
- * Leaves a Machine alone that must not be deleted, and tells its owner that the decision is its own: the control plane's own
- * controller knows what its members can spare. Undefined where it may be deleted.
+ * Fails, and informs the owner of the Machine that the decision is its own, if the Machine must not be deleted: the
+ * controller of the control plane knows which of its members it can lose. Undefined if the Machine may be deleted.
  */
 export function leaveToOwner(
-  walk: Walk,
-  look: MachineLook,
+  snapshot: AttemptSnapshot,
+  report: MachineReport,
   hasControlPlaneRole: boolean,
   now: Now,
 ): Decision | undefined {
-  const { nodeName } = walk.subject;
-  // Nor is its owner told anything of it: it would delete a Machine that is well.
-  if (look.nodeName !== undefined && nodeName !== undefined && look.nodeName !== nodeName) {
-    const message = `Machine ${walk.status.machine?.name ?? ""} is node ${look.nodeName}, not ${nodeName}, so it is not deleted: correct the remediation's ownerReferences or annotation`;
-    return fail(walk, now, "SubjectMismatch", message);
+  const { nodeName } = snapshot.subject;
+  // Nor is its owner informed of it: it would delete a Machine that is well.
+  if (report.nodeName !== undefined && nodeName !== undefined && report.nodeName !== nodeName) {
+    const message = `Machine ${snapshot.status.machine?.name ?? ""} is node ${report.nodeName}, not ${nodeName}, so it is not deleted: correct the remediation's ownerReferences or annotation`;
+    return fail(snapshot, now, "SubjectMismatch", message);
   }
-  const why = whyKept(walk, look, hasControlPlaneRole);
+  const why = whyKept(snapshot, report, hasControlPlaneRole);
   if (why === undefined) return undefined;
-  const { owner, state } = look;
-  const told = owner === undefined ? "" : `; whether to replace it is up to ${owner.kind} ${owner.name}`;
-  const message = `${why.message}: Machine ${walk.status.machine?.name ?? ""} is not deleted${told}`;
+  const { owner, state } = report;
+  const whoDecides = owner === undefined ? "" : `; whether to replace it is up to ${owner.kind} ${owner.name}`;
+  const message = `${why.message}: Machine ${snapshot.status.machine?.name ?? ""} is not deleted${whoDecides}`;
   // OKD's owners know no such condition.
-  const heeds = owner !== undefined && groupOf(walk.status.machine?.apiVersion ?? "") === CLUSTER_API_GROUP;
-  const tells = heeds && state === "Present" && !walk.seen.handedToOwner;
-  return tells ? run({ do: "handToOwner", message }) : fail(walk, now, why.reason, message);
+  const readsCondition =
+    owner !== undefined && groupOf(snapshot.status.machine?.apiVersion ?? "") === CLUSTER_API_GROUP;
+  const informsOwner = readsCondition && state === "Present" && !snapshot.observations.handedToOwner;
+  return informsOwner ? run({ do: "handToOwner", message }) : fail(snapshot, now, why.reason, message);
 }
 
 function whyKept(
-  walk: Walk,
-  look: MachineLook,
+  snapshot: AttemptSnapshot,
+  report: MachineReport,
   hasControlPlaneRole: boolean,
 ): { reason: Reason; message: string } | undefined {
   const kept = (message: string): { reason: Reason; message: string } => ({ reason: "MachineNotReplaced", message });
-  if (look.state !== "Present") return kept("it has already been deleted");
-  if (hasControlPlaneRole || look.isControlPlane) {
-    return { reason: "ControlPlaneNode", message: controlPlaneText(walk) };
+  if (report.state !== "Present") return kept("it has already been deleted");
+  if (hasControlPlaneRole || report.isControlPlane) {
+    return { reason: "ControlPlaneNode", message: controlPlaneText(snapshot) };
   }
-  if (look.externallyProvisioned) return kept("its host is externally provisioned, so nothing would install it again");
-  if (look.owner === undefined) return kept("it has no controller, so nobody would make another one");
-  if (!look.isReplaced) return kept("its controller would not make another one now");
+  if (report.externallyProvisioned)
+    return kept("its host is externally provisioned, so nothing would install it again");
+  if (report.owner === undefined) return kept("it has no controller, so nobody would make another one");
+  if (!report.isReplaced) return kept("its controller would not make another one now");
   return undefined;
 }
 
 /**
- * Waits for the turn to have the Machine replaced, before the host is powered off for it: one at a time, so that a health check
- * that is wrong costs one. Time stands still meanwhile. Undefined where there is nothing to wait for.
+ * Waits for admission to have the Machine replaced, before the host is powered off for that. One Machine is replaced
+ * at a time, so that a wrong health check costs one Machine. The clock of the state stands still meanwhile. Undefined
+ * if there is nothing to wait for.
  */
-export function replaceTurnGate(walk: Walk, now: Now): Decision | undefined {
-  const { attempt, plan, seen, status } = walk;
-  if (attempt.kind !== "Reprovision" || plan.via !== "MachineDeletion" || status.machine === undefined)
+export function ensureReplacementAdmitted(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { attempt, strategy, observations, status } = snapshot;
+  if (attempt.kind !== "Reprovision" || strategy.via !== "MachineDeletion" || status.machine === undefined)
     return undefined;
-  const { replaceTurn } = seen;
-  if (replaceTurn === undefined) return run({ do: "askToReplace" });
-  if (!replaceTurn.granted) {
-    const inMs = replaceTurn.atMs + CLAIM_RECHECK_MS - now.monotonicMs;
-    const message = `remediation ${replaceTurn.by} has its Machine replaced: one at a time`;
-    return inMs <= 0 ? run({ do: "askToReplace" }) : waitBecause(walk, now, "ReplacementTurn", message, inMs);
+  const { replacementAdmission } = observations;
+  if (replacementAdmission === undefined) return run({ do: "askToReplace" });
+  if (!replacementAdmission.granted) {
+    const inMs = replacementAdmission.atMs + CLAIM_RECHECK_MS - now.monotonicMs;
+    const message = `remediation ${replacementAdmission.by} is replacing its Machine, and only one is replaced at a time`;
+    return inMs <= 0 ? run({ do: "askToReplace" }) : waitBecause(snapshot, now, "ReplacementTurn", message, inMs);
   }
   if (conditionOf(status, "Processing")?.reason !== "ReplacementTurn") return undefined;
-  const message = "it is this Machine's turn to be replaced";
-  return move(walk, now, {
-    to: walk.state.name,
+  const message = "this Machine may be replaced now";
+  return transition(snapshot, now, {
+    to: snapshot.state.name,
     step: "Resumed",
     message,
-    attempt: { ...attempt, deadlineMs: now.epochMs + plan.powerOffTimeoutMs },
+    attempt: { ...attempt, deadlineMs: now.epochMs + strategy.powerOffTimeoutMs },
     conditions: processing("Resumed", message),
   });
 }
 
-/** The operator of a BareMetalHost chooses what its hosts boot from, so nobody else can have one installed by a network boot. */
-function refuseNetworkBoot(walk: Walk, now: Now): Decision | undefined {
-  if (!walk.host.found || !walk.host.facts.isPoweredByMark) return undefined;
-  const { kind, namespace, name } = walk.host.facts.ref;
+/** The Metal3 operator chooses what its hosts boot from, so a network boot cannot install a BareMetalHost. */
+function refuseNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  if (!snapshot.host.found || !snapshot.host.facts.isPoweredByMark) return undefined;
+  const { kind, namespace, name } = snapshot.host.facts.ref;
   const message = `${kind} ${namespace}/${name} is installed by its operator, not by a network boot: use via: BareMetalHost, via: MachineDeletion where a Machine uses it, or detach it`;
-  return fail(walk, now, "HostNotInstallable", message);
+  return fail(snapshot, now, "HostNotInstallable", message);
 }
 
-function refuseInstallation(walk: Walk, now: Now): Decision | undefined {
-  const { host, seen } = walk;
+function refuseInstallation(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { host, observations } = snapshot;
   if (host.found && host.facts.ref.kind !== "BareMetalHost") {
     const { kind, namespace, name } = host.facts.ref;
     const message = `the host is found by ${kind} ${namespace}/${name}, not by a BareMetalHost: use via: NetworkBoot`;
-    return fail(walk, now, "HostNotInstallable", message);
+    return fail(snapshot, now, "HostNotInstallable", message);
   }
-  if (seen.installed === undefined) return run({ do: "examineHost" });
-  const why = whyNotInstallable(walk, seen.installed);
-  return why === undefined ? undefined : fail(walk, now, "HostNotInstallable", why);
+  if (observations.installed === undefined) return run({ do: "examineHost" });
+  const why = whyNotInstallable(snapshot, observations.installed);
+  return why === undefined ? undefined : fail(snapshot, now, "HostNotInstallable", why);
 }
 
-/** Why a BareMetalHost is not to be deprovisioned and provisioned anew by us. */
-export function whyNotInstallable({ status }: Walk, look: InstalledHost): string | undefined {
+/** Why a BareMetalHost is not to be deprovisioned and provisioned again by us. */
+export function whyNotInstallable({ status }: AttemptSnapshot, report: InstalledHost): string | undefined {
   const name = `BareMetalHost ${status.target?.namespace ?? ""}/${status.target?.name ?? ""}`;
-  if (look.isGone) return `${name} is gone`;
-  if (look.consumer !== undefined) {
-    return `${name} is used by ${look.consumer}, which decides what is installed on it: use via: MachineDeletion`;
+  if (report.isGone) return `${name} is gone`;
+  if (report.consumer !== undefined) {
+    return `${name} is used by ${report.consumer}, which decides what is installed on it: use via: MachineDeletion`;
   }
-  if (look.externallyProvisioned) return `${name} is externally provisioned: Metal3 installs nothing on it`;
-  return look.image === undefined ? `${name} names no image in its spec, so there is nothing to install` : undefined;
+  if (report.externallyProvisioned) return `${name} is externally provisioned: Metal3 installs nothing on it`;
+  return report.image === undefined ? `${name} names no image in its spec, so there is nothing to install` : undefined;
 }

@@ -1,39 +1,50 @@
 import type { Reason } from "../model/reasons.ts";
 import type { SentOrder } from "../model/observations.ts";
-import type { Now, Snapshot, Walk } from "../model/snapshot.ts";
+import type { Now, Snapshot, AttemptSnapshot } from "../model/snapshot.ts";
 import type { Attempt, Outcome } from "../model/state.ts";
-import type { ConditionChange, StatusChange } from "../model/status.ts";
+import type { ConditionUpdate, StatusStep } from "../model/status.ts";
 import { changeStatus, conditionOf, processing } from "../model/status.ts";
 import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "../model/timings.ts";
-import type { Stop } from "../model/hold.ts";
+import type { Hold } from "../model/hold.ts";
 import type { Decision, Effect } from "../model/decision.ts";
 import { allowsOn } from "../../../bmc/topology.ts";
 import type { IdentityVerdict } from "../../../bmc/topology.ts";
 
-// The moves that every state is made of. All are pure.
+// The decisions that every state is made of. Functions that begin with `ensure` return what has to be done first, or
+// undefined if nothing is left to do. All are pure.
 
 /** Runs one effect. */
 export function run(effect: Effect): Decision {
   return { notes: [], effects: [effect] };
 }
 
-/** Looks again in `inMs` milliseconds, or earlier if something changes; never later than the state's deadline. */
+/**
+ * Checks again in `inMs` milliseconds, earlier if something changes, and never later than the deadline of the state.
+ */
 export function wait(snapshot: Snapshot, inMs: number): Decision {
   return { notes: [], effects: [], nextCheckMs: Math.max(0, Math.min(inMs, Math.max(snapshot.remainingMs, 0))) };
 }
 
 /** Stores a step, then runs `effects`. */
-export function move(snapshot: Snapshot, now: Now, change: StatusChange, effects: readonly Effect[] = []): Decision {
+export function transition(
+  snapshot: Snapshot,
+  now: Now,
+  change: StatusStep,
+  effects: readonly Effect[] = [],
+): Decision {
   return { ...changeStatus(snapshot, now, change), effects };
 }
 
-/** Stays in the state and says why; looks again in `inMs`, or where that is absent when something changes. */
+/**
+ * Stays in the state and reports why. Checks again in `inMs` milliseconds, or only when something changes if `inMs` is
+ * absent.
+ */
 export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, message: string, inMs?: number): Decision {
-  const said = conditionOf(snapshot.status, "Processing");
-  if (said?.status === "True" && said.reason === reason && said.message === message) {
+  const reported = conditionOf(snapshot.status, "Processing");
+  if (reported?.status === "True" && reported.reason === reason && reported.message === message) {
     return { notes: [], effects: [], ...(inMs !== undefined && { nextCheckMs: inMs }) };
   }
-  return move(snapshot, now, {
+  return transition(snapshot, now, {
     to: snapshot.state.name,
     step: reason,
     message,
@@ -42,56 +53,88 @@ export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, messag
   });
 }
 
-/** Whether `stop` holds an order: the stop switch holds power-offs alone, so that no host stays off for it. */
-export function holds(stop: Stop | undefined, action: SentOrder["action"]): boolean {
-  return stop !== undefined && (action === "ForceOff" || stop.reason === "Maintenance");
+/** Whether `hold` holds this order: the stop switch holds power-offs alone, so that no host stays off for it. */
+export function holdsOrder(hold: Hold | undefined, action: SentOrder["action"]): boolean {
+  return hold !== undefined && (action === "ForceOff" || hold.reason === "Maintenance");
 }
 
 /**
- * What holds a power order, in a state that is about to send it. While it does the remediation waits and its time stands
- * still: once the order may be sent, the state starts anew with `timeoutMs`.
+ * What holds a power order, in a state that is about to send it. The remediation waits meanwhile. A pause or maintenance stops its
+ * clock: once the order may be sent, the state begins again with `timeoutMs`. A switch that cannot be read does not, else reads
+ * that fail now and then would keep a host off without end.
  */
-export function stopGate(
+export function ensureNotHeld(
   snapshot: Snapshot,
   now: Now,
   action: SentOrder["action"],
   attempt: Attempt,
   timeoutMs: number,
 ): Decision | undefined {
-  const { stop } = snapshot;
-  if (stop !== undefined && holds(stop, action)) {
-    return waitBecause(snapshot, now, stop.reason, stop.message, waitsForReadingMs(snapshot, stop));
+  const { hold } = snapshot;
+  const reported = reportedHold(snapshot);
+  if (hold !== undefined && holdsOrder(hold, action)) {
+    const begun = pauseUnknown(snapshot, now, hold, attempt, timeoutMs);
+    return begun ?? waitBecause(snapshot, now, hold.reason, hold.message, unreadPauseWaitMs(snapshot, hold));
   }
-  if (!saysHeld(snapshot)) return undefined;
+  if (reported === undefined) return undefined;
   const message = "power orders are allowed again";
-  return move(snapshot, now, {
+  return transition(snapshot, now, {
     to: snapshot.state.name,
     step: "Resumed",
     message,
-    attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },
+    attempt: { ...attempt, deadlineMs: reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs },
     conditions: processing("Resumed", message),
   });
 }
 
 /**
- * For how long a stop is waited for that holds only since nothing can be read of it: nobody is known to have stopped anything, so
- * nothing is undone for it before the time of the state is over. Undefined for any other, and once that time is over.
+ * Reports that a pause or maintenance can no longer be read. The clock of the state stood still for it, so the
+ * deadline may be long past: the time of the state begins again. Undefined if no pause or maintenance was reported.
  */
-export function waitsForReadingMs({ remainingMs }: Snapshot, stop: Stop): number | undefined {
-  return stop.isUnread === true && remainingMs > 0 ? remainingMs : undefined;
-}
-
-/** Whether the remediation says that power orders of it are held. */
-export function saysHeld({ status }: Snapshot): boolean {
-  const said = conditionOf(status, "Processing")?.reason;
-  return said === "Paused" || said === "Maintenance";
+export function pauseUnknown(
+  snapshot: Snapshot,
+  now: Now,
+  hold: Hold,
+  attempt: Attempt,
+  timeoutMs: number,
+): Decision | undefined {
+  const reported = reportedHold(snapshot);
+  if (hold.reason !== "PauseUnknown" || reported === undefined || reported === "PauseUnknown") return undefined;
+  return transition(snapshot, now, {
+    to: snapshot.state.name,
+    step: hold.reason,
+    message: hold.message,
+    warning: true,
+    attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },
+    conditions: processing(hold.reason, hold.message),
+  });
 }
 
 /**
- * An agent never powers off the node that it runs on: nobody would power it on again. Another one takes the lease over, and
- * where none does, the state runs out of its time. The reason is stored first, so the lease is handed over once.
+ * How long to wait for a switch that cannot be read: no operator is known to have stopped anything, so nothing is undone before the
+ * time of the state is over. Undefined for a pause or maintenance that was read, and once that time is over.
  */
-export function ownNodeGate(snapshot: Snapshot, now: Now): Decision | undefined {
+export function unreadPauseWaitMs({ remainingMs }: Snapshot, hold: Hold): number | undefined {
+  return hold.reason === "PauseUnknown" && remainingMs > 0 ? remainingMs : undefined;
+}
+
+const HOLD_REASONS: readonly Hold["reason"][] = ["Paused", "PauseUnknown", "Maintenance"];
+
+/**
+ * Why power orders are held, according to the condition of the remediation; undefined if the condition does not report
+ * a hold.
+ */
+export function reportedHold({ status }: Snapshot): Hold["reason"] | undefined {
+  const reported = conditionOf(status, "Processing")?.reason;
+  return HOLD_REASONS.find((hold) => hold === reported);
+}
+
+/**
+ * Hands the lease over if the agent runs on the node that is to be powered off: an agent that powered its own host off
+ * could not power it on again. If no other agent takes the lease, the state reaches its deadline. The reason is stored
+ * first, so that the lease is handed over once.
+ */
+export function ensureNotOwnNode(snapshot: Snapshot, now: Now): Decision | undefined {
   if (!snapshot.runsHere) return undefined;
   const waiting = waitBecause(snapshot, now, "OwnNode", ownNodeMessage(snapshot), Math.max(snapshot.remainingMs, 0));
   return waiting.status === undefined ? waiting : { ...waiting, effects: [{ do: "handOver" }] };
@@ -101,9 +144,12 @@ export function ownNodeMessage({ nodeName }: Snapshot): string {
   return `this agent runs on node ${nodeName}, so it hands its lease over: another agent has to power it off; run a second replica where there is none`;
 }
 
-/** Waits out a device's failure; fails for good where more tries would do harm. Undefined where the device may be called. */
-export function deviceGate(snapshot: Walk, now: Now): Decision | undefined {
-  const { device } = snapshot.seen;
+/**
+ * Waits until a failed device may be called again. Fails permanently if more calls would do harm. Undefined if the
+ * device may be called now.
+ */
+export function ensureDeviceUsable(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { device } = snapshot.observations;
   if (device === undefined) return undefined;
   if (device.final) return fail(snapshot, now, device.reason, device.message);
   const inMs = device.retryAtMs - now.monotonicMs;
@@ -113,11 +159,15 @@ export function deviceGate(snapshot: Walk, now: Now): Decision | undefined {
 }
 
 /**
- * Sees to it that the host's identity is verified right now. Undefined where it is.
+ * Verifies the identity of the host. Undefined if it is verified now.
  *
  * @param order an On needs less: the host was verified before its power-off.
  */
-export function identityGate(snapshot: Walk, now: Now, order: "ForceOff" | "On" = "ForceOff"): Decision | undefined {
+export function ensureIdentity(
+  snapshot: AttemptSnapshot,
+  now: Now,
+  order: "ForceOff" | "On" = "ForceOff",
+): Decision | undefined {
   const verdict = identityVerdict(snapshot, now);
   if (verdict === undefined) return run({ do: "verifyIdentity" });
   if (verdict.verified || (order === "On" && allowsOn(verdict))) return undefined;
@@ -127,19 +177,19 @@ export function identityGate(snapshot: Walk, now: Now, order: "ForceOff" | "On" 
   ]);
 }
 
-/** What a check of the identity found that is fresh enough for a power order; undefined where one is due. */
-export function identityVerdict(snapshot: Walk, now: Now): IdentityVerdict | undefined {
-  const { identity } = snapshot.seen;
+/** The result of an identity check that is fresh enough for a power order; undefined if a check is due. */
+export function identityVerdict(snapshot: AttemptSnapshot, now: Now): IdentityVerdict | undefined {
+  const { identity } = snapshot.observations;
   return identity === undefined || now.monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS ? undefined : identity.verdict;
 }
 
 /** The attempt did not help: the next one begins, or the verdict is Failed. */
-export function failAttempt(snapshot: Walk, now: Now, reason: Reason, message: string): Decision {
-  const { plan, status, attempt } = snapshot;
+export function failAttempt(snapshot: AttemptSnapshot, now: Now, reason: Reason, message: string): Decision {
+  const { strategy, status, attempt } = snapshot;
   const begun = (status.retryCount ?? 0) + 1;
-  const budget = 1 + plan.retryLimit;
+  const budget = 1 + strategy.retryLimit;
   if (begun < budget) return beginAttempt(snapshot, now, attempt.kind, `${reason}: ${message}`);
-  if (plan.type !== "Escalate" || attempt.kind === "Reprovision") return fail(snapshot, now, reason, message);
+  if (strategy.type !== "Escalate" || attempt.kind === "Reprovision") return fail(snapshot, now, reason, message);
   const proven = status.provenReboots ?? 0;
   if (proven < budget) {
     const why = `${reason}: ${message}; not reprovisioned: only ${proven} of ${budget} reboots proved the host off`;
@@ -149,31 +199,36 @@ export function failAttempt(snapshot: Walk, now: Now, reason: Reason, message: s
 }
 
 /**
- * The same from a state in which the host is on, and its place among those that are remediated at once was given back: a further
- * power cycle waits for its turn, and the node may come back meanwhile.
+ * The same from a state in which the host is on and the remediation has released its slot: a further power cycle waits
+ * for admission, and the node may come back meanwhile.
  */
-export function failAttemptInTurn(walk: Walk, now: Now, reason: Reason, message: string): Decision {
-  const next = failAttempt(walk, now, reason, message);
+export function failAttemptOnceAdmitted(
+  snapshot: AttemptSnapshot,
+  now: Now,
+  reason: Reason,
+  message: string,
+): Decision {
+  const next = failAttempt(snapshot, now, reason, message);
   if (next.status?.phase !== "Verifying") return next;
-  const { turn } = walk;
-  if (turn === undefined) return run({ do: "askForTurn" });
-  // The quorum of etcd is looked at live before the power-off.
-  const waits = !turn.granted && turn.reason === "WaitingForTurn";
-  return waits ? waitBecause(walk, now, turn.reason, turn.message, CLAIM_RECHECK_MS) : next;
+  const { admission } = snapshot;
+  if (admission === undefined) return run({ do: "askForAdmission" });
+  // The quorum of etcd is read live before the power-off.
+  const waits = !admission.granted && admission.reason === "WaitingForTurn";
+  return waits ? waitBecause(snapshot, now, admission.reason, admission.message, CLAIM_RECHECK_MS) : next;
 }
 
 /** Begins a further power cycle. What the last one did to the host's power is carried over: an undo may owe it an On. */
-function beginAttempt(snapshot: Walk, now: Now, kind: Attempt["kind"], why: string): Decision {
-  const { plan, status, attempt } = snapshot;
+function beginAttempt(snapshot: AttemptSnapshot, now: Now, kind: Attempt["kind"], why: string): Decision {
+  const { strategy, status, attempt } = snapshot;
   const retryCount = (status.retryCount ?? 0) + 1;
   const message = `attempt ${retryCount + 1} (${kind}) begins: ${why}`;
-  return move(snapshot, now, {
+  return transition(snapshot, now, {
     to: "Verifying",
     step: "AttemptFailed",
     message,
     warning: true,
-    attempt: newAttempt(snapshot, now, kind, attempt, plan.powerOffTimeoutMs),
-    conditions: [...processing("Verifying", message), ...untouched("NewAttempt", message)],
+    attempt: newAttempt(snapshot, now, kind, attempt, strategy.powerOffTimeoutMs),
+    conditions: [...processing("Verifying", message), ...notYetDone("NewAttempt", message)],
     fields: { retryCount },
   });
 }
@@ -204,7 +259,7 @@ export function newAttempt(
 }
 
 /** The conditions of a power cycle of which nothing has been done. */
-export function untouched(reason: string, message: string): ConditionChange[] {
+export function notYetDone(reason: string, message: string): ConditionUpdate[] {
   return (["PowerOffConfirmed", "WorkloadsReleased", "PoweredOn", "NodeRestored"] as const).map((type) => ({
     type,
     status: "False",
@@ -219,27 +274,27 @@ export function fail(
   now: Now,
   reason: Reason,
   message: string,
-  conditions: readonly ConditionChange[] = [],
+  conditions: readonly ConditionUpdate[] = [],
 ): Decision {
   return undo(snapshot, now, { verdict: "Failed", reason, message }, conditions);
 }
 
-/** Begins to take back what was done. */
+/** Begins the undo. */
 export function undo(
   snapshot: Snapshot,
   now: Now,
   outcome: Outcome,
-  conditions: readonly ConditionChange[] = [],
+  conditions: readonly ConditionUpdate[] = [],
 ): Decision {
-  const { plan, state } = snapshot;
-  // A device that refuses us for good is asked once more, after a while: there must be time for that.
-  const patienceMs = snapshot.seen.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
-  const deadlineMs = now.epochMs + patienceMs + plan.powerOnTimeoutMs;
+  const { strategy, state } = snapshot;
+  // A device that refuses us permanently is asked again, after a while: there must be time for that.
+  const patienceMs = snapshot.observations.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
+  const deadlineMs = now.epochMs + patienceMs + strategy.powerOnTimeoutMs;
   const begun =
     "attempt" in state && state.attempt !== undefined
       ? state.attempt
-      : newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs);
-  return move(snapshot, now, {
+      : newAttempt(snapshot, now, "Reboot", undefined, strategy.powerOnTimeoutMs);
+  return transition(snapshot, now, {
     to: "Undoing",
     step: outcome.reason,
     message: outcome.message,

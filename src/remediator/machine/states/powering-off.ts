@@ -1,33 +1,26 @@
+import { ensureUndisputed, orderOff, powerOnMeanwhile, ensureQuorum } from "./verifying.ts";
+import { endIfBack, endIfReturned, endWhileHeld } from "../rules/outage-over.ts";
 import {
-  disputeGate,
-  endIfBack,
-  endIfReturned,
-  endWhileHeld,
-  orderOff,
-  powerOnMeanwhile,
-  quorumGate,
-} from "./verifying.ts";
-import {
-  deviceGate,
+  ensureDeviceUsable,
   fail,
   failAttempt,
-  identityGate,
-  move,
-  ownNodeGate,
+  ensureIdentity,
+  transition,
+  ensureNotOwnNode,
   run,
-  saysHeld,
-  stopGate,
+  reportedHold,
+  ensureNotHeld,
   wait,
-  waitsForReadingMs,
+  unreadPauseWaitMs,
 } from "../rules/transitions.ts";
-import { heardAtMs, isPauseOver, isSpent, latenessOf, orderAgeMs } from "../rules/power-orders.ts";
-import { silentAtMs } from "../rules/lease-silence.ts";
-import type { ObservedLease, Seen, SentOrder } from "../model/observations.ts";
-import type { Now, Walk } from "../model/snapshot.ts";
+import { maybeEffectiveAtMs, isPauseOver, isSpent, latenessOf, orderAgeMs } from "../rules/power-orders.ts";
+import { longestSilenceMs, silentAtMs } from "../rules/lease-silence.ts";
+import type { ObservedLease, Observations, SentOrder } from "../model/observations.ts";
+import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
 import { processing } from "../model/status.ts";
 import {
   CLAIM_RECHECK_MS,
-  LEASE_LOOK_MS,
+  LEASE_REREAD_MS,
   OFF_CONFIRM_GAP_MS,
   POLL_FAST_MS,
   POLL_FAST_WINDOW_MS,
@@ -38,47 +31,52 @@ import {
   ORDER_SETTLED_AFTER_MS,
   REORDER_AFTER_MS,
 } from "../model/timings.ts";
-import type { Stop } from "../model/hold.ts";
+import type { Hold } from "../model/hold.ts";
 import type { Decision } from "../model/decision.ts";
 
 /** How long a reading may take that is late already. */
 const LATE_READ_MS = 1_000;
 
-/** The intent is stored: sees to it that the order was sent once, that its effect is proven, and that it hit the right host. */
-export function decidePoweringOff(walk: Walk, now: Now): Decision {
-  const { attempt, seen } = walk;
-  const order = seen.order?.attemptId === attempt.id && seen.order.action === "ForceOff" ? seen.order : undefined;
+/** The intent is stored: ensures that the order was sent once, that its effect is proven, and that it hit the right host. */
+export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, observations } = snapshot;
+  const order =
+    observations.order?.attemptId === attempt.id && observations.order.action === "ForceOff"
+      ? observations.order
+      : undefined;
   if (order !== undefined && order.outcome !== "Rejected" && !attempt.sent) {
-    return move(walk, now, {
+    return transition(snapshot, now, {
       to: "PoweringOff",
       step: "PowerOffSent",
       message:
-        order.outcome === "Acknowledged" ? "the BMC took the order" : "the BMC's answer was lost: its state will tell",
+        order.outcome === "Acknowledged"
+          ? "the BMC took the order"
+          : "the BMC's answer was lost: the agent reads the power state to see whether it took the order",
       attempt: { ...attempt, sent: true },
     });
   }
-  const { power } = seen;
-  if (attempt.sent && power.provenAtMs !== undefined) return decideProven(walk, power.provenAtMs, now);
+  const { power } = observations;
+  if (attempt.sent && power.provenAtMs !== undefined) return decideProven(snapshot, power.provenAtMs, now);
   // The taint is put on before that is recorded, so it may stand here, and the proof that it needs does not.
-  if (!seen.taintCleared) return run({ do: "untaint" });
+  if (!observations.taintCleared) return run({ do: "untaint" });
   const spent = isSpent(attempt, "ForceOff", order);
-  const due = !spent && needsNewOrder(walk, order, now);
-  const held = due || saysHeld(walk) ? holdOrder(walk, now) : undefined;
+  const due = !spent && needsNewOrder(snapshot, order, now);
+  const held = due || reportedHold(snapshot) !== undefined ? holdOrder(snapshot, now) : undefined;
   if (held !== undefined) return held;
-  if (walk.remainingMs <= 0) {
-    const { reason, message } = seen.device ??
+  if (snapshot.remainingMs <= 0) {
+    const { reason, message } = observations.device ??
       order?.problem ??
       latenessOf(order) ?? {
         reason: "PowerOffTimeout" as const,
         message: `the host was not proven off in time; its BMC says ${power.last?.raw ?? "nothing"}`,
       };
-    return failAttempt(walk, now, reason, message);
+    return failAttempt(snapshot, now, reason, message);
   }
-  const waiting = deviceGate(walk, now);
+  const waiting = ensureDeviceUsable(snapshot, now);
   if (waiting !== undefined) return waiting;
-  if (spent && hasTurnedOn(walk, order, now)) return endIfReturned(walk, now) ?? failTurnedOn(walk, now);
-  if (due) return reorder(walk, order, now);
-  return readDue(walk, now) ?? wait(walk, untilNextRead(walk, now));
+  if (spent && hasTurnedOn(snapshot, order, now)) return endIfReturned(snapshot, now) ?? failTurnedOn(snapshot, now);
+  if (due) return reorder(snapshot, order, now);
+  return readDue(snapshot, now) ?? wait(snapshot, untilNextRead(snapshot, now));
 }
 
 /**
@@ -87,11 +85,11 @@ export function decidePoweringOff(walk: Walk, now: Now): Decision {
  * - the host was proven off by the last one, and is not off any more: each time after a longer pause;
  * - the last one has not taken effect in REORDER_AFTER_MS;
  * - this process does not know whether the last one was sent (it restarted), and the host reads Off: an order that has no
- *   effect on a host that is off, and makes an end of a reading that lies.
+ *   effect on a host that is off, and ends a wrong reading.
  */
-function needsNewOrder({ attempt, seen }: Walk, order: SentOrder | undefined, now: Now): boolean {
+function needsNewOrder({ attempt, observations }: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
   if (order?.outcome === "Rejected") return true;
-  const last = seen.power.last;
+  const last = observations.power.last;
   if (last === undefined) return false;
   // Read as a whole, a host of which one device is off may run: that Off is not the host's.
   const isOn = last.runs ?? last.state === "On";
@@ -101,156 +99,191 @@ function needsNewOrder({ attempt, seen }: Walk, order: SentOrder | undefined, no
 }
 
 /** Whether the host, once proven off in this cycle, is on again although the last order has had its time. */
-function hasTurnedOn({ attempt, seen }: Walk, order: SentOrder | undefined, now: Now): boolean {
-  if (seen.power.last?.state !== "On" || attempt.offConfirmedAtMs === undefined) return false;
+function hasTurnedOn({ attempt, observations }: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
+  if (observations.power.last?.state !== "On" || attempt.offConfirmedAtMs === undefined) return false;
   return attempt.done || orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
 }
 
 /** More power cuts would not keep it off. A reboot that did not last proves nothing that a reprovision could rest on. */
-function failTurnedOn(walk: Walk, now: Now): Decision {
-  const { attempt, status } = walk;
+function failTurnedOn(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, status } = snapshot;
   const counted = attempt.kind === "Reboot" ? 1 : 0;
   const provenReboots = Math.max((status.provenReboots ?? 0) - counted, 0);
   const message = `the host was proven off and came on again, after ${attempt.orders} orders: look for a power restore policy, a stuck power button, or another controller that powers it`;
-  return failAttempt({ ...walk, status: { ...status, provenReboots } }, now, "HostTurnsItselfOn", message);
+  return failAttempt({ ...snapshot, status: { ...status, provenReboots } }, now, "HostTurnsItselfOn", message);
 }
 
-function reorder(walk: Walk, order: SentOrder | undefined, now: Now): Decision {
+function reorder(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): Decision {
   return (
-    endIfUntouched(walk, order, now) ??
-    endIfReturned(walk, now) ??
-    disputeGate(walk, now) ??
-    ownNodeGate(walk, now) ??
-    memberGate(walk, now) ??
-    identityGate(walk, now) ??
-    orderOff(walk, now, walk.freshId, "the host is powered off again: the last order had no lasting effect")
+    endIfNothingSent(snapshot, order, now) ??
+    endIfReturned(snapshot, now) ??
+    ensureUndisputed(snapshot, now) ??
+    ensureNotOwnNode(snapshot, now) ??
+    ensureQuorumBeforeReorder(snapshot, now) ??
+    ensureIdentity(snapshot, now) ??
+    orderOff(snapshot, now, snapshot.freshId, "the host is powered off again: the last order had no lasting effect")
   );
 }
 
 /**
- * A further power-off that is held, and with it the state's time. A node that comes back meanwhile ends the remediation all the
- * same. The host is not left off for the hold: its power is read on, so that a power-off that was sent is proven and the walk goes
- * on; where nobody knows whether it was, no reading proves it, and a host that reads Off is powered on. Undefined where nothing
- * holds it.
+ * Decides while a hold keeps a further power-off from being sent. The clock of the state stands still. A node that
+ * comes back meanwhile ends the remediation. The host must not stay off because of the hold:
+ * - If the last power-off was sent, the power is read until the host is proven off, and the remediation continues.
+ * - If the agent does not know whether it was sent, no reading can prove the host off: a host that reads Off is
+ *   powered on.
+ * Undefined if nothing holds the order.
  */
-function holdOrder(walk: Walk, now: Now): Decision | undefined {
-  const { attempt, plan, seen, stop } = walk;
-  const ended = endWhileHeld(walk, now);
+function holdOrder(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { attempt, strategy, observations, hold } = snapshot;
+  const ended = endWhileHeld(snapshot, now);
   if (ended !== undefined) return ended;
-  const held = stopGate(walk, now, "ForceOff", attempt, plan.powerOffTimeoutMs);
-  if (stop === undefined || held?.status !== undefined) return held;
-  const isUnproven = !attempt.sent && seen.power.last?.state === "Off";
-  const owed = isUnproven ? powerOnMeanwhile(walk, stop, now) : undefined;
-  return owed ?? readWhileHeld(walk, stop, now);
+  const held = ensureNotHeld(snapshot, now, "ForceOff", attempt, strategy.powerOffTimeoutMs);
+  if (hold === undefined || held?.status !== undefined) return held;
+  const isUnproven = !attempt.sent && observations.power.last?.state === "Off";
+  const owed = isUnproven ? powerOnMeanwhile(snapshot, hold, now) : undefined;
+  return owed ?? readWhileHeld(snapshot, hold, now);
 }
 
-/** Reads the power now and then, by no deadline but that of a wait for what cannot be read. A device that refuses for good is not asked again. */
-function readWhileHeld(walk: Walk, stop: Stop, now: Now): Decision {
-  const { device, power } = walk.seen;
-  if (device?.final === true) return fail(walk, now, device.reason, device.message);
+/** Reads the power now and then, by no deadline but that of a wait for what cannot be read. A device that refuses permanently is not asked again. */
+function readWhileHeld(snapshot: AttemptSnapshot, hold: Hold, now: Now): Decision {
+  const { device, power } = snapshot.observations;
+  if (device?.final === true) return fail(snapshot, now, device.reason, device.message);
   const retryInMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
-  const gapMs = walk.attempt.sent && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : CLAIM_RECHECK_MS;
+  const gapMs = snapshot.attempt.sent && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : CLAIM_RECHECK_MS;
   const readInMs = power.last === undefined ? 0 : power.last.atMs + gapMs - now.monotonicMs;
   const inMs = Math.max(readInMs, retryInMs);
   if (inMs <= 0) return run({ do: "readPower" });
-  return { notes: [], effects: [], nextCheckMs: Math.min(inMs, waitsForReadingMs(walk, stop) ?? Infinity) };
+  return { notes: [], effects: [], nextCheckMs: Math.min(inMs, unreadPauseWaitMs(snapshot, hold) ?? Infinity) };
 }
 
-/** A node whose member of etcd may be up still: the others were looked at together with the node. */
-function memberGate(walk: Walk, now: Now): Decision | undefined {
-  const { attempt, seen } = walk;
-  return attempt.offConfirmedAtMs !== undefined || seen.members.length === 0 ? undefined : quorumGate(walk, now);
+/** A node whose member of etcd may be up still: the others were read together with the node. */
+function ensureQuorumBeforeReorder(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { attempt, observations } = snapshot;
+  return attempt.offConfirmedAtMs !== undefined || observations.members.length === 0
+    ? undefined
+    : ensureQuorum(snapshot, now);
 }
 
-/** Ends the remediation where no order so far was taken, and meanwhile the node has come back by itself. */
-function endIfUntouched(walk: Walk, order: SentOrder | undefined, now: Now): Decision | undefined {
-  const { attempt, node, seen } = walk;
-  if (order?.outcome !== "Rejected" || attempt.orders > 1 || (walk.status.retryCount ?? 0) > 0) return undefined;
-  const back = node === undefined ? undefined : endIfBack(walk, node, "None", now);
-  const heardMs = heardAtMs(order);
-  if (back === undefined || heardMs === undefined) return back;
-  const { last } = seen.power;
+/** Ends the remediation if no order was accepted so far, and the node has come back by itself meanwhile. */
+function endIfNothingSent(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): Decision | undefined {
+  const { attempt, node, observations } = snapshot;
+  if (order?.outcome !== "Rejected" || attempt.orders > 1 || (snapshot.status.retryCount ?? 0) > 0) return undefined;
+  const back = node === undefined ? undefined : endIfBack(snapshot, node, "None", now);
+  const effectAtMs = maybeEffectiveAtMs(order);
+  if (back === undefined || effectAtMs === undefined) return back;
+  const { last } = observations.power;
   if (last === undefined) return run({ do: "readPower" });
   // A host that is off has a node that says Ready for a while; one that is on may be about to be powered off.
   if (last.state === "Off") return undefined;
-  return last.state === "On" && last.atMs - heardMs >= ORDER_SETTLED_AFTER_MS
+  return last.state === "On" && last.atMs - effectAtMs >= ORDER_SETTLED_AFTER_MS
     ? back
-    : (readDue(walk, now) ?? wait(walk, untilNextRead(walk, now)));
+    : (readDue(snapshot, now) ?? wait(snapshot, untilNextRead(snapshot, now)));
 }
 
-function readDue(walk: Walk, now: Now): Decision | undefined {
-  return untilNextRead(walk, now) <= 0 ? run({ do: "readPower" }) : undefined;
+function readDue(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  return untilNextRead(snapshot, now) <= 0 ? run({ do: "readPower" }) : undefined;
 }
 
 /** Milliseconds until the power is to be read again while a change is awaited. */
-export function untilNextRead(walk: Walk, now: Now): number {
-  const { attempt, seen } = walk;
-  const { power } = seen;
+export function untilNextRead(snapshot: AttemptSnapshot, now: Now): number {
+  const { attempt, observations } = snapshot;
+  const { power } = observations;
   if (power.last === undefined) return 0;
-  const order = seen.order?.attemptId === attempt.id ? seen.order : undefined;
+  const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
   const fastMs = orderAgeMs(attempt, order, now) < POLL_FAST_WINDOW_MS ? POLL_FAST_MS : POLL_SLOW_MS;
   const gapMs = power.last.state === "Off" && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : fastMs;
   return power.last.atMs + gapMs - now.monotonicMs;
 }
 
-/** The host that answers is off. Before anything is released, its node's lease has to be silent: else it is another host. */
-function decideProven(walk: Walk, provenAtMs: number, now: Now): Decision {
-  const { attempt, seen } = walk;
-  const reread = rereadPower(walk, now);
+/**
+ * The host that answers is proven off. Before anything is released, the lease of its node has to be silent: otherwise
+ * the devices belong to another host.
+ */
+function decideProven(snapshot: AttemptSnapshot, provenAtMs: number, now: Now): Decision {
+  const { attempt, observations } = snapshot;
+  const reread = rereadPower(snapshot, now);
   if (reread !== undefined) return reread;
-  const late = unreleasable(walk, now);
+  const late = unreleasable(snapshot, now);
   if (late !== undefined) return late;
-  const { lease } = seen;
+  const { lease } = observations;
   if (lease === undefined) return run({ do: "readLease" });
-  const wrong = wrongHost(walk, provenAtMs, now);
+  const wrong = wrongHost(snapshot, provenAtMs, now);
   if (wrong !== undefined) return wrong;
-  const clearAtMs = silentAtMs(walk, lease, provenAtMs);
+  // A kubelet that etcd refuses is silent as well. Nothing else writes to a workload cluster, so this has to be tried.
+  const checkInMs = lease.readAtMs + LEASE_REREAD_MS - now.monotonicMs;
+  if (checkInMs <= 0 && lease.answeringSinceMs === Infinity) return run({ do: "proveWritable" });
+  const clearAtMs = silentAtMs(snapshot, lease, provenAtMs);
   const clearInMs = clearAtMs - now.monotonicMs;
   if (clearInMs > 0) {
+    const endless = neverSilent(snapshot, lease, provenAtMs, now);
+    if (endless !== undefined) return endless;
     // Silence says something only of a time in which the API server answered: that is asked, not taken for granted.
-    const lookInMs = lease.readAtMs + LEASE_LOOK_MS - now.monotonicMs;
-    if (lookInMs <= 0) return run({ do: "readLease" });
-    return { notes: [], effects: [], nextCheckMs: Math.min(clearInMs, lookInMs, POWER_REREAD_MS) };
+    if (checkInMs <= 0) return run({ do: "readLease" });
+    return { notes: [], effects: [], nextCheckMs: Math.min(clearInMs, checkInMs, POWER_REREAD_MS) };
   }
-  // The watch that shows renewals may lag, or have fallen silent: a live look after the proof has the last word.
+  // The watch of the lease may lag or be broken, so the lease is read live after the proof.
   if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });
-  if (walk.plan.workloadRelease === "OutOfServiceTaint" && seen.taint?.attemptId !== attempt.id) {
+  if (snapshot.strategy.workloadRelease === "OutOfServiceTaint" && observations.taint?.attemptId !== attempt.id) {
     return run({ do: "taint", attemptId: attempt.id });
   }
-  return release(walk, now);
+  return release(snapshot, now);
 }
 
 /**
- * A host is not kept off for calls that fail, be it that its lease cannot be read or its taint not be put on: once that is known
+ * A host is not kept off for calls that fail, whether its lease cannot be read or its taint cannot be put on: once that is known
  * not to stand, the attempt fails.
  */
-function unreleasable(walk: Walk, now: Now): Decision | undefined {
-  const { seen, remainingMs, nodeName, attempt } = walk;
-  const why = seen.taintFailure ?? seen.kube?.message;
-  if (remainingMs > 0 || why === undefined || seen.taint?.attemptId === attempt.id) return undefined;
-  const what = seen.taintFailure === undefined ? "released" : "tainted";
-  const message = `the host is off, but node ${nodeName} could not be ${what} in time: ${why}`;
-  return seen.taintCleared ? failAttempt(walk, now, "PowerOffTimeout", message) : run({ do: "untaint" });
+function unreleasable(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { observations, remainingMs, attempt } = snapshot;
+  const why = observations.taintFailure ?? observations.kube?.message;
+  if (remainingMs > 0 || why === undefined || observations.taint?.attemptId === attempt.id) return undefined;
+  const what = observations.taintFailure === undefined ? "released" : "tainted";
+  return endUnreleased(snapshot, now, `could not be ${what} in time: ${why}`);
+}
+
+/**
+ * Ends a wait for silence that has taken longer than the state may last: each outage of the API server starts that wait again, and the host
+ * must not stay off for it. A proof that came late still gets the time of one whole wait.
+ *
+ * @returns undefined while there is time left.
+ */
+function neverSilent(
+  snapshot: AttemptSnapshot,
+  lease: ObservedLease,
+  provenAtMs: number,
+  now: Now,
+): Decision | undefined {
+  if (snapshot.remainingMs > 0 || now.monotonicMs - provenAtMs < longestSilenceMs(lease)) return undefined;
+  const answeredForMs = Math.max(0, now.monotonicMs - lease.answeringSinceMs);
+  const seconds = Math.round(answeredForMs / 1_000);
+  const why = `the agent cannot tell whether its kubelet is silent: the API server has answered and accepted writes without an interruption for only ${seconds} s`;
+  return endUnreleased(snapshot, now, `could not be released in time: ${why}`);
+}
+
+/** Fails the attempt of a host that is off, once the taint is known not to stand. */
+function endUnreleased(snapshot: AttemptSnapshot, now: Now, why: string): Decision {
+  if (!snapshot.observations.taintCleared) return run({ do: "untaint" });
+  return failAttempt(snapshot, now, "PowerOffTimeout", `the host is off, but node ${snapshot.nodeName} ${why}`);
 }
 
 /**
  * Keeps the proof fresh: undefined while it is. A reading that is not Off, or none in time, voids it (`recordReading`,
  * `recordFailedReading`).
  */
-export function rereadPower(walk: Walk, now: Now): Decision | undefined {
-  const { power, device } = walk.seen;
+export function rereadPower(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { power, device } = snapshot.observations;
   const ageMs = power.offAtMs === undefined ? Infinity : now.monotonicMs - power.offAtMs;
   if (ageMs < POWER_REREAD_MS) return undefined;
-  // A device that refuses for good is not asked again: accounts are locked by that.
-  if (device?.final === true) return deviceGate(walk, now);
-  const due = readingDue(walk.seen, now);
+  // A device that refuses permanently is not asked again: accounts are locked by that.
+  if (device?.final === true) return ensureDeviceUsable(snapshot, now);
+  const due = readingDue(snapshot.observations, now);
   return "inMs" in due
     ? { notes: [], effects: [], nextCheckMs: due.inMs }
     : run({ do: "readPower", withinMs: due.withinMs });
 }
 
 /** When the power of a host that is proven off is to be read again: in a while, or now and within some time. */
-export function readingDue({ power, device }: Seen, now: Now): { inMs: number } | { withinMs: number } {
+export function readingDue({ power, device }: Observations, now: Now): { inMs: number } | { withinMs: number } {
   const ageMs = power.offAtMs === undefined ? Infinity : now.monotonicMs - power.offAtMs;
   if (ageMs < POWER_REREAD_MS) return { inMs: POWER_REREAD_MS - ageMs };
   const retryInMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
@@ -260,11 +293,11 @@ export function readingDue({ power, device }: Seen, now: Now): { inMs: number } 
     : { withinMs: Math.max(leftMs, LATE_READ_MS) };
 }
 
-/** Fails for good if the node's lease is renewed although the host that was powered off is off. */
-export function wrongHost(walk: Walk, provenAtMs: number, now: Now): Decision | undefined {
-  if (!isRenewedAfter(walk.seen.lease, provenAtMs)) return undefined;
-  const message = `node ${walk.nodeName} renewed its lease after the host was proven off: the target's devices power another host; correct the FencingTarget, or the BareMetalHost`;
-  return fail(walk, now, "WrongHost", message, [
+/** Fails permanently if the node's lease is renewed although the host that was powered off is off. */
+export function wrongHost(snapshot: AttemptSnapshot, provenAtMs: number, now: Now): Decision | undefined {
+  if (!isRenewedAfter(snapshot.observations.lease, provenAtMs)) return undefined;
+  const message = `node ${snapshot.nodeName} renewed its lease after the host was proven off: the target's devices power another host; correct the FencingTarget, or the BareMetalHost`;
+  return fail(snapshot, now, "WrongHost", message, [
     { type: "IdentityVerified", status: "False", reason: "WrongHost", message },
     { type: "PowerOffConfirmed", status: "False", reason: "WrongHost", message },
   ]);
@@ -275,16 +308,17 @@ export function isRenewedAfter(lease: ObservedLease | undefined, provenAtMs: num
   return (lease?.renewedAtMs ?? -Infinity) > provenAtMs + RENEWAL_TIMEOUT_MS;
 }
 
-function release(walk: Walk, now: Now): Decision {
-  const { attempt, plan, status, seen } = walk;
-  const provenAgoMs = now.monotonicMs - (seen.power.provenAtMs ?? now.monotonicMs);
+function release(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, strategy, status, observations } = snapshot;
+  const provenAgoMs = now.monotonicMs - (observations.power.provenAtMs ?? now.monotonicMs);
   const first = attempt.offConfirmedAtMs === undefined;
   const offConfirmedAtMs = attempt.offConfirmedAtMs ?? Math.round(now.epochMs - provenAgoMs);
   // Not from the proof: until the node's lease is known to be silent nothing could be released.
   const releasingSinceMs = attempt.releasingSinceMs ?? now.epochMs;
-  const whose = seen.taint?.found === "Foreign" ? "; an out-of-service taint of another owner is left as it is" : "";
+  const whose =
+    observations.taint?.found === "Foreign" ? "; an out-of-service taint of another owner is left as it is" : "";
   const message = `the host was read Off twice after the order${whose}`;
-  return move(walk, now, {
+  return transition(snapshot, now, {
     to: "Releasing",
     step: "PowerOffConfirmed",
     message,
@@ -293,7 +327,7 @@ function release(walk: Walk, now: Now): Decision {
       done: true,
       offConfirmedAtMs,
       releasingSinceMs,
-      deadlineMs: releasingSinceMs + plan.drainTimeoutMs,
+      deadlineMs: releasingSinceMs + strategy.drainTimeoutMs,
     },
     conditions: [
       ...processing("Releasing", message),

@@ -1,10 +1,10 @@
 import { beginPowerOn, deleteNode, keepProof } from "./releasing.ts";
-import { deviceGate, fail, failAttempt, move, run, wait } from "../rules/transitions.ts";
-import type { Now, Walk } from "../model/snapshot.ts";
+import { ensureDeviceUsable, fail, failAttempt, transition, run, wait } from "../rules/transitions.ts";
+import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import { processing } from "../model/status.ts";
 import type { InstalledHost } from "../model/reprovision.ts";
-import { isFresh, LOOK_AGAIN_MS } from "../model/reprovision.ts";
+import { isFresh, REREAD_MS } from "../model/reprovision.ts";
 import { whyNotInstallable } from "../rules/reprovision-checks.ts";
 import type { Decision } from "../model/decision.ts";
 
@@ -12,45 +12,46 @@ import type { Decision } from "../model/decision.ts";
 const EMPTY_STATES: readonly (string | undefined)[] = ["available", "ready"];
 
 /**
- * Has a BareMetalHost installed anew: what is installed is saved, taken off, and once the host is empty put on again. Every step is
+ * Has a BareMetalHost installed again: what is installed is saved, taken off, and once the host is empty put on again. Every step is
  * stored before it is made, and an undo puts the image back.
  */
-export function decideInstallation(walk: Walk, now: Now): Decision {
-  const { installation } = walk.status;
-  if (installation === undefined || installation.step === "Provisioned") return beginInstallation(walk, now);
-  const look = walk.seen.installed;
-  if (!isFresh(look, now.monotonicMs, LOOK_AGAIN_MS)) return run({ do: "examineHost" });
-  if (look.consumer !== undefined || look.isGone) {
-    const whose = look.isGone ? "is gone" : `was taken by ${look.consumer ?? ""}`;
-    return fail(walk, now, "HostTaken", `${hostText(walk)} ${whose} while it was being installed again`);
+export function decideInstallation(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { installation } = snapshot.status;
+  if (installation === undefined || installation.step === "Provisioned") return beginInstallation(snapshot, now);
+  const report = snapshot.observations.installed;
+  if (!isFresh(report, now.monotonicMs, REREAD_MS)) return run({ do: "examineHost" });
+  if (report.consumer !== undefined || report.isGone) {
+    const whose = report.isGone ? "is gone" : `was taken by ${report.consumer ?? ""}`;
+    return fail(snapshot, now, "HostTaken", `${hostText(snapshot)} ${whose} while it was being installed again`);
   }
   return installation.step === "Deprovisioning"
-    ? deprovision(walk, installation, look, now)
-    : provision(walk, installation, look, now);
+    ? deprovision(snapshot, installation, report, now)
+    : provision(snapshot, installation, report, now);
 }
 
-/** The host is still proven off: its Node object goes, so that it joins anew, and what is installed is saved. */
-function beginInstallation(walk: Walk, now: Now): Decision {
-  const { attempt, plan, seen } = walk;
-  if (walk.remainingMs <= 0) {
-    const { reason, message } = seen.device ?? {
+/** The host is still proven off: its Node object goes, so that it joins again, and what is installed is saved. */
+function beginInstallation(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, strategy, observations } = snapshot;
+  if (snapshot.remainingMs <= 0) {
+    const { reason, message } = observations.device ?? {
       reason: "ProvisionTimeout" as const,
       message: "the node could not be deleted in time",
     };
-    return failAttempt(walk, now, reason, message);
+    return failAttempt(snapshot, now, reason, message);
   }
-  const pending = deviceGate(walk, now) ?? keepProof(walk, now) ?? deleteNode(walk, now);
+  const pending = ensureDeviceUsable(snapshot, now) ?? keepProof(snapshot, now) ?? deleteNode(snapshot, now);
   if (pending !== undefined) return pending;
-  const look = seen.installed;
-  if (!isFresh(look, now.monotonicMs)) return run({ do: "examineHost" });
-  const why = whyNotInstallable(walk, look);
-  if (why !== undefined || look.image === undefined) return fail(walk, now, "HostNotInstallable", why ?? "no image");
-  const message = `${hostText(walk)} is to be deprovisioned`;
-  return saveImage(walk, now, { ...attempt, deadlineMs: now.epochMs + plan.timeoutMs }, look.image, message);
+  const report = observations.installed;
+  if (!isFresh(report, now.monotonicMs)) return run({ do: "examineHost" });
+  const why = whyNotInstallable(snapshot, report);
+  if (why !== undefined || report.image === undefined)
+    return fail(snapshot, now, "HostNotInstallable", why ?? "no image");
+  const message = `${hostText(snapshot)} is to be deprovisioned`;
+  return saveImage(snapshot, now, { ...attempt, deadlineMs: now.epochMs + strategy.timeoutMs }, report.image, message);
 }
 
-function saveImage(walk: Walk, now: Now, attempt: Attempt, image: string, message: string): Decision {
-  return move(walk, now, {
+function saveImage(snapshot: AttemptSnapshot, now: Now, attempt: Attempt, image: string, message: string): Decision {
+  return transition(snapshot, now, {
     to: "Provisioning",
     step: "Deprovisioning",
     message,
@@ -60,62 +61,75 @@ function saveImage(walk: Walk, now: Now, attempt: Attempt, image: string, messag
   });
 }
 
-type Installation = NonNullable<Walk["status"]["installation"]>;
+type HostInstallation = NonNullable<AttemptSnapshot["status"]["installation"]>;
 
-function deprovision(walk: Walk, installation: Installation, look: InstalledHost, now: Now): Decision {
-  if (look.image !== undefined) {
-    const late = outOfTime(walk, look, now);
+function deprovision(
+  snapshot: AttemptSnapshot,
+  installation: HostInstallation,
+  report: InstalledHost,
+  now: Now,
+): Decision {
+  if (report.image !== undefined) {
+    const late = outOfTime(snapshot, report, now);
     if (late !== undefined) return late;
-    const unproven = deviceGate(walk, now) ?? keepProof(walk, now);
+    const unproven = ensureDeviceUsable(snapshot, now) ?? keepProof(snapshot, now);
     if (unproven !== undefined) return unproven;
-    if (look.image !== installation.image) {
-      const message = `${hostText(walk)} now has another image set: that one is saved instead of the first`;
-      return saveImage(walk, now, walk.attempt, look.image, message);
+    if (report.image !== installation.image) {
+      const message = `${hostText(snapshot)} now has another image set: that one is saved instead of the first`;
+      return saveImage(snapshot, now, snapshot.attempt, report.image, message);
     }
-    return isFresh(look, now.monotonicMs) ? run({ do: "takeImageOff" }) : run({ do: "examineHost" });
+    return isFresh(report, now.monotonicMs) ? run({ do: "takeImageOff" }) : run({ do: "examineHost" });
   }
-  if (!EMPTY_STATES.includes(look.provisioningState)) return awaitOperator(walk, look, now);
-  const { attempt, plan } = walk;
-  const message = `${hostText(walk)} is deprovisioned, and is to be provisioned with what it had`;
-  return move(walk, now, {
+  if (!EMPTY_STATES.includes(report.provisioningState)) return awaitOperator(snapshot, report, now);
+  const { attempt, strategy } = snapshot;
+  const message = `${hostText(snapshot)} is deprovisioned, and will be provisioned with the same image`;
+  return transition(snapshot, now, {
     to: "Provisioning",
     step: "Provisioning",
     message,
-    attempt: { ...attempt, deadlineMs: now.epochMs + plan.timeoutMs },
+    attempt: { ...attempt, deadlineMs: now.epochMs + strategy.timeoutMs },
     conditions: processing("Provisioning", message),
     fields: { installation: { ...installation, step: "Provisioning" } },
   });
 }
 
-function provision(walk: Walk, installation: Installation, look: InstalledHost, now: Now): Decision {
-  if (look.image === undefined) return outOfTime(walk, look, now) ?? run({ do: "putImageBack" });
-  if (look.provisioningState !== "provisioned") return awaitOperator(walk, look, now);
+function provision(
+  snapshot: AttemptSnapshot,
+  installation: HostInstallation,
+  report: InstalledHost,
+  now: Now,
+): Decision {
+  if (report.image === undefined) return outOfTime(snapshot, report, now) ?? run({ do: "putImageBack" });
+  if (report.provisioningState !== "provisioned") return awaitOperator(snapshot, report, now);
   const fields = { installation: { ...installation, step: "Provisioned" as const } };
-  return beginPowerOn(walk, now, "Provisioned", `${hostText(walk)} is provisioned`, [], fields);
+  return beginPowerOn(snapshot, now, "Provisioned", `${hostText(snapshot)} is provisioned`, [], fields);
 }
 
-function awaitOperator(walk: Walk, look: InstalledHost, now: Now): Decision {
-  return outOfTime(walk, look, now) ?? wait(walk, look.atMs + LOOK_AGAIN_MS + 1 - now.monotonicMs);
+function awaitOperator(snapshot: AttemptSnapshot, report: InstalledHost, now: Now): Decision {
+  return outOfTime(snapshot, report, now) ?? wait(snapshot, report.atMs + REREAD_MS + 1 - now.monotonicMs);
 }
 
-function outOfTime(walk: Walk, look: InstalledHost, now: Now): Decision | undefined {
-  if (walk.remainingMs > 0) return undefined;
-  const error = look.errorMessage === undefined ? "" : `: ${look.errorMessage}`;
-  const message = `${hostText(walk)} is still ${look.provisioningState ?? "in no provisioning state"} after its time${error}`;
-  return fail(walk, now, "ProvisionTimeout", message);
+function outOfTime(snapshot: AttemptSnapshot, report: InstalledHost, now: Now): Decision | undefined {
+  if (snapshot.remainingMs > 0) return undefined;
+  const error = report.errorMessage === undefined ? "" : `: ${report.errorMessage}`;
+  const message = `${hostText(snapshot)} is still ${report.provisioningState ?? "in no provisioning state"} at the deadline${error}`;
+  return fail(snapshot, now, "ProvisionTimeout", message);
 }
 
-/** Puts back what was taken off a BareMetalHost. Undefined where nothing was, or it is back, or the host is another's by now. */
-export function restoreInstallation(walk: Walk, now: Now): Decision | undefined {
-  const { attempt, seen, status } = walk;
+/**
+ * Puts the image of a BareMetalHost back. Undefined if none was taken off, if it is back, or if the host now belongs
+ * to another remediation.
+ */
+export function restoreInstallation(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { attempt, observations, status } = snapshot;
   const { installation } = status;
   if (installation === undefined || installation.step === "Provisioned") return undefined;
-  const look = seen.installed;
-  if (!isFresh(look, now.monotonicMs, LOOK_AGAIN_MS)) return run({ do: "examineHost" });
-  if (look.image === undefined && look.consumer === undefined && !look.isGone) return run({ do: "putImageBack" });
-  const message = `${hostText(walk)} has its image back, or now belongs to another user`;
-  return move(walk, now, {
-    to: walk.state.name,
+  const report = observations.installed;
+  if (!isFresh(report, now.monotonicMs, REREAD_MS)) return run({ do: "examineHost" });
+  if (report.image === undefined && report.consumer === undefined && !report.isGone) return run({ do: "putImageBack" });
+  const message = `${hostText(snapshot)} has its image back, or now belongs to another user`;
+  return transition(snapshot, now, {
+    to: snapshot.state.name,
     step: "ImageRestored",
     message,
     attempt,
@@ -123,6 +137,6 @@ export function restoreInstallation(walk: Walk, now: Now): Decision | undefined 
   });
 }
 
-function hostText({ status }: Walk): string {
+function hostText({ status }: AttemptSnapshot): string {
   return `BareMetalHost ${status.target?.namespace ?? ""}/${status.target?.name ?? ""}`;
 }

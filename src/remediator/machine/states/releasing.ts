@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { rereadPower, wrongHost } from "./powering-off.ts";
-import { deviceGate, failAttempt, identityGate, move, run } from "../rules/transitions.ts";
-import type { Now, Walk } from "../model/snapshot.ts";
-import type { ConditionChange, StatusChange } from "../model/status.ts";
+import { ensureDeviceUsable, failAttempt, ensureIdentity, transition, run } from "../rules/transitions.ts";
+import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
+import type { ConditionUpdate, StatusStep } from "../model/status.ts";
 import { conditionOf, processing } from "../model/status.ts";
 import {
   DRAIN_CHECK_MAX_MS,
@@ -14,20 +14,25 @@ import {
 } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 
-/** The host is proven off: frees its workloads for as long as that stays proven, and sees by live looks when they are gone. */
-export function decideReleasing(walk: Walk, now: Now): Decision {
-  const { attempt, seen, plan } = walk;
-  const unproven = keepProof(walk, now);
+/**
+ * The host is proven off: releases its workloads for as long as the proof lasts, and checks by live reads when they
+ * are gone.
+ */
+export function decideReleasing(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, observations, strategy } = snapshot;
+  const unproven = keepProof(snapshot, now);
   if (unproven !== undefined) return unproven;
-  const wrong = wrongHost(walk, seen.power.provenAtMs ?? now.monotonicMs, now);
+  const wrong = wrongHost(snapshot, observations.power.provenAtMs ?? now.monotonicMs, now);
   if (wrong !== undefined) return wrong;
-  const { drain } = seen;
+  const { drain } = observations;
   const drained = drain?.pods === 0 && drain.attachments === 0;
-  if (drained || walk.remainingMs <= 0) return endRelease(walk, drained, now);
-  if (plan.workloadRelease === "OutOfServiceTaint") {
-    if (seen.taint?.attemptId !== attempt.id) return run({ do: "taint", attemptId: attempt.id });
+  if (drained || snapshot.remainingMs <= 0) return endRelease(snapshot, drained, now);
+  const progress = drainProgress(snapshot);
+  if (progress !== undefined) return progress;
+  if (strategy.workloadRelease === "OutOfServiceTaint") {
+    if (observations.taint?.attemptId !== attempt.id) return run({ do: "taint", attemptId: attempt.id });
   } else {
-    const deletion = deleteNode(walk, now);
+    const deletion = deleteNode(snapshot, now);
     if (deletion !== undefined) return deletion;
   }
   if (drain !== undefined) {
@@ -35,52 +40,70 @@ export function decideReleasing(walk: Walk, now: Now): Decision {
     const inMs = drain.atMs + gapMs - now.monotonicMs;
     // Never past the next reading of the power, nor past the deadline.
     if (inMs > 0)
-      return { notes: [], effects: [], nextCheckMs: Math.min(inMs, untilReread(walk, now), walk.remainingMs) };
+      return { notes: [], effects: [], nextCheckMs: Math.min(inMs, untilReread(snapshot, now), snapshot.remainingMs) };
   }
-  if (plan.podRelease === "Eager" && !seen.released) {
-    return run({ do: "releasePods", withinMs: Math.min(RELEASE_BATCH_MAX_MS, untilProofEnds(walk, now)) });
+  if (strategy.podRelease === "Eager" && !observations.released) {
+    return run({ do: "releasePods", withinMs: Math.min(RELEASE_BATCH_MAX_MS, untilProofEnds(snapshot, now)) });
   }
   return run({ do: "checkDrained" });
 }
 
-function untilReread(walk: Walk, now: Now): number {
-  return Math.max(0, (walk.seen.power.offAtMs ?? now.monotonicMs) + POWER_REREAD_MS - now.monotonicMs);
+/**
+ * Stores how many pods and volumes have left, once for each count that differs from the one before: a CRD of an older version does not
+ * keep it. It is for users, and nothing is decided from it.
+ */
+function drainProgress({ status, attempt, observations }: AttemptSnapshot): Decision | undefined {
+  const { drain, podsToRelease } = observations;
+  if (drain === undefined || drain.isReported) return undefined;
+  const stored = status.drain?.attemptID === attempt.id ? status.drain : undefined;
+  const next = {
+    attemptID: attempt.id,
+    pods: Math.max(stored?.pods ?? 0, podsToRelease, drain.pods),
+    attachments: Math.max(stored?.attachments ?? 0, drain.attachments),
+    left: drain.pods + drain.attachments,
+  };
+  if (isDeepStrictEqual(stored, next)) return undefined;
+  return { status: { ...status, drain: next }, notes: [], effects: [] };
 }
 
-function untilProofEnds(walk: Walk, now: Now): number {
-  return (walk.seen.power.offAtMs ?? now.monotonicMs) + POWER_PROOF_AGE_MAX_MS - now.monotonicMs;
+function untilReread(snapshot: AttemptSnapshot, now: Now): number {
+  return Math.max(0, (snapshot.observations.power.offAtMs ?? now.monotonicMs) + POWER_REREAD_MS - now.monotonicMs);
+}
+
+function untilProofEnds(snapshot: AttemptSnapshot, now: Now): number {
+  return (snapshot.observations.power.offAtMs ?? now.monotonicMs) + POWER_PROOF_AGE_MAX_MS - now.monotonicMs;
 }
 
 /**
  * Reads the power again in time. Undefined while the host is proven off; else stops everything: the taint comes off, and
- * the host is forced off and proven anew.
+ * the host is forced off and proven again.
  */
-export function keepProof(walk: Walk, now: Now): Decision | undefined {
-  const { power, device } = walk.seen;
-  if (power.provenAtMs !== undefined) return rereadPower(walk, now);
+export function keepProof(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { power, device } = snapshot.observations;
+  if (power.provenAtMs !== undefined) return rereadPower(snapshot, now);
   const { last } = power;
-  // This process has only begun to look: a proof needs two readings.
+  // This process has just started to read: a proof needs two readings.
   if (device === undefined && last === undefined) return run({ do: "readPower", withinMs: POWER_PROOF_AGE_MAX_MS });
   if (device === undefined && last?.state === "Off") {
     const inMs = last.atMs + OFF_CONFIRM_GAP_MS - now.monotonicMs;
     if (inMs > 0) return { notes: [], effects: [], nextCheckMs: inMs };
     return run({ do: "readPower", withinMs: POWER_PROOF_AGE_MAX_MS });
   }
-  return loseProof(walk, now);
+  return loseProof(snapshot, now);
 }
 
-function loseProof(walk: Walk, now: Now): Decision {
-  const { seen, attempt, plan } = walk;
-  // Whatever the strategy says by now: it may have been edited since the taint was put on.
-  if (walk.state.name === "Releasing" && !seen.taintCleared) return run({ do: "untaint" });
-  const why = seen.device?.message ?? `its BMC says ${seen.power.last?.raw ?? "nothing"}`;
-  const message = `the host is not proven off any more (${why}): releases stop, and it is forced off and proven off again`;
-  return move(walk, now, {
+function loseProof(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { observations, attempt, strategy } = snapshot;
+  // Whatever the strategy says now: it may have been edited since the taint was put on.
+  if (snapshot.state.name === "Releasing" && !observations.taintCleared) return run({ do: "untaint" });
+  const why = observations.device?.message ?? `its BMC says ${observations.power.last?.raw ?? "nothing"}`;
+  const message = `the host is no longer proven off (${why}): releases stop, and it is forced off and proven off again`;
+  return transition(snapshot, now, {
     to: "PoweringOff",
     step: "PowerOffLost",
     message,
     warning: true,
-    attempt: { ...attempt, deadlineMs: now.epochMs + plan.powerOffTimeoutMs },
+    attempt: { ...attempt, deadlineMs: now.epochMs + strategy.powerOffTimeoutMs },
     conditions: [
       ...processing("PoweringOff", message),
       { type: "PowerOffConfirmed", status: "False", reason: "PowerOffLost", message },
@@ -89,13 +112,13 @@ function loseProof(walk: Walk, now: Now): Decision {
 }
 
 /** One guarded patch takes the taint off and puts the quarantine on; only then may the host be powered on. */
-function endRelease(walk: Walk, drained: boolean, now: Now): Decision {
-  const { attempt, seen, plan } = walk;
+function endRelease(snapshot: AttemptSnapshot, drained: boolean, now: Now): Decision {
+  const { attempt, observations, strategy } = snapshot;
   // Without the quarantine the node may take pods a little early; without the power it never runs again.
-  const isUnmarked = walk.remainingMs <= 0 && seen.kube !== undefined && seen.taintCleared;
-  if (!seen.swapped && !isUnmarked) return run({ do: "swapMarks", attemptId: attempt.id });
-  const left = `${seen.drain?.pods ?? "unknown"} pods, ${seen.drain?.attachments ?? "unknown"} volume attachments`;
-  const released: ConditionChange = drained
+  const isUnmarked = snapshot.remainingMs <= 0 && observations.kube !== undefined && observations.taintCleared;
+  if (!observations.swapped && !isUnmarked) return run({ do: "swapMarks", attemptId: attempt.id });
+  const left = `${observations.drain?.pods ?? "unknown"} pods, ${observations.drain?.attachments ?? "unknown"} volume attachments`;
+  const released: ConditionUpdate = drained
     ? {
         type: "WorkloadsReleased",
         status: "True",
@@ -104,29 +127,29 @@ function endRelease(walk: Walk, drained: boolean, now: Now): Decision {
       }
     : { type: "WorkloadsReleased", status: "False", reason: "DrainTimeout", message: `still on the node: ${left}` };
   if (attempt.kind === "Reprovision") {
-    return move(walk, now, {
+    return transition(snapshot, now, {
       to: "Provisioning",
       step: released.reason,
       message: released.message,
       warning: !drained,
-      attempt: { ...attempt, deadlineMs: now.epochMs + plan.powerOnTimeoutMs },
+      attempt: { ...attempt, deadlineMs: now.epochMs + strategy.powerOnTimeoutMs },
       conditions: [...processing("Provisioning", released.message), released],
     });
   }
-  return beginPowerOn(walk, now, released.reason, released.message, [released]);
+  return beginPowerOn(snapshot, now, released.reason, released.message, [released]);
 }
 
 /** Stores the intent to power on. */
 export function beginPowerOn(
-  walk: Walk,
+  snapshot: AttemptSnapshot,
   now: Now,
   step: string,
   message: string,
-  conditions: readonly ConditionChange[],
-  fields: StatusChange["fields"] = {},
+  conditions: readonly ConditionUpdate[],
+  fields: StatusStep["fields"] = {},
 ): Decision {
-  const { attempt, plan } = walk;
-  return move(walk, now, {
+  const { attempt, strategy } = snapshot;
+  return transition(snapshot, now, {
     to: "PoweringOn",
     step,
     message,
@@ -138,63 +161,64 @@ export function beginPowerOn(
       orders: 0,
       sent: false,
       done: false,
-      deadlineMs: now.epochMs + plan.powerOnTimeoutMs,
+      deadlineMs: now.epochMs + strategy.powerOnTimeoutMs,
     },
     conditions: [...processing("PoweringOn", message), ...conditions],
     fields,
   });
 }
 
-/** The host is still proven off: its next boot is set to the network, and its Node object goes, so that it joins anew. */
-export function decideNetworkBoot(walk: Walk, now: Now): Decision {
-  const { attempt, seen } = walk;
-  if (walk.remainingMs <= 0) {
-    const { reason, message } = seen.device ?? {
+/** The host is still proven off: its next boot is set to the network, and its Node object goes, so that it joins again. */
+export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, observations } = snapshot;
+  if (snapshot.remainingMs <= 0) {
+    const { reason, message } = observations.device ?? {
       reason: "ProvisionTimeout" as const,
       message: "the boot override could not be set and the node not be deleted in time",
     };
-    return failAttempt(walk, now, reason, message);
+    return failAttempt(snapshot, now, reason, message);
   }
-  const waiting = deviceGate(walk, now);
+  const waiting = ensureDeviceUsable(snapshot, now);
   if (waiting !== undefined) return waiting;
-  const unproven = keepProof(walk, now);
+  const unproven = keepProof(snapshot, now);
   if (unproven !== undefined) return unproven;
-  if (seen.override !== "NetworkOnce") {
-    const unverified = identityGate(walk, now);
+  if (observations.override !== "NetworkOnce") {
+    const unverified = ensureIdentity(snapshot, now);
     if (unverified !== undefined) return unverified;
     if (attempt.bootOverride) return run({ do: "setBootOverride", override: "NetworkOnce" });
-    const message = "the next boot is to be from the network";
-    return move(walk, now, {
+    const message = "the agent is about to set the next boot to the network";
+    return transition(snapshot, now, {
       to: "Provisioning",
       step: "BootOverride",
       message,
       attempt: { ...attempt, bootOverride: true },
     });
   }
-  const deletion = deleteNode(walk, now);
+  const deletion = deleteNode(snapshot, now);
   if (deletion !== undefined) return deletion;
-  return beginPowerOn(walk, now, "Provisioned", "the next boot is from the network", []);
+  return beginPowerOn(snapshot, now, "Provisioned", "the next boot is from the network", []);
 }
 
 /**
  * Saves the node's labels, annotations, taints and cordon, announces the deletion (or the health check would take the
  * remediation for done), and deletes the Node object that was saved. Undefined once that object is gone.
  */
-export function deleteNode(walk: Walk, now: Now): Decision | undefined {
-  const { seen, status, node } = walk;
+export function deleteNode(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { observations, status, node } = snapshot;
   const uid = status.node?.uid;
-  if (seen.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid)) return undefined;
-  if (seen.backup === undefined) return run({ do: "backupNode" });
+  if (observations.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid))
+    return undefined;
+  if (observations.backup === undefined) return run({ do: "backupNode" });
   const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
   // The API server hands what was stored back with its keys in another order.
-  if (announced && isDeepStrictEqual(status.backup, seen.backup.status)) return run({ do: "deleteNode" });
-  const message = `node ${walk.nodeName} is saved and will be deleted, so that it joins again`;
-  return move(walk, now, {
-    to: walk.state.name,
+  if (announced && isDeepStrictEqual(status.backup, observations.backup.status)) return run({ do: "deleteNode" });
+  const message = `node ${snapshot.nodeName} is saved and will be deleted, so that it joins again`;
+  return transition(snapshot, now, {
+    to: snapshot.state.name,
     step: "NodeDeletionExpected",
     message,
-    attempt: walk.attempt,
+    attempt: snapshot.attempt,
     conditions: [{ type: "PermanentNodeDeletionExpected", status: "True", reason: "NodeDeletionExpected", message }],
-    fields: { backup: seen.backup.status },
+    fields: { backup: observations.backup.status },
   });
 }

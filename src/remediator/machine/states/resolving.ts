@@ -1,6 +1,6 @@
-import { isReady } from "../node-patches/marks.ts";
-import { fail, holds, move, newAttempt, ownNodeMessage, run, untouched } from "../rules/transitions.ts";
-import { staleGate } from "../rules/stale-request.ts";
+import { isReady } from "../../../nodes/ready.ts";
+import { fail, holdsOrder, transition, newAttempt, ownNodeMessage, run, notYetDone } from "../rules/transitions.ts";
+import { ensureNotStale } from "../rules/stale-request.ts";
 import { nodeRecord } from "./verifying.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";
@@ -13,52 +13,54 @@ import { clusterKey, clusterOf } from "../../../nodes/subject.ts";
 import type { Decision } from "../model/decision.ts";
 import type { HostFacts } from "../model/host-facts.ts";
 
-/** Looks the node and its host up and takes the host, or says what is in the way. */
+/** Looks up the node and its host and claims the host, or reports the obstacle. */
 export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
-  const { remediation, host, seen, nodeName, turn } = snapshot;
-  // Whoever cannot begin must not keep others from it.
+  const { remediation, host, observations, nodeName, admission } = snapshot;
+  // A remediation that cannot begin must not occupy a slot.
   const blocked = (reason: Reason, message: string): Decision =>
-    turn === undefined ? block(snapshot, attempt, now, reason, message) : run({ do: "leaveTurn" });
+    admission === undefined ? block(snapshot, attempt, now, reason, message) : run({ do: "withdrawAdmission" });
   if (snapshot.unresolved) return resolve(snapshot, attempt, now);
-  const stale = staleGate(snapshot, attempt, now);
+  const stale = ensureNotStale(snapshot, attempt, now);
   if (stale !== undefined) return stale;
   if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
-  if (snapshot.away !== undefined) return blocked(snapshot.away.reason, snapshot.away.message);
+  if (snapshot.clusterProblem !== undefined)
+    return blocked(snapshot.clusterProblem.reason, snapshot.clusterProblem.message);
   if (snapshot.node === undefined && snapshot.status.node === undefined) {
     return blocked("NodeNotFound", `there is no node ${nodeName}`);
   }
   if (!host.found) return blocked(host.reason, host.message);
   // A host that its last owner may have left off is taken under the stop switch, too: it may be owed an On.
   const mayBeOff = attempt !== undefined && mayHaveTurnedOff(attempt);
-  const { stop } = snapshot;
-  if (stop !== undefined && (!mayBeOff || holds(stop, "On"))) return blocked(stop.reason, stop.message);
+  const { hold } = snapshot;
+  if (hold !== undefined && (!mayBeOff || holdsOrder(hold, "On"))) return blocked(hold.reason, hold.message);
   if (snapshot.runsHere) {
     const waiting = block(snapshot, attempt, now, "OwnNode", ownNodeMessage(snapshot));
     return waiting.status?.phase === "Resolving" ? { ...waiting, effects: [{ do: "handOver" }] } : waiting;
   }
-  const { claim } = seen;
-  // Another target may serve the node by now than the one that was claimed.
+  const { claim } = observations;
+  // Another target may serve the node now than the one that was claimed.
   if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return run({ do: "claimHost" });
   if (!claim.owned) {
-    // The watch says that the owner has gone; it may lag behind what the claim was told, hence the pause.
+    // The watch says that the owner has gone; it may lag behind the answer to the claim, so there is a pause.
     const freed = host.facts.owner?.uid !== claim.by.uid;
     const inMs = claim.atMs + (freed ? FREED_RECHECK_MS : CLAIM_RECHECK_MS) - now.monotonicMs;
     if (inMs <= 0) return run({ do: "claimHost" });
     const { kind, namespace, name } = claim.by;
     return block(snapshot, attempt, now, "HostBusy", `${kind} ${namespace}/${name} owns the host`, inMs);
   }
-  if (turn === undefined) return run({ do: "askForTurn" });
-  if (!turn.granted) return block(snapshot, attempt, now, turn.reason, turn.message);
+  if (admission === undefined) return run({ do: "askForAdmission" });
+  if (!admission.granted) return block(snapshot, attempt, now, admission.reason, admission.message);
   return beginFirstAttempt(snapshot, attempt, host.facts, now);
 }
 
 /**
- * Stores whom the live Machine means, before anything else: its name alone would be no proof. Nor would be that of its cluster, so
- * it is waited for until that can be asked which it is.
+ * Stores which node the live Machine refers to, before anything else. A name alone does not identify a node, because
+ * another Machine may get it later. The name of its cluster does not identify a cluster either, so this waits until
+ * the API server of that cluster can be asked for its UID.
  */
 function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {
-  const { seen, subject, away } = snapshot;
-  const read = seen.subjectMachine;
+  const { observations, subject, clusterProblem } = snapshot;
+  const read = observations.subjectMachine;
   if (read === undefined) return run({ do: "resolveSubject" });
   const isOld = now.monotonicMs - read.atMs >= CLAIM_RECHECK_MS;
   if (!read.found) {
@@ -74,8 +76,10 @@ function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): De
     const message = `the remediation names node ${named}, but Machine ${namespace}/${name} ${nodeName === undefined ? "has no node" : `is node ${nodeName}`}: correct its annotation`;
     return fail(snapshot, now, "SubjectMismatch", message);
   }
-  if (away !== undefined) {
-    return isOld ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, away.reason, away.message);
+  if (clusterProblem !== undefined) {
+    return isOld
+      ? run({ do: "resolveSubject" })
+      : block(snapshot, attempt, now, clusterProblem.reason, clusterProblem.message);
   }
   const cluster = clusterOf(read.machine);
   const node = {
@@ -83,7 +87,7 @@ function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): De
     ...(cluster !== undefined && { cluster: { ...cluster, ...identityOf(snapshot) } }),
   };
   const where = cluster === undefined ? "" : ` of cluster ${clusterKey(cluster)}`;
-  return move(snapshot, now, {
+  return transition(snapshot, now, {
     to: "Resolving",
     step: "SubjectResolved",
     message: `Machine ${namespace}/${name} ${nodeName === undefined ? "has not become a node" : `is node ${nodeName}`}${where}`,
@@ -92,14 +96,20 @@ function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): De
   });
 }
 
-/** Whether it is the agent's own is the operator's word alone: what an API server says of itself would be anybody's. */
+/** Only the operator decides whether a cluster is the agent's own. An API server could claim anything about itself. */
 function identityOf({ clusterUid, isOwnCluster }: Snapshot): Pick<KnownCluster, "uid" | "own"> {
   if (isOwnCluster) return { own: true };
   return clusterUid === undefined ? {} : { uid: clusterUid };
 }
 
-/** What waits for people has a deadline; what waits for other remediations or for the stop switch has not. */
-const WAITS_FOR_GOOD: readonly Reason[] = ["HostBusy", "WaitingForTurn", "Paused", "Maintenance"];
+/** What waits for the operator has a deadline; what waits for other remediations or for the stop switch has not. */
+const WAITS_WITHOUT_DEADLINE: readonly Reason[] = [
+  "HostBusy",
+  "WaitingForTurn",
+  "Paused",
+  "PauseUnknown",
+  "Maintenance",
+];
 
 function block(
   snapshot: Snapshot,
@@ -109,18 +119,18 @@ function block(
   message: string,
   recheckMs = CLAIM_RECHECK_MS,
 ): Decision {
-  const bounded = !WAITS_FOR_GOOD.includes(reason);
-  const said = conditionOf(snapshot.status, "Processing");
-  if (said?.reason === reason && said.message === message && attempt !== undefined) {
+  const bounded = !WAITS_WITHOUT_DEADLINE.includes(reason);
+  const reported = conditionOf(snapshot.status, "Processing");
+  if (reported?.reason === reason && reported.message === message && attempt !== undefined) {
     if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);
     const nextCheckMs = bounded ? Math.min(snapshot.remainingMs, recheckMs) : recheckMs;
     return { notes: [], effects: [], nextCheckMs };
   }
-  const timeoutMs = snapshot.plan.powerOffTimeoutMs;
+  const timeoutMs = snapshot.strategy.powerOffTimeoutMs;
   const base = attempt ?? newAttempt(snapshot, now, firstKind(snapshot), undefined, timeoutMs);
   // Who has waited for a host may be handed one that its last owner left off: an undo then owes it an On.
   const inherits = reason === "HostBusy" && base.action === "None";
-  return move(snapshot, now, {
+  return transition(snapshot, now, {
     to: "Resolving",
     step: reason,
     message,
@@ -128,31 +138,40 @@ function block(
     attempt: {
       ...base,
       ...(inherits && { action: "Inherited" }),
-      deadlineMs: said?.reason === reason ? base.deadlineMs : now.epochMs + timeoutMs,
+      deadlineMs: reported?.reason === reason ? base.deadlineMs : now.epochMs + timeoutMs,
     },
     conditions: processing(reason, message),
-    // How the node is now tells later that it has come back meanwhile: by itself, or in another boot by the host's owner.
-    ...(snapshot.node !== undefined && snapshot.away === undefined && { fields: startRecord(snapshot) }),
+    // The node's present state shows later that it has come back meanwhile: by itself, or in another boot by the host's owner.
+    ...(snapshot.node !== undefined && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),
   });
 }
 
 function firstKind(snapshot: Snapshot): Attempt["kind"] {
-  return snapshot.plan.type === "Reprovision" ? "Reprovision" : "Reboot";
+  return snapshot.strategy.type === "Reprovision" ? "Reprovision" : "Reboot";
 }
 
 function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, facts: HostFacts, now: Now): Decision {
   const message = `host ${facts.ref.namespace}/${facts.ref.name} is taken`;
-  return move(snapshot, now, {
+  return transition(snapshot, now, {
     to: "Verifying",
     step: "HostClaimed",
     message,
-    attempt: newAttempt(snapshot, now, attempt?.kind ?? firstKind(snapshot), attempt, snapshot.plan.powerOffTimeoutMs),
-    conditions: [...processing("Verifying", message), ...untouched("NotYet", message)],
+    attempt: newAttempt(
+      snapshot,
+      now,
+      attempt?.kind ?? firstKind(snapshot),
+      attempt,
+      snapshot.strategy.powerOffTimeoutMs,
+    ),
+    conditions: [...processing("Verifying", message), ...notYetDone("NotYet", message)],
     fields: { target: facts.ref, ...startRecord(snapshot) },
   });
 }
 
-/** The subject as it is when its remediation begins; one that has waited for its host or its turn has that on record. */
+/**
+ * The subject as it is when its remediation begins. A remediation that has waited for its host or for admission has
+ * stored it before.
+ */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
   const { node, status, zone, subject } = snapshot;
   const waited = status.node?.wasReady !== undefined;
@@ -162,7 +181,8 @@ function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "mac
       ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
       // One that was let begin since its node was not Ready is not about a Ready node, whatever the watch shows since.
       wasReady:
-        status.node?.wasReady ?? (node !== undefined && isReady(node) && snapshot.seen.request?.isReady !== false),
+        status.node?.wasReady ??
+        (node !== undefined && isReady(node) && snapshot.observations.request?.isReady !== false),
       ...(bootIDAtStart !== undefined && { bootIDAtStart }),
       ...(zone !== undefined && { zone }),
     },

@@ -7,33 +7,35 @@ import { UNKNOWN_RECHECK_MS, UNREAD_RECHECK_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 
 /**
- * Decides about a remediation whose stored state is not one of this version: an agent of a newer version wrote it, or one of an
- * older version that is too old; or whose spec is of a newer version. The out-of-service taint comes off, since nobody proves the host off; the rest stays as it is, and
- * the remediation says which version wrote it. Where it is deleted all of it is taken back that this version can take back. Pure.
+ * Decides about a remediation that this version cannot act on: another version wrote its state or its spec. The
+ * out-of-service taint is removed, because this agent does not prove the host off. Everything else stays, and the
+ * status names the version that wrote it. If the remediation is being deleted, everything is undone that this version
+ * can undo. Pure.
  */
 export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
-  const { remediation, status, seen, away, plan } = snapshot;
+  const { remediation, status, observations, clusterProblem, strategy } = snapshot;
   if (remediation.deleting) {
     // No host was taken, and the object goes without us.
     if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
     const known = withoutUnknown(status);
     const isNodeLost = status.node !== undefined && known.node === undefined;
-    const lost = isNodeLost ? "; which node it is cannot be read: nothing is given back to a node" : "";
+    const lost = isNodeLost ? "; the node cannot be identified: no labels, annotations or taints are restored" : "";
     const message = `the remediation is being deleted; ${whatIsUnknown(snapshot, state)}${lost}`;
     // An attempt that cannot be read may have turned the host off.
     const attempt =
       state.attempt ??
-      ({ ...newAttempt(snapshot, now, "Reboot", undefined, plan.powerOnTimeoutMs), action: "Inherited" } as const);
+      ({ ...newAttempt(snapshot, now, "Reboot", undefined, strategy.powerOnTimeoutMs), action: "Inherited" } as const);
     const outcome = { verdict: "Deleted", reason: "RemediationDeleted", message } as const;
     return undo({ ...snapshot, status: known, state: { ...state, attempt } }, now, outcome);
   }
-  const mayWrite = away === undefined && (seen.kube === undefined || seen.kube.retryAtMs <= now.monotonicMs);
-  if (!seen.taintCleared && mayWrite) return run({ do: "untaint" });
+  const mayWrite =
+    clusterProblem === undefined && (observations.kube === undefined || observations.kube.retryAtMs <= now.monotonicMs);
+  if (!observations.taintCleared && mayWrite) return run({ do: "untaint" });
   const first = state.of === "spec" ? "run an agent of that version" : "run that version again";
-  const next = `${first} until the remediation has ended, or delete the remediation to call it off`;
+  const next = `${first} until the remediation has ended, or delete the remediation to undo it`;
   const message = `${whatIsUnknown(snapshot, state)}: its out-of-service taint is off, and nothing is done to the host, which may be OFF; ${next}`;
-  // It is looked at again, too, once its time is over: from then on it counts as overdue, and its place lapses.
-  const inMs = seen.taintCleared ? UNKNOWN_RECHECK_MS : UNREAD_RECHECK_MS;
+  // It is checked again, too, once its time is over: from then on it counts as overdue, and its slot lapses.
+  const inMs = observations.taintCleared ? UNKNOWN_RECHECK_MS : UNREAD_RECHECK_MS;
   return waitBecause(snapshot, now, "UnknownState", message, inMs);
 }
 
@@ -62,7 +64,7 @@ interface PartSchema {
   safeParse(part: unknown): { success: boolean; error?: { issues: readonly { path: readonly PropertyKey[] }[] } };
 }
 
-/** A part of a status without the fields that cannot be read; undefined where the rest makes no sense without them. */
+/** A part of a status without the fields that cannot be read; undefined if the rest is not valid without them. */
 function readablePart(schema: PartSchema, part: unknown): unknown {
   const read = schema.safeParse(part);
   if (read.success) return part;
@@ -74,7 +76,7 @@ function readablePart(schema: PartSchema, part: unknown): unknown {
 
 /**
  * Without its cluster a node's name is that of another node, in the agent's own cluster; and without its UID a cluster may be
- * another one by now. Then it is not known which node is meant.
+ * another one now. Then it is not known which node is meant.
  */
 function readableNode(part: unknown): unknown {
   const { cluster } = (part ?? {}) as { cluster?: { uid?: unknown } };

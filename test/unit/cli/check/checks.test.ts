@@ -10,8 +10,10 @@ import {
 import type { BareMetalRemediation } from "../../../../src/api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../../../../src/api/fencing-target.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../../../src/api/taints.ts";
+import { runChecks } from "../../../../src/cli/check/check.ts";
 import type { Facts } from "../../../../src/cli/check/facts.ts";
-import type { Lease } from "../../../../src/kube/lease-record.ts";
+import { CHECKS } from "../../../../src/cli/check/lines/checks.ts";
+import type { LeaderLease } from "../../../../src/kube/lease/lease-record.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import type { OVERVIEW } from "../overview-fixture.ts";
 import { complaints, deployment, healthCheck, HEALTHY, node, NOW_MS, target, withOverview } from "./facts-fixture.ts";
@@ -36,11 +38,11 @@ function remediation(change: object): BareMetalRemediation {
 }
 
 describe("the checks", () => {
-  it("find nothing in a cluster where every node could be fenced", () => {
+  it("the checks find nothing in a cluster if every node could be fenced", () => {
     assert.deepEqual(complaints(HEALTHY), []);
   });
 
-  it("warn about everything that may not be read, and name the permission, instead of passing", () => {
+  it("the checks warn about everything that may not be read, and name the permission, instead of passing", () => {
     const why = "list things: 403 Forbidden: user bob cannot list resource things";
     const unread = { unread: why };
     const closed = { problem: why };
@@ -84,7 +86,7 @@ describe("the checks", () => {
     for (const line of found) assert.match(line, /cannot be checked: .*cannot list resource things/);
   });
 
-  it("never pass a target, a health check or a remediation of a kind that is not served", () => {
+  it("the checks never pass a target, a health check or a remediation of a kind that is not served", () => {
     const found = complaints(withOverview({ targets: undefined, remediations: undefined, healthChecks: undefined }));
     for (const id of ["fencing-targets", "health-checks", "remediations", "leftovers", "nodes-covered"]) {
       assert.ok(
@@ -95,12 +97,12 @@ describe("the checks", () => {
     assert.match(found.join("\n"), /failed custom-resources: KindsMissing: /);
   });
 
-  it("fail for an API server that is too old", () => {
+  it("the checks fail for an API server that is too old", () => {
     const server = { major: 1, minor: 29, text: "v1.29.1" };
     assertOne({ ...HEALTHY, server }, /^failed api-server: .*Kubernetes v1\.29\.1, and ironfence needs 1\.30 or newer/);
   });
 
-  it("warn about clocks that disagree, and say which one is ahead", () => {
+  it("the checks warn about clocks that disagree, and say which one is ahead", () => {
     assertOne(
       { ...HEALTHY, clockOffset: { minMs: 39_800, maxMs: 40_100 } },
       /warning clock: .* is 40 s behind that of/,
@@ -112,8 +114,8 @@ describe("the checks", () => {
     assertOne({ ...HEALTHY, clockOffset: undefined }, /warning clock: cannot be checked/);
   });
 
-  it("fail if a second installation leads, unless it is dead, stands by or runs the other component", () => {
-    const lease = (namespace: string, ageMs: number, components: string, standsBy = ""): Lease => ({
+  it("the checks fail if a second installation leads, unless it is dead, stands by or runs the other component", () => {
+    const lease = (namespace: string, ageMs: number, components: string, standsBy = ""): LeaderLease => ({
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
       metadata: {
@@ -131,7 +133,7 @@ describe("the checks", () => {
     });
     const both = "detector,remediator";
     const own = lease("ironfence-system", 1_000, both);
-    const of = (...leases: Lease[]): Facts => ({ ...HEALTHY, leases });
+    const of = (...leases: LeaderLease[]): Facts => ({ ...HEALTHY, leases });
     assertOne(
       of(own, lease("other", 2_000, both)),
       /^failed one-installation: agent-9 \(Lease other\/ironfence\) of another/,
@@ -147,7 +149,7 @@ describe("the checks", () => {
     assertOne(withOverview({ agent }), /^failed one-installation: StandsBy: agent-1: the installation other/);
   });
 
-  it("fail for a CRD that drops fields which the agent writes, and warn if another operator owns it", () => {
+  it("the checks fail for a CRD that drops fields which the agent writes, and warn if another operator owns it", () => {
     const crd = { kind: "FencingTarget", isInstalled: true, isOwn: true, missingFields: ["status.offProof"] };
     assertOne(
       { ...HEALTHY, customResources: [crd] },
@@ -156,7 +158,7 @@ describe("the checks", () => {
     assertOne({ ...HEALTHY, customResources: [{ ...crd, isOwn: false }] }, /^warning custom-resources: /);
   });
 
-  it("warn about an admission policy that is missing, that nothing binds, or that names another account", () => {
+  it("the checks warn about an admission policy that is missing, that nothing binds, or that names another account", () => {
     const { admission } = HEALTHY;
     assert.ok("policies" in admission);
     const policies = new Set([...admission.policies].slice(1));
@@ -168,23 +170,27 @@ describe("the checks", () => {
       { ...HEALTHY, admission: { ...admission, enforced: new Set() } },
       /no binding puts ironfence-.* into force/,
     );
-    assertOne({ ...HEALTHY, serviceAccount: "fencer" }, /warning admission-policies: the agent runs as .*:fencer, and/);
+    const users = new Map([["ironfence-agent-nodes", "system:serviceaccount:other:ironfence"]]);
+    assertOne(
+      { ...HEALTHY, admission: { ...admission, users } },
+      /^warning admission-policies: the agent runs as system:serviceaccount:ironfence-system:ironfence, and ironfence-agent-nodes names another/,
+    );
   });
 
-  it("fail without a ready replica, and warn while nobody could take over", () => {
+  it("the checks fail without a ready replica, and warn while nobody could take over", () => {
     const of = (replicas: number, readyReplicas: number, more = {}): Facts => ({
       ...HEALTHY,
       deployments: [deployment(replicas, { readyReplicas, ...more })],
     });
     assertOne(of(2, 0), /^failed replicas: .* has 0 of 2 replicas ready/);
     assertOne(of(0, 0), /^failed replicas: .* asks for no replica/);
-    assertOne(of(2, 1), /^warning replicas: .* has 1 of 2 replicas ready, so nobody may take over/);
+    assertOne(of(2, 1), /^warning replicas: .* has 1 of 2 replicas ready, so no other agent may take over/);
     assertOne(of(1, 1), /^warning replicas: .* has one replica/);
     assertOne(of(2, 2, { updatedReplicas: 1 }), /^warning replicas: .* is still being rolled out/);
     assertOne({ ...HEALTHY, deployments: [] }, /^warning replicas: namespace ironfence-system has no Deployment/);
   });
 
-  it("fail while nobody leads, and while the leader is not ready", () => {
+  it("the checks fail while nobody leads, and while the leader is not ready", () => {
     assertOne(
       withOverview({ agent: { state: "none", message: "no agent leads" } }),
       /^failed leader: NoAgent: no agent leads/,
@@ -198,12 +204,12 @@ describe("the checks", () => {
     assertOne(withOverview({ agent: unready }), /^failed agent-ready: NotReady: agent-1: may not watch nodes$/);
   });
 
-  it("warn if the agent has another version than this command", () => {
+  it("the checks warn if the agent has another version than this command", () => {
     const agent = { ...HEALTHY.overview.agent, version: "9.9.9" } as typeof OVERVIEW.agent;
     assertOne(withOverview({ agent }), /^warning versions: the leader has version 9\.9\.9/);
   });
 
-  it("fail for permissions that the agent lacks, and name the folder that grants them", () => {
+  it("the checks fail for permissions that the agent lacks, and name the folder that grants them", () => {
     const permission = { verb: "patch", group: "", resource: "nodes" };
     const permissions = [{ permission, allowed: false, folder: "deploy/kustomize" }];
     assertOne(
@@ -212,7 +218,7 @@ describe("the checks", () => {
     );
   });
 
-  it("fail for a family whose kinds are not served, or in no version that is read", () => {
+  it("the checks fail for a family whose kinds are not served, or in no version that is read", () => {
     const kind = { group: "metal3.io", kind: "BareMetalHost", versions: ["v1alpha1"] };
     const found = (state: "absent" | "unread", version: string): Facts => ({
       ...HEALTHY,
@@ -225,21 +231,21 @@ describe("the checks", () => {
     );
   });
 
-  it("fail during a pause, and say for how long it has lasted", () => {
+  it("the checks warn during a pause, and say for how long it has lasted", () => {
     const stopSwitch = { paused: true, reason: "paused by ann", since: toTime(NOW_MS - 3 * HOUR_MS) };
-    assertOne(withOverview({ stopSwitch }), /^failed pause: no power-off is sent for 3h0m0s: paused by ann$/);
+    assertOne(withOverview({ stopSwitch }), /^warning pause: no power-off is sent for 3h0m0s: paused by ann$/);
   });
 
-  it("fail for each host in maintenance, with its age, and not a second time as a target", () => {
+  it("the checks warn about each host in maintenance, with its age, and not a second time as a target", () => {
     const resting = target("n1", { status: "False", reason: "Maintenance" }, { maintenance: true });
     const targets = [resting, target("n2"), target("n3")];
     assertOne(
       withOverview({ targets }),
-      /^failed maintenance: node n1 is in maintenance for 10m0s, so its host is not/,
+      /^warning maintenance: node n1 is in maintenance for 10m0s, so its host is not/,
     );
   });
 
-  it("put targets that cannot be used together by reason, in one line each", () => {
+  it("the checks put targets that cannot be used together by reason, in one line each", () => {
     const refused = { status: "False", reason: "AuthenticationFailed", message: "refused" } as const;
     const targets = [
       target("n1", refused),
@@ -252,13 +258,13 @@ describe("the checks", () => {
     );
   });
 
-  it("fail for a target that was never probed: nobody knows whether its host can be powered off", () => {
+  it("the checks fail for a target that was never probed: nobody knows whether its host can be powered off", () => {
     const { status: _status, ...unprobed } = target("n1");
     const targets: FencingTarget[] = [unprobed, target("n2"), target("n3")];
     assertOne(withOverview({ targets }), /^failed fencing-targets: NotProbed: ironfence-system\/n1: /);
   });
 
-  it("warn about a target whose last probe is old, unless a remediation owns the host", () => {
+  it("the checks warn about a target whose last probe is old, unless a remediation owns the host", () => {
     const old = { ...target("n1"), status: { ...target("n1").status, lastProbeTime: toTime(NOW_MS - 3 * HOUR_MS) } };
     const rest = [target("n2"), target("n3")];
     assertOne(withOverview({ targets: [old, ...rest] }), /^warning probe-age: 1 of 3 were not probed for 1h20m0s: n1/);
@@ -273,7 +279,7 @@ describe("the checks", () => {
     assert.deepEqual(complaints(withOverview({ targets: [owned, ...rest], remediations: [remediation({})] })), []);
   });
 
-  it("report nodes that nobody could fence, with a health check or without one", () => {
+  it("the checks report nodes that nobody could fence, with a health check or without one", () => {
     assertOne(withOverview({ targets: [target("n1"), target("n2")] }), /nodes-covered: NoTarget: .* n3: /);
     const lone = { ...node("cp-1"), metadata: { ...node("cp-1").metadata, labels: {} } };
     const nodes = [node("n1"), node("n2"), node("n3"), lone];
@@ -283,34 +289,42 @@ describe("the checks", () => {
     );
   });
 
-  it("do not call nodes covered while BareMetalHosts may not be listed", () => {
+  it("the checks do not call nodes covered while BareMetalHosts may not be listed", () => {
     const bareMetalHosts = { problem: "list BareMetalHost: 403 Forbidden" };
     assertOne(withOverview({ bareMetalHosts }), /^warning nodes-covered: cannot be checked: list BareMetalHost: 403/);
   });
 
-  it("fail for a target in a namespace where no agent reads it", () => {
+  it("the checks fail for a target in a namespace where no agent reads it", () => {
     const stray = { ...target("n4"), metadata: { ...target("n4").metadata, namespace: "default" } };
     assertOne(withOverview({ strayTargets: [stray] }), /^failed target-namespaces: WrongNamespace: default\/n4/);
   });
 
-  it("warn before the certificate of a BMC ends, and about one that cannot be read", () => {
-    const certificate = (days: number | undefined): Facts => {
-      const validUntilMs = days === undefined ? undefined : NOW_MS + days * 24 * HOUR_MS;
-      return { ...HEALTHY, certificates: [{ target: target("n1"), address: "https://bmc-1", validUntilMs }] };
+  it("the checks warn before a certificate that probes have read ends, once for all targets that share it", () => {
+    const certificate = (days: number): Facts => {
+      const certificateNotAfter = toTime(NOW_MS + days * 24 * HOUR_MS);
+      const sharing = ["n1", "n2"].map((name) => ({
+        ...target(name),
+        status: { ...target(name).status, certificateNotAfter },
+      }));
+      return withOverview({ targets: [...sharing, target("n3")] });
     };
     assertOne(
       certificate(20),
-      /^warning bmc-certificates: the certificate of https:\/\/bmc-1 .* is valid only until 2026-01-21/,
+      /^warning bmc-certificates: a certificate .* ironfence-system\/n1, ironfence-system\/n2 is valid only until 2026-01-21[^|]*$/,
     );
     assertOne(certificate(-1), /^warning bmc-certificates: .* has been invalid since 2025-12-31/);
-    assertOne(
-      certificate(undefined),
-      /^warning bmc-certificates: cannot be checked: https:\/\/bmc-1 completed no TLS handshake/,
-    );
     assert.deepEqual(complaints(certificate(22)), []);
+    assert.ok(!runChecks(CHECKS, HEALTHY).some(({ id }) => id === "bmc-certificates"), "IPMI has no certificates");
   });
 
-  it("fail for a health check that is disabled, paused, or selects no node", () => {
+  it("the checks fail for targets that --live had no time left for", () => {
+    assertOne(
+      { ...HEALTHY, unprobed: new Set([target("n2").metadata.uid]) },
+      /^failed fencing-targets: NotProbed: ironfence-system\/n2: the time for --live was over/,
+    );
+  });
+
+  it("the checks fail for a health check that is disabled, paused, or selects no node", () => {
     const condition = {
       type: "Disabled",
       status: "True" as const,
@@ -321,13 +335,13 @@ describe("the checks", () => {
     const disabled = healthCheck({ status: { conditions: [condition] } });
     assertOne(withOverview({ healthChecks: [disabled] }), /^failed health-checks: Clash: workers: another operator$/);
     const paused = healthCheck({ status: { phase: "Paused", reason: "by ann" } });
-    assertOne(withOverview({ healthChecks: [paused] }), /^failed health-checks: PauseRequested: workers: by ann/);
+    assertOne(withOverview({ healthChecks: [paused] }), /^warning health-checks: PauseRequested: workers: by ann/);
     const empty = healthCheck({ spec: { ...healthCheck().spec, selector: { matchLabels: { role: "none" } } } });
     const found = complaints(withOverview({ healthChecks: [healthCheck(), empty] }));
     assert.match(found.join("\n"), /^failed health-checks: SelectsNothing: workers: /m);
   });
 
-  it("fail while a storm or its cooldown holds a health check, as status reports it", () => {
+  it("the checks fail while a storm or its cooldown holds a health check, as status reports it", () => {
     const during = (type: string): Facts => {
       const condition = { type, status: "True" as const, reason: "", message: "", lastTransitionTime: toTime(NOW_MS) };
       const spec = { ...healthCheck().spec, stormCooldownDuration: "10m" };
@@ -337,14 +351,14 @@ describe("the checks", () => {
     assertOne(during("StormCooldownActive"), /StormHolds: workers: .* is remediated until 2026-01-01T00:10:00Z/);
   });
 
-  it("warn if there is no health check at all", () => {
+  it("the checks warn if there is no health check at all", () => {
     assertOne(
       withOverview({ healthChecks: [] }),
       /^warning health-checks: there is no health check, so a node is fenced only by/,
     );
   });
 
-  it("fail for a template that is gone, by what the agent says and by a read of its own", () => {
+  it("the checks fail for a template that is gone, by what the agent says and by a read of its own", () => {
     const templates = [{ text: "Template a/reboot", healthChecks: ["workers"], problem: "there is no such template" }];
     assertOne(
       { ...HEALTHY, templates },
@@ -359,7 +373,7 @@ describe("the checks", () => {
     );
   });
 
-  it("fail for a node whose attempt budget is spent, and not for attempts that have aged out", () => {
+  it("the checks fail for a node whose attempt budget is spent, and not for attempts that have aged out", () => {
     const spent = (agoMs: number): Facts => {
       const times = Array.from({ length: 10 }, (_, index) => `r${index}@${toTime(NOW_MS - agoMs - index * 60_000)}`);
       const annotations = { [REMEDIATION_ATTEMPTS]: JSON.stringify({ n1: times.join(",") }) };
@@ -372,7 +386,7 @@ describe("the checks", () => {
     assert.deepEqual(complaints(spent(25 * HOUR_MS)), []);
   });
 
-  it("fail for a MachineHealthCheck that may not remediate", () => {
+  it("the checks fail for a MachineHealthCheck that may not remediate", () => {
     const conditions = [{ type: "RemediationAllowed", status: "False", reason: "TooManyUnhealthy", message: "3 of 4" }];
     const check = {
       apiVersion: "cluster.x-k8s.io/v1beta1",
@@ -384,7 +398,7 @@ describe("the checks", () => {
     assert.deepEqual(found, ["failed machine-health-checks: MachineHealthCheck c/mhc: 3 of 4"]);
   });
 
-  it("fail for a remediation that failed", () => {
+  it("the checks fail for a remediation that failed", () => {
     const conditions = [
       { type: "Succeeded", status: "False", reason: "RejoinTimeout", message: "late", lastTransitionTime: "" },
     ];
@@ -392,7 +406,7 @@ describe("the checks", () => {
     assertOne(withOverview({ remediations }), /^failed remediations: RejoinTimeout: ironfence-system\/n1: /);
   });
 
-  it("warn about what ended remediations left on nodes, and not while one is under way", () => {
+  it("the checks warn about what ended remediations left on nodes, and not while one is under way", () => {
     const taints = [OUT_OF_SERVICE, { ...FENCED, value: "gone" }];
     const nodes = [node("n1", { spec: { taints } }), node("n2"), node("n3")];
     assertOne(
@@ -409,7 +423,7 @@ describe("the checks", () => {
     assertOne(withOverview({ nodes: signed }), /node n1 has the annotation ironfence\.io\/fenced-by without the taint/);
   });
 
-  it("warn about a cordon only on a node that ironfence has fenced before", () => {
+  it("the checks warn about a cordon only on a node that ironfence has fenced before", () => {
     const nodes = [node("n1", { spec: { unschedulable: true } }), node("n2"), node("n3")];
     assert.deepEqual(complaints(withOverview({ nodes })), []);
     const outcomes = [{ result: "Succeeded" }] as unknown as NonNullable<
@@ -423,7 +437,7 @@ describe("the checks", () => {
     );
   });
 
-  it("warn about an owner that is gone, and about a deletion that does not end", () => {
+  it("the checks warn about an owner that is gone, and about a deletion that does not end", () => {
     const owner = { uid: "gone", kind: "BareMetalRemediation", namespace: "a", name: "old", since: toTime(NOW_MS) };
     const owned = { ...target("n1"), status: { ...target("n1").status, owner } };
     assertOne(

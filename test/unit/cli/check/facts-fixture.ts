@@ -6,13 +6,14 @@ import { runChecks } from "../../../../src/cli/check/check.ts";
 import { CHECKS } from "../../../../src/cli/check/lines/checks.ts";
 import deployed from "../../../../src/cli/check/read/deployed.json" with { type: "json" };
 import type { Deployment, Facts } from "../../../../src/cli/check/facts.ts";
-import type { Overview } from "../../../../src/cli/status-read.ts";
+import type { Overview } from "../../../../src/cli/status/read.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import { VERSION } from "../../../../src/runtime/version.ts";
 import { OVERVIEW } from "../overview-fixture.ts";
 
 export const NOW_MS = OVERVIEW.nowMs;
 const NAMESPACE = OVERVIEW.namespace;
+const AGENT = "system:serviceaccount:ironfence-system:ironfence";
 const policies = deployed.admissionPolicies.map(({ name }) => name);
 
 export function node(name: string, change: Partial<Node> & { annotations?: Record<string, string> } = {}): Node {
@@ -106,7 +107,11 @@ export const HEALTHY: Facts = {
     healthChecks: [healthCheck()],
   },
   customResources: [{ kind: "FencingTarget", isInstalled: true, isOwn: true, missingFields: [] }],
-  admission: { policies: new Set(policies), enforced: new Set(policies) },
+  admission: {
+    policies: new Set(policies),
+    enforced: new Set(policies),
+    users: new Map([["ironfence-agent-nodes", AGENT]]),
+  },
   deployments: [DEPLOYMENT],
   permissions: [
     { permission: { verb: "patch", group: "", resource: "nodes" }, allowed: true, folder: "deploy/kustomize" },
@@ -114,7 +119,7 @@ export const HEALTHY: Facts = {
   serviceAccount: "ironfence",
   familyKinds: [],
   templates: [{ text: "BareMetalRemediationTemplate reboot", healthChecks: ["workers"], problem: undefined }],
-  certificates: undefined,
+  unprobed: new Set(),
 };
 
 /** Healthy facts, but for a part of what `ironfence status` reads. */
@@ -122,7 +127,7 @@ export function withOverview(change: Partial<Overview>): Facts {
   return { ...HEALTHY, overview: { ...HEALTHY.overview, ...change } };
 }
 
-/** Everything that the checks report beside what is well: level and id, then the messages. */
+/** Everything that the checks report except what is well: level and id, then the messages. */
 export function complaints(facts: Facts): string[] {
   return runChecks(CHECKS, facts)
     .filter(({ level }) => level !== "ok")

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { agentPermissions, installerPermissions } from "../../../../src/cli/check/read/permissions.ts";
-import { permissionText } from "../../../../src/kube/permission-review.ts";
+import { permissionText } from "../../../../src/kube/reviews/permission-review.ts";
 
 const BASE = {
   families: ["node-health-check"],
@@ -11,7 +11,7 @@ const BASE = {
 } as const;
 
 describe("the permissions that are reviewed", () => {
-  it("are those of the base alone for an agent without further families", () => {
+  it("the permissions that are reviewed are those of the base alone for an agent without further families", () => {
     const found = agentPermissions(BASE);
     assert.deepEqual([...new Set(found.map(({ folder }) => folder))], ["deploy/kustomize"]);
     const texts = found.map(permissionText);
@@ -28,20 +28,20 @@ describe("the permissions that are reviewed", () => {
     assert.ok(!texts.some((text) => text.startsWith("update")), "the agent patches");
   });
 
-  it("include the folder of each family, and of strategies that reprovision", () => {
+  it("the permissions that are reviewed include the folder of each family, and of strategies that reprovision", () => {
     const scope = { ...BASE, families: ["okd-machine", "bare-metal-host"], reprovisions: true } as const;
     const folders = new Set(agentPermissions(scope).map(({ folder }) => folder));
     const families = ["okd", "okd-machine", "bare-metal-host", "reprovision"].map((name) => `deploy/families/${name}`);
     assert.deepEqual([...folders].sort(), ["deploy/kustomize", ...families].sort());
   });
 
-  it("are asked for in the namespaces of this installation", () => {
+  it("the permissions that are reviewed are asked for in the namespaces of this installation", () => {
     const found = agentPermissions({ ...BASE, namespace: "fencing", nodeLeaseNamespace: "leases" });
     const namespaces = new Set(found.map(({ namespace }) => namespace));
     assert.deepEqual(namespaces, new Set([undefined, "fencing", "kube-node-lease", "kube-system", "leases"]));
   });
 
-  it("of an installer cover every kind of the manifests, and granting roles", () => {
+  it("the permissions that are reviewed of an installer cover every kind of the manifests, and granting roles", () => {
     const texts = installerPermissions("ironfence-system").map(permissionText);
     for (const needed of [
       "create customresourcedefinitions.apiextensions.k8s.io",

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Finding } from "../../../../src/cli/check/check.ts";
 import { resultOf } from "../../../../src/cli/check/check.ts";
-import type { Report } from "../../../../src/cli/check/render.ts";
+import type { CheckReport } from "../../../../src/cli/check/render.ts";
 import { renderJson, renderJunit, renderText } from "../../../../src/cli/check/render.ts";
 
 const LEADER = { id: "leader", category: "Installation", title: "an agent leads" } as const;
 const PAUSE = { id: "pause", category: "Holds", title: "no pause holds power-offs" } as const;
 
-function report(leader: Finding[], pause: Finding[]): Report {
+function report(leader: Finding[], pause: Finding[]): CheckReport {
   return {
     nowMs: Date.parse("2026-01-01T00:00:00Z"),
     mode: "installation",
@@ -25,7 +25,7 @@ const MIXED = report(
 );
 
 describe("a report of checks", () => {
-  it("has a line for each check under its category, and what to do under each that did not pass", () => {
+  it("a report of checks has a line for each check under its category, and what to do under each that did not pass", () => {
     assert.deepEqual(renderText(MIXED, false), [
       "Installation",
       "√ an agent leads: agent-1 leads",
@@ -41,7 +41,7 @@ describe("a report of checks", () => {
     ]);
   });
 
-  it("has colors only if it is asked to, and lets no text of others bring its own", () => {
+  it("a report of checks has colors only if it is asked to, and lets no text of others bring its own", () => {
     const evil = report([{ level: "ok", message: "\u001b[2Jgone" }], [{ level: "ok", message: "a\nb" }]);
     assert.ok(!renderText(evil, false).join("\n").includes("\u001b"));
     const [, colored = ""] = renderText(evil, true);
@@ -49,7 +49,7 @@ describe("a report of checks", () => {
     assert.equal(renderText(evil, false)[4], "√ no pause holds power-offs: a?b");
   });
 
-  it("is one JSON object with the level, the findings and the page of each check", () => {
+  it("a report of checks is one JSON object with the level, the findings and the page of each check", () => {
     const { checks, ...rest } = JSON.parse(renderJson(MIXED)) as { checks: Record<string, unknown>[] };
     assert.deepEqual(rest, {
       time: "2026-01-01T00:00:00Z",
@@ -61,7 +61,7 @@ describe("a report of checks", () => {
     assert.equal(checks[1]?.["page"], "docs/reference/checks.md#pause");
   });
 
-  it("is XML for JUnit, with a failure for each level that fails", () => {
+  it("a report of checks is XML for JUnit, with a failure for each level that fails", () => {
     const lines = renderJunit(MIXED, new Set(["failed"])).split("\n");
     assert.equal(lines[1], '<testsuites name="ironfence check" tests="2" failures="1">');
     const text = lines.join("\n");
@@ -75,7 +75,7 @@ describe("a report of checks", () => {
     assert.match(renderJunit(warned, new Set(["warning", "failed"])), /<failure type="warning" message="x\?\?">/);
   });
 
-  it("cannot be made of a check that found nothing at all", () => {
-    assert.throws(() => resultOf(LEADER, []), /check leader has found nothing/);
+  it("a report of checks cannot be made of a check that found nothing at all", () => {
+    assert.throws(() => resultOf(LEADER, []), /check leader returned no finding/);
   });
 });

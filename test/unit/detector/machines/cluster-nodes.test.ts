@@ -7,7 +7,7 @@ import { MonotonicTimes } from "../../../../src/detector/shared/views/condition-
 import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
 import type { Change, Watched } from "../../../../src/kube/watched.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
-import { nodeOf, T0 } from "./world.ts";
+import { nodeOf, T0 } from "./builders.ts";
 
 /** A view of nodes that the test fills. */
 class Nodes implements Watched<Node> {
@@ -84,7 +84,7 @@ const connectedTo = (nodes: Nodes): ClusterConnection => ({ state: "connected", 
 const AWAY: ClusterConnection = { state: "away", reason: "Unreachable", message: "refused", sinceMs: T0 };
 
 describe("the nodes of a workload cluster", () => {
-  it("are there, or gone, while the cluster is connected", () => {
+  it("the nodes of a workload cluster are there, or gone, while the cluster is connected", () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes } = worldOf(connectedTo(view));
@@ -93,7 +93,7 @@ describe("the nodes of a workload cluster", () => {
     assert.equal(nodes.unreachable, undefined);
   });
 
-  it("are unknown while it is unreachable, whatever was seen before, and nobody is asked for them", async () => {
+  it("the nodes of a workload cluster are unknown while it is unreachable, whatever was seen before, and nobody is asked for them", async () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes, become, heard } = worldOf(connectedTo(view));
@@ -101,13 +101,13 @@ describe("the nodes of a workload cluster", () => {
     for (const name of ["a", "b"]) {
       const wanted = { state: "unknown", reason: "cluster tenant/prod: refused" };
       assert.deepEqual(nodes.nodeNamed(name), wanted);
-      assert.deepEqual(await nodes.readHost(name, new AbortController().signal), wanted);
+      assert.deepEqual(await nodes.readNode(name, new AbortController().signal), wanted);
     }
     assert.equal(nodes.isPending, false);
     assert.deepEqual(heard, [undefined]);
   });
 
-  it("tell of changes that bear on their health, and of no others", () => {
+  it("the nodes of a workload cluster tell of changes that bear on their health, and of no others", () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { heard } = worldOf(connectedTo(view));
@@ -118,7 +118,7 @@ describe("the nodes of a workload cluster", () => {
     assert.deepEqual(heard, ["a"]);
   });
 
-  it("are listened to anew where another connection takes over, and no more when they are let go", () => {
+  it("the nodes of a workload cluster are subscribed to again if another connection takes over, and no more when they are released", () => {
     const [old, next] = [new Nodes(), new Nodes()];
     const { nodes, become, released } = worldOf(connectedTo(old));
     become(connectedTo(next));
@@ -127,7 +127,7 @@ describe("the nodes of a workload cluster", () => {
     assert.deepEqual([next.listeners, released()], [0, 1]);
   });
 
-  it("have conditions that stood for no longer than since they were seen to change, whatever their clock says", async () => {
+  it("the nodes of a workload cluster have conditions that stood for no longer than since they were seen to change, whatever their clock says", async () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes, clock } = worldOf(connectedTo(view));

@@ -14,7 +14,7 @@ import {
   requestOf,
   saidBy,
   T0,
-} from "./world.ts";
+} from "./builders.ts";
 
 const HEALTHY = { state: "healthy" } as const;
 const ASKS_OWNER = { check: checkOf({ spec: { remediation: undefined } }), template: undefined };
@@ -22,7 +22,7 @@ const ATTEMPTS = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ uid: `old-${index}`, startedMs: T0 - (count - index) * MINUTE }));
 
 describe("what a MachineHealthCheck does about its machines", () => {
-  it("requests a remediation of an unhealthy one, and has it say so", () => {
+  it("what a MachineHealthCheck does about its machines requests a remediation of an unhealthy one, and has it say so", () => {
     const decision = decideFor([factsOf()]);
     assert.deepEqual(deedsOf(decision), ["request m0"]);
     assert.deepEqual(saidBy(decision), ["m0 HealthCheckSucceeded=False UnhealthyNode"]);
@@ -32,7 +32,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.equal(decision.status.observedGeneration, 3);
   });
 
-  it("answers every machine of a pass, though the first ones have their requests", () => {
+  it("what a MachineHealthCheck does about its machines answers every machine of a pass, though the first ones have their requests", () => {
     const machines = ["a", "b", "c"].map((name) => machineOf(name));
     const [first, second, third] = machines.map((machine, index) =>
       factsOf({ machine, requests: index === 2 ? [] : [requestOf(machine)] }),
@@ -61,14 +61,14 @@ describe("what a MachineHealthCheck does about its machines", () => {
       [100, 100],
       [500, 120],
     ] as const) {
-      it(`after ${pause} minutes, the machine having been unhealthy for ${outage}, and no sooner`, () => {
+      it(`a request that failed is made again after ${pause} minutes, the machine having been unhealthy for ${outage}, and no sooner`, () => {
         const early = decideFor([failed(outage, pause - 1)]);
         assert.deepEqual([deedsOf(early), early.nextCheckMs], [[], T0 + MINUTE]);
         assert.deepEqual(deedsOf(decideFor([failed(outage, pause)])), ["renew m0"]);
       });
     }
 
-    it("says why the last try failed, when the next one starts, and how to start it now", () => {
+    it("a request that failed says why the last try failed, when the next one starts, and how to start it now", () => {
       const { machines, standing } = decideFor([failed(2, 1)]);
       const reason = `Fence m0 has failed (BMCUnreachable: no route). The next try starts at ${toTime(T0 + 9 * MINUTE)}. To try again now, delete it: kubectl delete fence m0 -n tenant`;
       assert.deepEqual(machines, [{ name: "m0", outcome: "failed", reason }]);
@@ -78,20 +78,20 @@ describe("what a MachineHealthCheck does about its machines", () => {
       );
     });
 
-    it("at once where its host can be fenced again, which it could not after the failure", () => {
+    it("a request that failed is made again at once if its host can be fenced again, which it could not after the failure", () => {
       const at = (fenceableSinceMs: number) => deedsOf(decideFor([failed(500, 5, { fenceableSinceMs })]));
       assert.deepEqual(at(T0 - 4 * MINUTE), ["renew m0"]);
       assert.deepEqual(at(T0 - 5 * MINUTE), []);
     });
 
-    it("where a Metal3Remediation says by its phase alone that it failed", () => {
+    it("a request that failed is made again if a Metal3Remediation says by its phase alone that it failed", () => {
       const machine = machineOf();
       const request = requestOf(machine, { createdMs: T0 - 20 * MINUTE, metal3Failed: true });
       const attempts = [{ uid: request.uid, startedMs: T0 - 20 * MINUTE }];
       assert.deepEqual(deedsOf(decideFor([factsOf({ machine, requests: [request], attempts })])), ["renew m0"]);
     });
 
-    it("within the budget, and not while the threshold holds, the machine goes, or a control plane machine is busy", () => {
+    it("a request that failed is made again within the budget, and not while the threshold holds, the machine goes, or a control plane machine is busy", () => {
       const spent = failed(2, 10, { attempts: ATTEMPTS(10) });
       assert.match(decideFor([spent]).machines[0]?.reason ?? "", /No retry starts now: giving up until/);
       const gone = failed(2, 10);
@@ -111,7 +111,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
       }
     });
 
-    it("waits while the last remediation is still being deleted", () => {
+    it("a request that failed waits while the last remediation is still being deleted", () => {
       const machine = machineOf();
       const request = requestOf(machine, { terminating: true, failedMs: T0 - 20 * MINUTE });
       const attempts = [{ uid: request.uid, startedMs: T0 - 20 * MINUTE }];
@@ -120,7 +120,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     });
   });
 
-  it("withdraws the request of a machine that is well while too many others are not, and remembers it first", () => {
+  it("what a MachineHealthCheck does about its machines withdraws the request of a machine that is well while too many others are not, and remembers it first", () => {
     const machine = machineOf("well");
     const sick = ["a", "b", "c"].map((name) => factsOf({ machine: machineOf(name) }));
     const check = checkOf({
@@ -143,7 +143,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.deepEqual(deedsOf(recorded), ["withdraw well"]);
   });
 
-  it("withdraws nothing that another health check still needs, nor twice", () => {
+  it("what a MachineHealthCheck does about its machines withdraws nothing that another health check still needs, nor twice", () => {
     const machine = machineOf("well");
     const attempts = [{ uid: "request-well", startedMs: T0 }];
     const facts = { machine, health: HEALTHY, attempts };
@@ -161,7 +161,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     ["the view is stale", { blocked: "stale" }],
     ["the workload cluster is unreachable", { unreachable: "gone fishing" }],
   ] as const) {
-    it(`starts nothing while ${what}, and tells it`, () => {
+    it(`what a MachineHealthCheck does about its machines starts nothing while ${what}, and reports it`, () => {
       const decision = decideFor([factsOf()], parts);
       assert.deepEqual(deedsOf(decision), []);
       assert.equal(decision.status.remediationsAllowed, 0);
@@ -170,14 +170,14 @@ describe("what a MachineHealthCheck does about its machines", () => {
     });
   }
 
-  it("keeps what was counted last while the workload cluster is unreachable", () => {
+  it("what a MachineHealthCheck does about its machines keeps what was counted last while the workload cluster is unreachable", () => {
     const check = checkOf({ status: { currentHealthy: 4, expectedMachines: 4, targets: ["m0"] } });
     const unknown = factsOf({ health: { state: "unknown", reason: "unreachable" } });
     const { status } = decideFor([unknown], { check, unreachable: "unreachable", others: 0 });
     assert.deepEqual([status.currentHealthy, status.expectedMachines, status.targets], [4, 4, ["m0"]]);
   });
 
-  it("says that it selects no Machine, which a misspelt selector looks like", () => {
+  it("what a MachineHealthCheck does about its machines says that it selects no Machine, which a misspelt selector looks like", () => {
     const { conditions, standing } = decideFor([], { others: 0 });
     assert.match(conditions[0]?.message ?? "", /^No Machine is selected/);
     assert.deepEqual(
@@ -187,7 +187,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.equal(decideFor([]).conditions[0]?.message, "");
   });
 
-  it("tells of no restriction where nobody is unhealthy: machines that have not started count too", () => {
+  it("what a MachineHealthCheck does about its machines reports no restriction if no node is unhealthy: machines that have not started count too", () => {
     const starting = factsOf({ health: { state: "waiting", reason: "it has no node yet", untilMs: T0 + MINUTE } });
     const check = checkOf({ spec: { remediation: { triggerIf: { unhealthyLessThanOrEqualTo: 0 } } } });
     const decision = decideFor([starting], { check, template: undefined });
@@ -199,7 +199,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.equal(decision.nextCheckMs, T0 + MINUTE);
   });
 
-  it("leaves a machine for people whose budget is spent, and looks again when it is not", () => {
+  it("what a MachineHealthCheck does about its machines leaves a machine whose budget is spent to the operator, and checks again when it is not", () => {
     const check = checkOf({ annotations: { "ironfence.io/attempt-budget": "3/1h" } });
     const spent = decideFor([factsOf({ attempts: ATTEMPTS(3) })], { check });
     assert.deepEqual(deedsOf(spent), []);
@@ -207,7 +207,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.deepEqual(deedsOf(decideFor([factsOf({ attempts: ATTEMPTS(2) })], { check })), ["request m0"]);
   });
 
-  it("starts one machine of a control plane at a time", () => {
+  it("what a MachineHealthCheck does about its machines starts one machine of a control plane at a time", () => {
     const labels = { "cluster.x-k8s.io/control-plane": "" };
     const [a, b] = ["a", "b"].map((name) => factsOf({ machine: machineOf(name, { metadata: { labels } }) }));
     assert.ok(a && b);
@@ -215,14 +215,14 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.deepEqual(deedsOf(decideFor([{ ...b, controlPlaneBusy: "a" }])), []);
   });
 
-  it("asks an owner of every unhealthy machine of a control plane: its controller takes one at a time", () => {
+  it("what a MachineHealthCheck does about its machines asks an owner of every unhealthy machine of a control plane: its controller takes one at a time", () => {
     const labels = { "cluster.x-k8s.io/control-plane": "" };
     const targets = ["a", "b"].map((name) => factsOf({ machine: machineOf(name, { metadata: { labels } }) }));
     const decision = decideFor(targets, ASKS_OWNER);
     assert.equal(saidBy(decision).filter((said) => said.includes("OwnerRemediated=False")).length, 2);
   });
 
-  it("asks the owner of a machine that is not being deleted already, and never anew while it is at it", () => {
+  it("what a MachineHealthCheck does about its machines asks the owner of a machine that is not being deleted already, and does not repeat that while the owner works on it", () => {
     const asked = (status: object, metadata: object = {}) =>
       saidBy(decideFor([factsOf({ machine: machineOf("m0", { status, metadata }) })], ASKS_OWNER)).some((said) =>
         said.includes("OwnerRemediated"),
@@ -236,7 +236,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.equal(asked({}, { deletionTimestamp: "2026-01-01T00:00:00Z" }), false);
   });
 
-  it("counts a replacement that fails before it is of use, by its MachineDeployment, before it asks for another", () => {
+  it("what a MachineHealthCheck does about its machines counts a replacement that fails before it is of use, by its MachineDeployment, before it asks for another", () => {
     const labels = { "cluster.x-k8s.io/deployment-name": "workers" };
     const machine = machineOf("young", { metadata: { labels }, createdMs: T0 - MINUTE });
     const first = decideFor([factsOf({ machine })], ASKS_OWNER);
@@ -261,7 +261,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     );
   });
 
-  it("has a machine say that there is no template, and take it back when its request is there", () => {
+  it("what a MachineHealthCheck does about its machines has a machine say that there is no template, and take it back when its request is there", () => {
     const missing = { reason: "RemediationTemplateNotFound", message: "not found" } as const;
     const decision = decideFor([factsOf()], { template: missing });
     assert.ok(saidBy(decision).includes("m0 ExternallyRemediated=False RemediationTemplateNotFound"));
@@ -274,7 +274,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.ok(saidBy(later).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
-  it("leaves alone what a remediator says of its request, and takes the condition off when all is over", () => {
+  it("what a MachineHealthCheck does about its machines leaves alone what a remediator says of its request, and takes the condition off when all is over", () => {
     const says = (reason: string) => {
       const conditions = conditionsOf({ ExternallyRemediated: { status: "False", sinceMs: T0, reason } });
       return machineOf("m0", { status: { conditions } });
@@ -291,7 +291,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.ok(saidBy(anew).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
-  it("shows on the health check of v1beta1 what v1beta2 shows on machines", () => {
+  it("what a MachineHealthCheck does about its machines shows on the health check of v1beta1 what v1beta2 shows on machines", () => {
     const reference = { apiVersion: "fence.example/v1", kind: "FenceTemplate", name: "t" };
     const check = checkOf({ version: "v1beta1", spec: { remediation: undefined, remediationTemplate: reference } });
     const machine = machineOf("m0", { version: "v1beta1" });
@@ -310,7 +310,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     );
   });
 
-  it("says what is asked of it and not done", () => {
+  it("what a MachineHealthCheck does about its machines says what is asked of it and not done", () => {
     const check = checkOf({ spec: { checks: { unhealthyExpressions: [{ expression: "true", message: "x" }] } } });
     const { standing } = decideFor([], { check });
     assert.deepEqual(
@@ -319,14 +319,14 @@ describe("what a MachineHealthCheck does about its machines", () => {
     );
   });
 
-  it("shows a spec that cannot be used, and does nothing", () => {
+  it("what a MachineHealthCheck does about its machines shows a spec that cannot be used, and does nothing", () => {
     const decision = decideUnusable(checkOf(), "the selector is empty");
     assert.deepEqual(decision.actions, []);
     assert.equal(decision.conditions[0]?.message, "the selector is empty");
     assert.equal(decision.status.remediationsAllowed, 0);
   });
 
-  it("is told by its fault, not by the words for it: upstream's may differ", () => {
+  it("what a MachineHealthCheck does about its machines is identified by its fault, not by its message: upstream's may differ", () => {
     const conditions = conditionsOf({ HealthCheckSucceeded: { status: "False", sinceMs: T0, reason: FAULT.reason } });
     const machine = machineOf("m0", { status: { conditions } });
     assert.deepEqual(saidBy(decideFor([factsOf({ machine })])), []);

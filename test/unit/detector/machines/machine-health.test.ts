@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Checks } from "../../../../src/detector/machines/decide/machine-health.ts";
+import type { HealthCriteria } from "../../../../src/detector/machines/decide/machine-health.ts";
 import { judgeMachine } from "../../../../src/detector/machines/decide/machine-health.ts";
-import type { MachineHealth, Target } from "../../../../src/detector/machines/decide/target.ts";
-import { clusterOf, conditionsOf, machineOf, MINUTE, nodeOf, T0, targetOf } from "./world.ts";
+import type { MachineHealth, ObservedMachine } from "../../../../src/detector/machines/decide/observed-machine.ts";
+import { clusterOf, conditionsOf, machineOf, MINUTE, nodeOf, T0, targetOf } from "./builders.ts";
 
-const CHECKS: Checks = {
+const CHECKS: HealthCriteria = {
   nodeStartupTimeoutMs: 10 * MINUTE,
   unhealthyNodeConditions: [
     { type: "Ready", status: "False", durationMs: 5 * MINUTE },
@@ -14,7 +14,7 @@ const CHECKS: Checks = {
   unhealthyMachineConditions: [{ type: "EtcdPodHealthy", status: "False", durationMs: 2 * MINUTE }],
 };
 
-function judge(parts: Partial<Target>, checks: Partial<Checks> = {}): MachineHealth {
+function judge(parts: Partial<ObservedMachine>, checks: Partial<HealthCriteria> = {}): MachineHealth {
   return judgeMachine(targetOf(parts), { ...CHECKS, ...checks }, T0);
 }
 
@@ -31,11 +31,11 @@ const notReady = (minutes: number) => ({
 });
 
 describe("a machine of Cluster API", () => {
-  it("is healthy with a node that nothing is wrong with", () => {
+  it("a machine of Cluster API is healthy with a node that nothing is wrong with", () => {
     assert.deepEqual(judge({}), { state: "healthy" });
   });
 
-  it("is unhealthy once a node condition has stood for its timeout, and waits until then", () => {
+  it("a machine of Cluster API is unhealthy once a node condition has stood for its timeout, and waits until then", () => {
     assert.deepEqual(conclude(judge({ node: notReady(5) })), [
       "UnhealthyNode",
       "Health check failed:\n  * Condition Ready on Node is reporting status Unknown for more than 5m0s",
@@ -46,7 +46,7 @@ describe("a machine of Cluster API", () => {
     assert.deepEqual(waiting.state === "waiting" && waiting.untilMs, T0 + MINUTE);
   });
 
-  it("is unhealthy at once by the annotation remediate-machine, whatever else holds", () => {
+  it("a machine of Cluster API is unhealthy at once by the annotation remediate-machine, whatever else holds", () => {
     const machine = machineOf("m0", { metadata: { annotations: { "cluster.x-k8s.io/remediate-machine": "" } } });
     const unknown = { state: "unknown" as const, reason: "unreachable" };
     assert.deepEqual(conclude(judge({ machine, node: unknown, cluster: clusterOf({ initializedMs: -1 }) })), [
@@ -57,7 +57,7 @@ describe("a machine of Cluster API", () => {
     ]);
   });
 
-  it("is unhealthy by its failureReason or failureMessage, of either version", () => {
+  it("a machine of Cluster API is unhealthy by its failureReason or failureMessage, of either version", () => {
     const failed = (status: object, version: string) =>
       conclude(judge({ machine: machineOf("m0", { status, version }) }));
     assert.equal((failed({ failureReason: "CreateError" }, "v1beta1") as string[])[3], "FailureReason: CreateError");
@@ -66,18 +66,18 @@ describe("a machine of Cluster API", () => {
     assert.equal((failed(nested, "v1beta2") as string[])[0], "MachineHasFailure");
   });
 
-  it("is not looked at before the control plane is initialized, unless it is of the control plane", () => {
+  it("a machine of Cluster API is not looked at before the control plane is initialized, unless it is of the control plane", () => {
     const cluster = clusterOf({ initializedMs: -1 });
     assert.equal(judge({ cluster, node: notReady(60) }).state, "unsettled");
     const machine = machineOf("m0", { metadata: { labels: { "cluster.x-k8s.io/control-plane": "" } } });
     assert.equal(judge({ cluster, machine, node: notReady(60) }).state, "unhealthy");
   });
 
-  it("is not looked at before the cluster's infrastructure is ready", () => {
+  it("a machine of Cluster API is not looked at before the cluster's infrastructure is ready", () => {
     assert.equal(judge({ cluster: clusterOf({ infrastructureMs: -1 }), node: notReady(60) }).state, "unsettled");
   });
 
-  it("is unhealthy at once where its node is gone, in either form's own words", () => {
+  it("a machine of Cluster API is unhealthy at once if its node is gone, in either form's own words", () => {
     assert.deepEqual(conclude(judge({ node: { state: "gone" } })), [
       "NodeDeleted",
       "Health check failed:\n  * Node m0 has been deleted",
@@ -86,7 +86,7 @@ describe("a machine of Cluster API", () => {
     ]);
   });
 
-  it("is neither healthy nor unhealthy where its node cannot be known", () => {
+  it("a machine of Cluster API is neither healthy nor unhealthy if its node cannot be known", () => {
     assert.deepEqual(judge({ node: { state: "unknown", reason: "unreachable" } }), {
       state: "unknown",
       reason: "unreachable",
@@ -99,7 +99,7 @@ describe("a machine of Cluster API", () => {
     ["the control plane", { initializedMs: T0 - 11 * MINUTE, createdMs: T0 - 60 * MINUTE }],
     ["its own infrastructure", { machineMs: T0 - 11 * MINUTE, createdMs: T0 - 60 * MINUTE }],
   ] as const) {
-    it(`has nodeStartupTimeout counted from ${what} where that is the latest of the four`, () => {
+    it(`a machine of Cluster API has nodeStartupTimeout counted from ${what} if that is the latest of the four`, () => {
       const times = {
         infrastructureMs: T0 - 500 * MINUTE,
         initializedMs: T0 - 500 * MINUTE,
@@ -131,12 +131,12 @@ describe("a machine of Cluster API", () => {
     });
   }
 
-  it("may wait for its node for ever where nodeStartupTimeout is 0", () => {
+  it("a machine of Cluster API may wait for its node forever if nodeStartupTimeout is 0", () => {
     const machine = machineOf("m0", { createdMs: T0 - 1_000 * MINUTE, status: { nodeRef: undefined } });
     assert.equal(judge({ machine, node: { state: "none" } }, { nodeStartupTimeoutMs: 0 }).state, "unsettled");
   });
 
-  it("is unhealthy by a condition of its own, whose reason goes before the node's, and all are told", () => {
+  it("a machine of Cluster API is unhealthy by a condition of its own, whose reason goes before the node's, and all are reported", () => {
     const machine = machineOf("m0", {
       status: { conditions: conditionsOf({ EtcdPodHealthy: { status: "False", sinceMs: T0 - 3 * MINUTE } }) },
     });
@@ -151,13 +151,13 @@ describe("a machine of Cluster API", () => {
     assert.equal((conclude(judge({ machine, node: { state: "none" } })) as string[])[0], "UnhealthyMachine");
   });
 
-  it("is not made unhealthy by a condition that does not tell since when it stands", () => {
+  it("a machine of Cluster API is not made unhealthy by a condition that does not tell since when it stands", () => {
     const node = nodeOf("m0", { Ready: { status: "Unknown", sinceMs: T0 - 60 * MINUTE } });
     const nodeSinceMs = () => undefined;
     assert.equal(judge({ node: { state: "there", node }, nodeSinceMs }).state, "healthy");
   });
 
-  it("is not healthy while it is being deleted", () => {
+  it("a machine of Cluster API is not healthy while it is being deleted", () => {
     const machine = machineOf("m0", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } });
     assert.equal(judge({ machine }).state, "unsettled");
   });

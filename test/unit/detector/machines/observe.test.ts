@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { MachineEvent } from "../../../../src/detector/machines/snapshot/observe.ts";
+import type { MachineActionEvent } from "../../../../src/detector/machines/snapshot/observe.ts";
 import { observe } from "../../../../src/detector/machines/snapshot/observe.ts";
 import type { Deferral } from "../../../../src/detector/shared/model/deferral.ts";
-import { checkOf, machineOf, T0 } from "./world.ts";
+import { checkOf, machineOf, T0 } from "./builders.ts";
 
 const MACHINE = machineOf("m0");
 
 /** What the agent remembers after an event, and the Kubernetes Events that it records for it. */
-function after(event: MachineEvent) {
+function after(event: MachineActionEvent) {
   const deferrals = new Map<string, Deferral>();
   const announcements = observe({ deferrals, compiled: { problem: "not used here" } }, checkOf(), event);
   return { deferrals, recorded: announcements.map(({ type, reason, note }) => `${type} ${reason}: ${note}`) };
@@ -22,7 +22,7 @@ describe("what an action on a Machine has done", () => {
     assert.deepEqual(recorded, []);
   });
 
-  const cases: readonly [MachineEvent["type"], MachineEvent, RegExp][] = [
+  const cases: readonly [MachineActionEvent["type"], MachineActionEvent, RegExp][] = [
     [
       "markedUnhealthy",
       { type: "markedUnhealthy", machine: MACHINE },
@@ -42,7 +42,7 @@ describe("what an action on a Machine has done", () => {
     ],
   ];
   for (const [type, event, expected] of cases) {
-    it(`${type} records one Event about the Machine, in upstream's words`, () => {
+    it(`what an action on a Machine has done ${type} records one Event about the Machine, in upstream's words`, () => {
       const { recorded } = after(event);
       assert.equal(recorded.length, 1);
       assert.match(recorded[0] ?? "", expected);

@@ -6,7 +6,7 @@ import { readOkdMachineHealthCheck } from "../../../../src/api/okd-machine-healt
 import { readOkdMachine } from "../../../../src/api/okd-machine.ts";
 import type { ObjectMeta } from "../../../../src/kube/resource.ts";
 import { chooseRemedy, judgeOkdMachine } from "../../../../src/detector/machines/vendors/okd.ts";
-import type { ObservedNode } from "../../../../src/detector/machines/decide/target.ts";
+import type { ObservedNode } from "../../../../src/detector/machines/decide/observed-machine.ts";
 import { compileUnhealthyLimit, judgeUnhealthyLimit } from "../../../../src/detector/machines/decide/threshold.ts";
 import { parseTimeMs, toTime } from "../../../../src/runtime/time.ts";
 
@@ -75,7 +75,7 @@ function judge(observed: ObservedNode, of: Machine = machine(), spec: Record<str
 }
 
 describe("the health of an OKD Machine", () => {
-  test("is its node's conditions, each with its time", () => {
+  test("the health of an OKD Machine is its node's conditions, each with its time", () => {
     assert.equal(judge(node("True", 0)).state, "healthy");
     assert.equal(judge(node("Unknown", 6 * MINUTE_MS)).state, "unhealthy");
     assert.equal(judge(node("False", 6 * MINUTE_MS)).state, "unhealthy");
@@ -83,20 +83,20 @@ describe("the health of an OKD Machine", () => {
     assert.equal(waiting.state === "waiting" && waiting.untilMs, NOW_MS + MINUTE_MS);
   });
 
-  test("is lost at once with phase Failed, whatever its node says", () => {
+  test("the health of an OKD Machine is lost at once with phase Failed, whatever its node says", () => {
     assert.equal(judge(node("True", 0), machine({}, { phase: "Failed" })).state, "unhealthy");
   });
 
-  test("is not lost with an error that its provider may get over, such as no host being free", () => {
+  test("the health of an OKD Machine is not lost with an error that its provider may get over, such as no host being free", () => {
     const waiting = machine({}, { phase: "Provisioning", errorReason: "InsufficientResources", nodeRef: undefined });
     assert.equal(judge({ state: "none" }, waiting, { nodeStartupTimeout: "0" }).state, "unsettled");
   });
 
-  test("is lost at once when its node is gone", () => {
+  test("the health of an OKD Machine is lost at once when its node is gone", () => {
     assert.equal(judge({ state: "gone" }).state, "unhealthy");
   });
 
-  test("waits for its first node from the last change of its status, 10 minutes by default, for ever with 0", () => {
+  test("the health of an OKD Machine waits for its first node from the last change of its status, 10 minutes by default, forever with 0", () => {
     const fresh = machine({}, { nodeRef: undefined, lastUpdated: toTime(NOW_MS - 9 * MINUTE_MS) });
     const old = machine({}, { nodeRef: undefined, lastUpdated: toTime(NOW_MS - 11 * MINUTE_MS) });
     assert.equal(judge({ state: "none" }, fresh).state, "waiting");
@@ -105,7 +105,7 @@ describe("the health of an OKD Machine", () => {
     assert.equal(judge({ state: "none" }, old, { nodeStartupTimeout: "0" }).state, "unsettled");
   });
 
-  test("does not count while it is being deleted", () => {
+  test("the health of an OKD Machine does not count while it is being deleted", () => {
     const deleted = machine({ deletionTimestamp: toTime(NOW_MS) });
     assert.equal(judge(node("True", 0), deleted).state, "unsettled");
   });
@@ -118,12 +118,12 @@ describe("maxUnhealthy of OKD", () => {
     return judgeUnhealthyLimit(unhealthyLimit, expected, unhealthy).allowed;
   };
 
-  test("rounds a share down: 40 % of 6 are 2", () => {
+  test("maxUnhealthy of OKD rounds a share down: 40 % of 6 are 2", () => {
     assert.equal(allowed("40%", 6, 2), true);
     assert.equal(allowed("40%", 6, 3), false);
   });
 
-  test("is all of them by default, and may be a number", () => {
+  test("maxUnhealthy of OKD is all of them by default, and may be a number", () => {
     assert.equal(allowed(undefined, 3, 3), true);
     assert.equal(allowed(1, 3, 1), true);
     assert.equal(allowed("1", 3, 2), false);
@@ -136,14 +136,14 @@ describe("what is done to an unhealthy OKD Machine", () => {
   const asked = { "host.metal3.io/external-remediation": "" };
   const master = { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } };
 
-  test("is its deletion", () => {
+  test("what is done to an unhealthy OKD Machine is its deletion", () => {
     assert.deepEqual(chooseRemedy(check(), machine()), { type: "delete" });
     assert.deepEqual(chooseRemedy(check({}, { "machine.openshift.io/remediation-strategy": "other" }), machine()), {
       type: "delete",
     });
   });
 
-  test("is a request where there is a template", () => {
+  test("what is done to an unhealthy OKD Machine is a request if there is a template", () => {
     const remediationTemplate = {
       apiVersion: "ironfence.io/v1alpha1",
       kind: "BareMetalRemediationTemplate",
@@ -152,33 +152,33 @@ describe("what is done to an unhealthy OKD Machine", () => {
     assert.deepEqual(chooseRemedy(check({ remediationTemplate }, external), machine()), { type: "request" });
   });
 
-  test("is nothing for a machine of the control plane, by either label", () => {
+  test("what is done to an unhealthy OKD Machine is nothing for a machine of the control plane, by either label", () => {
     assert.equal(chooseRemedy(check(), machine(master)).type, "none");
     const byType = { labels: { "machine.openshift.io/cluster-api-machine-type": "master" } };
     assert.equal(chooseRemedy(check(), machine(byType, { phase: "Failed" })).type, "none");
   });
 
-  test("is nothing for a machine that no controller would make anew", () => {
+  test("what is done to an unhealthy OKD Machine is nothing for a machine that no controller would recreate", () => {
     assert.equal(chooseRemedy(check(), machine({ ownerReferences: [] })).type, "none");
     assert.equal(chooseRemedy(check(), machine({ ownerReferences: [{ ...OWNER, controller: false }] })).type, "none");
   });
 
-  test("is nothing for one that is being deleted", () => {
+  test("what is done to an unhealthy OKD Machine is nothing for one that is being deleted", () => {
     assert.equal(chooseRemedy(check(), machine({ deletionTimestamp: toTime(NOW_MS) })).type, "none");
   });
 
-  test("with external-baremetal is power fencing, for the control plane and for machines without an owner too", () => {
+  test("what is done to an unhealthy OKD Machine with external-baremetal is power fencing, for the control plane and for machines without an owner too", () => {
     const annotate = { type: "annotate", annotation: "host.metal3.io/external-remediation" };
     assert.deepEqual(chooseRemedy(check({}, external), machine()), annotate);
     assert.deepEqual(chooseRemedy(check({}, external), machine(master)), annotate);
     assert.deepEqual(chooseRemedy(check({}, external), machine({ ownerReferences: [] })), annotate);
   });
 
-  test("with external-baremetal is nothing while it has been asked for", () => {
+  test("what is done to an unhealthy OKD Machine with external-baremetal is nothing while it has been asked for", () => {
     assert.equal(chooseRemedy(check({}, external), machine({ annotations: asked })).type, "none");
   });
 
-  test("with external-baremetal is deletion once its provider has given it up, never of the control plane", () => {
+  test("what is done to an unhealthy OKD Machine with external-baremetal is deletion once its provider has given it up, never of the control plane", () => {
     assert.deepEqual(chooseRemedy(check({}, external), machine({}, { phase: "Failed" })), { type: "delete" });
     assert.equal(chooseRemedy(check({}, external), machine(master, { phase: "Failed" })).type, "none");
   });

@@ -10,7 +10,7 @@ function judge(spec: { range?: string; max?: number | string }, expected: number
 }
 
 describe("how many machines may be unhealthy", () => {
-  it("is all of them where nothing is said", () => {
+  it("how many machines may be unhealthy is all of them if nothing is said", () => {
     assert.deepEqual(judge({}, 5, 5).allowed, true);
     assert.equal(judge({}, 5, 2).remaining, 3);
   });
@@ -27,14 +27,14 @@ describe("how many machines may be unhealthy", () => {
     [3, 10, 3],
     ["3", 10, 3],
   ] as const) {
-    it(`${max} of ${expected} is ${allowed}: shares are rounded down`, () => {
+    it(`how many machines may be unhealthy ${max} of ${expected} is ${allowed}: shares are rounded down`, () => {
       assert.equal(judge({ max }, expected, allowed).allowed, true);
       assert.equal(judge({ max }, expected, allowed).remaining, 0);
       assert.equal(judge({ max }, expected, allowed + 1).allowed, false);
     });
   }
 
-  it("is never more than the share of any number, and no more may start than remain", () => {
+  it("how many machines may be unhealthy is never more than the share of any number, and no more may start than remain", () => {
     assertProperty(
       property(nat(100), nat(10_000), nat(10_000), (percent, expected, unhealthy) => {
         const { allowed, remaining } = judge({ max: `${percent}%` }, expected, unhealthy);
@@ -44,7 +44,7 @@ describe("how many machines may be unhealthy", () => {
     );
   });
 
-  it("is a range with both ends where it is given, whatever the maximum says", () => {
+  it("how many machines may be unhealthy is a range with both ends if it is given, whatever the maximum says", () => {
     const at = (unhealthy: number) => judge({ range: "[2-4]", max: 0 }, 10, unhealthy);
     assert.deepEqual(
       [1, 2, 4, 5].map((unhealthy) => at(unhealthy).allowed),
@@ -57,7 +57,7 @@ describe("how many machines may be unhealthy", () => {
     );
   });
 
-  it("is nothing that can be guessed: what is not understood is told", () => {
+  it("how many machines may be unhealthy is never guessed: a value that is not understood is reported", () => {
     for (const range of ["[4-2]", "2-4", "[a-b]", "[-1-2]"]) {
       assert.equal(
         typeof compileUnhealthyLimit({ unhealthyInRange: range, unhealthyLessThanOrEqualTo: undefined }),

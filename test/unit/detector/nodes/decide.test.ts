@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NodeHealthCheckStatus } from "../../../../src/api/node-health-check.ts";
-import type { Decision, NodeFacts, Snapshot } from "../../../../src/detector/nodes/decide/decision.ts";
+import type {
+  NodeCheckDecision,
+  NodeFacts,
+  NodeCheckSnapshot,
+} from "../../../../src/detector/nodes/decide/decision.ts";
 import { decide, decideInvalid } from "../../../../src/detector/nodes/decide/decide.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import {
@@ -15,8 +19,8 @@ import {
   T0,
   templateRef,
   templatesOf,
-} from "./world.ts";
-import type { RemediationOptions } from "./world.ts";
+} from "./builders.ts";
+import type { RemediationOptions } from "./builders.ts";
 
 const UNHEALTHY_SINCE = T0 - 60_000;
 const MANY = policyOf();
@@ -41,11 +45,11 @@ describe("decide: who gets a remediation", () => {
   const excluded = { "remediation.medik8s.io/exclude-from-remediation": "true" };
   const cases: [string, NodeFacts[], Parameters<typeof snapshotOf>[2], Record<string, string>][] = [
     ["an unhealthy node", [unhealthy("a")], {}, { a: "create" }],
-    ["none while the view is stale", [unhealthy("a")], { blocked: "no news" }, { a: "standstill" }],
+    ["none while the view is stale", [unhealthy("a")], { blocked: "no news" }, { a: "blocked" }],
     [
       "none where a live list shows too few healthy nodes",
       [unhealthy("a")],
-      { policy: policyOf({ minHealthy: 2 }), liveCensus: { selected: 10, healthy: 1, absent: 0 } },
+      { policy: policyOf({ minHealthy: 2 }), liveCounts: { selected: 10, healthy: 1, absent: 0 } },
       { a: "threshold" },
     ],
     [
@@ -55,13 +59,13 @@ describe("decide: who gets a remediation", () => {
       { a: "disabled" },
     ],
     ["not an excluded one", [unhealthy("a", {}, excluded)], {}, { a: "excluded" }],
-    ["not one that another health check cares for", [unhealthy("a", { peerCheck: "x" })], {}, { a: "rival" }],
+    ["not one that another health check cares for", [unhealthy("a", { peerCheck: "x" })], {}, { a: "peerCheck" }],
     ["not one with a foreign CR", [unhealthy("a")], { isForeign: () => true }, { a: "foreign" }],
     [
       "not one that is deferred",
       [unhealthy("a", { deferral: { reason: "lease", untilMs: T0 + 1, cause: "lease" } })],
       {},
-      { a: "held" },
+      { a: "deferred" },
     ],
     [
       "one whose deferral is over",
@@ -99,7 +103,7 @@ describe("decide: who gets a remediation", () => {
       { a: "waiting" },
     ],
     [
-      "none beside that one either, though its kind allows many",
+      "no second one either, though its kind allows many",
       [unhealthy("a", { remediations: [remediationOf("a", { name: "a-x", terminating: true })] }, {}, MANY)],
       { policy: MANY, templates: templatesOf(MANY, true) },
       { a: "waiting" },
@@ -118,23 +122,23 @@ describe("decide: attempts", () => {
   const at = (facts: Partial<NodeFacts>, status: NodeHealthCheckStatus = {}) =>
     decide(snapshotOf(policy, [unhealthy("a", facts, {}, policy)], { status }), T0);
 
-  it("adopts a CR without a record, with the CR's own time, so that a crash before the record loses nothing", () => {
+  it("decide: attempts adopts a CR without a record, with the CR's own time, so that a crash before the record loses nothing", () => {
     const { status } = at({ remediations: [remediationOf("a", { createdMs: T0 - 5_000 })] });
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.started, toTime(T0 - 5_000));
   });
 
-  it("forgets an attempt that was not given up and whose CR is gone", () => {
+  it("decide: attempts forgets an attempt that was not given up and whose CR is gone", () => {
     const { status } = at({ previous: { name: "a", remediations: [record("X", "a", T0 - 55_000)] } });
     assert.equal(entryIn(status, "a")?.remediations, undefined);
   });
 
-  it("keeps the record of a CR that cannot be seen now", () => {
+  it("decide: attempts keeps the record of a CR that cannot be seen now", () => {
     const facts = unhealthy("a", { previous: { name: "a", remediations: [record("X", "a", T0)] } }, {}, policy);
     const { status } = decide(snapshotOf(policy, [facts], { canSee: () => false }), T0);
     assert.equal(entryIn(status, "a")?.remediations?.length, 1);
   });
 
-  it("does not count an attempt as given up before its CR is marked, so that the mark is tried again", () => {
+  it("decide: attempts does not count an attempt as given up before its CR is marked, so that the mark is tried again", () => {
     const remediations = [remediationOf("a", { createdMs: T0 - 60_000 })];
     const { actions, status } = at({ remediations });
     assert.deepEqual(
@@ -144,7 +148,7 @@ describe("decide: attempts", () => {
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.timedOut, undefined);
   });
 
-  it("starts the next step once it is marked", () => {
+  it("decide: attempts starts the next step once it is marked", () => {
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
     const { actions, status } = at({ remediations: [remediationOf("a", { createdMs: T0 - 61_000, annotations })] });
     assert.deepEqual(
@@ -154,18 +158,18 @@ describe("decide: attempts", () => {
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 1_000));
   });
 
-  it("lets a mark that is no time pass without an unwritable status", () => {
+  it("decide: attempts lets a mark that is no time pass without an unwritable status", () => {
     const annotations = { "remediation.medik8s.io/nhc-timed-out": "now" };
     const { status } = at({ remediations: [remediationOf("a", { annotations })] });
     assert.equal(entryIn(status, "a")?.remediations?.[0]?.timedOut, undefined);
   });
 
-  it("leaves an attempt its whole time, and looks again at the second it is over", () => {
+  it("decide: attempts leaves an attempt its whole time, and looks again at the second it is over", () => {
     const { actions, nextCheckMs } = at({ remediations: [remediationOf("a", { createdMs: T0 - 59_000 })] });
     assert.deepEqual([actions, nextCheckMs], [[], T0 + 1_000]);
   });
 
-  it("never gives up a single template, and leaves its failed CR alone until it is tried anew", () => {
+  it("decide: attempts never gives up a single template, and leaves its failed CR alone until it is tried again", () => {
     const single = policyOf();
     const failedAgo = (agoMs: number, previous?: ReturnType<typeof entryIn>) => {
       const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
@@ -199,7 +203,7 @@ describe("decide: attempts", () => {
     assert.deepEqual(decide(snapshotOf(single, [unhealthy("a", { remediations: [running] })]), T0).actions, []);
   });
 
-  it("tries one template twice where it stands twice", () => {
+  it("decide: attempts tries one template twice if it stands twice", () => {
     const twice = policyOf({
       remediationTemplate: undefined,
       escalatingRemediations: [1, 2].map((order) => ({ ...escalation("X").escalatingRemediations[0], order })),
@@ -213,7 +217,7 @@ describe("decide: attempts", () => {
     assert.equal(decide(snapshotOf(twice, [over]), T0).nodes[0]?.outcome, "noTemplateLeft");
   });
 
-  it("renews the lease while an attempt is under way, and not after", () => {
+  it("decide: attempts renews the lease while an attempt is under way, and not after", () => {
     const deferred = at({ remediations: [remediationOf("a")], leaseRenewAtMs: undefined });
     assert.deepEqual(
       deferred.actions.map(({ type }) => type),
@@ -222,7 +226,7 @@ describe("decide: attempts", () => {
   });
 });
 
-describe("decide: the list of steps starts anew", () => {
+describe("decide: the list of steps starts again", () => {
   const MINUTE_MS = 60_000;
   /** So many rounds of X, Y have failed, the last of them `agoMs` ago; no CR is left. */
   const after = (rounds: number, agoMs: number, annotations = {}, more: Partial<NodeFacts> = {}) => {
@@ -245,7 +249,7 @@ describe("decide: the list of steps starts anew", () => {
     [9, 120],
   ];
   for (const [rounds, minutes] of waits) {
-    it(`${minutes} minutes after it has failed ${rounds} times, and no sooner`, () => {
+    it(`decide: the list of steps starts again ${minutes} minutes after it has failed ${rounds} times, and no sooner`, () => {
       const early = after(rounds, minutes * MINUTE_MS - 1_000);
       assert.deepEqual([early.nodes[0]?.outcome, early.actions, early.nextCheckMs], ["noTemplateLeft", [], T0 + 1_000]);
       assert.match(early.nodes[0]?.reason ?? "", /again at 20/);
@@ -257,7 +261,7 @@ describe("decide: the list of steps starts anew", () => {
     });
   }
 
-  it("at once where its host can be fenced again, which it could not after the failure", () => {
+  it("decide: the list of steps starts again at once if its host can be fenced again, which it could not after the failure", () => {
     const outcome = (fenceableSinceMs: number | undefined, annotations = {}) =>
       after(3, 5_000, annotations, { fenceableSinceMs }).nodes[0]?.outcome;
     assert.equal(outcome(T0 - 4_000), "create");
@@ -269,18 +273,18 @@ describe("decide: the list of steps starts anew", () => {
     assert.equal(outcome(T0 - 4_000, { "ironfence.io/attempt-budget": "1/24h" }), "budgetSpent");
   });
 
-  it("says what is tried next and when, and how to try at once", () => {
+  it("decide: the list of steps starts again says what is tried next and when, and how to try at once", () => {
     const { nodes, status } = after(1, 1_000);
     assert.match(nodes[0]?.reason ?? "", /again at 20\S+\. To try again now: ironfence fence --node a$/);
     assert.equal(status.reason, "NHC is enabled; the last remediation failed for a");
   });
 
-  it("never, where an annotation says so", () => {
+  it("decide: the list of steps starts again never, if an annotation says so", () => {
     const { nodes, nextCheckMs } = after(1, 86_400_000, { "ironfence.io/start-anew": "false" });
     assert.deepEqual([nodes[0]?.outcome, nextCheckMs], ["noTemplateLeft", undefined]);
   });
 
-  it("goes on to its second step as in the first round", () => {
+  it("decide: the list of steps starts again goes on to its second step as in the first round", () => {
     const policy = policyOf(escalation("X", "Y"));
     const remediations = [
       ...["X", "Y"].map((kind) => record(kind, "a0", T0 - 1_300_000, T0 - 1_200_000)),
@@ -294,11 +298,11 @@ describe("decide: the list of steps starts anew", () => {
     );
   });
 
-  it("keeps the records of five rounds", () => {
+  it("decide: the list of steps starts again keeps the records of five rounds", () => {
     assert.equal(entryIn(after(9, 0).status, "a")?.remediations?.length, 10);
   });
 
-  it("has the CRs of the round that failed deleted first, since they bear the names", () => {
+  it("decide: the list of steps starts again has the CRs of the round that failed deleted first, since they bear the names", () => {
     const policy = policyOf(escalation("X", "Y"));
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 700_000) };
     const remediations = ["X", "Y"].map((kind) => remediationOf("a", { kind, createdMs: T0 - 800_000, annotations }));
@@ -320,7 +324,7 @@ describe("decide: attempt budget", () => {
     return decide(snapshotOf(policy, [unhealthy("a", { attempts }, {}, policy)]), T0);
   };
 
-  it("leaves a node for people once its attempts are spent, with a condition, an event and a time", () => {
+  it("decide: attempt budget leaves a node to the operator once its attempts are spent, with a condition, an event and a time", () => {
     const { actions, nodes, standing, status, nextCheckMs } = after(3_500_000, 60_000);
     assert.deepEqual([actions, nodes[0]?.outcome, nextCheckMs], [[], "budgetSpent", T0 + 100_000]);
     assert.deepEqual(
@@ -335,12 +339,12 @@ describe("decide: attempt budget", () => {
     assert.match(condition?.message ?? "", /: a\.$/);
   });
 
-  it("goes on by itself when the oldest attempt leaves the window", () => {
+  it("decide: attempt budget goes on by itself when the oldest attempt leaves the window", () => {
     assert.equal(after(3_600_000, 60_000).nodes[0]?.outcome, "create");
     assert.equal(after(60_000).nodes[0]?.outcome, "create");
   });
 
-  it("says nothing of a budget that was never spent, and takes the condition back where one was", () => {
+  it("decide: attempt budget says nothing of a budget that was never spent, and takes the condition back if one was", () => {
     const calm = after(60_000).status;
     assert.equal(
       calm.conditions?.some(({ type }) => type === "AttemptBudgetSpent"),
@@ -350,30 +354,30 @@ describe("decide: attempt budget", () => {
     assert.equal(status.conditions?.find(({ type }) => type === "AttemptBudgetSpent")?.status, "False");
   });
 
-  it("stops an escalation half-way too", () => {
+  it("decide: attempt budget stops an escalation half-way too", () => {
     const steps = policyOf(escalation("X", "Y"), { "ironfence.io/attempt-budget": "1/1h" });
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
     const facts = unhealthy("a", { remediations: [remediationOf("a", { annotations })] }, {}, steps);
     assert.equal(decide(snapshotOf(steps, [facts]), T0).nodes[0]?.outcome, "budgetSpent");
   });
 
-  it("counts what other health checks remember of the node, but leaves it to them to remember that", () => {
+  it("decide: attempt budget counts what other health checks remember of the node, but leaves it to them to remember that", () => {
     const attemptsOfOthers = [3_500_000, 60_000].map((ms) => ({ uid: `u${ms}`, startedMs: T0 - ms }));
     const { actions, nodes } = decide(snapshotOf(policy, [unhealthy("a", { attemptsOfOthers }, {}, policy)]), T0);
     assert.deepEqual([actions, nodes[0]?.outcome], [[], "budgetSpent"]);
   });
 
-  it("has a remediation deleted only once it is remembered, unless there is no room for that", () => {
+  it("decide: attempt budget has a remediation deleted only once it is remembered, unless there is no room for that", () => {
     const well = nodeOf("a", "True", T0 - 1_000);
     const facts = factsOf(policy, well, T0, { remediations: [remediationOf("a")] });
-    const types = (changes: Partial<NodeFacts>, more: Partial<Snapshot> = {}) =>
+    const types = (changes: Partial<NodeFacts>, more: Partial<NodeCheckSnapshot> = {}) =>
       decide(snapshotOf(policy, [{ ...facts, ...changes }], more), T0).actions.map(({ type }) => type);
     assert.deepEqual(types({ attempts: [] }), ["recordAttempts"]);
     assert.deepEqual(types({}), ["delete"]);
     assert.deepEqual(types({ attempts: [] }, { isHistoryFull: true }), ["recordAttempts", "delete"]);
   });
 
-  it("remembers the attempts of a node that a reprovision has deleted", () => {
+  it("decide: attempt budget remembers the attempts of a node that a reprovision has deleted", () => {
     const remediations = [remediationOf("a")];
     const facts = {
       ...factsOf(policy, nodeOf("a", "Unknown", T0), T0, { remediations }),
@@ -392,14 +396,14 @@ describe("decide: a spec that is edited while a node is remediated", () => {
   const edited = (options: Parameters<typeof remediationOf>[1]) =>
     decide(snapshotOf(policy, [unhealthy("a", { remediations: [remediationOf("a", options)] }, {}, policy)]), T0);
 
-  it("starts no second remediation beside the one whose template is gone from the spec, and says so", () => {
+  it("decide: a spec that is edited while a node is remediated starts no second remediation while one whose template is gone from the spec exists, and says so", () => {
     const { actions, nodes, status } = edited({});
     assert.deepEqual([actions, nodes[0]?.outcome, status.phase], [[], "disabled", "Disabled"]);
     assert.match(status.reason ?? "", /SpecInvalid: spec must not change while a node is being remediated: X a /);
     assert.equal(entryIn(status, "a")?.remediations?.length, 1);
   });
 
-  it("goes by the new spec once that one is over", () => {
+  it("decide: a spec that is edited while a node is remediated uses the new spec once that one is over", () => {
     const marked = { annotations: { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) } };
     for (const over of [{ succeeded: "False" }, { succeeded: "True" }, marked]) {
       const { actions } = edited(over);
@@ -410,7 +414,7 @@ describe("decide: a spec that is edited while a node is remediated", () => {
     }
   });
 
-  it("has a failed remediation of another template of its kind deleted first, since it bears the name", () => {
+  it("decide: a spec that is edited while a node is remediated has a failed remediation of another template of its kind deleted first, since it has the name", () => {
     const renamed = policyOf({ remediationTemplate: templateRef("X", "x2-template") });
     const given = (remediations: NodeFacts["remediations"]) =>
       decide(snapshotOf(renamed, [unhealthy("a", { remediations }, {}, renamed)]), T0).actions;
@@ -427,7 +431,7 @@ describe("decide: a spec that is edited while a node is remediated", () => {
     );
   });
 
-  it("has a remediation that was given up deleted for the next step of its kind once that is stored", () => {
+  it("decide: a spec that is edited while a node is remediated has a remediation that was given up deleted for the next step of its kind once that is stored", () => {
     const steps = [templateRef("X"), templateRef("X", "x2-template")];
     const twoOfAKind = policyOf({
       remediationTemplate: undefined,
@@ -452,7 +456,7 @@ describe("decide: a spec that is edited while a node is remediated", () => {
     assert.deepEqual([underWay.actions, underWay.nextCheckMs], [[], T0 + 1_000], "its time is not over");
   });
 
-  it("does not wait for the record of a remediation that is over and belongs to no step any more", () => {
+  it("decide: a spec that is edited while a node is remediated does not wait for the record of a remediation that is over and belongs to no step any more", () => {
     const single = policyOf({ remediationTemplate: templateRef("X", "x2-template") });
     const old = remediationOf("a", { name: "a-old", uid: "old", succeeded: "False" });
     const failed = {
@@ -468,14 +472,14 @@ describe("decide: a spec that is edited while a node is remediated", () => {
       const facts = unhealthy("a", { remediations: [old, failed], previous }, {}, single);
       return decide(snapshotOf(single, [facts], { templates: templatesOf(single, true) }), T0);
     };
-    const deleted = ({ actions }: Decision) =>
+    const deleted = ({ actions }: NodeCheckDecision) =>
       actions.map((action) => action.type === "delete" && action.remediation.uid);
     const first = at();
     assert.deepEqual(deleted(first), ["old"]);
     assert.deepEqual(deleted(at(entryIn(first.status, "a"))), ["old", "new"]);
   });
 
-  it("cleans up after a node that recovers meanwhile", () => {
+  it("decide: a spec that is edited while a node is remediated cleans up after a node that recovers meanwhile", () => {
     const facts = factsOf(policy, nodeOf("a", "True", T0), T0, { remediations: [remediationOf("a")] });
     const { actions } = decide(snapshotOf(policy, [facts]), T0);
     assert.deepEqual(
@@ -519,14 +523,14 @@ describe("decide: nodes that are away", () => {
 });
 
 describe("decide: status", () => {
-  it("stays the very same where nothing but time has passed", () => {
+  it("decide: status stays the very same if only time has passed", () => {
     const snapshot = snapshotOf(policyOf(), [unhealthy("a", { remediations: [remediationOf("a")] })]);
     const first = decide(snapshot, T0).status;
     const facts = unhealthy("a", { remediations: [remediationOf("a")], previous: entryIn(first, "a") });
     assert.equal(decide({ ...snapshot, status: first, nodes: [facts] }, T0 + 30_000).status, first);
   });
 
-  it("is disabled with a template of Metal3's off OKD, since no Machine would own its requests and each would fail", () => {
+  it("decide: status is disabled with a template of Metal3's off OKD, since no Machine would own its requests and each would fail", () => {
     const reference = {
       apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
       kind: "Metal3RemediationTemplate",
@@ -538,7 +542,7 @@ describe("decide: status", () => {
     assert.ok(step !== undefined && template !== undefined);
     const type = { ...template.type, group: "infrastructure.cluster.x-k8s.io", kind: "Metal3Remediation" };
     const templates = new Map([[step, { ...template, type }]]);
-    const decideOn = (isOkd: boolean): Decision => {
+    const decideOn = (isOkd: boolean): NodeCheckDecision => {
       const platform = { isOkd, upgrading: undefined, hasTerminationHandler: false };
       return decide(snapshotOf(policy, [unhealthy("a", {}, {}, policy)], { templates, platform }), T0);
     };
@@ -551,7 +555,7 @@ describe("decide: status", () => {
     assert.notEqual(decideOn(true).status.phase, "Disabled");
   });
 
-  it("counts nodes truly while paused and while disabled (upstream shows 0 of 0)", () => {
+  it("decide: status counts nodes truly while paused and while disabled (upstream shows 0 of 0)", () => {
     const paused = policyOf({ pauseRequests: ["x"] });
     const disabled = { reason: "RemediationTemplateNotFound" as const, message: "m" };
     for (const [policy, more] of [
@@ -563,9 +567,9 @@ describe("decide: status", () => {
     }
   });
 
-  it("lists in inFlightRemediations each node with a remediation under way, and nothing once there is none", () => {
+  it("decide: status lists in inFlightRemediations each node with a remediation under way, and nothing once there is none", () => {
     const started = T0 - 5_000;
-    const inFlight = (facts: Partial<NodeFacts>, more: Partial<Snapshot> = {}) => {
+    const inFlight = (facts: Partial<NodeFacts>, more: Partial<NodeCheckSnapshot> = {}) => {
       const before = { status: { inFlightRemediations: { gone: "x" } } };
       return decide(snapshotOf(policyOf(), [unhealthy("a", facts)], { ...before, ...more }), T0).status
         .inFlightRemediations;
@@ -589,7 +593,7 @@ describe("decide: status", () => {
     assert.deepEqual(inFlight(gaveUp, { canSee: () => false }), undefined);
   });
 
-  it("counts in its phase the nodes that are being remediated, and names those whose remediation has failed", () => {
+  it("decide: status counts in its phase the nodes that are being remediated, and names those whose remediation has failed", () => {
     const of = (name: string, succeeded: string) =>
       unhealthy(name, { remediations: [remediationOf(name, { succeeded })] });
     const shown = (...nodes: NodeFacts[]) => {
@@ -603,7 +607,7 @@ describe("decide: status", () => {
     ]);
   });
 
-  it("says of a remediation that failed why, when the next one starts, and how to start it now", () => {
+  it("decide: status says of a remediation that failed why, when the next one starts, and how to start it now", () => {
     const failed = remediationOf("a", {
       succeeded: "False",
       failure: { reason: "BMCAuthenticationFailed", message: "the BMC refused the password" },
@@ -631,14 +635,14 @@ describe("decide: status", () => {
     assert.equal(told({ "ironfence.io/start-anew": "false" })?.reason, `${why}. No retry is scheduled. ${now}`);
   });
 
-  it("says of a remediation that failed that nothing may start, while that is so and its pause is over", () => {
+  it("decide: status says of a remediation that failed that nothing may start, while that is so and its pause is over", () => {
     const failed = { ...remediationOf("a", { succeeded: "False" }), succeededSinceMs: T0 - 600_000 };
     const paused = policyOf({ pauseRequests: ["x"] });
     const first = decide(snapshotOf(paused, [unhealthy("a", { remediations: [failed] })]), T0);
-    const told = ({ status }: Decision) => status.conditions?.find(({ type }) => type === "RemediationFailed");
+    const told = ({ status }: NodeCheckDecision) => status.conditions?.find(({ type }) => type === "RemediationFailed");
     const why = "No retry starts now: Postponing potential remediations because of pause requests: x";
     assert.deepEqual([first.nodes[0]?.outcome, told(first)?.status], ["failed", "True"]);
-    assert.equal(first.nextCheckMs, T0 + 48 * 3_600_000, "nothing but its age changes with time");
+    assert.equal(first.nextCheckMs, T0 + 48 * 3_600_000, "only its age changes with time");
     assert.equal(told(first)?.message, `a: X fencing/a has failed (no reason given). ${why}`);
     // The threshold or a pause may come to deferral after the failure is stored, or after the last of several steps.
     const previous = { name: "a", remediations: [record("X", "a", T0 - 700_000, T0 - 600_000)] };
@@ -649,7 +653,7 @@ describe("decide: status", () => {
     assert.equal(entryIn(open.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
   });
 
-  it("says of a remediation that succeeded for a node that stays unhealthy how to try again", () => {
+  it("decide: status says of a remediation that succeeded for a node that stays unhealthy how to try again", () => {
     const remediations = [remediationOf("a", { succeeded: "True" })];
     const { actions, nodes } = decide(snapshotOf(policyOf(), [unhealthy("a", { remediations })]), T0);
     assert.deepEqual([actions, nodes[0]?.outcome], [[], "succeeded"]);
@@ -659,7 +663,7 @@ describe("decide: status", () => {
     );
   });
 
-  it("says nothing of counts where the spec cannot be read, keeps what is under way, and tells once", () => {
+  it("decide: status says nothing of counts if the spec cannot be read, keeps what is under way, and reports once", () => {
     const previous = { unhealthyNodes: [{ name: "a", remediations: [record("X", "a", T0)] }], observedNodes: 3 };
     const decision = decideInvalid(previous, "spec.selector: broken", T0);
     assert.deepEqual(decision.status.unhealthyNodes, previous.unhealthyNodes);
@@ -671,7 +675,7 @@ describe("decide: status", () => {
     assert.deepEqual(decideInvalid(decision.status, "spec.selector: broken", T0 + 1_000).transitions, []);
   });
 
-  it("tells of an unhealthy node once", () => {
+  it("decide: status reports an unhealthy node once", () => {
     const first = decide(snapshotOf(policyOf(), [unhealthy("a")]), T0);
     assert.ok(first.standing.some(({ reason }) => reason === "DetectedUnhealthy"));
     const facts = unhealthy("a", { previous: entryIn(first.status, "a") });

@@ -40,7 +40,7 @@ describe("node health", () => {
       state: "unhealthy",
     },
     {
-      name: "since when it stands is not told",
+      name: "the time of its transition is not reported",
       conditions: [{ type: "Ready", status: "Unknown" }],
       state: "healthy",
     },
@@ -51,18 +51,18 @@ describe("node health", () => {
     },
   ];
   for (const { name, conditions, state } of cases) {
-    it(`${name} → ${state}`, () => {
+    it(`node health ${name} → ${state}`, () => {
       assert.equal(judgeHealth(RULES, conditions, T0).state, state);
     });
   }
 
-  it("waits for the first duration that is over when two run", () => {
+  it("node health waits for the first duration that is over when two run", () => {
     const conditions = [condition("Ready", "Unknown", T0 - 1_000), condition("Disk", "True", T0 - 1_000)];
     const health = judgeHealth(RULES, conditions, T0);
     assert.equal(health.state === "soonUnhealthy" && health.untilMs, T0 + 9_000);
   });
 
-  it("does not add a second to whole-second transition times, as upstream does", () => {
+  it("node health does not add a second to whole-second transition times, as upstream does", () => {
     const health = judgeHealth(RULES, [condition("Ready", "Unknown", T0 + 999)], T0 + 60_000);
     assert.equal(health.state, "unhealthy");
   });

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { NodeEvent } from "../../../../src/detector/nodes/snapshot/observe.ts";
+import type { NodeActionEvent } from "../../../../src/detector/nodes/snapshot/observe.ts";
 import { observe } from "../../../../src/detector/nodes/snapshot/observe.ts";
 import type { Deferral } from "../../../../src/detector/shared/model/deferral.ts";
-import { nodeOf, remediationOf, T0 } from "./world.ts";
+import { nodeOf, remediationOf, T0 } from "./builders.ts";
 
 const NODE = nodeOf("n1", "Unknown", T0);
 const DEFERRAL: Deferral = { reason: "node lease is already taken by x", cause: "lease", untilMs: T0 + 15_000 };
 
 /** What the agent remembers after these events, and the Kubernetes Events that it records for them. */
-function after(...events: NodeEvent[]) {
+function after(...events: NodeActionEvent[]) {
   const memory = { deferrals: new Map<string, Deferral>(), leaseRenewals: new Map<string, number>() };
   const announcements = events.flatMap((event) => observe(memory, event));
   return { ...memory, recorded: announcements.map(({ reason, note }) => `${reason}: ${note}`) };
@@ -17,7 +17,7 @@ function after(...events: NodeEvent[]) {
 
 describe("what an action on a node has done", () => {
   it("a lease that was taken is renewed later, and forgotten when it is released", () => {
-    const taken: NodeEvent = { type: "leaseTaken", nodeName: "n1", renewAtMs: T0 + 60_000 };
+    const taken: NodeActionEvent = { type: "leaseTaken", nodeName: "n1", renewAtMs: T0 + 60_000 };
     assert.deepEqual([...after(taken).leaseRenewals], [["n1", T0 + 60_000]]);
     assert.deepEqual([...after(taken, { type: "leaseReleased", nodeName: "n1" }).leaseRenewals], []);
   });
@@ -30,14 +30,14 @@ describe("what an action on a node has done", () => {
 
   it("a deferral replaces the one before, and records nothing: decide announces it while it stands", () => {
     const stale: Deferral = { reason: "a live read differs", cause: "staleView", untilMs: T0 + 1_000 };
-    const first: NodeEvent = { type: "deferred", nodeName: "n1", deferral: DEFERRAL };
+    const first: NodeActionEvent = { type: "deferred", nodeName: "n1", deferral: DEFERRAL };
     const { deferrals, leaseRenewals, recorded } = after(first, { type: "deferred", nodeName: "n1", deferral: stale });
     assert.deepEqual([...deferrals], [["n1", stale]]);
     assert.deepEqual([[...leaseRenewals], recorded], [[], []]);
   });
 
   it("a creation is recorded, and by how much it came before the end of the duration", () => {
-    const created: NodeEvent = { type: "created", node: NODE, atMs: T0, skipped: undefined };
+    const created: NodeActionEvent = { type: "created", node: NODE, atMs: T0, skipped: undefined };
     assert.deepEqual(after(created).recorded, ["RemediationCreated: Created remediation object for node n1"]);
     const skipped = { proof: "read Off twice", untilMs: T0 + 1_000, durationUntilMs: T0 + 299_400 };
     assert.deepEqual(after({ ...created, skipped }).recorded.slice(1), [

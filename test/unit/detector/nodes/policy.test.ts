@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { compilePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
-import { policyOf, templateRef } from "./world.ts";
+import { compileNodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
+import { policyOf, templateRef } from "./builders.ts";
 
 const step = (order: number, timeout = "60s", kind = "X") => ({
   remediationTemplate: templateRef(kind),
@@ -11,9 +11,9 @@ const step = (order: number, timeout = "60s", kind = "X") => ({
 const base = { selector: { matchLabels: { pool: "a" } }, remediationTemplate: templateRef("X") };
 
 describe("policy", () => {
-  it("takes the defaults of the contract", () => {
+  it("policy takes the defaults of the contract", () => {
     const policy = policyOf({ minHealthy: undefined, unhealthyConditions: undefined });
-    assert.deepEqual(policy.rules, [
+    assert.deepEqual(policy.unhealthyConditions, [
       { type: "Ready", status: "False", durationMs: 300_000 },
       { type: "Ready", status: "Unknown", durationMs: 300_000 },
     ]);
@@ -21,7 +21,7 @@ describe("policy", () => {
     assert.equal(policy.healthyDelayMs, 0);
   });
 
-  it("tries steps by order, not by place", () => {
+  it("policy tries steps by order, not by place", () => {
     const policy = policyOf({
       remediationTemplate: undefined,
       escalatingRemediations: [step(7, "2m", "Y"), step(-1, "60s", "X")],
@@ -45,7 +45,7 @@ describe("policy", () => {
     ],
     ["no selector", { selector: undefined }, /spec\.selector/],
     [
-      "a duration that is none",
+      "a duration that is not valid",
       { unhealthyConditions: [{ type: "Ready", status: "False", duration: "soon" }] },
       /duration/,
     ],
@@ -78,14 +78,14 @@ describe("policy", () => {
     ],
   ];
   for (const [name, change, message] of broken) {
-    it(`refuses ${name}, in words`, () => {
-      const result = compilePolicy({ ...base, ...change });
+    it(`policy refuses ${name}, in words`, () => {
+      const result = compileNodePolicy({ ...base, ...change });
       assert.ok("problem" in result);
       assert.match(result.problem, message);
     });
   }
 
-  it("refuses a spec that is no object without throwing", () => {
-    for (const spec of [undefined, null, 1, "x", []]) assert.ok("problem" in compilePolicy(spec));
+  it("policy refuses a spec that is no object without throwing", () => {
+    for (const spec of [undefined, null, 1, "x", []]) assert.ok("problem" in compileNodePolicy(spec));
   });
 });

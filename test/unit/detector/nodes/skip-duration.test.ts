@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { CURRENT_CONFIG, DESIRED_CONFIG, SKIP_DURATION_IF_OFF } from "../../../../src/api/annotations.ts";
 import type { Node } from "../../../../src/api/core.ts";
-import type { NodeFacts, Snapshot } from "../../../../src/detector/nodes/decide/decision.ts";
+import type { NodeFacts, NodeCheckSnapshot } from "../../../../src/detector/nodes/decide/decision.ts";
 import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
-import { compilePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
+import { compileNodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
 import type { ObservedHost, ObservedTarget } from "../../../../src/detector/shared/model/observed-host.ts";
 import { judgeProvenOff } from "../../../../src/detector/nodes/decide/skip-duration.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
@@ -20,7 +20,7 @@ import {
   T0,
   targetOf as targetFor,
   templateRef,
-} from "./world.ts";
+} from "./builders.ts";
 
 const SECOND_MS = 1_000;
 /** The node failed so long ago; its duration is 5 minutes. */
@@ -48,7 +48,7 @@ function decideOn(
   node: Node,
   host: ObservedHost | undefined,
   more: Partial<NodeFacts> = {},
-  world: Partial<Snapshot> = {},
+  world: Partial<NodeCheckSnapshot> = {},
 ) {
   return decide(
     snapshotOf(policy, [factsOf(policy, node, T0, { host, leaseRenewAtMs: undefined, ...more })], world),
@@ -58,7 +58,7 @@ function decideOn(
 const outcomeOf = (...given: Parameters<typeof decideOn>) => decideOn(...given).nodes[0]?.outcome;
 
 describe("a duration is skipped", () => {
-  it("where the node is not Ready and its host is proven off, and it is said why", () => {
+  it("a duration is skipped if the node is not Ready and its host is proven off, and it is said why", () => {
     const { nodes, actions, status, nextCheckMs } = decideOn(failed(), hostOf());
     assert.equal(nodes[0]?.outcome, "create");
     assert.match(
@@ -69,15 +69,15 @@ describe("a duration is skipped", () => {
     assert.ok(create?.type === "create");
     assert.equal(create.skipped?.durationUntilMs, FAILED_MS + 300 * SECOND_MS);
     assert.ok(entryIn(status, "a"));
-    // Where nothing comes of it, the answer changes once the proof is too old.
+    // Where it has no effect, the answer changes once the proof is too old.
     assert.equal(nextCheckMs, T0 + 29 * SECOND_MS);
   });
 
-  it("under Ready=False just as under Unknown", () => {
+  it("a duration is skipped under Ready=False just as under Unknown", () => {
     assert.equal(outcomeOf(nodeOf("a", "False", FAILED_MS), hostOf()), "create");
   });
 
-  it("without being reported as skipped if it was over anyway", () => {
+  it("a duration is skipped without being reported as skipped if it was over anyway", () => {
     const { actions } = decideOn(nodeOf("a", "Unknown", T0 - 301 * SECOND_MS), hostOf());
     assert.ok(actions[0]?.type === "create" && actions[0].skipped === undefined);
   });
@@ -125,7 +125,7 @@ describe("no duration is skipped", () => {
     [
       "where two targets name the node",
       failed(),
-      hostOf({ targets: ["t1", "t2"].map((name) => ({ target: targetOf({}, name), proofSeenAgoMs: 0 })) }),
+      hostOf({ targets: ["t1", "t2"].map((name) => ({ target: targetOf({}, name), proofArrivedAgoMs: 0 })) }),
       /several FencingTargets name the node: .*t1, .*t2/,
     ],
     ["where none names it", failed(), hostOf({ targets: [] }), /no FencingTarget names the node/],
@@ -161,13 +161,13 @@ describe("no duration is skipped", () => {
     [
       "by a proof that was seen to come long ago, whatever its time says",
       failed(),
-      hostOf({ targets: [{ target: targetOf(), proofSeenAgoMs: 30_001 }] }),
+      hostOf({ targets: [{ target: targetOf(), proofArrivedAgoMs: 30_001 }] }),
       /is not fresh/,
     ],
     [
       "by a proof that was there before the watch began",
       failed(),
-      hostOf({ targets: [{ target: targetOf(), proofSeenAgoMs: undefined }] }),
+      hostOf({ targets: [{ target: targetOf(), proofArrivedAgoMs: undefined }] }),
       /is not fresh/,
     ],
   ];
@@ -180,13 +180,13 @@ describe("no duration is skipped", () => {
     });
   }
 
-  it("of a Ready node, whatever is said of its host: so it says to those who ask", () => {
+  it("no duration is skipped of a Ready node, whatever is said of its host: so it says to those who ask", () => {
     const proof = proofOf({ notReadySince: "" });
     const verdict = judgeProvenOff(ready, hostOf({}, proof), T0);
     assert.deepEqual(verdict, { proven: false, why: "the node's condition Ready is neither False nor Unknown" });
   });
 
-  it("of any other condition, though the host is off", () => {
+  it("no duration is skipped of any other condition, though the host is off", () => {
     const disk = { type: "DiskPressure", status: "Unknown", duration: "300s" };
     const other = policyOf({ unhealthyConditions: [disk] }, { [SKIP_DURATION_IF_OFF]: "true" });
     const node = failed();
@@ -198,7 +198,7 @@ describe("no duration is skipped", () => {
     );
   });
 
-  it("of a rule that makes Ready nodes unhealthy", () => {
+  it("no duration is skipped of a rule that makes Ready nodes unhealthy", () => {
     const odd = policyOf(
       { unhealthyConditions: [{ type: "Ready", status: "True", duration: "300s" }] },
       { [SKIP_DURATION_IF_OFF]: "true" },
@@ -225,11 +225,11 @@ describe("a skipped duration changes nothing else", () => {
   });
   it("the lease of a maintenance tool holds", () => {
     const deferral = { reason: "taken", untilMs: T0 + SECOND_MS, cause: "lease" as const };
-    assert.equal(outcomeOf(failed(), hostOf(), { deferral }), "held");
+    assert.equal(outcomeOf(failed(), hostOf(), { deferral }), "deferred");
   });
   it("a stale view, and an older health check, hold", () => {
-    assert.equal(outcomeOf(failed(), hostOf(), {}, { blocked: "no news" }), "standstill");
-    assert.equal(outcomeOf(failed(), hostOf(), { peerCheck: "x" }), "rival");
+    assert.equal(outcomeOf(failed(), hostOf(), {}, { blocked: "no news" }), "blocked");
+    assert.equal(outcomeOf(failed(), hostOf(), { peerCheck: "x" }), "peerCheck");
   });
   it("an upgrade that shows by the node alone holds", () => {
     const node = failed();
@@ -268,17 +268,17 @@ const recordOf = (name: string) => ({
 });
 
 describe("the setting", () => {
-  it("is off where it is absent, and false", () => {
+  it("the setting is off by default and if it is false", () => {
     assert.equal(policyOf().skipsDurationIfOff, false);
     assert.equal(policyOf({}, { [SKIP_DURATION_IF_OFF]: "false" }).skipsDurationIfOff, false);
   });
-  it("is named where its value cannot be read", () => {
+  it("the setting is named if its value cannot be read", () => {
     const spec = { selector: { matchLabels: { a: "b" } }, remediationTemplate: templateRef("X") };
-    assert.deepEqual(compilePolicy(spec, { [SKIP_DURATION_IF_OFF]: "yes" }), {
+    assert.deepEqual(compileNodePolicy(spec, { [SKIP_DURATION_IF_OFF]: "yes" }), {
       problem: "annotation ironfence.io/skip-duration-if-off: yes is neither true nor false",
     });
   });
-  it("that cannot have effect is told once while it stands", () => {
+  it("the setting that cannot have effect is reported once while it stands", () => {
     const { standing } = decideOn(nodeOf("a", "True", FAILED_MS), hostOf(), {}, { hostProblem: "no CRD" });
     assert.deepEqual(
       standing.map(({ reason, note }) => [reason, note]),

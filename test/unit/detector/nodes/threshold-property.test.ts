@@ -4,9 +4,9 @@ import * as fc from "fast-check";
 import type { NodeHealthCheckStatus } from "../../../../src/api/node-health-check.ts";
 import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
 import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
-import type { Policy } from "../../../../src/detector/nodes/decide/policy.ts";
+import type { NodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
-import { entryIn, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0 } from "./world.ts";
+import { entryIn, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0 } from "./builders.ts";
 
 const NODES_MAX = 8;
 const STEP_MS = 4_000;
@@ -33,7 +33,7 @@ interface Model {
 }
 
 describe("budget", () => {
-  it("is never exceeded by remediations that start, however nodes flap, vanish and are relabelled", () => {
+  it("budget is never exceeded by remediations that start, however nodes flap, vanish and are relabelled", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(
@@ -120,7 +120,7 @@ function happen(model: Model, what: string, nowMs: number): void {
   }
 }
 
-function snapshotFor(policy: Policy, models: readonly Model[], status: NodeHealthCheckStatus, nowMs: number) {
+function snapshotFor(policy: NodePolicy, models: readonly Model[], status: NodeHealthCheckStatus, nowMs: number) {
   const nodes = models.flatMap(({ ready, sinceMs, exists, selected, cr }, index) => {
     const name = String(index);
     const remediations = cr === undefined ? [] : [cr];

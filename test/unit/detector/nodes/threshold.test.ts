@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
-  countThatCounts,
+  chooseCounts,
   DEFAULT_THRESHOLD,
   judgeThreshold,
-  takeCensus,
+  countNodes,
 } from "../../../../src/detector/nodes/decide/threshold.ts";
 import { parseAmount } from "../../../../src/detector/shared/model/amount.ts";
 import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
@@ -33,7 +33,7 @@ describe("threshold", () => {
     ["minHealthy", "51%", 0, 0],
   ];
   for (const [kind, text, selected, required] of cases) {
-    it(`${kind} ${text} of ${selected} nodes wants ${required} healthy`, () => {
+    it(`threshold ${kind} ${text} of ${selected} nodes wants ${required} healthy`, () => {
       const judged = judgeThreshold(threshold(kind, text), { selected, healthy: required, absent: 0 });
       assert.deepEqual(judged, { required, isMet: true });
       if (required > 0) {
@@ -45,7 +45,7 @@ describe("threshold", () => {
     });
   }
 
-  it("rounds both shares up, as upstream: of 10 nodes 75 % healthy are 8, and with 75 % unhealthy 2 are left", () => {
+  it("threshold rounds both shares up, as upstream: of 10 nodes 75 % healthy are 8, and with 75 % unhealthy 2 are left", () => {
     for (const [kind, required] of [
       ["minHealthy", 8],
       ["maxUnhealthy", 2],
@@ -54,19 +54,19 @@ describe("threshold", () => {
     }
   });
 
-  it("is 51 % healthy where nothing is said", () => {
+  it("threshold is 51 % healthy if nothing is said", () => {
     assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 51, absent: 0 }).isMet, true);
     assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, absent: 0 }).isMet, false);
   });
 
-  it("counts nodes that are absent for their remediation, so that deleting a Node buys no second one", () => {
+  it("threshold counts nodes that are absent for their remediation, so that deleting a Node buys no second one", () => {
     const max = threshold("maxUnhealthy", 2);
     assert.equal(judgeThreshold(max, { selected: 3, healthy: 1, absent: 0 }).isMet, true);
     assert.equal(judgeThreshold(max, { selected: 3, healthy: 2, absent: 2 }).isMet, false);
   });
 
   for (const text of ["-1", -1, "101%", "1000%", "1.5", 1.5, "", "%", "5 %", "many"]) {
-    it(`refuses ${JSON.stringify(text)}`, () => assert.equal(parseAmount(text), undefined));
+    it(`threshold refuses ${JSON.stringify(text)}`, () => assert.equal(parseAmount(text), undefined));
   }
 });
 
@@ -74,34 +74,34 @@ describe("two counts of the same nodes", () => {
   const minHealthy = threshold("minHealthy", 2);
   const seen = { selected: 3, healthy: 2, absent: 0 };
 
-  it("make the one count that lets nothing start", () => {
+  it("two counts of the same nodes make the one count that lets nothing start", () => {
     const live = { selected: 3, healthy: 1, absent: 0 };
-    assert.equal(countThatCounts(minHealthy, seen, live), live);
-    assert.equal(countThatCounts(minHealthy, live, seen), live);
+    assert.equal(chooseCounts(minHealthy, seen, live), live);
+    assert.equal(chooseCounts(minHealthy, live, seen), live);
   });
 
-  it("leave it to the view where both let remediations start, or nothing was listed", () => {
-    assert.equal(countThatCounts(minHealthy, seen, { selected: 3, healthy: 3, absent: 0 }), seen);
-    assert.equal(countThatCounts(minHealthy, seen, undefined), seen);
+  it("two counts of the same nodes leave it to the view if both let remediations start, or nothing was listed", () => {
+    assert.equal(chooseCounts(minHealthy, seen, { selected: 3, healthy: 3, absent: 0 }), seen);
+    assert.equal(chooseCounts(minHealthy, seen, undefined), seen);
   });
 });
 
-describe("the census of nodes", () => {
-  type Counted = Parameters<typeof takeCensus>[1][number];
+describe("the count of nodes", () => {
+  type Counted = Parameters<typeof countNodes>[1][number];
   const counted = (state: "healthy" | "unhealthy", selected: boolean, remediations: number): Counted =>
     ({ health: { state }, selected, remediations: Array.from({ length: remediations }) }) as unknown as Counted;
 
-  it("counts a healthy node as healthy, unless it has a remediation", () => {
+  it("the count of nodes counts a healthy node as healthy, unless it has a remediation", () => {
     const healthy = [counted("healthy", true, 0), counted("healthy", true, 0), counted("healthy", true, 1)];
-    assert.deepEqual(takeCensus(3, healthy), { selected: 3, healthy: 2, absent: 0 });
+    assert.deepEqual(countNodes(3, healthy), { selected: 3, healthy: 2, absent: 0 });
   });
 
-  it("counts a node that is not selected as absent if it has a remediation, and not at all otherwise", () => {
+  it("the count of nodes counts a node that is not selected as absent if it has a remediation, and not at all otherwise", () => {
     const others = [counted("unhealthy", false, 1), counted("healthy", false, 1), counted("unhealthy", false, 0)];
-    assert.deepEqual(takeCensus(3, others), { selected: 3, healthy: 3, absent: 2 });
+    assert.deepEqual(countNodes(3, others), { selected: 3, healthy: 3, absent: 2 });
   });
 
-  it("counts a selected node that is unhealthy as neither healthy nor absent", () => {
-    assert.deepEqual(takeCensus(3, [counted("unhealthy", true, 0)]), { selected: 3, healthy: 2, absent: 0 });
+  it("the count of nodes counts a selected node that is unhealthy as neither healthy nor absent", () => {
+    assert.deepEqual(countNodes(3, [counted("unhealthy", true, 0)]), { selected: 3, healthy: 2, absent: 0 });
   });
 });

@@ -15,7 +15,7 @@ import type { HealthCheckObject } from "../../../../src/detector/nodes/snapshot/
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
 import { readRemediation, trimRemediation } from "../../../../src/detector/shared/model/remediation.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
-import { remediationOf, T0 } from "../nodes/world.ts";
+import { remediationOf, T0 } from "../nodes/builders.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -35,7 +35,7 @@ function checkWith(text: string | undefined): HealthCheckObject {
   };
 }
 
-/** One of ours in a given state; its remediator tells what it ordered. */
+/** A BareMetalRemediation in a given state; its remediator reports what it ordered. */
 function bareMetal(succeeded: string, action: string | undefined, deletionTimestamp?: string): Remediation {
   const raw = {
     apiVersion: "ironfence.io/v1alpha1",
@@ -57,7 +57,7 @@ function bareMetal(succeeded: string, action: string | undefined, deletionTimest
 }
 
 describe("attempt budget", () => {
-  it("is read from a count and a window, within what is remembered", () => {
+  it("attempt budget is read from a count and a window, within what is remembered", () => {
     assert.deepEqual(parseAttemptBudget("5/24h"), { max: 5, windowMs: DAY_MS });
     assert.deepEqual(parseAttemptBudget("50/168h"), { max: 50, windowMs: 7 * DAY_MS });
     for (const text of ["", "5", "0/24h", "-1/24h", "51/24h", "5/", "5/0", "5/59s", "5/169h", "5/-1h", "five/24h"]) {
@@ -65,7 +65,7 @@ describe("attempt budget", () => {
     }
   });
 
-  it("allows one more attempt while fewer than the maximum lie in the window, and then when the oldest leaves it", () => {
+  it("attempt budget allows one more attempt while fewer than the maximum lie in the window, and then when the oldest leaves it", () => {
     const attempts = [1, 2, 3].map((hour) => ({ uid: `u${hour}`, startedMs: T0 + hour * 3_600_000 }));
     assert.equal(attemptAllowedAtMs({ max: 4, windowMs: DAY_MS }, attempts), -Infinity);
     assert.equal(attemptAllowedAtMs({ max: 3, windowMs: DAY_MS }, attempts), T0 + 3_600_000 + DAY_MS);
@@ -73,7 +73,7 @@ describe("attempt budget", () => {
     assert.equal(attemptAllowedAtMs(DEFAULT_ATTEMPT_BUDGET, []), -Infinity);
   });
 
-  it("counts what is remembered and what is there, each once", () => {
+  it("attempt budget counts what is remembered and what is there, each once", () => {
     const remediations = [remediationOf("a", { uid: "new", createdMs: T0 })];
     const remembered = [{ uid: "old", startedMs: T0 - 5_000 }];
     const attempts = countAttempts(remembered, remediations, T0);
@@ -85,7 +85,7 @@ describe("attempt budget", () => {
     assert.equal(mustRecord(attempts, remediations, countAttempts(attempts, remediations, T0)), false);
   });
 
-  it("forgets what is older than any window", () => {
+  it("attempt budget forgets what is older than any window", () => {
     const remembered = [
       { uid: "ancient", startedMs: T0 - 8 * DAY_MS },
       { uid: "kept", startedMs: T0 },
@@ -94,7 +94,7 @@ describe("attempt budget", () => {
     assert.equal(writeAttempts(new Map([["a", remembered]]), new Map(), T0), `{"a":"kept@${toTime(T0)}"}`);
   });
 
-  it("remembers at most fifty, the newest", () => {
+  it("attempt budget remembers at most fifty, the newest", () => {
     const remembered = Array.from({ length: 80 }, (_, index) => ({
       uid: `u${index}`,
       startedMs: T0 - 100_000 + index,
@@ -134,19 +134,19 @@ describe("the attempts in a health check's annotation", () => {
       ]),
     );
 
-  it("are read back as they were written, oldest first", () => {
+  it("the attempts in a health check's annotation are read back as they were written, oldest first", () => {
     const text = writeAttempts(book(["a", 9, 5], ["b", 7]), new Map(), T0);
     assert.deepEqual(readAttempts(checkWith(text)), book(["a", 9, 5], ["b", 7]));
     assert.deepEqual(readAttempts(checkWith(undefined)), new Map());
   });
 
-  it("change for the nodes that are named alone, and go where none is left", () => {
+  it("the attempts in a health check's annotation change for the nodes that are named alone, and go if none is left", () => {
     const text = writeAttempts(book(["a", 9], ["b", 7]), book(["a"], ["c", 1]), T0);
     assert.deepEqual(readAttempts(checkWith(text)), book(["c", 1], ["b", 7]));
     assert.equal(writeAttempts(book(["a", 9]), book(["a"]), T0), undefined);
   });
 
-  it("are read as far as they can be, whatever people have made of them", () => {
+  it("the attempts in a health check's annotation are read as far as they can be, whatever users have made of them", () => {
     for (const text of ["", "{", "null", "7", "[]", '{"a":7}', '{"a":"x"}', '{"a":"@,x@soon,@2026-01-01T00:00:00Z"}']) {
       assert.deepEqual([...readAttempts(checkWith(text)).values()].flat(), [], text);
     }
@@ -154,7 +154,7 @@ describe("the attempts in a health check's annotation", () => {
     assert.deepEqual(readAttempts(checkWith(spoilt)).get("a"), [{ uid: "kept", startedMs: T0 }]);
   });
 
-  it("fit beside other annotations: the oldest are left out, and it is known that there is no more room", () => {
+  it("the attempts in a health check's annotation fit next to other annotations: the oldest are left out, and it is known that there is no more room", () => {
     const many = new Map(
       Array.from({ length: 5_000 }, (_, index) => [
         `worker-${index}.rack.example`,

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { FamilyDecision, RecordAttempts } from "../../../../src/detector/shared/model/family-decision.ts";
+import type {
+  HealthCheckDecision,
+  RecordAttempts,
+} from "../../../../src/detector/shared/model/health-check-decision.ts";
 import type { HealthCheckFamily } from "../../../../src/detector/shared/shell/health-check-shell.ts";
 import { HealthCheckShell } from "../../../../src/detector/shared/shell/health-check-shell.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
@@ -21,7 +24,7 @@ interface Deed {
   /** Throws instead of doing anything. */
   fails?: boolean;
 }
-type Decision = FamilyDecision<Deed>;
+type Decision = HealthCheckDecision<Deed>;
 
 const decisionOf = (...actions: (Deed | RecordAttempts)[]): Decision => ({
   actions,
@@ -87,7 +90,7 @@ async function reconcile(decisions: readonly Decision[], options: { storeFails?:
 }
 
 describe("the shell of health checks", () => {
-  it("reads, decides, announces, runs, observes, decides again, stores and announces what it has stored", async () => {
+  it("the shell of health checks reads, decides, announces, runs, observes, decides again, stores and announces what it has stored", async () => {
     assert.deepEqual(await reconcile([decisionOf({ type: "create" }), decisionOf()]), [
       "read",
       "decide",
@@ -100,17 +103,17 @@ describe("the shell of health checks", () => {
     ]);
   });
 
-  it("runs an action that stays decided once in a reconcile", async () => {
+  it("the shell of health checks runs an action that stays decided once in a reconcile", async () => {
     const log = await reconcile([decisionOf({ type: "create" })]);
     assert.equal(log.filter((entry) => entry === "end create").length, 1);
   });
 
-  it("decides at most five times in a reconcile, whatever the actions bring about", async () => {
+  it("the shell of health checks decides at most five times in a reconcile, whatever the actions bring about", async () => {
     const endless = Array.from({ length: 9 }, (_, index) => decisionOf({ type: `step ${index}` }));
     assert.equal((await reconcile(endless)).filter((entry) => entry === "decide").length, 5);
   });
 
-  it("runs and stores the rest where one action fails", async () => {
+  it("the shell of health checks runs and stores the rest if one action fails", async () => {
     const log = await reconcile([decisionOf({ type: "delete", fails: true }, { type: "create" }), decisionOf()]);
     assert.deepEqual(log.slice(3), [
       "end delete",
@@ -122,13 +125,13 @@ describe("the shell of health checks", () => {
     ]);
   });
 
-  it("remembers attempts in one write, before it decides again", async () => {
+  it("the shell of health checks remembers attempts in one write, before it decides again", async () => {
     const attempts: RecordAttempts = { type: "recordAttempts", key: "n1", attempts: [] };
     const log = await reconcile([decisionOf(attempts, { type: "delete" }), decisionOf()]);
     assert.deepEqual(log.slice(3, 7), ["observe delete done", "end delete", "remember", "decide"]);
   });
 
-  it("announces nothing that a status write was to show and did not", async () => {
+  it("the shell of health checks announces nothing that a status write was to show and did not", async () => {
     const log = await reconcile([decisionOf()], { storeFails: new KubeError("Conflict", "a newer version") });
     assert.deepEqual(log, ["read", "decide", "record Found", "store"]);
   });

@@ -8,10 +8,10 @@ import {
   trimRemediation,
 } from "../../../../src/detector/shared/model/remediation.ts";
 import type { KubeObject } from "../../../../src/kube/resource.ts";
-import { CHECK_UID, remediationOf } from "../nodes/world.ts";
+import { CHECK_UID, remediationOf } from "../nodes/builders.ts";
 
 describe("remediation of any vendor", () => {
-  it("belongs to the health check of that UID, not to one that bears its name", () => {
+  it("remediation of any vendor belongs to the health check of that UID, not to one that has its name", () => {
     const { object } = remediationOf("a");
     assert.equal(isOwnedBy(object, CHECK_UID), true);
     assert.equal(isOwnedBy(object, "a-later-check-of-that-name"), false);
@@ -19,7 +19,7 @@ describe("remediation of any vendor", () => {
     assert.equal(isOwnedBy(foreign, CHECK_UID), false);
   });
 
-  it("is read whatever its status looks like", () => {
+  it("remediation of any vendor is read whatever its status looks like", () => {
     const metadata = { name: "n1", uid: "u", resourceVersion: "1" };
     for (const status of [undefined, 1, "x", [], { conditions: 3 }, { conditions: [null, { type: 1 }], attempt: [] }]) {
       const raw = { apiVersion: "fence.example/v1", kind: "Fence", metadata, status };
@@ -28,7 +28,7 @@ describe("remediation of any vendor", () => {
     }
   });
 
-  it("has news for a health check in what is read of it, and in none of its remediator's own steps", () => {
+  it("remediation of any vendor has news for a health check in what is read of it, and in none of its remediator's own steps", () => {
     const annotations = { "remediation.medik8s.io/node-name": "n1" };
     const metadata = { name: "n1", uid: "u", resourceVersion: "1", annotations };
     const processing = { type: "Processing", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" };
@@ -87,7 +87,7 @@ describe("a Metal3Remediation that has failed, whose kind has no conditions", ()
       } as KubeObject),
     );
 
-  it("has failed when its status was last written, not when it was made: the pause before the next try counts from there", () => {
+  it("a Metal3Remediation that has failed, whose kind has no conditions, has failed when its status was last written, not when it was made: the pause before the next try counts from there", () => {
     const { succeeded, succeededSinceMs } = failed([
       { time: "2026-01-01T00:05:00Z", subresource: "status" },
       { time: "2026-01-01T00:20:00Z", subresource: "status" },
@@ -96,11 +96,11 @@ describe("a Metal3Remediation that has failed, whose kind has no conditions", ()
     assert.deepEqual([succeeded, succeededSinceMs], ["False", Date.UTC(2026, 0, 1, 0, 20)]);
   });
 
-  it("has failed at a time that nobody knows, where the API server has not noted it", () => {
+  it("a Metal3Remediation that has failed, whose kind has no conditions, has failed at a time that nobody knows, if the API server has not noted it", () => {
     assert.deepEqual([failed().succeeded, failed().succeededSinceMs], ["False", undefined]);
   });
 
-  it("names the BareMetalRemediation that says why it failed, unless it says so itself", () => {
+  it("a Metal3Remediation that has failed, whose kind has no conditions, names the BareMetalRemediation that says why it failed, unless it says so itself", () => {
     const served = { "ironfence.io/served-by": "m1-12345678" };
     assert.equal(failed([], served).failure, "BareMetalRemediation m1-12345678 says why");
     assert.equal(failed([], { ...served, "ironfence.io/refused": "NoHost: none" }).failure, "NoHost: none");

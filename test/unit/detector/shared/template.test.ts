@@ -19,7 +19,7 @@ function read(spec: string) {
 }
 
 describe("a template", () => {
-  it("is taken with its content as it is", () => {
+  it("a template is taken with its content as it is", () => {
     const spec = {
       z: [3, 1, 2],
       n: null,
@@ -31,13 +31,13 @@ describe("a template", () => {
   });
 
   for (const spec of ["{}", '{"template":{}}', '{"template":{"spec":[]}}', '{"template":{"spec":"off"}}', "null"]) {
-    it(`that is ${spec} is no template, and it is said where`, () => {
+    it(`a template that is ${spec} is no template, and it is said where`, () => {
       assert.equal(read(spec), "FenceTemplate fencing/soft has no spec.template.spec");
     });
   }
 
   for (const number of ["9007199254740993", "-9223372036854775808", "1e300"]) {
-    it(`with a number that would be altered on its way is refused in words (${number})`, () => {
+    it(`a template with a number that would be altered on its way is refused in words (${number})`, () => {
       const problem = read(`{"template":{"spec":{"a":[{"serial":${number}}]}}}`);
       assert.ok(typeof problem === "string");
       assert.match(problem, /cannot be copied exactly: write numbers beyond 2\^53 as strings/);

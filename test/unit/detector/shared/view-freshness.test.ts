@@ -5,7 +5,7 @@ import { ViewFreshness } from "../../../../src/detector/shared/views/view-freshn
 /** A view that has shown events: when, and how long before that they say to have happened. */
 function shown(...events: [atMs: number, lagMs?: number][]): ViewFreshness {
   const view = new ViewFreshness();
-  for (const [atMs, lagMs] of events) view.heard(atMs, lagMs);
+  for (const [atMs, lagMs] of events) view.observe(atMs, lagMs);
   return view;
 }
 
@@ -35,7 +35,7 @@ describe("a view of the nodes is taken for how things are", () => {
       false,
     ],
     ["not by what comes behind one that came late", [[0, 2_001], [100], [200]], 200, false],
-    ["not after a change from the future: its clock tells nothing", [[0, -2_001]], 0, false],
+    ["not after a change from the future: its clock proves nothing", [[0, -2_001]], 0, false],
   ];
   for (const [what, events, atMs, expected] of cases) {
     it(what, () => assert.equal(shown(...events).isFresh(atMs), expected));

@@ -7,7 +7,7 @@ import { failed } from "./situations.ts";
 export const FAILED_STEPS: readonly Step[] = [
   {
     name: "a Cluster that was deleted changes no verdict",
-    given: failed({ remediation: { hasFinalizer: false }, seen: clusterSeen(true), other: AWAY }),
+    given: failed({ remediation: { hasFinalizer: false }, observations: clusterSeen(true), other: AWAY }),
     expected: "wait for a change",
   },
   {

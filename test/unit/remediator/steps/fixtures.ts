@@ -1,6 +1,6 @@
 import type { Node } from "../../../../src/api/core.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../../../src/api/taints.ts";
-import type { Seen, SentOrder } from "../../../../src/remediator/machine/model/observations.ts";
+import type { Observations, SentOrder } from "../../../../src/remediator/machine/model/observations.ts";
 import { node, NOW, ordered, PROVEN, READ_ON, REFUSED, said, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 
@@ -25,24 +25,24 @@ export const CUT_OFF_BY_GATEWAY: SentOrder = {
 };
 
 /** A node that has come back in its old boot while its BMC refuses, or does not answer, the order to power it off. */
-export function cameBack(seen: Partial<Seen>): SnapshotChanges {
+export function cameBack(observations: Partial<Observations>): SnapshotChanges {
   return {
     state: "PoweringOff",
     attempt: { sent: false },
-    seen: { ...REFUSED, marksCleared: true, ...seen },
+    observations: { ...REFUSED, marksCleared: true, ...observations },
     other: { node: node({ ready: "True" }) },
     status: CAME_BACK,
   };
 }
 
 /** One of several devices is off, and the host runs. */
-export const HALF_ON: Seen["power"] = {
+export const HALF_ON: Observations["power"] = {
   ...READ_ON,
   last: { state: "Off", raw: "Off", atMs: NOW.monotonicMs - 100, runs: true },
 };
 
 /** Three members of etcd, with the one on the node. @param up whether the third one is up. */
-export function membersOfEtcd(up: boolean): Seen["members"] {
+export function membersOfEtcd(up: boolean): Observations["members"] {
   return [
     { node: "n1", up: true },
     { node: "n2", up: true },
@@ -64,7 +64,10 @@ export function labelled(label: string): Node {
 export const TARGET = { kind: "FencingTarget", namespace: "ironfence", name: "n1", uid: "target-uid" };
 
 export const AWAY = {
-  away: { reason: "ClusterUnreachable", message: "cluster caps/w1 cannot be reached: Unreachable: no connection" },
+  clusterProblem: {
+    reason: "ClusterUnreachable",
+    message: "cluster caps/w1 cannot be reached: Unreachable: no connection",
+  },
 } as const;
 
 export const { host: OWN } = snapshot({ state: "Verifying" });
@@ -73,7 +76,7 @@ export const TAKEN_BACK = OWN.found ? { host: { ...OWN, facts: { ...OWN.facts, t
 
 export const UNUSED = OWN.found ? { host: { ...OWN, facts: { ...OWN.facts, isInUse: false } } } : {};
 
-export const SAID_AWAY = { conditions: [said("ClusterUnreachable", AWAY.away.message)] };
+export const SAID_AWAY = { conditions: [said("ClusterUnreachable", AWAY.clusterProblem.message)] };
 
 /** The API server refuses the call that puts the quarantine on. */
 export const REFUSED_CALL = {
@@ -85,17 +88,19 @@ export const REFUSED_CALL = {
   retryAtMs: NOW.monotonicMs,
 } as const;
 
-export const OURS: Seen["taint"] = { attemptId: "a1", found: "Ours" };
+export const OURS: Observations["taint"] = { attemptId: "a1", found: "Ours" };
 
 /** Nothing is left on the node. */
-export const DRAINED = { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks: 1 };
+export const DRAINED = { pods: 0, attachments: 0, atMs: NOW.monotonicMs, checks: 1, isReported: true };
 
 export const SAID_PAUSED = { conditions: [said("Paused", "by a test")] };
 
-export const clusterSeen = (gone: boolean): Pick<Seen, "cluster"> => ({ cluster: { gone, atMs: NOW.monotonicMs } });
+export const clusterSeen = (gone: boolean): Pick<Observations, "cluster"> => ({
+  cluster: { gone, atMs: NOW.monotonicMs },
+});
 
 export const EXCHANGED = {
-  away: { reason: "ClusterExchanged", message: "Secret caps/w1-kubeconfig leads to another cluster" },
+  clusterProblem: { reason: "ClusterExchanged", message: "Secret caps/w1-kubeconfig leads to another cluster" },
 } as const;
 
 export const MACHINE = {
@@ -117,7 +122,7 @@ export const NODELESS = {
 
 export const SPENT = { verdict: "Failed", reason: "RejoinTimeout", message: "not back" } as const;
 
-export const AGO_2S: Seen["power"] = { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 };
+export const AGO_2S: Observations["power"] = { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 };
 
 export const CAME_BACK: NonNullable<SnapshotChanges["status"]> = {
   node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false },
@@ -125,9 +130,9 @@ export const CAME_BACK: NonNullable<SnapshotChanges["status"]> = {
 
 export const BACKUP = { status: { nodeUID: "node-uid", labels: { rack: "r7" } }, resourceVersion: "1" };
 
-export const RENEWED: NonNullable<Seen["lease"]> = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
+export const RENEWED: NonNullable<Observations["lease"]> = { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 };
 
-export function readOff(agoMs: number): NonNullable<Seen["power"]["last"]> {
+export function readOff(agoMs: number): NonNullable<Observations["power"]["last"]> {
   return { state: "Off", raw: "Off", atMs: NOW.monotonicMs - agoMs };
 }
 
@@ -149,7 +154,7 @@ export function joinedLate(afterOnMs: number): SnapshotChanges {
   return {
     state: "Verifying",
     attempt: { action: "On", done: true, actionAtMs: NOW.epochMs - afterOnMs },
-    seen: { examined: { node: node({ ready: "True" }) }, identity: VERIFIED, lease: RENEWED },
+    observations: { examined: { node: node({ ready: "True" }) }, identity: VERIFIED, lease: RENEWED },
     status: { node: { name: "n1" } },
     other: { subject: { nodeName: "n1", cluster: undefined, machine: MACHINE } },
   };
@@ -160,8 +165,8 @@ export function reprovision(status: NonNullable<SnapshotChanges["status"]>): Sna
   return {
     state: "Verifying",
     attempt: { kind: "Reprovision" },
-    plan: { type: "Reprovision", requireReboot: false },
-    seen: { examined: { node: undefined }, identity: VERIFIED },
+    strategy: { type: "Reprovision", requireReboot: false },
+    observations: { examined: { node: undefined }, identity: VERIFIED },
     status,
   };
 }

@@ -13,14 +13,14 @@ const HANDED_OVER: readonly { name: string; facts: Facts; handsOver: boolean }[]
   },
   {
     name: "a Machine that was handed to its owner is not handed over again",
-    facts: { status: { target: TARGET, provenReboots: 2 }, seen: { handedToOwner: true } },
+    facts: { status: { target: TARGET, provenReboots: 2 }, observations: { handedToOwner: true } },
     handsOver: false,
   },
   {
     name: "a verdict does not wait for a hand-over that the API server refuses",
     facts: {
       status: { target: TARGET, provenReboots: 2 },
-      seen: {
+      observations: {
         kube: {
           call: "taint",
           sinceMs: 0,
@@ -40,7 +40,7 @@ const HANDED_OVER: readonly { name: string; facts: Facts; handsOver: boolean }[]
   },
   {
     name: "a Machine is handed to its owner without a proof if the strategy needs none",
-    facts: { status: { target: TARGET }, plan: { requireReboot: false } },
+    facts: { status: { target: TARGET }, strategy: { requireReboot: false } },
     handsOver: true,
   },
   {
@@ -86,7 +86,7 @@ export const HANDING_OVER_STEPS: readonly Step[] = HANDED_OVER.map(({ name, fact
     ...facts,
     attempt: { action: "On", done: true, offConfirmedAtMs: undefined },
     taint: "cleared",
-    seen: { marksCleared: true, devicesClosed: true, hostReleased: true, ...facts.seen },
+    observations: { marksCleared: true, devicesClosed: true, hostReleased: true, ...facts.observations },
     other: { subject: { nodeName: "n1", cluster: CLUSTER, machine: MACHINE }, ...facts.other },
   }),
   expected: handsOver ? "handToOwner" : "→ Failed (Failed)",

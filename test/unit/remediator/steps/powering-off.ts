@@ -28,11 +28,11 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   {
     name: "a host whose node cannot be tainted is not kept off after its time",
     given: poweringOff({
-      plan: { retryLimit: 0 },
+      strategy: { retryLimit: 0 },
       read: "Off×2",
       lease: "silent",
       taint: "cleared",
-      seen: { taintFailure: "forbidden" },
+      observations: { taintFailure: "forbidden" },
       isOutOfTime: true,
     }),
     expected: "→ Undoing (PowerOffTimeout)",
@@ -40,10 +40,10 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   {
     name: "a taint that may stand is removed before an attempt fails because the node cannot be tainted",
     given: poweringOff({
-      plan: { retryLimit: 0 },
+      strategy: { retryLimit: 0 },
       read: "Off×2",
       lease: "silent",
-      seen: { taintFailure: "no connection" },
+      observations: { taintFailure: "no connection" },
       isOutOfTime: true,
     }),
     expected: "untaint",
@@ -60,7 +60,10 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   },
   {
     name: "a lease that was renewed shortly before the order delays the taint",
-    given: poweringOff({ read: "Off×2", seen: { lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 10_000 } } }),
+    given: poweringOff({
+      read: "Off×2",
+      observations: { lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 10_000 } },
+    }),
     expected: "wait",
   },
   {
@@ -70,7 +73,11 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   },
   {
     name: "a Ready condition that a kubelet has posted as False delays the taint",
-    given: poweringOff({ read: "Off×2", lease: "silent", seen: { examined: { node: node({ ready: "False" }) } } }),
+    given: poweringOff({
+      read: "Off×2",
+      lease: "silent",
+      observations: { examined: { node: node({ ready: "False" }) } },
+    }),
     expected: "wait",
   },
   {
@@ -80,14 +87,19 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   },
   {
     name: "a lease renewal that this process has seen delays the taint, whatever its timestamp",
-    given: poweringOff({ read: "Off×2", seen: { lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 5_000 } } }),
+    given: poweringOff({
+      read: "Off×2",
+      observations: { lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 5_000 } },
+    }),
     expected: "wait",
   },
   {
     name: "a lease that was silent for 22 s by the API server's clock delays nothing",
     given: poweringOff({
       read: "Off×2",
-      seen: { lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 1_000, writtenAtMs: NOW.monotonicMs - 22_000 } },
+      observations: {
+        lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 1_000, writtenAtMs: NOW.monotonicMs - 22_000 },
+      },
     }),
     expected: "taint",
   },
@@ -95,7 +107,9 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "a lease that was silent for less than 22 s delays the taint",
     given: poweringOff({
       read: "Off×2",
-      seen: { lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 300_000, writtenAtMs: NOW.monotonicMs - 21_000 } },
+      observations: {
+        lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 300_000, writtenAtMs: NOW.monotonicMs - 21_000 },
+      },
     }),
     expected: "wait",
   },
@@ -103,7 +117,9 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "a renewal that this process has seen ends the silence of a lease",
     given: poweringOff({
       read: "Off×2",
-      seen: { lease: { ...STALE_LEASE, writtenAtMs: NOW.monotonicMs - 60_000, renewedAtMs: NOW.monotonicMs - 20_000 } },
+      observations: {
+        lease: { ...STALE_LEASE, writtenAtMs: NOW.monotonicMs - 60_000, renewedAtMs: NOW.monotonicMs - 20_000 },
+      },
     }),
     expected: "wait",
   },
@@ -112,7 +128,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     given: poweringOff({
       attempt: { actionAtMs: NOW.epochMs - 20_000 },
       examined: "Ready",
-      seen: {
+      observations: {
         power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 21_000 },
         lease: { ...STALE_LEASE, durationMs: 80_000 },
       },
@@ -124,7 +140,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     given: poweringOff({
       attempt: { actionAtMs: NOW.epochMs - 20_000 },
       examined: "Ready",
-      seen: {
+      observations: {
         power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 64_000 },
         lease: { ...STALE_LEASE, durationMs: 100_000_000 },
       },
@@ -135,7 +151,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "silence of a lease while the API server was away does not count",
     given: poweringOff({
       read: "Off×2",
-      seen: { lease: { ...STALE_LEASE, answeringSinceMs: NOW.monotonicMs - 21_000 } },
+      observations: { lease: { ...STALE_LEASE, answeringSinceMs: NOW.monotonicMs - 21_000 } },
     }),
     expected: "wait",
   },
@@ -143,7 +159,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "silence of a lease while the API server was away does not count, whatever its timestamps show",
     given: poweringOff({
       read: "Off×2",
-      seen: {
+      observations: {
         lease: {
           ...STALE_LEASE,
           writtenAtMs: NOW.monotonicMs - 90_000,
@@ -154,15 +170,51 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
+    name: "a host is not kept off for a wait for silence that outages start again and again",
+    given: poweringOff({
+      strategy: { retryLimit: 0 },
+      taint: "cleared",
+      observations: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 23_000 },
+        lease: { ...STALE_LEASE, answeringSinceMs: NOW.monotonicMs - 10_000 },
+      },
+      isOutOfTime: true,
+    }),
+    expected: "→ Undoing (PowerOffTimeout)",
+  },
+  {
+    name: "a host is not kept off for a wait for silence: a taint that may stand is removed first",
+    given: poweringOff({
+      observations: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 23_000 },
+        lease: { ...STALE_LEASE, answeringSinceMs: NOW.monotonicMs - 10_000 },
+      },
+      isOutOfTime: true,
+    }),
+    expected: "untaint",
+  },
+  {
+    name: "a proof that came late still gets the time of one whole wait for silence",
+    given: poweringOff({
+      taint: "cleared",
+      observations: {
+        power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 21_000 },
+        lease: { ...STALE_LEASE, answeringSinceMs: NOW.monotonicMs - 10_000 },
+      },
+      isOutOfTime: true,
+    }),
+    expected: "wait",
+  },
+  {
     name: "a lease that was read before the proof is read again before the taint",
-    given: poweringOff({ read: "Off×2", seen: { lease: { ...STALE_LEASE, readAtMs: NOW.monotonicMs - 101 } } }),
+    given: poweringOff({ read: "Off×2", observations: { lease: { ...STALE_LEASE, readAtMs: NOW.monotonicMs - 101 } } }),
     expected: "readLease",
   },
   {
     name: "the lease is read live right before the taint",
     given: poweringOff({
       attempt: { actionAtMs: NOW.epochMs - 20_000 },
-      seen: {
+      observations: {
         power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 13_000 },
         lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 25_000, readAtMs: NOW.monotonicMs - 20_000 },
       },
@@ -173,7 +225,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "a lease renewal shortly after the proof starts the delay again",
     given: poweringOff({
       attempt: { actionAtMs: NOW.epochMs - 20_000 },
-      seen: {
+      observations: {
         power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 13_000 },
         lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 10_000, renewedAtMs: NOW.monotonicMs - 4_000 },
       },
@@ -247,7 +299,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "a host that came on again after the last order fails the attempt",
     given: poweringOff({
       attempt: { orders: ORDERS_MAX, done: true, offConfirmedAtMs: NOW.epochMs - 1_000 },
-      plan: { retryLimit: 0 },
+      strategy: { retryLimit: 0 },
       taint: "cleared",
       read: "On",
       identity: "verified",
@@ -282,7 +334,9 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       taint: "cleared",
       examined: "NotReady",
       identity: "verified",
-      seen: { order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 } },
+      observations: {
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 },
+      },
     }),
     expected: "stay (PoweringOffAgain), forceOff",
   },
@@ -314,7 +368,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   },
   {
     name: "the power is read before a node that came back is left alone, if the connection broke during an earlier order",
-    given: cameBack({ order: { ...ordered("Rejected", 3_000), heardBeforeMs: CUT_OFF.atMs } }),
+    given: cameBack({ order: { ...ordered("Rejected", 3_000), earlierEffectAtMs: CUT_OFF.atMs } }),
     expected: "readPower",
   },
   {
@@ -330,7 +384,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   {
     name: "the time in which an order can take effect counts from the one that may have been received, not from a refused one after it",
     given: cameBack({
-      order: { ...ordered("Rejected", 3_000), heardBeforeMs: NOW.monotonicMs - 31_000 },
+      order: { ...ordered("Rejected", 3_000), earlierEffectAtMs: NOW.monotonicMs - 31_000 },
       power: READ_ON,
     }),
     expected: "→ Restoring (Recovered)",
@@ -354,26 +408,26 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "an order to a member of etcd is not repeated before the other members are looked at again",
     given: poweringOff({
       attempt: { sent: false },
-      seen: { ...REFUSED, identity: undefined, members: membersOfEtcd(true) },
+      observations: { ...REFUSED, identity: undefined, members: membersOfEtcd(true) },
     }),
     expected: "examine",
   },
   {
     name: "an order to a member of etcd is not repeated while another member is down",
-    given: poweringOff({ attempt: { sent: false }, seen: { ...REFUSED, members: membersOfEtcd(false) } }),
+    given: poweringOff({ attempt: { sent: false }, observations: { ...REFUSED, members: membersOfEtcd(false) } }),
     expected: "stay (ControlPlaneQuorum)",
   },
   {
-    name: "an order to a member of etcd whose host was proven off is repeated without a look at the others",
+    name: "an order to a member of etcd whose host was proven off is repeated without a read of the others",
     given: poweringOff({
       attempt: { sent: false, offConfirmedAtMs: NOW.epochMs - 5_000 },
-      seen: { ...REFUSED, members: membersOfEtcd(false) },
+      observations: { ...REFUSED, members: membersOfEtcd(false) },
     }),
     expected: "stay (PoweringOffAgain), forceOff",
   },
   {
     name: "an agent that has moved to the failed node hands its lease over instead of repeating the order",
-    given: poweringOff({ attempt: { sent: false }, seen: REFUSED, other: { runsHere: true } }),
+    given: poweringOff({ attempt: { sent: false }, observations: REFUSED, other: { runsHere: true } }),
     expected: "stay (OwnNode), handOver",
   },
   {
@@ -387,23 +441,25 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       taint: "cleared",
       identity: "verified",
       read: "On",
-      seen: { order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 2_000 } },
+      observations: {
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 2_000 },
+      },
     }),
     expected: "wait",
   },
   {
     name: "a host that another Node claims is not powered off again",
-    given: poweringOff({ seen: { ...REFUSED, examined: { node: node(), dispute: "both" } } }),
+    given: poweringOff({ observations: { ...REFUSED, examined: { node: node(), dispute: "both" } } }),
     expected: "→ Undoing (Ambiguous)",
   },
   {
     name: "no further power-off is sent while the kubeconfig leads to another cluster",
-    given: poweringOff({ seen: REFUSED, other: EXCHANGED }),
+    given: poweringOff({ observations: REFUSED, other: EXCHANGED }),
     expected: "stay (ClusterExchanged)",
   },
   {
     name: "no further power-off is sent while the node's cluster is away",
-    given: poweringOff({ seen: REFUSED, other: AWAY }),
+    given: poweringOff({ observations: REFUSED, other: AWAY }),
     expected: "stay (ClusterUnreachable)",
   },
   {
@@ -412,7 +468,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       attempt: { id: "a2", sent: false },
       taint: "cleared",
       read: "On",
-      seen: { order: ordered("Acknowledged", 3_000) },
+      observations: { order: ordered("Acknowledged", 3_000) },
     }),
     expected: "wait",
   },
@@ -434,7 +490,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       taint: "cleared",
       read: "On",
       examined: "NotReady",
-      seen: { order: ordered("Acknowledged", 21_000) },
+      observations: { order: ordered("Acknowledged", 21_000) },
     }),
     expected: "examine",
   },
@@ -444,7 +500,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       taint: "cleared",
       read: "On",
       examined: "NotReady",
-      seen: { identity: MISMATCH, order: ordered("Acknowledged", 21_000) },
+      observations: { identity: MISMATCH, order: ordered("Acknowledged", 21_000) },
     }),
     expected: "→ Undoing (IdentityMismatch)",
   },
@@ -455,7 +511,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       taint: "cleared",
       examined: "NotReady",
       identity: "verified",
-      seen: { marksCleared: true, order: ordered("Rejected", 3_000) },
+      observations: { marksCleared: true, order: ordered("Rejected", 3_000) },
       nodeNow: "Ready",
       status: { ...CAME_BACK, retryCount: 1 },
     }),
@@ -464,21 +520,27 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   {
     name: "a power-off that is refused until its time is over fails with the BMC's reason",
     given: poweringOff({
-      plan: { retryLimit: 0 },
+      strategy: { retryLimit: 0 },
       taint: "cleared",
-      seen: { order: ordered("Rejected", 3_000, { problem: { reason: "BMCRefused", message: "no", final: false } }) },
+      observations: {
+        order: ordered("Rejected", 3_000, { problem: { reason: "BMCRefused", message: "no", final: false } }),
+      },
       isOutOfTime: true,
     }),
     expected: "→ Undoing (BMCRefused)",
   },
   {
     name: "no taint is set on a Node that is to be deleted",
-    given: poweringOff({ plan: { workloadRelease: "DeleteNode" }, read: "Off×2", lease: "silent" }),
+    given: poweringOff({ strategy: { workloadRelease: "DeleteNode" }, read: "Off×2", lease: "silent" }),
     expected: "→ Releasing (PowerOffConfirmed)",
   },
   {
     name: "an order whose answer was lost is stored as sent before its effect is looked for",
-    given: poweringOff({ attempt: { sent: false }, read: "Off×2", seen: { order: ordered("Uncertain", 1_000) } }),
+    given: poweringOff({
+      attempt: { sent: false },
+      read: "Off×2",
+      observations: { order: ordered("Uncertain", 1_000) },
+    }),
     expected: "stay (PowerOffSent)",
   },
   {
@@ -486,7 +548,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     given: poweringOff({
       taint: "cleared",
       identity: "verified",
-      seen: {
+      observations: {
         power: { ...READ_ON, last: { state: "Unknown", raw: "", atMs: NOW.monotonicMs - 100 } },
         order: ordered("Acknowledged", 30_000),
       },
@@ -499,7 +561,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       attempt: { orders: ORDERS_MAX, offConfirmedAtMs: NOW.epochMs - 60_000 },
       taint: "cleared",
       read: "Off×1",
-      seen: { order: ordered("Acknowledged", 30_000) },
+      observations: { order: ordered("Acknowledged", 30_000) },
     }),
     expected: "readPower",
   },
@@ -507,19 +569,21 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     name: "the second Off reading follows sooner than a reading after On",
     given: poweringOff({
       taint: "cleared",
-      seen: { power: { ...READ_OFF, last: readOff(30) }, order: ordered("Acknowledged", 3_000) },
+      observations: { power: { ...READ_OFF, last: readOff(30) }, order: ordered("Acknowledged", 3_000) },
     }),
     expected: "readPower",
   },
   {
     name: "a node whose lease is renewed after its host was proven off runs on another host",
-    given: poweringOff({ seen: { power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 15_000 }, lease: RENEWED } }),
+    given: poweringOff({
+      observations: { power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 15_000 }, lease: RENEWED },
+    }),
     expected: "→ Undoing (WrongHost)",
   },
   {
     name: "one live read of the lease after the delay is enough",
     given: poweringOff({
-      seen: {
+      observations: {
         power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 15_000 },
         lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 20_000, readAtMs: NOW.monotonicMs - 1_000 },
       },
@@ -533,7 +597,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       read: "On",
       identity: "verified",
       examined: "Ready",
-      seen: { order: ordered("Acknowledged", 25_000) },
+      observations: { order: ordered("Acknowledged", 25_000) },
       status: CAME_BACK,
       nodeNow: "Ready",
     }),
@@ -549,7 +613,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     given: poweringOff({
       read: "Off×2",
       lease: "silent",
-      seen: {
+      observations: {
         kube: {
           call: "handToOwner",
           sinceMs: 0,
@@ -564,12 +628,12 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   },
   {
     name: "a proof that has grown old is renewed before the taint",
-    given: poweringOff({ lease: "silent", seen: { power: AGO_2S } }),
+    given: poweringOff({ lease: "silent", observations: { power: AGO_2S } }),
     expected: "readPower",
   },
   {
     name: "the taint is set again under the order that proved the host off",
-    given: poweringOff({ read: "Off×2", lease: "silent", seen: { taint: { attemptId: "a0", found: "Ours" } } }),
+    given: poweringOff({ read: "Off×2", lease: "silent", observations: { taint: { attemptId: "a0", found: "Ours" } } }),
     expected: "taint",
   },
   {
@@ -580,8 +644,8 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       read: "On",
       identity: "verified",
       examined: "NotReady",
-      seen: { order: ordered("Acknowledged", 21_000) },
-      plan: { type: "Escalate", retryLimit: 0 },
+      observations: { order: ordered("Acknowledged", 21_000) },
+      strategy: { type: "Escalate", retryLimit: 0 },
       status: { provenReboots: 1 },
     }),
     expected: "→ Undoing (RebootsNotProven)",
@@ -598,17 +662,17 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       taint: "cleared",
       identity: "verified",
       examined: "NotReady",
-      seen: { power: UNKNOWN },
+      observations: { power: UNKNOWN },
     }),
     expected: "wait",
   },
   {
     name: "a power-off that was never sent because the API is slow fails for that reason",
     given: poweringOff({
-      plan: { retryLimit: 0 },
+      strategy: { retryLimit: 0 },
       taint: "cleared",
       isOutOfTime: true,
-      seen: { order: ordered("Rejected", 3_000, { isLate: true }) },
+      observations: { order: ordered("Rejected", 3_000, { isLate: true }) },
     }),
     expected: "→ Undoing (ApiFailing)",
   },
@@ -665,7 +729,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     given: poweringOff({
       taint: "cleared",
       read: "On",
-      device: "refused for good",
+      device: "refused permanently",
       stopped: "Paused",
       status: SAID_PAUSED,
     }),
@@ -683,7 +747,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
       lease: "silent",
       taint: "ours",
       isOutOfTime: true,
-      seen: { taintFailure: "forbidden" },
+      observations: { taintFailure: "forbidden" },
     }),
     expected: "→ Releasing (PowerOffConfirmed)",
   },

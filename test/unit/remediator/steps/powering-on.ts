@@ -16,15 +16,15 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     given: poweringOn({
       attempt: { orders: ORDERS_MAX, actionAtMs: NOW.epochMs - 100_000 },
       identity: "verified",
-      seen: { power: { ...READ_OFF, offReads: 2 } },
+      observations: { power: { ...READ_OFF, offReads: 2 } },
     }),
     expected: "wait",
   },
   {
     name: "the refusal of the last power-on becomes the verdict, though other calls succeed",
     given: poweringOn({
-      plan: { retryLimit: 0 },
-      seen: {
+      strategy: { retryLimit: 0 },
+      observations: {
         order: {
           attemptId: "a1",
           action: "On",
@@ -42,21 +42,21 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     given: poweringOn({
       identity: "verified",
       read: "Off×1",
-      seen: { order: { attemptId: "a1", action: "On", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 } },
+      observations: { order: { attemptId: "a1", action: "On", outcome: "Rejected", atMs: NOW.monotonicMs - 3_000 } },
       stopped: "Maintenance",
     }),
     expected: "stay (Maintenance)",
   },
   {
     name: "all devices are read before a refused power-on is repeated",
-    given: poweringOn({ identity: "verified", seen: { order: ordered("Rejected", 3_000, { action: "On" }) } }),
+    given: poweringOn({ identity: "verified", observations: { order: ordered("Rejected", 3_000, { action: "On" }) } }),
     expected: "readWhole",
   },
   {
     name: "a host that runs while one of its devices is off gets another power-on",
     given: poweringOn({
       identity: "verified",
-      seen: { power: HALF_ON, order: ordered("Acknowledged", 21_000, { action: "On" }) },
+      observations: { power: HALF_ON, order: ordered("Acknowledged", 21_000, { action: "On" }) },
     }),
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -64,7 +64,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     name: "a power-on that one device refuses is repeated after a pause",
     given: poweringOn({
       identity: "verified",
-      seen: { power: HALF_ON, order: ordered("Rejected", 3_000, { action: "On" }) },
+      observations: { power: HALF_ON, order: ordered("Rejected", 3_000, { action: "On" }) },
     }),
     expected: "wait",
   },
@@ -72,7 +72,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     name: "a host that runs goes on without the device that stays off when its time is over",
     given: poweringOn({
       identity: "verified",
-      seen: { power: HALF_ON, order: ordered("Rejected", 3_000, { action: "On" }), rebootRecorded: true },
+      observations: { power: HALF_ON, order: ordered("Rejected", 3_000, { action: "On" }), rebootRecorded: true },
       isOutOfTime: true,
     }),
     expected: "→ Rejoining (PoweredOn)",
@@ -82,7 +82,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     given: poweringOn({
       attempt: { orders: 1, sent: true },
       read: "On",
-      seen: {
+      observations: {
         rebootRecorded: true,
         order: { attemptId: "a1", action: "On", outcome: "Acknowledged", atMs: NOW.monotonicMs - 1_000 },
       },
@@ -100,7 +100,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
       attempt: { orders: 0 },
       identity: "verified",
       read: "On",
-      seen: { order: ordered("Acknowledged", 3_000) },
+      observations: { order: ordered("Acknowledged", 3_000) },
     }),
     expected: "stay (PoweringOn), powerOn",
   },
@@ -113,7 +113,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     name: "a refused power-on is repeated although the power state is unknown",
     given: poweringOn({
       identity: "verified",
-      seen: {
+      observations: {
         order: ordered("Rejected", 1_000, { action: "On" }),
         power: { ...READ_ON, last: { state: "Unknown", raw: "", atMs: NOW.monotonicMs - 100, runs: false } },
       },
@@ -124,7 +124,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     name: "an accepted power-on is not repeated before the host reads Off",
     given: poweringOn({
       identity: "verified",
-      seen: {
+      observations: {
         order: ordered("Acknowledged", 30_000, { action: "On" }),
         power: { ...READ_ON, last: { state: "Unknown", raw: "", atMs: NOW.monotonicMs - 100, runs: false } },
       },
@@ -134,8 +134,8 @@ export const POWERING_ON_STEPS: readonly Step[] = [
   {
     name: "a power-on that was sent runs out of time during maintenance too",
     given: poweringOn({
-      plan: { retryLimit: 0 },
-      seen: {
+      strategy: { retryLimit: 0 },
+      observations: {
         order: ordered("Rejected", 30_000, {
           action: "On",
           problem: { reason: "BMCRefused", message: "no", final: false },
@@ -166,7 +166,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     given: poweringOn({
       attempt: { orders: 1, sent: true },
       identity: "verified",
-      seen: { power: { ...READ_OFF, offReads: 2 }, order: ordered("Acknowledged", 30_000, { action: "On" }) },
+      observations: { power: { ...READ_OFF, offReads: 2 }, order: ordered("Acknowledged", 30_000, { action: "On" }) },
     }),
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -175,7 +175,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     given: poweringOn({
       attempt: { orders: 2, sent: true },
       identity: "verified",
-      seen: { power: { ...READ_OFF, offReads: 2 }, order: ordered("Acknowledged", 30_000, { action: "On" }) },
+      observations: { power: { ...READ_OFF, offReads: 2 }, order: ordered("Acknowledged", 30_000, { action: "On" }) },
     }),
     expected: "wait",
   },

@@ -14,7 +14,7 @@ export const PROVISIONING_STEPS: readonly Step[] = [
     given: provisioning({
       attempt: { bootOverride: true },
       read: "Off×2",
-      seen: { override: "NetworkOnce", backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" } },
+      observations: { override: "NetworkOnce", backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" } },
     }),
     expected: "stay (NodeDeletionExpected)",
   },
@@ -24,7 +24,7 @@ export const PROVISIONING_STEPS: readonly Step[] = [
       attempt: { bootOverride: true },
       status: { backup: { nodeUID: "node-uid" } },
       read: "Off×2",
-      seen: { override: "NetworkOnce", backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" } },
+      observations: { override: "NetworkOnce", backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" } },
     }),
     expected: "stay (NodeDeletionExpected)",
   },
@@ -33,7 +33,7 @@ export const PROVISIONING_STEPS: readonly Step[] = [
     given: provisioning({
       attempt: { bootOverride: true },
       read: "On",
-      seen: { override: "NetworkOnce", backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" } },
+      observations: { override: "NetworkOnce", backup: { status: { nodeUID: "node-uid" }, resourceVersion: "1" } },
     }),
     expected: "→ PoweringOff (PowerOffLost)",
   },
@@ -42,17 +42,17 @@ export const PROVISIONING_STEPS: readonly Step[] = [
     given: provisioning({
       attempt: { bootOverride: true },
       read: "Off×2",
-      seen: { override: "NetworkOnce", nodeDeleted: true },
+      observations: { override: "NetworkOnce", nodeDeleted: true },
     }),
     expected: "→ PoweringOn (Provisioned)",
   },
   {
     name: "no Machine is deleted while the node's cluster is away",
     given: provisioning({
-      plan: { via: "MachineDeletion" },
+      strategy: { via: "MachineDeletion" },
       attempt: { kind: "Reprovision" },
       status: SAID_AWAY,
-      seen: clusterSeen(false),
+      observations: clusterSeen(false),
       other: AWAY,
     }),
     expected: "wait",
@@ -65,7 +65,7 @@ export const PROVISIONING_STEPS: readonly Step[] = [
   {
     name: "a boot override is set once its intent is stored",
     given: provisioning({
-      plan: { type: "Reprovision", via: "NetworkBoot" },
+      strategy: { type: "Reprovision", via: "NetworkBoot" },
       attempt: { bootOverride: true },
       read: "Off×2",
       identity: "verified",

@@ -8,7 +8,7 @@ export const REJOINING_STEPS: readonly Step[] = [
   {
     name: "a node in its old boot has not rejoined, whatever its lease shows",
     given: rejoining({
-      seen: { devicesClosed: true, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs } },
+      observations: { devicesClosed: true, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs } },
       nodeNow: "Ready",
     }),
     expected: "wait",
@@ -17,7 +17,7 @@ export const REJOINING_STEPS: readonly Step[] = [
     name: "a node in a new boot whose lease was not renewed has not rejoined",
     given: rejoining({
       lease: "silent",
-      seen: { devicesClosed: true },
+      observations: { devicesClosed: true },
       other: { node: node({ ready: "True", bootID: "new-boot" }) },
     }),
     expected: "wait",
@@ -25,7 +25,7 @@ export const REJOINING_STEPS: readonly Step[] = [
   {
     name: "a lease renewal from before the power-on does not count",
     given: rejoining({
-      seen: {
+      observations: {
         devicesClosed: true,
         order: { attemptId: "a1", action: "On", outcome: "Acknowledged", atMs: NOW.monotonicMs - 1_000 },
         lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 30_000 },
@@ -37,7 +37,7 @@ export const REJOINING_STEPS: readonly Step[] = [
   {
     name: "a new boot and a renewed lease lift the quarantine",
     given: rejoining({
-      seen: { devicesClosed: true, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs } },
+      observations: { devicesClosed: true, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs } },
       other: { node: node({ bootID: "new-boot" }) },
     }),
     expected: "liftQuarantine",
@@ -45,7 +45,11 @@ export const REJOINING_STEPS: readonly Step[] = [
   {
     name: "a node that has rejoined without a quarantine is waited for until it is Ready",
     given: rejoining({
-      seen: { devicesClosed: true, quarantineLifted: true, lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs } },
+      observations: {
+        devicesClosed: true,
+        quarantineLifted: true,
+        lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs },
+      },
       other: { node: node({ bootID: "new-boot" }) },
     }),
     expected: "→ Restoring (NodeRejoined)",
@@ -67,17 +71,17 @@ export const REJOINING_STEPS: readonly Step[] = [
   },
   {
     name: "the Cluster is not looked up again for a while",
-    given: rejoining({ status: SAID_AWAY, seen: clusterSeen(false), other: AWAY }),
+    given: rejoining({ status: SAID_AWAY, observations: clusterSeen(false), other: AWAY }),
     expected: "wait",
   },
   {
     name: "a remediation does not wait for a Cluster that was deleted",
-    given: rejoining({ status: SAID_AWAY, seen: clusterSeen(true), other: AWAY }),
+    given: rejoining({ status: SAID_AWAY, observations: clusterSeen(true), other: AWAY }),
     expected: "→ Undoing (ClusterGone)",
   },
   {
     name: "a cluster that can be reached is used, though its Cluster was missing before",
-    given: rejoining({ seen: { ...clusterSeen(true), devicesClosed: true } }),
+    given: rejoining({ observations: { ...clusterSeen(true), devicesClosed: true } }),
     expected: "wait",
   },
   {
@@ -92,13 +96,13 @@ export const REJOINING_STEPS: readonly Step[] = [
   },
   {
     name: "the node that a Machine has become after the power-on is stored",
-    given: rejoining({ seen: { devicesClosed: true, ...machineSeen("n7") }, other: NODELESS }),
+    given: rejoining({ observations: { devicesClosed: true, ...machineSeen("n7") }, other: NODELESS }),
     expected: "stay (NodeNamed)",
   },
   {
     name: "a Node that joined in place of the deleted one counts as back in its new boot",
     given: rejoining({
-      seen: { devicesClosed: true, restoredUid: "new-uid", lease: RENEWED },
+      observations: { devicesClosed: true, restoredUid: "new-uid", lease: RENEWED },
       status: {
         node: { name: "n1", uid: "node-uid", bootID: "old-boot" },
         conditions: [announced()],
@@ -111,7 +115,7 @@ export const REJOINING_STEPS: readonly Step[] = [
   {
     name: "the Node that is to be deleted does not count as the one that joins, whatever its boot",
     given: rejoining({
-      seen: { devicesClosed: true, lease: RENEWED },
+      observations: { devicesClosed: true, lease: RENEWED },
       status: { conditions: [announced()] },
       other: { node: node({ bootID: "new-boot" }) },
     }),
@@ -119,22 +123,22 @@ export const REJOINING_STEPS: readonly Step[] = [
   },
   {
     name: "a node without a boot ID has not rejoined",
-    given: rejoining({ seen: { devicesClosed: true, lease: RENEWED }, other: { node: bootless() } }),
+    given: rejoining({ observations: { devicesClosed: true, lease: RENEWED }, other: { node: bootless() } }),
     expected: "wait",
   },
   {
     name: "a Node that has joined again gets its labels back before it is Ready",
     given: rejoining({
-      seen: { devicesClosed: true },
+      observations: { devicesClosed: true },
       status: { backup: BACKUP.status },
       other: { node: node({ uid: "new-uid" }) },
     }),
     expected: "restoreNode",
   },
   {
-    name: "a Node that joins once more gets its labels back again",
+    name: "a Node that joins again gets its labels restored again",
     given: rejoining({
-      seen: { devicesClosed: true, restoredUid: "new-uid" },
+      observations: { devicesClosed: true, restoredUid: "new-uid" },
       status: { backup: BACKUP.status },
       other: { node: node({ uid: "newer-uid" }) },
     }),
@@ -143,7 +147,7 @@ export const REJOINING_STEPS: readonly Step[] = [
   {
     name: "a Node that is not deleted yet gets no labels back",
     given: rejoining({
-      seen: { devicesClosed: true },
+      observations: { devicesClosed: true },
       status: { backup: BACKUP.status },
       other: { node: node({ uid: BACKUP.status.nodeUID }) },
     }),

@@ -8,7 +8,7 @@ export const RELEASING_STEPS: readonly Step[] = [
   {
     name: "a lease renewal long after the proof reports the wrong host",
     given: releasing({
-      seen: {
+      observations: {
         power: { ...PROVEN, provenAtMs: NOW.monotonicMs - 13_000 },
         lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - 1_000 },
       },
@@ -27,7 +27,7 @@ export const RELEASING_STEPS: readonly Step[] = [
   },
   {
     name: "an old proof is renewed before anything else is done",
-    given: releasing({ taint: "ours", seen: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 1_600 } } }),
+    given: releasing({ taint: "ours", observations: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 1_600 } } }),
     expected: "readPower",
   },
   {
@@ -37,12 +37,12 @@ export const RELEASING_STEPS: readonly Step[] = [
   },
   {
     name: "nothing is released while the taint belongs to another attempt",
-    given: releasing({ read: "Off×2", seen: { taint: { attemptId: "a0", found: "Ours" } } }),
+    given: releasing({ read: "Off×2", observations: { taint: { attemptId: "a0", found: "Ours" } } }),
     expected: "taint",
   },
   {
     name: "no pods are deleted if the strategy leaves that to Kubernetes",
-    given: releasing({ plan: { podRelease: "GarbageCollector" }, read: "Off×2", taint: "ours" }),
+    given: releasing({ strategy: { podRelease: "GarbageCollector" }, read: "Off×2", taint: "ours" }),
     expected: "checkDrained",
   },
   {
@@ -50,7 +50,10 @@ export const RELEASING_STEPS: readonly Step[] = [
     given: releasing({
       read: "Off×2",
       taint: "ours",
-      seen: { released: true, drain: { pods: 1, attachments: 0, atMs: NOW.monotonicMs - 10, checks: 1 } },
+      observations: {
+        released: true,
+        drain: { pods: 1, attachments: 0, atMs: NOW.monotonicMs - 10, checks: 1, isReported: true },
+      },
     }),
     expected: "wait",
   },
@@ -59,7 +62,10 @@ export const RELEASING_STEPS: readonly Step[] = [
     given: releasing({
       read: "Off×2",
       taint: "ours",
-      seen: { released: true, drain: { pods: 0, attachments: 1, atMs: NOW.monotonicMs - 10, checks: 1 } },
+      observations: {
+        released: true,
+        drain: { pods: 0, attachments: 1, atMs: NOW.monotonicMs - 10, checks: 1, isReported: true },
+      },
     }),
     expected: "wait",
   },
@@ -67,7 +73,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     name: "the taint is replaced by the quarantine once the node is drained",
     given: releasing({
       read: "Off×2",
-      seen: { quarantined: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1 } },
+      observations: { quarantined: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1, isReported: true } },
     }),
     expected: "swapMarks",
   },
@@ -75,7 +81,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     name: "the intent to power on is stored once the quarantine stands",
     given: releasing({
       read: "Off×2",
-      seen: { swapped: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1 } },
+      observations: { swapped: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1, isReported: true } },
     }),
     expected: "→ PoweringOn (Drained)",
   },
@@ -84,13 +90,17 @@ export const RELEASING_STEPS: readonly Step[] = [
     given: releasing({
       attempt: { kind: "Reprovision" },
       read: "Off×2",
-      seen: { swapped: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1 } },
+      observations: { swapped: true, drain: { pods: 0, attachments: 0, atMs: 0, checks: 1, isReported: true } },
     }),
     expected: "→ Provisioning (Drained)",
   },
   {
     name: "the power of a fenced host is read while the node's cluster is away",
-    given: releasing({ taint: "ours", seen: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 } }, other: AWAY }),
+    given: releasing({
+      taint: "ours",
+      observations: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 } },
+      other: AWAY,
+    }),
     expected: "readPower",
   },
   {
@@ -100,7 +110,7 @@ export const RELEASING_STEPS: readonly Step[] = [
   },
   {
     name: "a proof is not renewed during the pause of a device that was away",
-    given: releasing({ taint: "ours", device: "away", seen: { power: AGO_2S } }),
+    given: releasing({ taint: "ours", device: "away", observations: { power: AGO_2S } }),
     expected: "wait",
   },
   {
@@ -108,23 +118,23 @@ export const RELEASING_STEPS: readonly Step[] = [
     given: releasing({
       taint: "ours",
       device: "away",
-      seen: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 6_000 } },
+      observations: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 6_000 } },
     }),
     expected: "readPower",
   },
   {
     name: "a process that takes over a release waits for a second Off reading of its own",
-    given: releasing({ taint: "ours", seen: { power: { ...READ_OFF, last: readOff(10) } } }),
+    given: releasing({ taint: "ours", observations: { power: { ...READ_OFF, last: readOff(10) } } }),
     expected: "wait",
   },
   {
     name: "a process that takes over a release reads the power again a moment after its first Off reading",
-    given: releasing({ taint: "ours", seen: { power: { ...READ_OFF, last: readOff(30) } } }),
+    given: releasing({ taint: "ours", observations: { power: { ...READ_OFF, last: readOff(30) } } }),
     expected: "readPower",
   },
   {
     name: "a device that refuses the account ends the release instead of being asked again and again",
-    given: releasing({ taint: "ours", device: "refused for good", seen: { power: AGO_2S } }),
+    given: releasing({ taint: "ours", device: "refused permanently", observations: { power: AGO_2S } }),
     expected: "→ Undoing (BMCAuthenticationFailed)",
   },
   {
@@ -135,7 +145,7 @@ export const RELEASING_STEPS: readonly Step[] = [
   {
     name: "a Node that has joined again is not deleted",
     given: releasing({
-      plan: { workloadRelease: "DeleteNode" },
+      strategy: { workloadRelease: "DeleteNode" },
       read: "Off×2",
       other: { node: node({ uid: "new-uid" }) },
     }),
@@ -144,16 +154,16 @@ export const RELEASING_STEPS: readonly Step[] = [
   {
     name: "a Node that has changed is stored again before it is deleted",
     given: releasing({
-      plan: { workloadRelease: "DeleteNode" },
+      strategy: { workloadRelease: "DeleteNode" },
       read: "Off×2",
-      seen: { backup: BACKUP },
+      observations: { backup: BACKUP },
       status: { conditions: [announced()], backup: { ...BACKUP.status, labels: { rack: "r6" } } },
     }),
     expected: "stay (NodeDeletionExpected)",
   },
   {
     name: "pods that were deleted are looked for, and not deleted again",
-    given: releasing({ read: "Off×2", taint: "ours", seen: { released: true } }),
+    given: releasing({ read: "Off×2", taint: "ours", observations: { released: true } }),
     expected: "checkDrained",
   },
   {
@@ -161,16 +171,19 @@ export const RELEASING_STEPS: readonly Step[] = [
     given: releasing({
       read: "Off×2",
       taint: "ours",
-      seen: { released: true, drain: { pods: 1, attachments: 0, checks: 1, atMs: NOW.monotonicMs - 300 } },
+      observations: {
+        released: true,
+        drain: { pods: 1, attachments: 0, checks: 1, isReported: true, atMs: NOW.monotonicMs - 300 },
+      },
     }),
     expected: "checkDrained",
   },
   {
     name: "a Node that is saved and announced is deleted",
     given: releasing({
-      plan: { workloadRelease: "DeleteNode" },
+      strategy: { workloadRelease: "DeleteNode" },
       read: "Off×2",
-      seen: { backup: BACKUP },
+      observations: { backup: BACKUP },
       status: { conditions: [announced()], backup: BACKUP.status },
     }),
     expected: "deleteNode",
@@ -178,9 +191,9 @@ export const RELEASING_STEPS: readonly Step[] = [
   {
     name: "a Node that was deleted is not deleted again",
     given: releasing({
-      plan: { workloadRelease: "DeleteNode" },
+      strategy: { workloadRelease: "DeleteNode" },
       read: "Off×2",
-      seen: { backup: BACKUP, nodeDeleted: true, released: true },
+      observations: { backup: BACKUP, nodeDeleted: true, released: true },
       status: { conditions: [announced()], backup: BACKUP.status },
     }),
     expected: "checkDrained",
@@ -188,9 +201,9 @@ export const RELEASING_STEPS: readonly Step[] = [
   {
     name: "a Node of which nothing is stored is not deleted",
     given: releasing({
-      plan: { workloadRelease: "DeleteNode" },
+      strategy: { workloadRelease: "DeleteNode" },
       read: "Off×2",
-      seen: { released: true },
+      observations: { released: true },
       status: { node: { name: "n1" } },
     }),
     expected: "checkDrained",
@@ -202,7 +215,12 @@ export const RELEASING_STEPS: readonly Step[] = [
   },
   {
     name: "a host is not powered on without the quarantine while its taint is only believed to be removed",
-    given: releasing({ read: "Off×2", taint: "cleared", isOutOfTime: true, seen: { drain: DRAINED, taint: OURS } }),
+    given: releasing({
+      read: "Off×2",
+      taint: "cleared",
+      isOutOfTime: true,
+      observations: { drain: DRAINED, taint: OURS },
+    }),
     expected: "swapMarks",
   },
   {
@@ -211,18 +229,27 @@ export const RELEASING_STEPS: readonly Step[] = [
       read: "Off×2",
       taint: "cleared",
       isOutOfTime: true,
-      seen: { drain: DRAINED, taint: OURS, kube: REFUSED_CALL },
+      observations: { drain: DRAINED, taint: OURS, kube: REFUSED_CALL },
     }),
     expected: "→ PoweringOn (Drained)",
   },
   {
     name: "a refused quarantine is tried again before the time is over",
-    given: releasing({ read: "Off×2", taint: "cleared", seen: { drain: DRAINED, taint: OURS, kube: REFUSED_CALL } }),
+    given: releasing({
+      read: "Off×2",
+      taint: "cleared",
+      observations: { drain: DRAINED, taint: OURS, kube: REFUSED_CALL },
+    }),
     expected: "swapMarks",
   },
   {
     name: "a host is not powered on while its taint may stand, whatever the API server refuses",
-    given: releasing({ read: "Off×2", taint: "ours", isOutOfTime: true, seen: { drain: DRAINED, kube: REFUSED_CALL } }),
+    given: releasing({
+      read: "Off×2",
+      taint: "ours",
+      isOutOfTime: true,
+      observations: { drain: DRAINED, kube: REFUSED_CALL },
+    }),
     expected: "swapMarks",
   },
   {
@@ -230,7 +257,10 @@ export const RELEASING_STEPS: readonly Step[] = [
     given: releasing({
       read: "Off×2",
       taint: "ours",
-      seen: { released: true, drain: { ...DRAINED, pods: 1, atMs: NOW.monotonicMs - 1_000, checks: 6 } },
+      observations: {
+        released: true,
+        drain: { ...DRAINED, pods: 1, atMs: NOW.monotonicMs - 1_000, checks: 6, isReported: true },
+      },
     }),
     expected: "wait",
   },
@@ -239,7 +269,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     given: releasing({
       read: "Off×2",
       taint: "ours",
-      seen: { released: true, drain: { ...DRAINED, pods: 1, atMs: NOW.monotonicMs - 1_000 } },
+      observations: { released: true, drain: { ...DRAINED, pods: 1, atMs: NOW.monotonicMs - 1_000 } },
     }),
     expected: "checkDrained",
   },

@@ -2,15 +2,15 @@ import type { BareMetalRemediationStatus } from "../../../../src/api/bare-metal-
 import type { Condition } from "../../../../src/api/meta.ts";
 import type {
   InstalledHost,
-  MachineLook,
-  ReplacementLook,
+  MachineReport,
+  ReplacementReport,
 } from "../../../../src/remediator/machine/model/reprovision.ts";
-import type { Seen } from "../../../../src/remediator/machine/model/observations.ts";
+import type { Observations } from "../../../../src/remediator/machine/model/observations.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import type { Step } from "./situations.ts";
 import { node, NOW, PROVEN, READ_ON, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";
 
-// Steps of the two ways to reprovision that let others install the host anew.
+// Steps of the two ways to reprovision that let others install the host again.
 
 const AT = NOW.monotonicMs - 100;
 const MACHINE = {
@@ -21,7 +21,7 @@ const MACHINE = {
   uid: "machine-uid",
 };
 const OWNER = { apiVersion: "cluster.x-k8s.io/v1beta2", kind: "MachineSet", name: "set", uid: "set-uid" };
-const PRESENT: MachineLook = {
+const PRESENT: MachineReport = {
   state: "Present",
   deletedAt: undefined,
   nodeName: "n1",
@@ -31,8 +31,8 @@ const PRESENT: MachineLook = {
   externallyProvisioned: false,
   atMs: AT,
 };
-const DELETING: MachineLook = { ...PRESENT, state: "Deleting", deletedAt: "2026-01-01T11:59:59Z" };
-const NOT_YET: ReplacementLook = { nodeName: undefined, mayLetGo: false, atMs: AT };
+const DELETING: MachineReport = { ...PRESENT, state: "Deleting", deletedAt: "2026-01-01T11:59:59Z" };
+const NOT_YET: ReplacementReport = { nodeName: undefined, mayLetGo: false, atMs: AT };
 const HOST = { kind: "BareMetalHost", namespace: "ns", name: "host", uid: "target-uid" };
 const INSTALLED: InstalledHost = {
   isGone: false,
@@ -52,7 +52,7 @@ const ANNOUNCED: Condition = {
   lastTransitionTime: "2026-01-01T11:00:00Z",
 };
 
-const OFF: Partial<Seen> = {
+const OFF: Partial<Observations> = {
   power: PROVEN,
   identity: VERIFIED,
   lease: STALE_LEASE,
@@ -76,18 +76,22 @@ function detached(): SnapshotChanges["other"] {
 
 function replacing(
   state: "Verifying" | "Provisioning",
-  seen: Partial<Seen>,
-  more: { status?: BareMetalRemediationStatus; other?: SnapshotChanges["other"]; plan?: SnapshotChanges["plan"] } = {},
+  observations: Partial<Observations>,
+  more: {
+    status?: BareMetalRemediationStatus;
+    other?: SnapshotChanges["other"];
+    strategy?: SnapshotChanges["strategy"];
+  } = {},
 ): SnapshotChanges {
   const base =
     state === "Verifying"
-      ? { examined: { node: node() }, identity: VERIFIED, replaceTurn: { granted: true } as const }
+      ? { examined: { node: node() }, identity: VERIFIED, replacementAdmission: { granted: true } as const }
       : OFF;
   return {
     state,
     attempt: { kind: "Reprovision" },
-    plan: { type: "Reprovision", via: "MachineDeletion", ...more.plan },
-    seen: { ...base, ...seen },
+    strategy: { type: "Reprovision", via: "MachineDeletion", ...more.strategy },
+    observations: { ...base, ...observations },
     status: { machine: MACHINE, ...more.status },
     other: { ...proven("FencingTarget"), ...more.other },
   };
@@ -95,15 +99,22 @@ function replacing(
 
 function installing(
   state: "Verifying" | "Provisioning" | "Undoing",
-  seen: Partial<Seen>,
+  observations: Partial<Observations>,
   step?: NonNullable<BareMetalRemediationStatus["installation"]>["step"],
-  more: { other?: SnapshotChanges["other"]; plan?: SnapshotChanges["plan"]; status?: BareMetalRemediationStatus } = {},
+  more: {
+    other?: SnapshotChanges["other"];
+    strategy?: SnapshotChanges["strategy"];
+    status?: BareMetalRemediationStatus;
+  } = {},
 ): SnapshotChanges {
   return {
     state,
     attempt: { kind: "Reprovision" },
-    plan: { type: "Reprovision", via: "BareMetalHost", ...more.plan },
-    seen: { ...(state === "Verifying" ? { examined: { node: node() }, identity: VERIFIED } : OFF), ...seen },
+    strategy: { type: "Reprovision", via: "BareMetalHost", ...more.strategy },
+    observations: {
+      ...(state === "Verifying" ? { examined: { node: node() }, identity: VERIFIED } : OFF),
+      ...observations,
+    },
     status: {
       target: HOST,
       ...(step !== undefined && { installation: { step, image: INSTALLED.image ?? "" } }),
@@ -116,9 +127,13 @@ function installing(
 const DELETED = { replacement: { owner: OWNER, deletedAt: "2026-01-01T11:59:59Z" } };
 const EXPECTED = { replacement: { owner: OWNER }, conditions: [ANNOUNCED] };
 
-function undoingDeleted(seen: Partial<Seen>, other: SnapshotChanges["other"] = {}): SnapshotChanges {
+function undoingDeleted(observations: Partial<Observations>, other: SnapshotChanges["other"] = {}): SnapshotChanges {
   return {
-    ...replacing("Provisioning", { devicesClosed: true, marksCleared: true, ...seen }, { status: DELETED, other }),
+    ...replacing(
+      "Provisioning",
+      { devicesClosed: true, marksCleared: true, ...observations },
+      { status: DELETED, other },
+    ),
     state: "Undoing",
     attempt: { action: "None" },
   };
@@ -143,14 +158,14 @@ export const REPROVISION_STEPS: readonly Step[] = [
   },
   {
     name: "the turn to have a Machine replaced is asked for before the host is looked at",
-    given: replacing("Verifying", { replaceTurn: undefined }),
+    given: replacing("Verifying", { replacementAdmission: undefined }),
     expected: "askToReplace",
   },
   {
     name: "one Machine at a time is replaced: others wait before their hosts are powered off",
     given: replacing(
       "Verifying",
-      { replaceTurn: { granted: false, by: "ns/other", atMs: AT } },
+      { replacementAdmission: { granted: false, by: "ns/other", atMs: AT } },
       { other: { remainingMs: 0 } },
     ),
     expected: "stay (ReplacementTurn)",
@@ -171,7 +186,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "handToOwner",
   },
   {
-    name: "a Machine of the control plane is not deleted once its owner was told",
+    name: "a Machine of the control plane is not deleted once its owner was informed",
     given: replacing("Verifying", { machine: { ...PRESENT, isControlPlane: true }, handedToOwner: true }),
     expected: "→ Undoing (ControlPlaneNode)",
   },
@@ -227,7 +242,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "→ PoweringOff (PowerOffLost)",
   },
   {
-    name: "a Machine is looked at anew right before it is deleted",
+    name: "a Machine is read again right before it is deleted",
     given: replacing("Provisioning", { machine: { ...PRESENT, atMs: NOW.monotonicMs - 6_000 } }, { status: EXPECTED }),
     expected: "examineMachine",
   },
@@ -251,7 +266,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "deleteMachine",
   },
   {
-    name: "after a restart the Machine is looked at before the host: it may be another's by now",
+    name: "after a restart the Machine is read before the host: another Machine may have its name now",
     given: replacing("Provisioning", { power: READ_ON, claim: undefined }, { status: EXPECTED }),
     expected: "examineMachine",
   },
@@ -265,18 +280,18 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "stay (MachineDeleted)",
   },
   {
-    name: "a Machine that somebody else has deleted before is not replaced by us",
+    name: "a Machine that another client has deleted before is not replaced by us",
     given: replacing("Provisioning", { machine: DELETING }),
     expected: "→ Undoing (MachineNotReplaced)",
   },
   {
-    name: "a Machine that cannot be deleted in time is tried once more",
+    name: "a Machine that cannot be deleted in time is tried again",
     given: replacing("Provisioning", { machine: PRESENT }, { other: { remainingMs: 0 } }),
     expected: "→ Verifying (AttemptFailed)",
   },
   // MachineDeletion: what comes after.
   {
-    name: "a Machine's replacement is looked for, whatever has become of the host",
+    name: "a Machine's replacement is searched for, whatever happened to the host",
     given: replacing(
       "Provisioning",
       { claim: undefined },
@@ -340,7 +355,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "releaseHost",
   },
   {
-    name: "an undo after the Machine was deleted looks what has become of it",
+    name: "an undo after the Machine was deleted reads what has happened to it",
     given: undoingDeleted({}),
     expected: "checkReplacement",
   },
@@ -350,7 +365,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "an undo lets a host go at the end of its time, whatever has become of it",
+    name: "an undo releases a host at the end of its time, whatever happened to it",
     given: undoingDeleted({ replacement: NOT_YET }, { remainingMs: 0 }),
     expected: "releaseHost",
   },
@@ -372,14 +387,14 @@ export const REPROVISION_STEPS: readonly Step[] = [
   },
   {
     name: "a host that its operator powers is not powered off for a network boot, which nobody can order there",
-    given: { ...installing("Verifying", {}), plan: { type: "Reprovision", via: "NetworkBoot" } },
+    given: { ...installing("Verifying", {}), strategy: { type: "Reprovision", via: "NetworkBoot" } },
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
     name: "a BareMetalHost that its operator has let go of boots from the network",
     given: {
       ...installing("Verifying", {}, undefined, { other: detached() }),
-      plan: { type: "Reprovision", via: "NetworkBoot" },
+      strategy: { type: "Reprovision", via: "NetworkBoot" },
     },
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
@@ -389,22 +404,22 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "examineHost",
   },
   {
-    name: "a host that somebody uses is not installed anew",
+    name: "a host that a user uses is not reinstalled",
     given: installing("Verifying", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
-    name: "an externally provisioned host is not installed anew",
+    name: "an externally provisioned host is not reinstalled",
     given: installing("Verifying", { installed: { ...INSTALLED, externallyProvisioned: true } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
-    name: "a host without an image is not installed anew",
+    name: "a host without an image is not reinstalled",
     given: installing("Verifying", { installed: { ...INSTALLED, image: undefined } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
-    name: "a control plane node is not installed anew by Metal3 either",
+    name: "a control plane node is not reinstalled by Metal3 either",
     given: installing("Verifying", {
       installed: INSTALLED,
       examined: {
@@ -414,7 +429,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "→ Undoing (ControlPlaneNode)",
   },
   {
-    name: "a host that may be installed anew is powered off first",
+    name: "a host that may be reinstalled is powered off first",
     given: installing("Verifying", { installed: INSTALLED }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
@@ -430,7 +445,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "stay (Deprovisioning)",
   },
   {
-    name: "a host that somebody began to use in the last moment is not touched",
+    name: "a host that a user began to use at the last moment is not touched",
     given: installing("Provisioning", { installed: { ...INSTALLED, consumer: "Metal3Machine m" } }),
     expected: "→ Undoing (HostNotInstallable)",
   },
@@ -445,7 +460,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "examineHost",
   },
   {
-    name: "an image that somebody has changed since it was stored is stored anew before it is taken off",
+    name: "an image that a user has changed since it was stored is stored again before it is taken off",
     given: installing(
       "Provisioning",
       { installed: { ...INSTALLED, image: '{"image":{"url":"newer"}}' } },
@@ -488,11 +503,11 @@ export const REPROVISION_STEPS: readonly Step[] = [
   },
   {
     name: "a host whose image is off goes on being installed though the strategy was edited",
-    given: installing("Provisioning", { installed: EMPTY }, "Provisioning", { plan: { via: "NetworkBoot" } }),
+    given: installing("Provisioning", { installed: EMPTY }, "Provisioning", { strategy: { via: "NetworkBoot" } }),
     expected: "putImageBack",
   },
   {
-    name: "a host that somebody uses by now is left to them",
+    name: "a host that a user uses now is left to them",
     given: installing("Provisioning", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Deprovisioning"),
     expected: "→ Undoing (HostTaken)",
   },
@@ -519,7 +534,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "examineHost",
   },
   {
-    name: "an undo leaves a host alone that somebody uses by now",
+    name: "an undo leaves alone a host that a user uses now",
     given: installing("Undoing", { installed: { ...EMPTY, consumer: "Metal3Machine m" } }, "Provisioning"),
     expected: "stay (ImageRestored)",
   },

@@ -14,7 +14,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
   {
     name: "a host that another remediation owns is waited for",
     given: resolving({
-      seen: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } },
+      observations: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } },
       other: {
         host: {
           found: true,
@@ -34,18 +34,20 @@ export const RESOLVING_STEPS: readonly Step[] = [
   },
   {
     name: "a host whose owner has gone is claimed",
-    given: resolving({ seen: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 300 } } }),
+    given: resolving({
+      observations: { claim: { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs - 300 } },
+    }),
     expected: "claimHost",
   },
   {
     name: "a remediation whose turn has not come keeps its host and asks again",
-    given: resolving({ other: { turn: undefined } }),
-    expected: "askForTurn",
+    given: resolving({ other: { admission: undefined } }),
+    expected: "askForAdmission",
   },
   {
     name: "a remediation whose target has gone leaves the queue",
-    given: resolving({ other: { turn: { granted: true }, host: TARGET_GONE } }),
-    expected: "leaveTurn",
+    given: resolving({ other: { admission: { granted: true }, host: TARGET_GONE } }),
+    expected: "withdrawAdmission",
   },
   {
     name: "an agent on the failed node hands its lease over once, and then waits",
@@ -68,7 +70,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     name: "a remediation that waits for its turn has no deadline",
     given: resolving({
       isOutOfTime: true,
-      other: { turn: { granted: false, reason: "WaitingForTurn", message: "full" } },
+      other: { admission: { granted: false, reason: "WaitingForTurn", message: "full" } },
       status: { conditions: [said("WaitingForTurn", "full")] },
     }),
     expected: "wait",
@@ -77,7 +79,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     name: "a remediation that waits for etcd fails when its time is over",
     given: resolving({
       isOutOfTime: true,
-      other: { turn: { granted: false, reason: "ControlPlaneQuorum", message: "two are down" } },
+      other: { admission: { granted: false, reason: "ControlPlaneQuorum", message: "two are down" } },
       status: { conditions: [said("ControlPlaneQuorum", "two are down")] },
     }),
     expected: "→ Undoing (ControlPlaneQuorum)",
@@ -89,18 +91,18 @@ export const RESOLVING_STEPS: readonly Step[] = [
   },
   {
     name: "the subject that a Machine names is stored",
-    given: resolving({ seen: machineSeen("n1"), other: { ...NODELESS, unresolved: true } }),
+    given: resolving({ observations: machineSeen("n1"), other: { ...NODELESS, unresolved: true } }),
     expected: "stay (SubjectResolved)",
   },
   {
     name: "the subject of a Machine is not stored while its cluster cannot be identified",
-    given: resolving({ seen: machineSeen("n1"), other: { ...NODELESS, ...AWAY, unresolved: true } }),
+    given: resolving({ observations: machineSeen("n1"), other: { ...NODELESS, ...AWAY, unresolved: true } }),
     expected: "stay (ClusterUnreachable)",
   },
   {
     name: "a Machine whose cluster has been away for a while is read again",
     given: resolving({
-      seen: machineSeen("n1", {}, undefined, NOW.monotonicMs - 30_000),
+      observations: machineSeen("n1", {}, undefined, NOW.monotonicMs - 30_000),
       other: { ...NODELESS, ...AWAY, unresolved: true },
     }),
     expected: "resolveSubject",
@@ -109,7 +111,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     name: "a Machine is refused if its annotation names another node",
     given: resolving({
       remediation: { named: "n2" },
-      seen: machineSeen("n1"),
+      observations: machineSeen("n1"),
       other: { ...NODELESS, unresolved: true },
     }),
     expected: "→ Undoing (SubjectMismatch)",
@@ -117,7 +119,9 @@ export const RESOLVING_STEPS: readonly Step[] = [
   {
     name: "a remediation of a Machine that is gone ends",
     given: resolving({
-      seen: { subjectMachine: { found: false, reason: "MachineNotFound", message: "gone", atMs: NOW.monotonicMs } },
+      observations: {
+        subjectMachine: { found: false, reason: "MachineNotFound", message: "gone", atMs: NOW.monotonicMs },
+      },
       other: { ...NODELESS, unresolved: true },
     }),
     expected: "→ Undoing (MachineNotFound)",
@@ -125,7 +129,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
   {
     name: "a Machine that could not be read is read again",
     given: resolving({
-      seen: {
+      observations: {
         subjectMachine: { found: false, reason: "MachineUnreadable", message: "no", atMs: NOW.monotonicMs - 30_000 },
       },
       other: { ...NODELESS, unresolved: true },
@@ -134,12 +138,12 @@ export const RESOLVING_STEPS: readonly Step[] = [
   },
   {
     name: "no host is claimed while the node's cluster is away",
-    given: resolving({ other: { ...AWAY, turn: undefined } }),
+    given: resolving({ other: { ...AWAY, admission: undefined } }),
     expected: "stay (ClusterUnreachable)",
   },
   {
     name: "no host is claimed while the kubeconfig leads to another cluster",
-    given: resolving({ other: { ...EXCHANGED, turn: undefined } }),
+    given: resolving({ other: { ...EXCHANGED, admission: undefined } }),
     expected: "stay (ClusterExchanged)",
   },
   {
@@ -149,17 +153,17 @@ export const RESOLVING_STEPS: readonly Step[] = [
   },
   {
     name: "no host is claimed for a Node that never existed",
-    given: resolving({ status: { node: undefined }, nodeNow: "gone", other: { turn: undefined } }),
+    given: resolving({ status: { node: undefined }, nodeNow: "gone", other: { admission: undefined } }),
     expected: "stay (NodeNotFound)",
   },
   {
     name: "a host is claimed again if another target serves the node now",
-    given: resolving({ seen: { claim: { owned: true, targetUid: "another-target-uid" } } }),
+    given: resolving({ observations: { claim: { owned: true, targetUid: "another-target-uid" } } }),
     expected: "claimHost",
   },
   {
     name: "no host is claimed while power orders are paused",
-    given: resolving({ seen: { claim: undefined }, stopped: "Paused", other: { turn: undefined } }),
+    given: resolving({ observations: { claim: undefined }, stopped: "Paused", other: { admission: undefined } }),
     expected: "stay (Paused)",
   },
 ];

@@ -7,13 +7,16 @@ import { restoring } from "./situations.ts";
 export const RESTORING_STEPS: readonly Step[] = [
   {
     name: "the host is released once the node is Ready",
-    given: restoring({ seen: { devicesClosed: true }, other: { node: node({ ready: "True", bootID: "new-boot" }) } }),
+    given: restoring({
+      observations: { devicesClosed: true },
+      other: { node: node({ ready: "True", bootID: "new-boot" }) },
+    }),
     expected: "releaseHost",
   },
   {
     name: "the verdict is given once the host is released",
     given: restoring({
-      seen: { devicesClosed: true, hostReleased: true },
+      observations: { devicesClosed: true, hostReleased: true },
       other: { node: node({ ready: "True", bootID: "new-boot" }) },
     }),
     expected: "→ Succeeded (Succeeded)",
@@ -26,7 +29,7 @@ export const RESTORING_STEPS: readonly Step[] = [
   {
     name: "a node in a new boot that is not Ready is waited for",
     given: restoring({
-      seen: { devicesClosed: true, hostReleased: true },
+      observations: { devicesClosed: true, hostReleased: true },
       other: { node: node({ bootID: "new-boot" }) },
     }),
     expected: "wait",
@@ -49,7 +52,7 @@ export const RESTORING_STEPS: readonly Step[] = [
     name: "a boot override counts as cleared once that was read",
     given: restoring({
       attempt: { bootOverride: true },
-      seen: { override: "None" },
+      observations: { override: "None" },
       other: { node: node({ ready: "True", bootID: "new-boot" }) },
     }),
     expected: "stay (BootOverrideCleared)",
@@ -58,7 +61,7 @@ export const RESTORING_STEPS: readonly Step[] = [
     name: "a remediation that is deleted while its node is Ready in a new boot succeeds",
     given: restoring({
       isDeleted: true,
-      seen: { devicesClosed: true, hostReleased: true },
+      observations: { devicesClosed: true, hostReleased: true },
       other: { node: node({ ready: "True", bootID: "new-boot" }) },
     }),
     expected: "→ Succeeded (Succeeded)",

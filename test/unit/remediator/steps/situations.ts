@@ -1,4 +1,4 @@
-import type { Seen } from "../../../../src/remediator/machine/model/observations.ts";
+import type { Observations } from "../../../../src/remediator/machine/model/observations.ts";
 import type { StateName } from "../../../../src/remediator/machine/model/state.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import {
@@ -35,7 +35,7 @@ export interface Facts extends Omit<SnapshotChanges, "state"> {
   lease?: "silent";
   /** Whether our taint is known to be removed, or to stand for this attempt. */
   taint?: "cleared" | "ours";
-  device?: "away" | "refused for good";
+  device?: "away" | "refused permanently";
   successor?: "none";
   stopped?: "Paused" | "Maintenance";
   isDeleted?: true;
@@ -61,8 +61,8 @@ const READINGS = { "Off×1": READ_OFF, "Off×2": PROVEN, On: READ_ON } as const;
 function situationIn(state: StateName): Situation {
   return ({ read, identity, examined, nodeNow, lease, taint, device, successor, stopped, ...facts } = {}) => {
     const { isDeleted, isOutOfTime, ...changes } = facts;
-    const seen: Partial<Seen> = {
-      ...changes.seen,
+    const observations: Partial<Observations> = {
+      ...changes.observations,
       ...(read !== undefined && { power: READINGS[read] }),
       ...(identity !== undefined && { identity: VERIFIED }),
       ...(examined !== undefined && { examined: { node: examined === "Ready" ? node({ ready: "True" }) : node() } }),
@@ -75,10 +75,10 @@ function situationIn(state: StateName): Situation {
     const other: SnapshotChanges["other"] = {
       ...changes.other,
       ...(nodeNow !== undefined && { node: nodeNow === "Ready" ? node({ ready: "True" }) : undefined }),
-      ...(stopped !== undefined && { stop: { reason: stopped, message: "by a test" } }),
+      ...(stopped !== undefined && { hold: { reason: stopped, message: "by a test" } }),
       ...(isOutOfTime === true && { remainingMs: 0 }),
     };
     const remediation = { ...changes.remediation, ...(isDeleted === true && { deleting: true }) };
-    return { ...changes, state, seen, other, remediation };
+    return { ...changes, state, observations, other, remediation };
   };
 }

@@ -24,7 +24,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       taint: "cleared",
       identity: "verified",
       successor: "none",
-      seen: { power: { ...READ_OFF, offReads: 2 } },
+      observations: { power: { ...READ_OFF, offReads: 2 } },
     }),
     expected: "wait",
   },
@@ -45,7 +45,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     given: undoing({
       taint: "cleared",
       successor: "none",
-      seen: {
+      observations: {
         power: UNKNOWN,
         identity: { verdict: { verified: false, reason: "Mismatch", message: "another" }, atMs: 0 },
       },
@@ -57,7 +57,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     given: undoing({
       taint: "cleared",
       successor: "none",
-      seen: {
+      observations: {
         power: UNKNOWN,
         identity: {
           verdict: { verified: false, reason: "Mismatch", message: "another" },
@@ -80,17 +80,17 @@ export const UNDOING_STEPS: readonly Step[] = [
   },
   {
     name: "an undo powers on a device that was turned off while its twin refused",
-    given: undoing({ identity: "verified", seen: { ...UNDOING, power: HALF_ON } }),
+    given: undoing({ identity: "verified", observations: { ...UNDOING, power: HALF_ON } }),
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
     name: "an undo gives up a device that stays off when its time is over, since the host runs",
-    given: undoing({ seen: { ...UNDOING, power: HALF_ON }, isOutOfTime: true }),
+    given: undoing({ observations: { ...UNDOING, power: HALF_ON }, isOutOfTime: true }),
     expected: "stay (PoweredOnAgain)",
   },
   {
     name: "an undo gives up a device that stays off although nothing else would power it on",
-    given: undoing({ seen: { ...UNDOING, power: HALF_ON }, isOutOfTime: true, isDeleted: true }),
+    given: undoing({ observations: { ...UNDOING, power: HALF_ON }, isOutOfTime: true, isDeleted: true }),
     expected: "stay (PoweredOnAgain)",
   },
   {
@@ -115,7 +115,7 @@ export const UNDOING_STEPS: readonly Step[] = [
   },
   {
     name: "an undo sends no power-on if a successor waits for the host",
-    given: undoing({ taint: "cleared", seen: { successor: { waiting: true, atMs: NOW.monotonicMs } } }),
+    given: undoing({ taint: "cleared", observations: { successor: { waiting: true, atMs: NOW.monotonicMs } } }),
     expected: "clearMarks",
   },
   {
@@ -135,7 +135,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       taint: "cleared",
       read: "On",
       successor: "none",
-      seen: { order: CUT_OFF },
+      observations: { order: CUT_OFF },
     }),
     expected: "wait",
   },
@@ -144,17 +144,17 @@ export const UNDOING_STEPS: readonly Step[] = [
     given: undoing({
       attempt: { action: "None" },
       taint: "cleared",
-      seen: { marksCleared: true, devicesClosed: true, hostReleased: true },
+      observations: { marksCleared: true, devicesClosed: true, hostReleased: true },
     }),
     expected: "→ Failed (Failed)",
   },
   {
-    name: "an undo looks again for a successor if the last look is old",
+    name: "an undo looks again for a successor if the last read is old",
     given: undoing({
       taint: "cleared",
       read: "Off×1",
       identity: "verified",
-      seen: { successor: { waiting: false, atMs: NOW.monotonicMs - 2_000 } },
+      observations: { successor: { waiting: false, atMs: NOW.monotonicMs - 2_000 } },
       other: {
         siblings: [
           { uid: "b", namespace: "ns", name: "b", waiting: true, succeeded: false, offConfirmedAt: undefined },
@@ -169,7 +169,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       attempt: { done: false },
       taint: "cleared",
       successor: "none",
-      seen: {
+      observations: {
         power: { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 5_000 } },
         order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 31_000 },
       },
@@ -183,7 +183,9 @@ export const UNDOING_STEPS: readonly Step[] = [
       taint: "cleared",
       read: "On",
       successor: "none",
-      seen: { order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 31_000 } },
+      observations: {
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 31_000 },
+      },
     }),
     expected: "verifyIdentity",
   },
@@ -192,7 +194,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     given: undoing({
       identity: "verified",
       read: "Off×1",
-      seen: UNDOING,
+      observations: UNDOING,
       status: { target: TARGET },
       other: TAKEN_BACK,
     }),
@@ -204,7 +206,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       isDeleted: true,
       identity: "verified",
       read: "Off×1",
-      seen: UNDOING,
+      observations: UNDOING,
       status: { target: TARGET },
       isOutOfTime: true,
       other: TAKEN_BACK,
@@ -218,7 +220,7 @@ export const UNDOING_STEPS: readonly Step[] = [
   },
   {
     name: "an undo does not power on a host of a deleted Cluster while the taint may stand",
-    given: undoing({ status: { target: TARGET }, seen: clusterSeen(true), other: AWAY }),
+    given: undoing({ status: { target: TARGET }, observations: clusterSeen(true), other: AWAY }),
     expected: "closeDevices",
   },
   {
@@ -228,7 +230,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       identity: "verified",
       read: "Off×1",
       successor: "none",
-      seen: { ...clusterSeen(true) },
+      observations: { ...clusterSeen(true) },
       other: { ...AWAY, ...UNUSED },
     }),
     expected: "stay (PoweringOnAgain), powerOn",
@@ -241,7 +243,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       identity: "verified",
       read: "Off×1",
       successor: "none",
-      seen: { ...clusterSeen(true) },
+      observations: { ...clusterSeen(true) },
       other: AWAY,
     }),
     expected: "stay (PoweringOnAgain), powerOn",
@@ -253,12 +255,22 @@ export const UNDOING_STEPS: readonly Step[] = [
   },
   {
     name: "an undo powers on a host whose taint is removed although the node's cluster is away",
-    given: undoing({ identity: "verified", read: "Off×1", seen: UNDOING, status: { target: TARGET }, other: AWAY }),
+    given: undoing({
+      identity: "verified",
+      read: "Off×1",
+      observations: UNDOING,
+      status: { target: TARGET },
+      other: AWAY,
+    }),
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
     name: "a remediation that had begun nothing ends although the node's cluster is away",
-    given: undoing({ attempt: { action: "None" }, seen: { devicesClosed: true, hostReleased: true }, other: AWAY }),
+    given: undoing({
+      attempt: { action: "None" },
+      observations: { devicesClosed: true, hostReleased: true },
+      other: AWAY,
+    }),
     expected: "→ Failed (Failed)",
   },
   {
@@ -269,7 +281,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       read: "On",
       identity: "verified",
       successor: "none",
-      seen: { order: ordered("Rejected", 3_000, { attemptId: "a0" }) },
+      observations: { order: ordered("Rejected", 3_000, { attemptId: "a0" }) },
     }),
     expected: "wait",
   },
@@ -280,7 +292,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       taint: "cleared",
       identity: "verified",
       successor: "none",
-      seen: { power: { ...READ_OFF, offReads: 2 } },
+      observations: { power: { ...READ_OFF, offReads: 2 } },
     }),
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -291,7 +303,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       identity: "verified",
       successor: "none",
       isOutOfTime: true,
-      seen: { kube: REFUSED_CALL },
+      observations: { kube: REFUSED_CALL },
     }),
     expected: "readWhole",
   },

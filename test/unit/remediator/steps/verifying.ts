@@ -27,7 +27,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a host with another identity is not powered off",
     given: verifying({
       examined: "NotReady",
-      seen: {
+      observations: {
         identity: { verdict: { verified: false, reason: "Mismatch", message: "another" }, atMs: NOW.monotonicMs },
       },
     }),
@@ -37,7 +37,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "an identity older than five seconds is verified again, together with the node",
     given: verifying({
       examined: "NotReady",
-      seen: { identity: { verdict: { verified: true, message: "" }, atMs: NOW.monotonicMs - 6_000 } },
+      observations: { identity: { verdict: { verified: true, message: "" }, atMs: NOW.monotonicMs - 6_000 } },
     }),
     expected: "examine",
   },
@@ -53,14 +53,14 @@ export const VERIFYING_STEPS: readonly Step[] = [
   },
   {
     name: "maintenance before the first order sends the remediation back to the queue",
-    given: verifying({ seen: { marksCleared: true }, stopped: "Maintenance" }),
+    given: verifying({ observations: { marksCleared: true }, stopped: "Maintenance" }),
     expected: "→ Resolving (Maintenance)",
   },
   {
     name: "maintenance keeps a remediation in place if its host may be off",
     given: verifying({
       attempt: { action: "ForceOff", sent: true },
-      seen: { marksCleared: true },
+      observations: { marksCleared: true },
       stopped: "Maintenance",
     }),
     expected: "stay (Maintenance)",
@@ -70,7 +70,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     given: verifying({
       examined: "Ready",
       identity: "verified",
-      seen: { marksCleared: true },
+      observations: { marksCleared: true },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     }),
     expected: "→ Restoring (Recovered)",
@@ -80,7 +80,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     given: verifying({
       examined: "Ready",
       identity: "verified",
-      seen: { marksCleared: true, quarantined: true },
+      observations: { marksCleared: true, quarantined: true },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: true } },
     }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
@@ -91,7 +91,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
       attempt: { action: "ForceOff", sent: true },
       examined: "Ready",
       identity: "verified",
-      seen: { marksCleared: true, quarantined: true },
+      observations: { marksCleared: true, quarantined: true },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: false } },
     }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
@@ -101,7 +101,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     given: verifying({
       attempt: { action: "On", sent: true, done: true },
       read: "On",
-      seen: { examined: { node: node({ ready: "True", bootID: "new-boot" }) }, marksCleared: true },
+      observations: { examined: { node: node({ ready: "True", bootID: "new-boot" }) }, marksCleared: true },
     }),
     expected: "→ Restoring (BackLate)",
   },
@@ -109,7 +109,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "the power is read before a late return is believed",
     given: verifying({
       attempt: { action: "On", sent: true, done: true },
-      seen: { examined: { node: node({ ready: "True", bootID: "new-boot" }) }, marksCleared: true },
+      observations: { examined: { node: node({ ready: "True", bootID: "new-boot" }) }, marksCleared: true },
     }),
     expected: "readPower",
   },
@@ -118,7 +118,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     given: verifying({
       attempt: { action: "On", sent: true },
       identity: "verified",
-      seen: {
+      observations: {
         examined: { node: node({ ready: "True", bootID: "new-boot" }) },
         power: { ...READ_OFF, offReads: 2 },
         quarantined: true,
@@ -129,23 +129,23 @@ export const VERIFYING_STEPS: readonly Step[] = [
   {
     name: "a Node that is too large to save is not powered off to be deleted",
     given: verifying({
-      plan: { workloadRelease: "DeleteNode" },
+      strategy: { workloadRelease: "DeleteNode" },
       identity: "verified",
-      seen: { examined: { node: heavyNode(BACKUP_BYTES_MAX) } },
+      observations: { examined: { node: heavyNode(BACKUP_BYTES_MAX) } },
     }),
     expected: "→ Undoing (BackupTooLarge)",
   },
   {
     name: "a Node that is too large to save is powered off if it need not be deleted",
-    given: verifying({ identity: "verified", seen: { examined: { node: heavyNode(BACKUP_BYTES_MAX) } } }),
+    given: verifying({ identity: "verified", observations: { examined: { node: heavyNode(BACKUP_BYTES_MAX) } } }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
   {
     name: "a Node with as many annotations as the API server allows can be saved",
     given: verifying({
-      plan: { workloadRelease: "DeleteNode" },
+      strategy: { workloadRelease: "DeleteNode" },
       identity: "verified",
-      seen: { examined: { node: heavyNode(262_144) } },
+      observations: { examined: { node: heavyNode(262_144) } },
     }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
@@ -153,9 +153,9 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a control plane node is never reprovisioned",
     given: verifying({
       attempt: { kind: "Reprovision" },
-      plan: { type: "Reprovision", requireReboot: false },
+      strategy: { type: "Reprovision", requireReboot: false },
       identity: "verified",
-      seen: { examined: { node: labelled("node-role.kubernetes.io/control-plane") } },
+      observations: { examined: { node: labelled("node-role.kubernetes.io/control-plane") } },
     }),
     expected: "→ Undoing (ControlPlaneNode)",
   },
@@ -163,7 +163,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a host is not reprovisioned without a proven reboot of this outage",
     given: verifying({
       attempt: { kind: "Reprovision" },
-      plan: { type: "Reprovision" },
+      strategy: { type: "Reprovision" },
       examined: "NotReady",
       identity: "verified",
     }),
@@ -171,7 +171,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
   },
   {
     name: "a host that another Node claims is not powered off",
-    given: verifying({ identity: "verified", seen: { examined: { node: node(), dispute: "both" } } }),
+    given: verifying({ identity: "verified", observations: { examined: { node: node(), dispute: "both" } } }),
     expected: "→ Undoing (Ambiguous)",
   },
   {
@@ -179,7 +179,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     given: verifying({
       status: { node: { name: "n1", wasReady: false } },
       identity: "verified",
-      seen: { examined: { node: node({ ready: "True" }), dispute: "both" }, marksCleared: true },
+      observations: { examined: { node: node({ ready: "True" }), dispute: "both" }, marksCleared: true },
     }),
     expected: "→ Restoring (Recovered)",
   },
@@ -197,7 +197,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "the node that a Machine has named meanwhile is stored and examined",
     given: verifying({
       identity: "verified",
-      seen: { examined: { node: undefined }, ...machineSeen("n7") },
+      observations: { examined: { node: undefined }, ...machineSeen("n7") },
       other: NODELESS,
     }),
     expected: "stay (NodeNamed)",
@@ -206,7 +206,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a node with another providerID than its Machine is not powered off",
     given: verifying({
       identity: "verified",
-      seen: {
+      observations: {
         examined: { node: { ...node(), spec: { providerID: "metal3://others/h1/m1" } } },
         ...machineSeen("n1", {}, "metal3://caps/h1/m1"),
       },
@@ -218,7 +218,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     given: verifying({
       examined: "NotReady",
       identity: "verified",
-      seen: {
+      observations: {
         subjectMachine: { found: false, reason: "MachineUnreadable", message: "forbidden", atMs: NOW.monotonicMs },
       },
       other: { subject: { nodeName: "n1", cluster: CLUSTER, machine: MACHINE } },
@@ -229,7 +229,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "the host of a Machine that is gone is not powered off",
     given: verifying({
       identity: "verified",
-      seen: {
+      observations: {
         examined: { node: undefined },
         subjectMachine: { found: false, reason: "MachineNotFound", message: "gone", atMs: NOW.monotonicMs },
       },
@@ -241,7 +241,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a Machine without a node is powered off once its host is verified",
     given: verifying({
       identity: "verified",
-      seen: { examined: { node: undefined }, ...machineSeen(undefined) },
+      observations: { examined: { node: undefined }, ...machineSeen(undefined) },
       other: NODELESS,
     }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
@@ -249,7 +249,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
   {
     name: "a Machine without a node is not powered off while its host is not verified",
     given: verifying({
-      seen: {
+      observations: {
         examined: { node: undefined },
         identity: { verdict: { verified: false, reason: "Mismatch", message: "another" }, atMs: NOW.monotonicMs },
         ...machineSeen(undefined),
@@ -262,28 +262,31 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a Machine of the control plane without a node is not reprovisioned",
     given: verifying({
       attempt: { kind: "Reprovision" },
-      plan: { type: "Escalate" },
+      strategy: { type: "Escalate" },
       identity: "verified",
-      seen: { examined: { node: undefined }, ...machineSeen(undefined, { "cluster.x-k8s.io/control-plane": "" }) },
+      observations: {
+        examined: { node: undefined },
+        ...machineSeen(undefined, { "cluster.x-k8s.io/control-plane": "" }),
+      },
       other: NODELESS,
     }),
     expected: "→ Undoing (ControlPlaneNode)",
   },
   {
     name: "a taint that an earlier remediation left is removed before the order",
-    given: verifying({ identity: "verified", seen: { examined: { node: tainted() } } }),
+    given: verifying({ identity: "verified", observations: { examined: { node: tainted() } } }),
     expected: "clearMarks",
   },
   {
-    name: "a taint that an earlier remediation left is removed only once, though the last look still shows it",
-    given: verifying({ identity: "verified", seen: { examined: { node: tainted() }, marksCleared: true } }),
+    name: "a taint that an earlier remediation left is removed only once, though the last read still shows it",
+    given: verifying({ identity: "verified", observations: { examined: { node: tainted() }, marksCleared: true } }),
     expected: "→ PoweringOff (PoweringOff), forceOff",
   },
   {
     name: "a node is examined before anything about it is refused",
     given: verifying({
       attempt: { kind: "Reprovision" },
-      plan: { type: "Reprovision", requireReboot: false },
+      strategy: { type: "Reprovision", requireReboot: false },
       identity: "verified",
       nodeNow: "gone",
     }),
@@ -293,9 +296,9 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a Node that is too large to save is not reprovisioned",
     given: verifying({
       attempt: { kind: "Reprovision" },
-      plan: { type: "Reprovision", requireReboot: false },
+      strategy: { type: "Reprovision", requireReboot: false },
       identity: "verified",
-      seen: { examined: { node: heavyNode(BACKUP_BYTES_MAX) } },
+      observations: { examined: { node: heavyNode(BACKUP_BYTES_MAX) } },
     }),
     expected: "→ Undoing (BackupTooLarge)",
   },
@@ -308,7 +311,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a new boot before any order does not count as a return of a node that was Ready from the start",
     given: verifying({
       identity: "verified",
-      seen: { examined: { node: node({ ready: "True", bootID: "new-boot" }) } },
+      observations: { examined: { node: node({ ready: "True", bootID: "new-boot" }) } },
       status: { node: { name: "n1", uid: "node-uid", bootID: "old-boot", wasReady: true } },
     }),
     expected: "quarantine",
@@ -318,7 +321,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     given: verifying({
       attempt: { action: "On", done: true },
       identity: "verified",
-      seen: { examined: { node: { ...bootless(), status: { ...bootless().status, conditions: READY } } } },
+      observations: { examined: { node: { ...bootless(), status: { ...bootless().status, conditions: READY } } } },
     }),
     expected: "quarantine",
   },
@@ -329,7 +332,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
       examined: "Ready",
       identity: "verified",
       read: "On",
-      seen: { marksCleared: true },
+      observations: { marksCleared: true },
       status: CAME_BACK,
     }),
     expected: "→ Restoring (Recovered)",
@@ -394,7 +397,10 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a Machine without a providerID has no Node that is provably its own",
     given: verifying({
       identity: "verified",
-      seen: { examined: { node: { ...node(), spec: { providerID: "a" } } }, ...machineSeen("n1", {}, undefined) },
+      observations: {
+        examined: { node: { ...node(), spec: { providerID: "a" } } },
+        ...machineSeen("n1", {}, undefined),
+      },
     }),
     expected: "→ Undoing (SubjectMismatch)",
   },
@@ -402,7 +408,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a Node without a providerID is not provably the Node of its Machine",
     given: verifying({
       identity: "verified",
-      seen: { examined: { node: { ...node(), spec: {} } }, ...machineSeen("n1", {}, "a") },
+      observations: { examined: { node: { ...node(), spec: {} } }, ...machineSeen("n1", {}, "a") },
     }),
     expected: "→ Undoing (SubjectMismatch)",
   },
@@ -412,8 +418,8 @@ export const VERIFYING_STEPS: readonly Step[] = [
       identity: "verified",
       examined: "NotReady",
       isOutOfTime: true,
-      plan: { retryLimit: 0 },
-      seen: { members: membersOfEtcd(false) },
+      strategy: { retryLimit: 0 },
+      observations: { members: membersOfEtcd(false) },
     }),
     expected: "→ Undoing (ControlPlaneQuorum)",
   },
@@ -421,7 +427,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a node with the providerID of its Machine is powered off",
     given: verifying({
       identity: "verified",
-      seen: {
+      observations: {
         examined: { node: { ...node(), spec: { providerID: "metal3://caps/h1/m1" } } },
         ...machineSeen("n1", {}, "metal3://caps/h1/m1"),
       },
@@ -432,7 +438,7 @@ export const VERIFYING_STEPS: readonly Step[] = [
     name: "a node's own clock does not bring a Machine without a node back after a power-on",
     given: {
       ...joinedLate(30_000),
-      seen: { ...joinedLate(30_000).seen, lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 1_000 } },
+      observations: { ...joinedLate(30_000).observations, lease: { ...STALE_LEASE, renewTimeMs: NOW.epochMs - 1_000 } },
     },
     expected: "quarantine",
   },

@@ -1,0 +1,82 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { freePorts } from "../lib/ports.ts";
+import { startChild, tail } from "../lib/processes.ts";
+import { eventually } from "./eventually.ts";
+import { repositoryPath } from "./world.ts";
+
+const START_TIMEOUT_MS = 30_000;
+const CALL_TIMEOUT_MS = 30_000;
+
+/** One series of an answer: its labels, and its values by time in seconds. */
+export interface Series {
+  metric: Readonly<Record<string, string>>;
+  values: readonly (readonly [seconds: number, value: string])[];
+}
+
+/** A real Prometheus that has loaded the rules of deploy/monitoring. */
+export interface Prometheus {
+  /** Evaluates an expression in each second of a time. @throws Error with Prometheus' own words. */
+  range(expr: string, fromSeconds: number, toSeconds: number): Promise<readonly Series[]>;
+  /** The rules that it has loaded, and how their last evaluation went. */
+  rules(): Promise<readonly { name: string; health: string; lastError?: string }[]>;
+  /** How many of the agents it has scraped without an error. */
+  targetsUp(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Starts it on the metrics pages of agents, scraped once a second. @param folder where its data is. */
+export async function startPrometheus(agents: readonly string[], folder: string): Promise<Prometheus> {
+  const [port] = await freePorts(1);
+  const address = `127.0.0.1:${port}`;
+  const config = join(folder, "prometheus.yaml");
+  // YAML is a superset of JSON.
+  await writeFile(
+    config,
+    JSON.stringify({
+      global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
+      rule_files: [repositoryPath("deploy/monitoring/rules.yaml")],
+      scrape_configs: [{ job_name: "ironfence", static_configs: [{ targets: agents }] }],
+    }),
+  );
+  const child = startChild(
+    "prometheus",
+    "prometheus",
+    [
+      `--config.file=${config}`,
+      `--storage.tsdb.path=${join(folder, "prometheus")}`,
+      `--web.listen-address=${address}`,
+      "--log.level=warn",
+    ],
+    { logFile: join(folder, "prometheus.log") },
+  );
+  const call = async (path: string, parameters: Readonly<Record<string, string>> = {}): Promise<unknown> => {
+    const response = await fetch(`http://${address}/api/v1/${path}?${new URLSearchParams(parameters).toString()}`, {
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    });
+    const answer = (await response.json()) as { status: string; error?: string; data: unknown };
+    if (answer.status !== "success") throw new Error(`${path} ${parameters["query"] ?? ""}: ${answer.error}`);
+    return answer.data;
+  };
+  await eventually(
+    "Prometheus is ready",
+    START_TIMEOUT_MS,
+    async () => (await fetch(`http://${address}/-/ready`).catch(() => undefined))?.ok,
+    () => Promise.resolve(tail(child.logFile)),
+  );
+  return {
+    range: async (query, fromSeconds, toSeconds) => {
+      const times = { start: String(fromSeconds), end: String(toSeconds), step: "1" };
+      return ((await call("query_range", { query, ...times })) as { result: Series[] }).result;
+    },
+    rules: async () => {
+      const { groups } = (await call("rules")) as { groups: { rules: { name: string; health: string }[] }[] };
+      return groups.flatMap(({ rules }) => rules);
+    },
+    targetsUp: async () => {
+      const { activeTargets } = (await call("targets")) as { activeTargets: { health: string }[] };
+      return activeTargets.filter(({ health }) => health === "up").length;
+    },
+    stop: () => child.stop(),
+  };
+}

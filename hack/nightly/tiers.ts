@@ -1,0 +1,56 @@
+/** One long check: a command of package.json with its arguments. */
+export interface Tier {
+  name: string;
+  /** What it shows that `.ci/run` does not. */
+  shows: string;
+  /** Arguments of `npm run`. */
+  run: readonly string[];
+  /** It counts as failed after this long. */
+  timeoutMinutes: number;
+}
+
+/** In this order: what guards safety comes first, and figures come last. */
+export const TIERS: readonly Tier[] = [
+  {
+    name: "sim",
+    shows: "two hours of simulated fences with new seeds",
+    run: ["sim", "--", "--budget", "120m"],
+    timeoutMinutes: 130,
+  },
+  {
+    name: "mutants",
+    shows: "every named mutant is killed by its tests",
+    run: ["mutants"],
+    timeoutMinutes: 360,
+  },
+  {
+    name: "e2e",
+    shows: "the end-to-end tests on a real control plane with real BMC emulators",
+    run: ["test:e2e"],
+    timeoutMinutes: 60,
+  },
+  {
+    name: "plugins",
+    shows: "the kubectl plugin in the real kubectl, and the spec for troubleshoot by its own code",
+    run: ["test:e2e", "--", "test/nightly/peers/kubectl.test.ts", "test/nightly/peers/troubleshoot.test.ts"],
+    timeoutMinutes: 30,
+  },
+  {
+    name: "headlamp",
+    shows: "the Headlamp plugin is typed, linted, rendered with the objects of the demo, and built",
+    run: ["headlamp"],
+    timeoutMinutes: 30,
+  },
+  {
+    name: "fuzz",
+    shows: "ten minutes of hostile input for every parser",
+    run: ["bench", "--", "fuzz", "--minutes", "10"],
+    timeoutMinutes: 300,
+  },
+  ...["agent", "detector", "clusters", "hostile", "bmc", "walk"].map((name) => ({
+    name: `bench-${name}`,
+    shows: `the figures of npm run bench -- ${name}`,
+    run: ["bench", "--", name],
+    timeoutMinutes: 30,
+  })),
+];

@@ -1,0 +1,32 @@
+/** The Reset action of a System, with what the service says that it allows. Either list may be missing. */
+export interface ResetAction {
+  target: string;
+  allowedTypes: readonly string[] | undefined;
+  actionInfo: string | undefined;
+}
+
+/** The actions of this many Systems are kept. The one that was set the longest ago is dropped first. */
+const SYSTEMS_MAX = 10_000;
+/** The list next to the action of a BMC takes a few hundred characters. */
+const LENGTH_MAX = 4_096;
+
+/**
+ * The Reset action that each System has shown last. Some Systems show none while their host is off, and the driver that
+ * powers the host on may have been opened after the power-off.
+ */
+export class ResetActions {
+  /** By the address of the System: the action of one host of a BMC must not power another host. */
+  readonly #bySystem = new Map<string, ResetAction>();
+
+  get(system: string): ResetAction | undefined {
+    return this.#bySystem.get(system);
+  }
+
+  set(system: string, action: ResetAction): void {
+    if (JSON.stringify(action).length > LENGTH_MAX) return;
+    this.#bySystem.delete(system);
+    this.#bySystem.set(system, action);
+    const [oldest] = this.#bySystem.keys();
+    if (this.#bySystem.size > SYSTEMS_MAX && oldest !== undefined) this.#bySystem.delete(oldest);
+  }
+}

@@ -1,0 +1,324 @@
+import { collectDefaultMetrics, Registry } from "prom-client";
+import {
+  AGENT_COMPONENTS,
+  AGENT_FAMILIES,
+  AGENT_MAX_HOSTS,
+  AGENT_MAX_HOSTS_PER_ZONE,
+  AGENT_NOT_READY,
+  AGENT_STANDS_BY,
+  AGENT_VERSION,
+} from "../../api/annotations.ts";
+import type { Node } from "../../api/core.ts";
+import { LEASES, NODES } from "../../api/core-types.ts";
+import { trimNode } from "../../api/trim.ts";
+import type { BindAddress } from "../../config/parsers.ts";
+import type { OpenDevice } from "../../bmc/open-device.ts";
+import type { RunOptions } from "../../config/run-options.ts";
+import { createAccessReview } from "../../kube/reviews/access-review.ts";
+import { createKubeRuntime } from "../../kube/connection/create-runtime.ts";
+import { loadCluster } from "../../kube/connection/credentials.ts";
+import { guardWrites } from "../../kube/connection/guarded-transport.ts";
+import { createHttpTransport } from "../../kube/connection/http-transport.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import { apiVersionOf } from "../../kube/resource.ts";
+import type { KubeTransport } from "../../kube/transport.ts";
+import type { Watched } from "../../kube/watched.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { sleep } from "../../runtime/clock.ts";
+import type { Random } from "../../runtime/random.ts";
+import { cachedPage } from "../../telemetry/cached-page.ts";
+import { CertificateFiles } from "../../telemetry/certificate-files.ts";
+import { servePages } from "../../telemetry/http-server.ts";
+import type { Doorkeeper, Page, Protection } from "../../telemetry/http-server.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { countAgent } from "./agent-metrics.ts";
+import { CONTROLLER_NAME, runComponents } from "./components.ts";
+import { CommandFailure } from "../errors/failures.ts";
+import type { ClusterAddress } from "../cluster/connect.ts";
+import { agentClient } from "../dashboard/serve/agent-client.ts";
+import { agentSource } from "../dashboard/serve/cluster-source.ts";
+import type { PageSource } from "../dashboard/serve/live-pages.ts";
+import { serveDashboard } from "../dashboard/serve/server.ts";
+import { createTokenGate } from "../dashboard/serve/token-gate.ts";
+import { Installation } from "./installation.ts";
+import { createDoorkeeper } from "./page-access.ts";
+import { watchUnreadVersions } from "../cluster/unread-versions.ts";
+import { RefusedWatches } from "./refused-watches.ts";
+import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
+import { VERSION } from "../../runtime/version.ts";
+import { recordTo } from "./record-decisions.ts";
+
+/**
+ * How long an agent that has handed its lease over waits before it ends and is started again. The other agents check the
+ * lease every few seconds, so one of them takes it first.
+ */
+const HAND_OVER_MS = 20_000;
+/** Longest text about why the agent is not ready that each renewal of its lease carries, in characters. */
+const NOT_READY_CHARS_MAX = 2_000;
+
+/** What the agent gets from its process. */
+export interface AgentDeps {
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  openDevice: OpenDevice;
+}
+
+/**
+ * Runs the agent against the cluster of its options until `signal` aborts, and leaves nothing running.
+ *
+ * @throws Error if it cannot start (no kubeconfig, address in use) or has lost its lease.
+ */
+export async function runAgent(options: RunOptions, deps: AgentDeps, signal: AbortSignal): Promise<void> {
+  const { clock } = deps;
+  const cluster = await loadCluster({
+    ...(options.kubeconfig !== undefined && { kubeconfig: options.kubeconfig }),
+    ...(options.context !== undefined && { context: options.context }),
+  });
+  await runAgentOn(createHttpTransport(cluster, { clock }), cluster, options, deps, signal);
+}
+
+/** Same, on a transport that exists already; it is closed at the end. */
+async function runAgentOn(
+  transport: KubeTransport,
+  cluster: ClusterAddress,
+  options: RunOptions,
+  deps: AgentDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const { logger, clock } = deps;
+  // Everything ends with the agent, even if an error ends it.
+  const stop = new AbortController();
+  const running = AbortSignal.any([signal, stop.signal]);
+  const registry = new Registry();
+  const identity = `${options.instance}_${deps.random.uuid()}`;
+  // Without leader election the agent always leads.
+  let mayAct = (): boolean => true;
+  const kube = createKubeRuntime({
+    ...deps,
+    transport: guardWrites(transport, () => mayAct()),
+    controllerName: CONTROLLER_NAME,
+    instance: options.instance,
+  });
+  const refused = new RefusedWatches();
+  const runtime = refused.observe(kube);
+  const closeServers: (() => Promise<void>)[] = [];
+  const background: Promise<void>[] = [];
+  try {
+    const { recordDecisions } = options;
+    const recording = recordDecisions === undefined ? undefined : await recordTo(recordDecisions, identity, deps);
+    if (recording !== undefined) closeServers.push(() => recording.close());
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
+    let leads = false;
+    countAgent(registry, () => leads);
+    const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
+    let unread: readonly string[] = [];
+    const lease = leaseNamed(options.namespace, options.leaseName);
+    const electionDeps = { ...deps, client: kube.leaseClient };
+    const installation = new Installation({ ...electionDeps, events: kube.events, registry, lease }, options);
+    const problems = (): string[] => [
+      ...installation.standsBy,
+      ...installation.unguarded,
+      ...whyNotReady(nodes, refused),
+      ...unread,
+    ];
+    const doorkeeper = createDoorkeeper(createAccessReview({ client: kube.reviewClient, clock }), deps, running);
+    const protection =
+      options.metricsCertPath === undefined
+        ? undefined
+        : { certificate: readCertificate(options.metricsCertPath, clock, "metrics"), doorkeeper };
+    await servePagesOf(options, registry, problems, { ...deps, protection }, closeServers);
+    const pageRuntime = { ...kube, client: agentClient(kube.pageClient, { families: options.families, nodes }) };
+    const source = agentSource(pageRuntime, options, { server: cluster.server, source: cluster.source });
+    await serveStatusPage(options, { ...deps, source, doorkeeper }, closeServers);
+    background.push(kube.run(running));
+    const tracer = await startTracing(options, deps, background, running);
+    logger.info(
+      {
+        version: VERSION,
+        components: [...options.components],
+        families: [...options.families],
+        namespace: options.namespace,
+        identity,
+      },
+      "ironfence is starting",
+    );
+    const handOver = new HandOver(logger);
+    const lead = async (leading: AbortSignal): Promise<void> => {
+      logger.info({ identity }, "leading");
+      leads = true;
+      leading.addEventListener("abort", () => (leads = false), { once: true });
+      const isOrderAllowed = (): boolean => mayAct();
+      const ending = handOver.signalBeside(leading);
+      const onFound = (found: readonly string[]): void => void (unread = found);
+      background.push(watchUnreadVersions({ runtime, families: options.families, lease, onFound }, ending));
+      const hand = (why: string): void => (options.leaderElect ? handOver.begin(why) : undefined);
+      const { recorder } = recording ?? {};
+      const { openDevice } = deps;
+      await runComponents(
+        { options, runtime, registry, nodes, openDevice, isOrderAllowed, handOver: hand, recorder, tracer },
+        ending,
+      );
+    };
+    if (options.leaderElect) {
+      await installation.leases.run(
+        {
+          namespace: options.namespace,
+          name: options.leaseName,
+          identity,
+          lead: (leading, isHeld) => {
+            mayAct = isHeld;
+            return lead(leading);
+          },
+          describe: () => ({
+            [AGENT_VERSION]: VERSION,
+            [AGENT_COMPONENTS]: [...options.components].join(","),
+            [AGENT_FAMILIES]: [...options.families].join(","),
+            [AGENT_MAX_HOSTS]: limitText(options.maxHosts),
+            [AGENT_MAX_HOSTS_PER_ZONE]: limitText(options.maxHostsPerZone),
+            [AGENT_STANDS_BY]: installation.standsBy.join("; "),
+            [AGENT_NOT_READY]: problems().join("; ").slice(0, NOT_READY_CHARS_MAX),
+          }),
+          onChange: (leader) => logger.info({ leader, self: leader === identity }, "the leader is known"),
+        },
+        running,
+      );
+      if (handOver.why !== undefined && !running.aborted) {
+        await sleep(clock, HAND_OVER_MS, running).catch(() => undefined);
+        throw new CommandFailure("LeaseHandedOver", `this agent has handed its lease over: ${handOver.why}`);
+      }
+    } else {
+      await lead(running);
+    }
+  } finally {
+    stop.abort(new Error("the agent has ended"));
+    await Promise.allSettled(background);
+    await Promise.allSettled(closeServers.map((close) => close()));
+    await transport.close();
+    logger.info("ironfence has stopped");
+  }
+}
+
+/** Traces of fences, if there is a collector. The code is loaded only then. */
+async function startTracing(
+  { otlpEndpoint, instance }: RunOptions,
+  { clock, random, logger }: AgentDeps,
+  background: Promise<void>[],
+  signal: AbortSignal,
+): Promise<FenceTracer | undefined> {
+  if (otlpEndpoint === undefined) return undefined;
+  const { OtlpExporter } = await import("../../telemetry/otlp-exporter.ts");
+  const { FenceTraces } = await import("../../remediator/telemetry/fence-traces.ts");
+  const exporter = new OtlpExporter(otlpEndpoint, { clock, logger, instance });
+  background.push(exporter.run(signal));
+  logger.info({ endpoint: otlpEndpoint }, "sending a trace of each fence");
+  return new FenceTraces({ clock, random, add: (span) => exporter.add(span) });
+}
+
+/** Ends the term of this leader because the agent asks for it. */
+class HandOver {
+  readonly #logger: Logger;
+  readonly #begun = new AbortController();
+  why: string | undefined;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  begin(why: string): void {
+    if (this.why !== undefined) return;
+    this.why = why;
+    this.#logger.warn({ why }, "handing the lease over to another agent");
+    this.#begun.abort(new Error(`the lease is handed over: ${why}`));
+  }
+
+  signalBeside(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#begun.signal]);
+  }
+}
+
+/** The agent's Lease, as the object that Kubernetes Events refer to. */
+function leaseNamed(namespace: string, name: string): KubeObject {
+  const { kind } = LEASES;
+  return { apiVersion: apiVersionOf(LEASES), kind, metadata: { namespace, name, uid: "", resourceVersion: "" } };
+}
+
+/** As the option is written: 0 for any number. */
+function limitText(limit: number): string {
+  return limit === Infinity ? "0" : String(limit);
+}
+
+/** Why the agent is not ready, in words; empty if it is ready. Only the leader watches what its families need. */
+function whyNotReady(nodes: Watched<Node>, refused: RefusedWatches): string[] {
+  const { lines } = refused;
+  if (lines.length > 0)
+    return [...lines, "apply deploy/kustomize, and the folder in deploy/families of each of --families"];
+  if (refused.unread.length > 0) return refused.unread;
+  return nodes.synced ? [] : ["the nodes have not been listed yet"];
+}
+
+function readCertificate(folder: string, clock: Clock, what: "metrics" | "status"): CertificateFiles {
+  try {
+    return new CertificateFiles(folder, clock);
+  } catch (error) {
+    throw startFailure("CertificateUnusable", error, `mount the Secret of the ${what} certificate there`);
+  }
+}
+
+function startFailure(code: "ListenFailed" | "CertificateUnusable", cause: unknown, nextStep: string): CommandFailure {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new CommandFailure(code, `${why}: ${nextStep}`, { cause });
+}
+
+/** The dashboard, off by default: never without TLS, and only for users that the API server allows to read it. */
+async function serveStatusPage(
+  { statusBindAddress: address, statusCertPath }: RunOptions,
+  { clock, logger, source, doorkeeper }: AgentDeps & { source: PageSource; doorkeeper: Doorkeeper },
+  closeServers: (() => Promise<void>)[],
+): Promise<void> {
+  if (address === "off") return;
+  const certificate = readCertificate(statusCertPath, clock, "status");
+  const deps = { clock, source, gate: createTokenGate(doorkeeper), certificate };
+  const server = await serveDashboard(address, deps).catch((cause: unknown) => {
+    throw startFailure("ListenFailed", cause, "choose a free address for it, or 0 to switch it off");
+  });
+  closeServers.push(() => server.close());
+  logger.info({ host: address.host, port: server.port }, "serving status");
+}
+
+async function servePagesOf(
+  options: RunOptions,
+  registry: Registry,
+  whyNotReady: () => readonly string[],
+  { clock, logger, protection }: AgentDeps & { protection: Protection | undefined },
+  closeServers: (() => Promise<void>)[],
+): Promise<void> {
+  const text =
+    (status: number, body: string): Page =>
+    () =>
+      Promise.resolve({ status, contentType: "text/plain", body });
+  const metrics = cachedPage(clock, async () => ({
+    status: 200,
+    contentType: registry.contentType,
+    body: await registry.metrics(),
+  }));
+  const readyz: Page = () => {
+    const why = whyNotReady();
+    return (why.length === 0 ? text(200, "ok\n") : text(503, `${why.join("\n")}\n`))();
+  };
+  const start = async (
+    what: string,
+    address: BindAddress | "off",
+    pages: Record<string, Page>,
+    protection?: Protection,
+  ): Promise<void> => {
+    if (address === "off") return;
+    const server = await servePages(address, pages, protection).catch((cause: unknown) => {
+      throw startFailure("ListenFailed", cause, "choose a free address for it, or 0 to switch it off");
+    });
+    closeServers.push(() => server.close());
+    logger.info({ host: address.host, port: server.port }, `serving ${what}`);
+  };
+  await start("metrics", options.metricsBindAddress, { "/metrics": metrics }, protection);
+  await start("probes", options.healthProbeBindAddress, { "/healthz": text(200, "ok\n"), "/readyz": readyz });
+}

@@ -1,0 +1,159 @@
+import type { Registry } from "prom-client";
+import type { Node } from "../../api/core.ts";
+import type { FencingTarget } from "../../api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../api/fencing-target.ts";
+import { trimMeta } from "../../api/trim.ts";
+import type { OpenDevice } from "../../bmc/open-device.ts";
+import { guardOrders } from "../../bmc/open-device.ts";
+import { ownCluster, withOwnCluster } from "../../clusters/own-cluster.ts";
+import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
+import { createWorkloadClusters } from "../../clusters/workload-clusters.ts";
+import type { RunOptions } from "../../config/run-options.ts";
+import { runNodeHealthChecks } from "../../detector/nodes/run.ts";
+import { CLUSTER_API_CHECKS } from "../../detector/machines/vendors/cluster-api.ts";
+import { runOkdHealthChecks } from "../../detector/machines/run-okd.ts";
+import { MachineCheckCounts } from "../../detector/machines/effects/machine-check-counts.ts";
+import { runMachineHealthChecks } from "../../detector/machines/run.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../kube/connection/http-transport.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
+import { runRemediator } from "../../remediator/remediator.ts";
+import { serveMetal3Remediations } from "../../remediator/requests/metal3-remediation.ts";
+import { serveOkdMachines } from "../../remediator/requests/okd-machine.ts";
+import type { DecisionRecorder } from "../../remediator/machine/log/recorder.ts";
+
+/** `reportingController` of the agent's events, in every cluster. */
+export const CONTROLLER_NAME = "ironfence.io/agent";
+
+// A fence waits for its BMC nearly all of the time, so hundreds of fences cost little. The bound limits memory and sockets.
+const REMEDIATIONS_AT_ONCE = 500;
+
+export interface ComponentDeps {
+  options: RunOptions;
+  runtime: KubeRuntime;
+  registry: Registry;
+  nodes: Watched<Node>;
+  openDevice: OpenDevice;
+  /** Whether this agent leads at this moment. */
+  isOrderAllowed: () => boolean;
+  handOver: (why: string) => void;
+  recorder: DecisionRecorder | undefined;
+  tracer: FenceTracer | undefined;
+}
+
+/** What runs concurrently, by the name that users see. */
+type Parts = Record<string, Promise<void>>;
+
+/**
+ * Runs the chosen components until `signal` aborts. If one of them ends by itself, all end: an agent of which only half runs would look
+ * alive and keep the lease.
+ */
+export async function runComponents(deps: ComponentDeps, signal: AbortSignal): Promise<void> {
+  const { options, runtime, registry, nodes, isOrderAllowed } = deps;
+  const failure = new AbortController();
+  const running = AbortSignal.any([signal, failure.signal]);
+  const guard = async (name: string, part: Promise<void>): Promise<void> => {
+    try {
+      await part;
+      if (!running.aborted) throw new Error(`the ${name} stopped unexpectedly`);
+    } catch (error) {
+      if (!running.aborted) failure.abort(error);
+    }
+  };
+  const clusters = createWorkloadClusters(
+    {
+      runtime,
+      registry,
+      openTransport: (cluster, work) =>
+        createHttpTransport(cluster, runtime, {
+          bodyBytesMax: WORKLOAD_BODY_BYTES_MAX,
+          allowLocal: options.allowLocalWorkloadClusters,
+          work,
+        }),
+      mayWrite: isOrderAllowed,
+      controllerName: CONTROLLER_NAME,
+      instance: options.instance,
+    },
+    running,
+  );
+  const { ownCluster: name } = options;
+  const all = name === undefined ? clusters : withOwnCluster(name, ownCluster(runtime, nodes, running), clusters);
+  const parts: Parts = {
+    ...(options.components.has("detector") && startDetector(deps, all, running)),
+    ...(options.components.has("remediator") && startRemediator(deps, all, running)),
+  };
+  await Promise.all(Object.entries(parts).map(([name, part]) => guard(name, part)));
+  await clusters.settled();
+  if (failure.signal.aborted) throw failure.signal.reason;
+}
+
+function startDetector(deps: ComponentDeps, clusters: WorkloadClusters, signal: AbortSignal): Parts {
+  const { options, runtime, registry, nodes } = deps;
+  const { families, nodeLeaseNamespace: leaseNamespace, namespace } = options;
+  const counts = new MachineCheckCounts(registry);
+  return {
+    ...(families.has("node-health-check") && {
+      detector: runNodeHealthChecks({ runtime, nodes, registry, options: { leaseNamespace, namespace } }, signal),
+    }),
+    ...(families.has("machine-health-check") && {
+      "detector of machines": runMachineHealthChecks(
+        { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace, count: counts.of("machine-health-check") },
+        signal,
+      ),
+    }),
+    ...(families.has("okd-machine-health-check") && {
+      "detector of OKD machines": runOkdHealthChecks(
+        { runtime, nodes, registry, namespace, count: counts.of("okd-machine-health-check") },
+        signal,
+      ),
+    }),
+  };
+}
+
+function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal: AbortSignal): Parts {
+  const { options, runtime, registry, nodes, openDevice, isOrderAllowed, handOver, recorder, tracer } = deps;
+  const { families, namespace } = options;
+  const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, signal);
+  const remediator = runRemediator(
+    {
+      runtime,
+      nodes,
+      clusters,
+      targets,
+      namespace,
+      openDevice: guardOrders(openDevice, isOrderAllowed),
+      registry,
+      bareMetalHosts: families.has("bare-metal-host"),
+      recorder,
+      tracer,
+      options: {
+        concurrency: REMEDIATIONS_AT_ONCE,
+        limits: {
+          hosts: options.maxHosts,
+          perCluster: options.maxHostsPerCluster,
+          perZone: options.maxHostsPerZone,
+        },
+        zoneLabel: options.zoneLabel,
+        externalEtcd: options.externalEtcd,
+        ownNode: options.nodeName,
+        ownCluster: options.ownCluster,
+        handOver,
+      },
+    },
+    signal,
+  );
+  return {
+    remediator,
+    ...(families.has("okd-machine") && { "server of OKD machines": serveOkdMachines(runtime, signal) }),
+    ...(families.has("metal3-remediation") && {
+      "server of Metal3Remediations": serveMetal3Remediations(runtime, signal),
+    }),
+  };
+}
+
+function trimTarget(raw: KubeObject): FencingTarget {
+  const target = raw as FencingTarget;
+  return { ...target, metadata: trimMeta(target.metadata) };
+}

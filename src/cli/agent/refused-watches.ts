@@ -1,0 +1,71 @@
+import { SECRETS } from "../../api/core-types.ts";
+import { INFRASTRUCTURE_GROUP } from "../../api/metal3.ts";
+import { METAL3_REMEDIATION_KIND } from "../../api/metal3-remediation.ts";
+import { describeCollection } from "../../kube/api-client/api-paths.ts";
+import type { KubeErrorCode } from "../../kube/errors.ts";
+import type { KubeRuntime, WatchOptions } from "../../kube/runtime.ts";
+import type { KubeObject, ResourceType } from "../../kube/resource.ts";
+import type { Watched } from "../../kube/watched.ts";
+
+/**
+ * Groups whose kinds a family of the agent works with. Remediators of other vendors are reported in the health checks that name
+ * them: a user who may write a health check must not make the agent unready.
+ */
+const GROUPS: ReadonlySet<string> = new Set([
+  "",
+  "ironfence.io",
+  "remediation.medik8s.io",
+  "cluster.x-k8s.io",
+  "machine.openshift.io",
+  "metal3.io",
+]);
+
+/** The group that all infrastructure providers share: only these of its kinds belong to a family. */
+const INFRASTRUCTURE_KINDS: ReadonlySet<string> = new Set(["Metal3Machine", METAL3_REMEDIATION_KIND]);
+
+/** Failures of a list other than a missing permission or a kind that is not served. */
+const FAILS: ReadonlySet<KubeErrorCode | undefined> = new Set<KubeErrorCode>([
+  "Network",
+  "Timeout",
+  "BadResponse",
+  "TooManyRequests",
+  "Unavailable",
+]);
+
+/** Keeps track of the agent's watches that the API server refuses or fails to answer. */
+export class RefusedWatches {
+  readonly #open = new Map<Watched<KubeObject>, string>();
+
+  /** The same runtime. Each watch that it starts is tracked until its signal aborts. */
+  observe(runtime: KubeRuntime): KubeRuntime {
+    return {
+      ...runtime,
+      watch: <T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T> => {
+        const view = runtime.watch(options, signal);
+        if (isNeeded(options.type) && !signal.aborted) {
+          this.#open.set(view, describeCollection(options.type, options.namespace));
+          signal.addEventListener("abort", () => this.#open.delete(view), { once: true });
+        }
+        return view;
+      },
+    };
+  }
+
+  /** A line of text for each collection that has never been read in full, because the API server fails to list it. */
+  get unread(): string[] {
+    const unread = [...this.#open].filter(([view]) => !view.synced && FAILS.has(view.problemCode));
+    return [...new Set(unread.map(([view, what]) => `cannot list ${what}: ${view.problem ?? ""}`))].sort();
+  }
+
+  /** A line of text for each collection that the agent is currently not allowed to list or watch. */
+  get lines(): string[] {
+    const refused = [...this.#open].filter(([view]) => view.problemCode === "Forbidden");
+    return [...new Set(refused.map(([view, what]) => `may not watch ${what}: ${view.problem ?? ""}`))].sort();
+  }
+}
+
+function isNeeded({ group, kind }: ResourceType): boolean {
+  if (group === INFRASTRUCTURE_GROUP) return INFRASTRUCTURE_KINDS.has(kind);
+  // Without permission to watch Secrets the agent still works, and finds rotated passwords later.
+  return GROUPS.has(group) && kind !== SECRETS.kind;
+}

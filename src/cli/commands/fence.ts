@@ -1,0 +1,285 @@
+import { buildCommand } from "@stricli/core";
+import { NODE_NAME } from "../../api/annotations.ts";
+import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
+import { IS_CONTROL_PLANE_NODE } from "../../api/labels.ts";
+import { FENCE_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
+import { OptionError, requireOption } from "../../config/option.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import { apiVersionOf } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { keyOf } from "../../kube/watched.ts";
+import { isReady } from "../../nodes/ready.ts";
+import { withRuntime } from "../cluster/connect.ts";
+import { confirm } from "../terminal/confirm.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { printLine, printNote } from "../terminal/context.ts";
+import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
+import { followRemediation, verdictOf } from "../fence/follow.ts";
+import type { FencePlan, StrategyType } from "../fence/plan.ts";
+import { countPods, planFence, readClusterFacts } from "../fence/plan.ts";
+import { flagsOf } from "../flags/flags.ts";
+import { proposeNodes } from "../flags/proposals.ts";
+import { renderTable } from "../terminal/table.ts";
+import { deviceProblem } from "../../remediator/hosts/model/device-problem.ts";
+
+const STRATEGIES: Readonly<Record<"reboot" | "reprovision" | "escalate", StrategyType>> = {
+  reboot: "Reboot",
+  reprovision: "Reprovision",
+  escalate: "Escalate",
+};
+
+type FenceFlags = Readonly<
+  Partial<Record<keyof typeof CLUSTER_OPTIONS | "output" | "timeout" | "nodeLeaseNamespace" | "node", string>> & {
+    strategy: keyof typeof STRATEGIES;
+    dryRun: boolean;
+    yes: boolean;
+  }
+>;
+
+interface FenceOptions {
+  namespace: string;
+  nodeName: string;
+  strategy: StrategyType;
+  output: "table" | "json";
+  timeoutMs: number;
+  agreed: boolean;
+}
+
+/** `ironfence fence`: has the agent fence one node, with a remediation like any other. */
+export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
+  func: async function fence(this: CliContext, { strategy, dryRun, yes, ...texts }) {
+    const { env } = this.process;
+    const cluster = resolveClusterOptions(texts, env);
+    if (texts.node === undefined || texts.node === "")
+      throw new OptionError("--node is required: name the node to fence");
+    const options: FenceOptions = {
+      namespace: cluster.namespace,
+      nodeName: texts.node,
+      strategy: STRATEGIES[strategy],
+      output: requireOption(OUTPUT_OPTION, texts, env),
+      timeoutMs: requireOption(FENCE_TIMEOUT_OPTION, texts, env),
+      agreed: yes,
+    };
+    const nodeLeaseNamespace = requireOption(RUN_OPTIONS.nodeLeaseNamespace, texts, env);
+    await withRuntime(this, cluster, async (runtime) => {
+      const facts = await readClusterFacts(
+        { runtime, openDevice: this.openDevice },
+        { ...options, nodeLeaseNamespace },
+        this.signal,
+      );
+      const plan = planFence(facts, options.strategy);
+      await (dryRun ? showPlan(this, runtime, plan, options) : carryOut(this, runtime, plan, options));
+    });
+  },
+  parameters: {
+    flags: {
+      node: {
+        kind: "parsed",
+        parse: String,
+        optional: true,
+        placeholder: "name",
+        brief: "The node to fence",
+        proposeCompletions: proposeNodes,
+      },
+      strategy: {
+        kind: "enum",
+        values: ["reboot", "reprovision", "escalate"],
+        default: "reboot",
+        brief: "What is done to bring the node back",
+      },
+      dryRun: {
+        kind: "boolean",
+        default: false,
+        withNegated: false,
+        brief: "Show what would be done, by reading the cluster and the BMC live; change nothing",
+      },
+      yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      ...flagsOf({ timeout: FENCE_TIMEOUT_OPTION }),
+      ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
+      ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
+    },
+    aliases: { n: "namespace", o: "output", y: "yes" },
+  },
+  docs: {
+    brief: "Have the agent fence a node: off, proven off, workloads released, on again",
+    fullDescription: [
+      "Creates a BareMetalRemediation, so that the running agent fences the node with all its safeguards, and prints each",
+      "step until the verdict. Nothing is created while ironfence is paused, while the target is in maintenance, ambiguous or owned,",
+      "while a remediation of the node is under way, or if the control plane may lose its quorum. No option overrides this.",
+      "When the node is back the remediation is deleted; one that failed is kept. Ctrl-C ends the waiting, not the fence.",
+      "Exit codes: 0 the node is back (with --dry-run: it could be fenced), 1 failed or no verdict in time, 2 wrong command",
+      "line, 3 refused (nothing was created).",
+    ].join("\n"),
+    customUsage: [
+      { input: "--node worker-3 --dry-run", brief: "what would be done, and what prevents it" },
+      { input: "--node worker-3", brief: "asks first if the node is Ready" },
+      { input: "--node worker-3 --strategy escalate --yes -o json", brief: "for scripts" },
+    ],
+  },
+});
+
+async function carryOut(
+  context: CliContext,
+  runtime: KubeRuntime,
+  plan: FencePlan,
+  options: FenceOptions,
+): Promise<void> {
+  const { nodeName, namespace } = options;
+  if (plan.obstacles.length > 0) {
+    throw new CommandRefusal(
+      "Refused",
+      `node ${nodeName} is not fenced, since ${plan.obstacles.join("; and ")}. Nothing was created`,
+    );
+  }
+  await confirm(context, `fence node ${nodeName}`, plan.concerns, options.agreed);
+  const created = await create(runtime, plan, options, false, context.signal);
+  const name = `BareMetalRemediation ${namespace}/${created.metadata.name}`;
+  printNote(context, `${name} is created`);
+  let ended: BareMetalRemediation;
+  try {
+    ended = await followRemediation(context, runtime, created, options.timeoutMs);
+  } catch (error) {
+    if (context.signal.aborted) printNote(context, `${name} continues; delete it to have it undone`);
+    throw error;
+  }
+  const verdict = verdictOf(ended);
+  const succeeded = verdict?.status === "True";
+  const report = {
+    node: nodeName,
+    remediation: { namespace, name: ended.metadata.name, uid: ended.metadata.uid },
+    succeeded,
+    reason: verdict?.reason,
+    message: verdict?.message,
+    timeline: ended.status?.timeline ?? [],
+  };
+  if (options.output === "json") printLine(context, JSON.stringify(report));
+  const words = `node ${nodeName}: ${report.reason}: ${report.message}`;
+  if (!succeeded) {
+    throw new CommandFailure("FenceFailed", `${words}; ${name} is kept so that you can read it: delete it afterwards`);
+  }
+  if (options.output === "table") printLine(context, words);
+  // If a finished remediation stayed, health checks would not start one for the next control plane node.
+  await deleteFinished(context, runtime, ended);
+}
+
+/** The part of a remediation that the user chooses. */
+interface RemediationOrder extends KubeObject {
+  spec: { strategy: { type: StrategyType } };
+}
+
+/** @param dryRun the server checks permissions and schema, and stores nothing. */
+function create(
+  runtime: KubeRuntime,
+  plan: FencePlan,
+  { namespace, nodeName, strategy }: FenceOptions,
+  dryRun: boolean,
+  signal: AbortSignal,
+): Promise<KubeObject> {
+  const metadata = {
+    namespace,
+    generateName: `${nodeName}-by-hand-`,
+    annotations: { [NODE_NAME]: nodeName },
+    ...(plan.isControlPlane && { labels: { [IS_CONTROL_PLANE_NODE]: "" } }),
+  };
+  // The server fills in the rest of the strategy.
+  const object: Omit<RemediationOrder, "metadata"> & { metadata: object } = {
+    apiVersion: apiVersionOf(BARE_METAL_REMEDIATIONS),
+    kind: BARE_METAL_REMEDIATIONS.kind,
+    metadata,
+    spec: { strategy: { type: strategy } },
+  };
+  return runtime.client.create<RemediationOrder>(BARE_METAL_REMEDIATIONS, object, { dryRun }, signal);
+}
+
+async function deleteFinished(context: CliContext, runtime: KubeRuntime, ended: BareMetalRemediation): Promise<void> {
+  try {
+    const guard = { uid: ended.metadata.uid };
+    await runtime.client.delete(BARE_METAL_REMEDIATIONS, keyOf(ended), { guard }, context.signal);
+  } catch (error) {
+    if (!isKubeError(error)) throw error;
+    if (error.code !== "NotFound")
+      printNote(context, `the finished remediation could not be deleted: ${error.message}`);
+  }
+}
+
+async function showPlan(
+  context: CliContext,
+  runtime: KubeRuntime,
+  plan: FencePlan,
+  options: FenceOptions,
+): Promise<void> {
+  const { signal } = context;
+  const { nodeName } = options;
+  const { target } = plan.facts;
+  const pods = await countPods(runtime, nodeName, signal);
+  const { identity, power, problem } = await readHost(plan, signal);
+  const obstacles = [...plan.obstacles, ...(problem === undefined ? [] : [problem])];
+  try {
+    await create(runtime, plan, options, true, signal);
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden", "Invalid", "NotFound")) throw error;
+    obstacles.push(error.message);
+  }
+  const devices = target.spec.devices.map(({ address, level }) => ({ address, level }));
+  const report = {
+    wouldFence: obstacles.length === 0,
+    node: { name: nodeName, ready: isReady(plan.node), controlPlane: plan.isControlPlane },
+    target: { namespace: target.metadata.namespace, name: target.metadata.name, devices },
+    identity,
+    power,
+    pods,
+    strategy: options.strategy,
+    obstacles,
+    concerns: plan.concerns,
+  };
+  if (options.output === "json") printLine(context, JSON.stringify(report));
+  else {
+    const rows = [
+      [
+        "node",
+        `${nodeName}, ${report.node.ready ? "Ready" : "not Ready"}${plan.isControlPlane ? ", control plane" : ""}`,
+      ],
+      ["target", `FencingTarget ${target.metadata.namespace}/${target.metadata.name}`],
+      ...devices.map(({ address, level }) => ["device", `${address} (level ${level})`]),
+      ["identity", identity],
+      ["power", power],
+      ["pods", `${pods.bound} are bound to the node, ${pods.ended} would be ended`],
+      ["strategy", options.strategy],
+      ...plan.concerns.map((concern) => ["asks first", concern]),
+      ...obstacles.map((obstacle) => ["in the way", obstacle]),
+      ["result", report.wouldFence ? "would be fenced" : "would be refused"],
+    ];
+    for (const line of renderTable(["WHAT", "FOUND"], rows)) printLine(context, line);
+  }
+  if (obstacles.length > 0) {
+    throw new CommandRefusal("Refused", `node ${nodeName} would not be fenced, since ${obstacles.join("; and ")}`);
+  }
+}
+
+/** Reads the identity and the power state from the BMC now. */
+async function readHost(
+  { facts: { target, directory }, node }: FencePlan,
+  signal: AbortSignal,
+): Promise<{ identity: string; power: string; problem?: string }> {
+  const unread = "not read";
+  const host = directory.byUid(target.metadata.uid);
+  try {
+    const power = await host?.open(undefined, signal);
+    if (power === undefined) return { identity: unread, power: unread };
+    try {
+      const verdict = await power.verifyIdentity(node, signal);
+      if (!verdict.verified) return { identity: verdict.message, power: unread, problem: verdict.message };
+      const { state, raw } = await power.readPower(signal);
+      return { identity: verdict.message, power: `${state} (the BMC reports: ${raw})` };
+    } finally {
+      await power.close();
+    }
+  } catch (error) {
+    const problem = deviceProblem(error);
+    if (problem === undefined) throw error;
+    return { identity: unread, power: unread, problem: problem.message };
+  }
+}

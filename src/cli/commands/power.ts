@@ -1,0 +1,133 @@
+import { buildCommand, buildRouteMap } from "@stricli/core";
+import { POWER_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
+import { requireOption } from "../../config/option.ts";
+import { OUTPUT_OPTION } from "../../config/run-options.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { printLine, printNote } from "../terminal/context.ts";
+import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
+import { flagsOf } from "../flags/flags.ts";
+import type { OrderResult } from "../hosts/power-order.ts";
+import { orderPower, describeResult } from "../hosts/power-order.ts";
+import { withPoweredHost } from "../hosts/powered-host.ts";
+import type { Order, PoweredHost } from "../hosts/powered-host.ts";
+import type { SelectionFlags } from "../hosts/host-selection.ts";
+import { selectHost, SELECTION_FLAGS, SELECTION_POSITIONAL } from "../hosts/host-selection.ts";
+import { renderTable } from "../terminal/table.ts";
+
+type OrderFlags = SelectionFlags & Readonly<{ timeout?: string; yes: boolean }>;
+
+const statusCommand = buildCommand<SelectionFlags, [address?: string], CliContext>({
+  func: async function powerStatus(this: CliContext, flags, address) {
+    const selection = selectHost(this, address, flags);
+    const output = requireOption(OUTPUT_OPTION, flags, this.process.env);
+    await withPoweredHost(this, selection, flags, async (powered) => {
+      const { state, raw } = await powered.readPower(this.signal);
+      if (output === "json") printLine(this, JSON.stringify({ host: powered.name, state, raw }));
+      else
+        for (const line of renderTable(["HOST", "POWER", "BMC REPORTS"], [[powered.name, state, raw]]))
+          printLine(this, line);
+    });
+  },
+  parameters: { positional: SELECTION_POSITIONAL, flags: SELECTION_FLAGS, aliases: { n: "namespace", o: "output" } },
+  docs: {
+    brief: "Read whether a host is on",
+    customUsage: [
+      { input: "redfish://bmc-3.example", brief: "asks for user and password" },
+      { input: "ipmi://10.0.0.3 --username fencing --password-file pw -o json", brief: "for scripts" },
+      { input: "--target worker-3", brief: "by its FencingTarget, with the credentials in its Secret" },
+    ],
+  },
+});
+
+/** Builds `power off`, `on` and `cycle`: a list of orders, each proven before the next. */
+function orderCommand(name: "off" | "on" | "cycle", orders: readonly Order[], docs: { brief: string; more: string }) {
+  return buildCommand<OrderFlags, [address?: string], CliContext>({
+    func: async function power(this: CliContext, { yes: agreed, ...flags }, address) {
+      const selection = selectHost(this, address, flags);
+      const output = requireOption(OUTPUT_OPTION, flags, this.process.env);
+      const timeoutMs = requireOption(POWER_TIMEOUT_OPTION, flags, this.process.env);
+      await withPoweredHost(this, selection, flags, async (powered) => {
+        const results: OrderResult[] = [];
+        try {
+          await runOrders(this, powered, orders, { timeoutMs, agreed }, results);
+        } finally {
+          const proven = results.length === orders.length && results.every((result) => result.proven);
+          const report = { host: powered.name, command: `power ${name}`, proven, orders: results };
+          if (output === "json") printLine(this, JSON.stringify(report));
+        }
+        if (output === "table")
+          for (const result of results) printLine(this, `${powered.name}: ${describeResult(result)}`);
+      });
+    },
+    parameters: {
+      positional: SELECTION_POSITIONAL,
+      flags: {
+        ...SELECTION_FLAGS,
+        ...flagsOf({ timeout: POWER_TIMEOUT_OPTION }),
+        yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      },
+      aliases: { n: "namespace", o: "output", y: "yes" },
+    },
+    docs: {
+      brief: docs.brief,
+      fullDescription: [
+        docs.more,
+        "",
+        "With --target, the command first verifies the identity of the host. It refuses the order while a remediation owns the",
+        "host, while the host is in maintenance, or if another target claims it. Exit codes: 0 proven, 1 failed or not proven in",
+        "time, 2 wrong command line, 3 refused (the order was not sent).",
+      ].join("\n"),
+      customUsage: [
+        { input: "redfish://bmc-3.example", brief: "asks for user and password" },
+        { input: "--target worker-3", brief: "by its FencingTarget, with the credentials in its Secret" },
+        { input: "--target worker-3 --yes --timeout 60s -o json", brief: "for scripts" },
+      ],
+    },
+  });
+}
+
+async function runOrders(
+  context: CliContext,
+  powered: PoweredHost,
+  orders: readonly Order[],
+  options: { timeoutMs: number; agreed: boolean },
+  results: OrderResult[],
+): Promise<void> {
+  for (const order of orders) {
+    const isFirst = results.length === 0;
+    try {
+      // A user who has agreed to the first order of a cycle has agreed to all of it.
+      const result = await orderPower(context, powered, order, { ...options, agreed: options.agreed || !isFirst });
+      results.push(result);
+      if (!result.proven) throw new CommandFailure("PowerNotProven", `${powered.name}: ${describeResult(result)}`);
+    } catch (error) {
+      if (isFirst) throw error;
+      printNote(context, `${powered.name} was powered off and is not proven on: power it on with ironfence power on`);
+      throw error instanceof CommandRefusal ? new CommandFailure(error.code, error.message, { cause: error }) : error;
+    }
+  }
+}
+
+/** `ironfence power`: one host's power, by hand. */
+export const powerCommands = buildRouteMap({
+  routes: {
+    status: statusCommand,
+    off: orderCommand("off", ["Off"], {
+      brief: "Power a host off at once, and prove it",
+      more: "Sends ForceOff, even if the host reads Off, then reads the power until it is Off twice in a row. One reading proves\nnothing, and neither does the answer of the BMC.",
+    }),
+    on: orderCommand("on", ["On"], {
+      brief: "Power a host on, and read it back",
+      more: "With --target, the order is refused while the node has the out-of-service taint: its volumes may be in use elsewhere.",
+    }),
+    cycle: orderCommand("cycle", ["Off", "On"], {
+      brief: "Power a host off, prove it, and power it on again",
+      more: "Sends On only after two Off readings in a row, so that the host has really been off.",
+    }),
+  },
+  docs: {
+    brief: "Read or change the power of one host, by address or FencingTarget",
+    fullDescription:
+      "With an address it needs no cluster. Passwords come from $IRONFENCE_BMC_PASSWORD, --password-file or the prompt,\nnever from the command line.",
+  },
+});

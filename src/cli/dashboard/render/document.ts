@@ -1,0 +1,67 @@
+import { toTime } from "../../../runtime/time.ts";
+import type { Html } from "./html.ts";
+import { html } from "./html.ts";
+
+/** What surrounds the part of a page that changes. */
+export interface Frame {
+  /** Path of the page, by which it asks for its changes. */
+  path: string;
+  title: string;
+  cluster: string;
+  nowMs: number;
+  /** Identifies what the page shows. */
+  version: string;
+}
+
+/** A whole page. */
+export function renderDocument({ path, title, cluster, nowMs, version }: Frame, content: Html): string {
+  const link = (to: string, text: string): Html =>
+    html`<a href="${to}" ${to === path ? html` aria-current="page"` : undefined}>${text}</a>`;
+  return shell(
+    title,
+    html`<body data-path="${path}" data-now="${nowMs}" data-version="${version}">
+      <a class="skip" href="#live">Skip to the content</a>
+      <header>
+        <h1>ironfence</h1>
+        <nav aria-label="Pages">${link("/", "Overview")} ${link("/nodes", "All nodes")}</nav>
+        <p class="of">${cluster}. As of <time id="as-of" datetime="${toTime(nowMs)}">${toTime(nowMs)}</time></p>
+        <noscript><p class="doubt">Without scripts this page does not update itself: reload it.</p></noscript>
+        <p id="news" role="alert"></p>
+        <p id="said" class="sr" role="status"></p>
+        <p id="filter-row" hidden>
+          <label for="filter">Show nodes with</label> <input id="filter" type="search" autocomplete="off" />
+        </p>
+      </header>
+      <main id="live" tabindex="-1">${content}</main>
+      <script src="/page.js"></script>
+    </body>`,
+  );
+}
+
+/** A page that says one thing, such as why there is nothing to see. */
+export function renderNotice(title: string, body: Html): string {
+  return shell(
+    title,
+    html`<body>
+      <main>
+        <h1>${title}</h1>
+        ${body}
+      </main>
+    </body>`,
+  );
+}
+
+function shell(title: string, body: Html): string {
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <title>${title} · ironfence</title>
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <link rel="icon" href="data:," />
+        <link rel="stylesheet" href="/page.css" />
+      </head>
+      ${body}
+    </html> `.text;
+}

@@ -1,0 +1,112 @@
+import type { NodeVerdict } from "../view/could-fence.ts";
+import type { Held } from "../view/fences.ts";
+import { PAST_DAYS } from "../view/fences.ts";
+import type { OverviewPage } from "../view/overview-page.ts";
+import type { Html } from "./html.ts";
+import { html } from "./html.ts";
+import { answerTag, endedCard, fenceCard, list, nodeLink, nodePath, section, timeTag } from "./parts.ts";
+
+/** Names in one group; all nodes have a page of their own. */
+const NAMES_MAX = 20;
+/** Nodes in one block of the page of all nodes: a browser lays out only the blocks that are in sight. */
+const BLOCK_NODES = 50;
+
+/** The first page, in the order of the questions of a night on call. */
+export function renderOverviewPage(page: OverviewPage): Html {
+  return html`${head(page)}${could(page)}${section("now", "Now", list(page.now, fenceCard, "no fence is under way"))}${section(
+    "held",
+    "Held",
+    list(page.held, heldCard, "no node waits for a fence"),
+  )}${section("ended", `Last ${PAST_DAYS} days`, list(page.ended, endedCard, "no fence has ended"))}${problems(page)}`;
+}
+
+function head({ leader, underWay, paused, gaps }: OverviewPage): Html {
+  const mark = leader.state === "leading" ? "good" : leader.state === "unknown" ? "doubt" : "bad";
+  const counts = [
+    countText("hosts under way", underWay.hosts, underWay.hostsMax),
+    ...underWay.zones.map(({ zone, hosts, hostsMax }) => countText(zone, hosts, hostsMax)),
+  ];
+  const pause =
+    paused === undefined
+      ? html`<p class="good">not paused</p>`
+      : html`<p class="${paused.isKnown ? "bad" : "doubt"}">
+          ${paused.isKnown ? "PAUSED" : "it is not known whether ironfence is paused"}:
+          ${paused.text}${paused.sinceMs === undefined ? undefined : html` (${timeTag(paused.sinceMs)})`}
+        </p>`;
+  const missing = gaps.map((gap) => html`<p class="doubt">not shown: ${gap}</p>`);
+  return section(
+    "agent",
+    "Agent",
+    html`<p>leader <span class="${mark}">${leader.state === "none" ? "NONE: " : ""}${leader.text}</span></p>
+      <p>${counts.join(" · ")}</p>
+      ${pause}${missing}`,
+  );
+}
+
+function countText(what: string, count: number, max: number | undefined): string {
+  return max === undefined ? `${what} ${count}` : `${what} ${count}/${max}`;
+}
+
+function could({ could: { yes, byHand, no, unknown, groups, unread } }: OverviewPage): Html {
+  if (unread !== undefined) {
+    return section("could", "Could we fence?", html`<p class="big doubt">unknown: ${unread}</p>`);
+  }
+  const hand = byHand === 0 ? "" : ` (${byHand} by hand only: no health check covers them)`;
+  const doubt = unknown === 0 ? undefined : html` <span class="doubt">${unknown} unknown</span>`;
+  const summary = html`<p class="big" id="summary">
+    <span class="good">${yes} yes</span>${hand} <span class="${no === 0 ? "none" : "bad"}">${no} no</span>${doubt}
+  </p>`;
+  const item = ({ answer, reason, message, nodes }: OverviewPage["could"]["groups"][number]): Html => {
+    const more = nodes.length - NAMES_MAX;
+    const names = nodes.slice(0, NAMES_MAX).map((name, index) => html`${index === 0 ? "" : " · "}${nodeLink(name)}`);
+    const rest = more > 0 ? html` · <a href="/nodes">and ${more} more</a>` : undefined;
+    return html`<h3>
+        ${answerTag({ answer })} ${reason}
+        <span class="of">${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}</span>
+      </h3>
+      <p>${message}</p>
+      <p>${names}${rest}</p>`;
+  };
+  return section(
+    "could",
+    "Could we fence?",
+    html`${summary}${list(groups, item, "nothing keeps a node from being fenced")}
+      <p><a href="/nodes">All nodes</a></p>`,
+  );
+}
+
+function heldCard({ node, isLocal, reason, message, since }: Held): Html {
+  return html`<h3>${nodeLink(node, isLocal)} <span class="doubt">${reason}</span></h3>
+    <p>${message}</p>
+    <p class="of">since ${timeTag(since)}</p>`;
+}
+
+function problems({ problems }: OverviewPage): Html {
+  const item = ({ severity, kind, name = "", reason, message }: OverviewPage["problems"][number]): Html =>
+    html`<h3>
+        <span class="${severity === "error" ? "bad" : "doubt"}">${severity}</span> ${kind} ${name}
+        <span class="of">${reason}</span>
+      </h3>
+      <p>${message}</p>`;
+  return section("problems", "Problems", list(problems, item, "none"));
+}
+
+/** Every node with its answer, in blocks that a browser lays out only when they come into sight. */
+export function renderNodesPage(nodes: readonly NodeVerdict[]): Html {
+  const blocks = Array.from({ length: Math.ceil(nodes.length / BLOCK_NODES) }, (_, index) =>
+    nodes.slice(index * BLOCK_NODES, (index + 1) * BLOCK_NODES),
+  );
+  const row = (verdict: NodeVerdict): Html => {
+    const { node, reason, message } = verdict;
+    const why = reason === "" ? "" : `${reason}: ${message}`;
+    return html`<li><a href="${nodePath(node)}">${node}</a> ${answerTag(verdict)} <span class="of">${why}</span></li>`;
+  };
+  const body = html`<p id="summary">${nodes.length} nodes: those that could not be fenced come first</p>
+    ${blocks.map(
+      (block) =>
+        html`<ul class="block">
+          ${block.map(row)}
+        </ul> `,
+    )}`;
+  return section("all", "All nodes", body);
+}

@@ -1,0 +1,349 @@
+import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
+import type { Node } from "../../../api/core.ts";
+import { clusterKey, nodeKey, subjectOf } from "../../../nodes/subject.ts";
+import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
+import type { Reason } from "../../../remediator/machine/model/reasons.ts";
+import { isBegun, isFinal, slotOf } from "../../../remediator/machine/model/state.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+import { conditionOf, itemsOf, reportedCondition } from "../../status/problems.ts";
+import type { Overview } from "../../status/read.ts";
+import { byName } from "./could-fence.ts";
+import { judgeDisconnection } from "./disconnection.ts";
+import type { DisconnectionVerdict } from "./disconnection.ts";
+
+/** One step of a fence. */
+export interface ProgressStep {
+  name: string;
+  state: "done" | "now" | "next" | "failed";
+}
+
+/** A fence that has begun and has no verdict. */
+export interface Fence {
+  /** With its cluster before it if that is another one. */
+  node: string;
+  /** Whether the node is of the agent's own cluster, and has a page. */
+  isLocal: boolean;
+  remediation: string;
+  phase: string;
+  /** What the node's Ready condition says, and since when; empty if that cannot be read. */
+  ready: string;
+  readySince: string | undefined;
+  readyForSeconds: number | undefined;
+  /** When the present step began. */
+  stepSince: string | undefined;
+  stepForSeconds: number | undefined;
+  /** Pods and volume attachments that had to leave and have left; undefined if workloads are not being released, or were not counted. */
+  drained: { gone: number; bound: number } | undefined;
+  steps: ProgressStep[];
+  reason: string;
+  /** What it does or waits for. */
+  message: string;
+  startedAt: string | undefined;
+  plug: DisconnectionVerdict;
+}
+
+/** A node that would be fenced and waits. */
+export interface Held {
+  node: string;
+  isLocal: boolean;
+  reason: string;
+  message: string;
+  since: string | undefined;
+}
+
+/** How a fence of the last days ended. */
+export interface Ended {
+  node: string;
+  isLocal: boolean;
+  at: string;
+  result: "Succeeded" | "Failed" | "TimedOut" | "CalledOff";
+  reason: string;
+  message: string;
+  /** From the creation of the remediation to its verdict; undefined if an older agent has kept the outcome. */
+  tookMs: number | undefined;
+  /** The page that explains the reason of a failure. */
+  page: string | undefined;
+  /** The page that says what to do after a failure. */
+  runbook: string | undefined;
+}
+
+const DAY_MS = 86_400_000;
+export const PAST_DAYS = 30;
+
+const ORDER = [
+  "Resolving",
+  "Verifying",
+  "PoweringOff",
+  "Releasing",
+  "Provisioning",
+  "PoweringOn",
+  "Rejoining",
+  "Restoring",
+];
+/** Each step with the phase in which it happens. */
+const STEPS: readonly (readonly [name: string, phase: string])[] = [
+  ["identify", "Verifying"],
+  ["order Off", "PoweringOff"],
+  ["prove Off", "PoweringOff"],
+  ["release", "Releasing"],
+  ["install", "Provisioning"],
+  ["On", "PoweringOn"],
+  ["rejoin", "Rejoining"],
+  ["Ready", "Restoring"],
+];
+
+/** The fences that are under way, the one that began first on top. Pure. */
+export function fencesOf(overview: Overview): Fence[] {
+  const nodes = new Map(itemsOf(overview.nodes).map((node) => [node.metadata.name, node]));
+  const judge = disconnectionJudge(overview);
+  return active(overview)
+    .filter(({ status }) => isBegun(status))
+    .map((remediation) => fenceOf(remediation, nodes, judge, overview.nowMs))
+    .toSorted((a, b) => (a.startedAt ?? "").localeCompare(b.startedAt ?? "") || byName(a.node, b.node));
+}
+
+function active({ remediations }: Overview): BareMetalRemediation[] {
+  return itemsOf(remediations).filter(({ status }) => !isFinal(status?.phase));
+}
+
+function fenceOf(
+  remediation: BareMetalRemediation,
+  nodes: ReadonlyMap<string, Node>,
+  judge: (nodeName: string) => DisconnectionVerdict,
+  nowMs: number,
+): Fence {
+  const { metadata, status } = remediation;
+  const { nodeName, node, isLocal } = whereOf(remediation);
+  const said = reportedCondition(remediation);
+  const ready = isLocal ? readyCondition(nodes.get(nodeName)) : undefined;
+  const stepSince = status?.timeline?.at(-1)?.time;
+  return {
+    node,
+    isLocal,
+    remediation: `${metadata.namespace ?? ""}/${metadata.name}`,
+    phase: status?.phase ?? "Resolving",
+    ready: ready?.status ?? "",
+    readySince: ready?.lastTransitionTime,
+    readyForSeconds: secondsSince(ready?.lastTransitionTime, nowMs),
+    stepSince,
+    stepForSeconds: secondsSince(stepSince, nowMs),
+    drained: drainedOf(remediation),
+    steps: stepsOf(remediation),
+    reason: said?.reason ?? "",
+    message: said?.message ?? "",
+    startedAt: metadata.creationTimestamp,
+    plug: isLocal
+      ? judge(nodeName)
+      : { safe: false, why: `node ${node} is of another cluster, which is not read here` },
+  };
+}
+
+/** Whole seconds; 0 for a time that the clock of this machine has not reached. */
+function secondsSince(time: string | undefined, nowMs: number): number | undefined {
+  const timeMs = parseTimeMs(time);
+  return timeMs === undefined ? undefined : Math.max(0, Math.floor((nowMs - timeMs) / 1_000));
+}
+
+function drainedOf({ status }: BareMetalRemediation): Fence["drained"] {
+  const { phase, attempt, drain } = status ?? {};
+  if (phase !== "Releasing" || drain === undefined || drain.attemptID !== attempt?.id) return undefined;
+  const bound = drain.pods + drain.attachments;
+  return { gone: bound - drain.left, bound };
+}
+
+export function readyCondition(node: Node | undefined) {
+  return node?.status.conditions?.find(({ type }) => type === "Ready");
+}
+
+function whereOf(remediation: BareMetalRemediation): { nodeName: string; node: string; isLocal: boolean } {
+  const { nodeName, cluster } = subjectOf(remediation);
+  const name = nodeName ?? remediation.metadata.name;
+  return {
+    nodeName: name,
+    node: nodeKey({ cluster, name }),
+    isLocal: nodeName !== undefined && clusterKey(cluster) === "",
+  };
+}
+
+/** Judges plugs of nodes of the agent's own cluster. Pure. */
+export function disconnectionJudge(overview: Overview): (nodeName: string) => DisconnectionVerdict {
+  const { nodes, targets, remediations } = overview;
+  const [unread] = [nodes, targets, remediations].flatMap((listed) =>
+    Array.isArray(listed) ? [] : [whyUnread(listed)],
+  );
+  const byNode = new Map(itemsOf(nodes).map((node) => [node.metadata.name, node]));
+  const ownTargets = Map.groupBy(
+    itemsOf(targets).filter(({ spec }) => spec.clusterRef === undefined),
+    ({ spec }) => spec.nodeName,
+  );
+  const ownRemediations = Map.groupBy(
+    active(overview).filter((remediation) => whereOf(remediation).isLocal),
+    (remediation) => whereOf(remediation).nodeName,
+  );
+  return (nodeName) =>
+    judgeDisconnection({
+      nodeName,
+      node: byNode.get(nodeName),
+      targets: ownTargets.get(nodeName) ?? [],
+      remediations: ownRemediations.get(nodeName) ?? [],
+      unread,
+    });
+}
+
+function whyUnread(listed: { problem: string } | undefined): string {
+  return listed?.problem ?? "the cluster does not serve the kinds of ironfence";
+}
+
+/** The steps of the present power cycle. An undo shows where it stopped. */
+function stepsOf(remediation: BareMetalRemediation): ProgressStep[] {
+  const { status, spec } = remediation;
+  const { phase = "Resolving", attempt, conditions } = status ?? {};
+  const steps = STEPS.filter(
+    ([name]) => name !== "install" || attempt?.kind === "Reprovision" || spec.strategy?.type === "Reprovision",
+  );
+  if (phase === "Undoing") {
+    const proven = attempt?.offConfirmedAt !== undefined;
+    const released = conditionOf(conditions, "WorkloadsReleased") !== undefined && proven;
+    const done = released ? 4 : proven ? 3 : attempt?.sent === true ? 2 : 1;
+    return [
+      ...steps.slice(0, done).map(([name]): ProgressStep => ({ name, state: "done" })),
+      { name: "undo", state: "now" },
+    ];
+  }
+  const at = ORDER.indexOf(phase);
+  return steps.map(([name, of]): ProgressStep => {
+    const own = ORDER.indexOf(of);
+    if (phase === "PoweringOff" && own === at) {
+      const isSent = attempt?.action === "ForceOff" && attempt.sent;
+      if (name === "order Off") return { name, state: isSent ? "done" : "now" };
+      return { name, state: isSent ? "now" : "next" };
+    }
+    const drained = name === "release" ? drainedOf(remediation) : undefined;
+    return {
+      name: drained === undefined ? name : `drained ${drained.gone}/${drained.bound}`,
+      state: own < at ? "done" : own === at ? "now" : "next",
+    };
+  });
+}
+
+/** Nodes that wait for a fence: remediations that have not begun, and unhealthy nodes that a health check holds. Pure. */
+export function heldOf(overview: Overview): Held[] {
+  const waiting = active(overview).filter(({ status }) => !isBegun(status));
+  const found = waiting.map((remediation): Held => {
+    const { node, isLocal } = whereOf(remediation);
+    const said = reportedCondition(remediation);
+    const { creationTimestamp } = remediation.metadata;
+    const reason = said?.reason ?? "New";
+    return {
+      node,
+      isLocal,
+      reason,
+      message: said?.message ?? "no agent has taken it up yet",
+      since: creationTimestamp,
+    };
+  });
+  const known = new Set(itemsOf(overview.remediations).map((remediation) => whereOf(remediation).node));
+  const nodes = new Map(itemsOf(overview.nodes).map((node) => [node.metadata.name, node]));
+  const unhealthy = itemsOf(overview.healthChecks).flatMap(({ metadata, status }): Held[] =>
+    (status?.unhealthyNodes ?? []).flatMap(({ name, remediations = [] }) =>
+      known.has(name) || remediations.some(({ timedOut }) => timedOut === undefined)
+        ? []
+        : [
+            {
+              node: name,
+              isLocal: true,
+              reason: "Unhealthy",
+              message: `NodeHealthCheck ${metadata.name} has started nothing for it: ${status?.reason ?? "no reason is given"}`,
+              since: readyCondition(nodes.get(name))?.lastTransitionTime,
+            },
+          ],
+    ),
+  );
+  return [...found, ...unhealthy].toSorted((a, b) => byName(a.node, b.node));
+}
+
+/** How many hosts have a place among those that are remediated at once, and where. Pure. */
+export function slotsInUse(overview: Overview): { hosts: number; zones: { zone: string; hosts: number }[] } {
+  const held = active(overview).filter(({ status }) => slotOf(status, overview.nowMs) !== "None");
+  const zones = Map.groupBy(
+    held.flatMap(({ status }) => status?.node?.zone ?? []),
+    (zone) => zone,
+  );
+  const counted = [...zones].map(([zone, of]) => ({ zone, hosts: of.length }));
+  return { hosts: held.length, zones: counted.toSorted((a, b) => byName(a.zone, b.zone)) };
+}
+
+const KNOWN: ReadonlySet<string> = new Set(REASONS);
+
+/** What ended within the last days, the latest first: what targets remember, and remediations that are still there. Pure. */
+export function endedOf(overview: Overview): Ended[] {
+  const sinceMs = overview.nowMs - PAST_DAYS * DAY_MS;
+  const final = new Map(
+    itemsOf(overview.remediations)
+      .filter(({ status }) => isFinal(status?.phase))
+      .map((remediation) => [remediation.metadata.uid, remediation]),
+  );
+  const remembered = itemsOf(overview.targets).flatMap(({ spec, status }) =>
+    (status?.outcomes ?? []).map(
+      ({ time, startTime, result, reason, message, remediation }): Ended & { uid: string } => {
+        const node = nodeKey({ cluster: spec.clusterRef, name: spec.nodeName });
+        const tookMs = tookOf(final.get(remediation.uid)) ?? between(startTime, time);
+        const isLocal = spec.clusterRef === undefined;
+        return {
+          uid: remediation.uid,
+          node,
+          isLocal,
+          at: time,
+          result,
+          reason,
+          message,
+          tookMs,
+          page: pageFor(result, reason),
+          runbook: runbookFor(result),
+        };
+      },
+    ),
+  );
+  const seen = new Set(remembered.map(({ uid }) => uid));
+  const others = [...final.values()].flatMap((remediation): Ended[] => {
+    const verdict = conditionOf(remediation.status?.conditions, "Succeeded");
+    if (seen.has(remediation.metadata.uid) || verdict === undefined) return [];
+    const result = verdict.status === "True" ? "Succeeded" : "Failed";
+    const { reason, message, lastTransitionTime: at } = verdict;
+    const { node, isLocal } = whereOf(remediation);
+    return [
+      {
+        node,
+        isLocal,
+        at,
+        result,
+        reason,
+        message,
+        tookMs: tookOf(remediation),
+        page: pageFor(result, reason),
+        runbook: runbookFor(result),
+      },
+    ];
+  });
+  return [...remembered.map(({ uid: _uid, ...ended }) => ended), ...others]
+    .filter(({ at }) => (parseTimeMs(at) ?? 0) >= sinceMs)
+    .toSorted((a, b) => b.at.localeCompare(a.at) || byName(a.node, b.node));
+}
+
+function tookOf(remediation: BareMetalRemediation | undefined): number | undefined {
+  const verdict = conditionOf(remediation?.status?.conditions, "Succeeded");
+  return between(remediation?.metadata.creationTimestamp, verdict?.lastTransitionTime);
+}
+
+function between(start: string | undefined, end: string | undefined): number | undefined {
+  const [startMs, endMs] = [parseTimeMs(start), parseTimeMs(end)];
+  return endMs === undefined || startMs === undefined || endMs < startMs ? undefined : endMs - startMs;
+}
+
+function pageFor(result: Ended["result"], reason: string): string | undefined {
+  return result !== "Succeeded" && KNOWN.has(reason) ? pageOf(reason as Reason) : undefined;
+}
+
+function runbookFor(result: Ended["result"]): string | undefined {
+  return result === "Failed" || result === "TimedOut" ? "docs/how-to/runbooks/remediation-failed.md" : undefined;
+}

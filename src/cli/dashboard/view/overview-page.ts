@@ -1,0 +1,102 @@
+import { parseTimeMs } from "../../../runtime/time.ts";
+import { problemsOf } from "../../status/problems.ts";
+import type { Problem } from "../../status/problems.ts";
+import type { Overview } from "../../status/read.ts";
+import type { NodeVerdict } from "./could-fence.ts";
+import { judgeNodes } from "./could-fence.ts";
+import type { Ended, Fence, Held } from "./fences.ts";
+import { endedOf, fencesOf, heldOf, slotsInUse } from "./fences.ts";
+
+/** Everything that the first page shows, in its order. */
+export interface OverviewPage {
+  cluster: string;
+  namespace: string;
+  nowMs: number;
+  leader: { state: "leading" | "silent" | "none" | "unknown"; text: string };
+  underWay: {
+    hosts: number;
+    hostsMax: number | undefined;
+    zones: { zone: string; hosts: number; hostsMax: number | undefined }[];
+  };
+  /** Undefined if ironfence is not paused. */
+  paused: { text: string; sinceMs: number | undefined; isKnown: boolean } | undefined;
+  could: {
+    yes: number;
+    /** Of those, only by hand: no health check covers them. */
+    byHand: number;
+    no: number;
+    unknown: number;
+    /** Every node that is not a yes, by reason, the most frequent first. */
+    groups: { answer: "no" | "unknown"; reason: string; message: string; nodes: string[] }[];
+    unread: string | undefined;
+  };
+  now: Fence[];
+  held: Held[];
+  ended: Ended[];
+  /** Lists that may not be read: what they would show is missing above. */
+  gaps: string[];
+  problems: Problem[];
+}
+
+/** The same data as `ironfence status -o json`, put in the order of the questions of a night on call. Pure. */
+export function overviewPage(overview: Overview): { page: OverviewPage; nodes: NodeVerdict[] } {
+  const problems = problemsOf(overview);
+  const { nodes, unread } = judgeNodes(overview, problems);
+  const count = (answer: NodeVerdict["answer"]): number => nodes.filter((node) => node.answer === answer).length;
+  const { hosts, zones } = slotsInUse(overview);
+  const limits = "limits" in overview.agent ? overview.agent.limits : undefined;
+  const page: OverviewPage = {
+    cluster: `${overview.cluster.server} (${overview.cluster.source})`,
+    namespace: overview.namespace,
+    nowMs: overview.nowMs,
+    leader: leaderOf(overview),
+    underWay: {
+      hosts,
+      hostsMax: limits?.hosts,
+      zones: zones.map((zone) => ({ ...zone, hostsMax: limits?.perZone })),
+    },
+    paused: pauseOf(overview),
+    could: {
+      yes: count("yes"),
+      byHand: nodes.filter(({ answer, reason }) => answer === "yes" && reason !== "").length,
+      no: count("no"),
+      unknown: count("unknown"),
+      groups: groupsOf(nodes),
+      unread,
+    },
+    now: fencesOf(overview),
+    held: heldOf(overview),
+    ended: endedOf(overview),
+    gaps: problems.flatMap(({ kind, reason, message }) =>
+      kind === "Status" && reason === "Forbidden" ? [message] : [],
+    ),
+    problems: problems.filter(({ kind }) => kind !== "Status"),
+  };
+  return { page, nodes };
+}
+
+function leaderOf({ agent }: Overview): OverviewPage["leader"] {
+  if ("message" in agent) return { state: agent.state === "none" ? "none" : "unknown", text: agent.message };
+  const { state, leader, leaseAgeSeconds, version, standsBy, notReady } = agent;
+  const flaw = standsBy || notReady;
+  if (state === "silent") return { state, text: `${leader} has not renewed its lease for ${leaseAgeSeconds} s` };
+  if (flaw !== "") return { state: "silent", text: `${leader}: ${flaw}` };
+  return { state, text: `${leader}${version === undefined ? "" : `, version ${version}`}` };
+}
+
+function pauseOf({ stopSwitch }: Overview): OverviewPage["paused"] {
+  if ("problem" in stopSwitch) return { text: stopSwitch.problem, sinceMs: undefined, isKnown: false };
+  if (!stopSwitch.paused) return undefined;
+  return { text: stopSwitch.reason ?? "paused", sinceMs: parseTimeMs(stopSwitch.since), isKnown: true };
+}
+
+function groupsOf(nodes: readonly NodeVerdict[]): OverviewPage["could"]["groups"] {
+  const bad = nodes.flatMap((node) => (node.answer === "yes" ? [] : [{ ...node, answer: node.answer }]));
+  const groups = [...Map.groupBy(bad, ({ answer, reason }) => `${answer} ${reason}`).values()].flatMap((same) => {
+    const [first] = same;
+    return first === undefined
+      ? []
+      : [{ answer: first.answer, reason: first.reason, message: first.message, nodes: same.map(({ node }) => node) }];
+  });
+  return groups.toSorted((a, b) => b.nodes.length - a.nodes.length || a.reason.localeCompare(b.reason));
+}

@@ -1,0 +1,91 @@
+import { open } from "node:fs/promises";
+import { DEFAULT_DEVICE_TIMEOUTS } from "../../bmc/driver.ts";
+import type { DeviceConfig } from "../../bmc/open-device.ts";
+import { BMC_KEY_ENV, BMC_OPTIONS, BMC_PASSWORD_ENV } from "../../config/bmc-options.ts";
+import { flagName, OptionError, requireOption, resolveOption } from "../../config/option.ts";
+import { Secret } from "../../runtime/secret.ts";
+import type { CliContext } from "../terminal/context.ts";
+import type { FlagTexts } from "../../config/option.ts";
+
+/** Longest password or CA bundle that is read from a file. */
+const FILE_BYTES_MAX = 1_048_576;
+
+/**
+ * What is needed to speak to the BMC at `address`, from flags, environment, files and, for user and password, the terminal.
+ *
+ * @throws OptionError if something is missing or cannot be read.
+ */
+export async function readDeviceConfig(context: CliContext, address: string, flags: FlagTexts): Promise<DeviceConfig> {
+  const { env } = context.process;
+  const caFile = resolveOption(BMC_OPTIONS.caFile, flags, env);
+  const sha256Fingerprint = resolveOption(BMC_OPTIONS.sha256Fingerprint, flags, env);
+  const tls = {
+    insecureSkipVerify: requireOption(BMC_OPTIONS.insecureSkipVerify, flags, env),
+    minVersion: requireOption(BMC_OPTIONS.tlsMinVersion, flags, env),
+    ...(sha256Fingerprint !== undefined && { sha256Fingerprint }),
+    ...(caFile !== undefined && { ca: await readCa(caFile) }),
+  };
+  const bmcKey = env[BMC_KEY_ENV] ?? "";
+  const ipmi = {
+    cipherSuites: requireOption(BMC_OPTIONS.cipherSuites, flags, env),
+    ...(bmcKey !== "" && { bmcKey: new Secret(bmcKey) }),
+  };
+  const username = resolveOption(BMC_OPTIONS.username, flags, env) ?? (await ask(context, "User of the BMC: ", true));
+  if (username === undefined || username === "") {
+    throw new OptionError(`--username (or ${BMC_OPTIONS.username.env}) is required`);
+  }
+  const password = await readPassword(context, flags);
+  return { address, username, password, tls, ipmi, timeouts: DEFAULT_DEVICE_TIMEOUTS };
+}
+
+async function readCa(path: string): Promise<string> {
+  const text = await readText("caFile", path);
+  // Without this check the error would blame the certificate of the BMC, and not the file.
+  if (!text.includes("-----BEGIN CERTIFICATE-----"))
+    throw new OptionError(`--ca-file: ${path}: holds no PEM certificate`);
+  return text;
+}
+
+async function readPassword(context: CliContext, flags: FlagTexts): Promise<Secret> {
+  const { env } = context.process;
+  const file = resolveOption(BMC_OPTIONS.passwordFile, flags, env);
+  // A value that was written with `echo` ends in a newline, which is never part of a user name.
+  if (file !== undefined) return nonEmpty((await readText("passwordFile", file)).replace(/\r?\n$/, ""), file);
+  const variable = env[BMC_PASSWORD_ENV];
+  if (variable !== undefined && variable !== "") return new Secret(variable);
+  const typed = await ask(context, "Password: ", false);
+  if (typed !== undefined) return nonEmpty(typed, "the prompt");
+  throw new OptionError(`a password is required: set ${BMC_PASSWORD_ENV}, or name a file with --password-file`);
+}
+
+function nonEmpty(text: string, source: string): Secret {
+  if (text === "") throw new OptionError(`the password from ${source} is empty`);
+  return new Secret(text);
+}
+
+async function ask(context: CliContext, question: string, echo: boolean): Promise<string | undefined> {
+  return context.terminal?.ask(question, { echo }, context.signal);
+}
+
+async function readText(option: "caFile" | "passwordFile", path: string): Promise<string> {
+  try {
+    const file = await open(path);
+    try {
+      // Reading one byte more than allowed detects a file that is too long, and bounds an endless one (/dev/zero).
+      const buffer = Buffer.alloc(FILE_BYTES_MAX + 1);
+      let length = 0;
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
+        length += bytesRead;
+        if (bytesRead === 0 || length === buffer.length) break;
+      }
+      if (length > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`);
+      return buffer.toString("utf8", 0, length);
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : "cannot be read";
+    throw new OptionError(`${flagName(option)}: ${path}: ${why}`, { cause: error });
+  }
+}

@@ -1,0 +1,145 @@
+import { CLUSTER_API_GROUP } from "../../api/cluster-api.ts";
+import { conditionOf as foreignConditionOf } from "../../api/foreign.ts";
+import { folderOf } from "../../api/kinds.ts";
+import { readMachineHealthCheckStatus } from "../../api/machine-health-check.ts";
+import type { NodeHealthCheck } from "../../api/node-health-check.ts";
+import type { ClusterRef } from "../../clusters/workload-clusters.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import { nodeKey } from "../../nodes/subject.ts";
+import { renderHosts } from "./hosts.ts";
+import type { ListResult } from "./foreign.ts";
+import type { Problem } from "./problems.ts";
+import { conditionOf, itemsOf, reportedCondition, shorten, uncoveredOf } from "./problems.ts";
+import type { Agent, Overview } from "./read.ts";
+import { renderRequests } from "./requests.ts";
+import { renderTable } from "../terminal/table.ts";
+import { readyOf } from "../../remediator/hosts/fencing-target/target-store.ts";
+
+/** What is wrong, one line each, in full sentences. */
+export function renderProblems(problems: readonly Problem[]): string[] {
+  if (problems.length === 0) return ["no problems"];
+  return [
+    `PROBLEMS (${problems.length}):`,
+    ...problems.map(({ severity, kind, name, reason, message }) => {
+      const what = name === undefined ? kind : `${kind} ${name}`;
+      return `  ${severity === "error" ? "!" : "-"} ${what}: ${reason}: ${message}`;
+    }),
+  ];
+}
+
+/** All sections, the problems and the agent first. */
+export function renderOverview(overview: Overview, problems: readonly Problem[]): string[] {
+  const { stopSwitch, healthChecks, machineHealthChecks, remediations, targets, bareMetalHosts } = overview;
+  const isPaused = "paused" in stopSwitch && stopSwitch.paused;
+  return [
+    `cluster ${overview.cluster.server} (${overview.cluster.source}), namespace ${overview.namespace}`,
+    agentText(overview.agent),
+    ...(isPaused ? [`PAUSED: no new power-off is sent: ${stopSwitch.reason ?? ""}`] : []),
+    ...coverage(overview),
+    "",
+    ...renderProblems(problems),
+    "",
+    ...section("NodeHealthCheck", ["NAME", "OBSERVED", "HEALTHY", "PHASE", "REASON"], healthChecks, (check) => [
+      check.metadata.name,
+      String(check.status?.observedNodes ?? "-"),
+      String(check.status?.healthyNodes ?? "-"),
+      check.status?.phase ?? "-",
+      checkReason(check),
+    ]),
+    "",
+    // Most clusters do not have this kind of another project.
+    ...(machineHealthChecks === undefined ? [] : [...machineSection(machineHealthChecks, overview.withoutCluster), ""]),
+    ...section(
+      "BareMetalRemediation",
+      ["NAMESPACE", "NAME", "NODE", "PHASE", "SUCCEEDED", "REASON", "MESSAGE"],
+      remediations,
+      (remediation) => {
+        const { metadata, status } = remediation;
+        const said = reportedCondition(remediation);
+        return [
+          metadata.namespace ?? "",
+          metadata.name,
+          status?.node === undefined ? "-" : nodeText(status.node),
+          status?.phase ?? "-",
+          conditionOf(status?.conditions, "Succeeded")?.status ?? "-",
+          said?.reason ?? "-",
+          said?.message ?? (status?.phase === undefined ? "no agent has begun it yet" : ""),
+        ];
+      },
+    ),
+    "",
+    ...renderRequests(overview.requests, itemsOf(remediations)),
+    ...renderHosts(bareMetalHosts),
+    ...section("FencingTarget", ["NAME", "NODE", "POWER", "READY", "REASON", "MESSAGE"], targets, (target) => {
+      const ready = readyOf(target.status);
+      return [
+        target.metadata.name,
+        nodeText({ name: target.spec.nodeName, cluster: target.spec.clusterRef }),
+        target.status?.powerState ?? "-",
+        ready?.status ?? "-",
+        target.spec.maintenance ? "Maintenance" : (ready?.reason ?? "-"),
+        ready === undefined ? "it has not been probed yet" : ready.status === "True" ? "" : ready.message,
+      ];
+    }),
+  ];
+}
+
+function agentText(agent: Agent): string {
+  if ("message" in agent) return `agent: ${agent.state === "none" ? "NONE: " : ""}${agent.message}`;
+  const { leader, leaseAgeSeconds, leadsSince, version, components, families } = agent;
+  const does =
+    [...components, ...families].length === 0 ? "" : `, ${components.join(" and ")} for ${families.join(", ")}`;
+  const since = leadsSince === undefined ? "" : ` since ${leadsSince.replace(/\.\d+Z$/, "Z")}`;
+  const state = agent.state === "silent" ? "SILENT" : agent.standsBy === "" ? "leads" : "STANDS BY";
+  return `agent: ${leader} ${state}${since}, lease renewed ${leaseAgeSeconds} s ago, version ${version ?? "0.1.0 or older"}${does}`;
+}
+
+function coverage(overview: Overview): string[] {
+  const { nodes } = overview;
+  if (nodes === undefined) return [];
+  if (!Array.isArray(nodes)) return [`nodes: cannot be shown: ${nodes.problem}`];
+  const { withoutTarget, withoutCheck } = uncoveredOf(overview);
+  const gaps = [
+    ...(withoutTarget.length === 0 ? [] : [`${withoutTarget.length} cannot be fenced (${shorten(withoutTarget)})`]),
+    ...(withoutCheck.length === 0 ? [] : [`${withoutCheck.length} without a health check (${shorten(withoutCheck)})`]),
+  ];
+  return [`nodes: ${nodes.length}${gaps.length === 0 ? ", all covered" : `; ${gaps.join("; ")}`}`];
+}
+
+/** Never empty if the status or a condition has a reason. */
+function checkReason({ status }: NodeHealthCheck): string {
+  const held = status?.conditions?.find(({ type, status }) => type === "Disabled" && status === "True");
+  const said = held ?? status?.conditions?.find(({ reason }) => reason !== "");
+  return status?.reason ?? (said === undefined ? "no agent has read it yet" : `${said.reason}: ${said.message}`);
+}
+
+function machineSection(healthChecks: ListResult, withoutCluster: readonly string[]): string[] {
+  const header = ["NAMESPACE", "NAME", "EXPECTED", "HEALTHY", "ALLOWED", "REASON"];
+  return section("MachineHealthCheck", header, healthChecks, (raw) => {
+    const { namespace = "", name } = raw.metadata;
+    const { expectedMachines, currentHealthy, remediationsAllowed, ...forms } = readMachineHealthCheckStatus(raw);
+    const allowed = foreignConditionOf([...forms.conditions, ...forms.v1beta1Conditions], "RemediationAllowed");
+    const counts = [expectedMachines, currentHealthy, remediationsAllowed].map((count) => String(count ?? "-"));
+    const isWaiting =
+      withoutCluster.includes(`${namespace}/${name}`) && raw.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`);
+    const said = allowed?.message || (allowed?.status === "False" ? allowed.reason : "");
+    return [namespace, name, ...counts, isWaiting ? "its Cluster does not exist" : said];
+  });
+}
+
+function section<T extends KubeObject>(
+  kind: string,
+  header: string[],
+  listed: ListResult<T>,
+  rowOf: (object: T) => string[],
+): string[] {
+  if (listed === undefined) return [`${kind}: not served by this cluster; install ${folderOf({ kind })}`];
+  if (!Array.isArray(listed)) return [`${kind}: cannot be shown: ${listed.problem}`];
+  if (listed.length === 0) return [`${kind}: none`];
+  return [`${kind}:`, ...renderTable(header, listed.map(rowOf))];
+}
+
+/** A node, preceded by its cluster if that is another one. */
+function nodeText({ name = "-", cluster }: { name?: string | undefined; cluster?: ClusterRef | undefined }): string {
+  return nodeKey({ cluster, name });
+}

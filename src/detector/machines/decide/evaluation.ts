@@ -1,0 +1,56 @@
+import { nameOf } from "../../../kube/watched.ts";
+import type { CountedAttempt } from "../../shared/model/attempts.ts";
+import type { MachineCheckDecision, MachineEventReason, MachineCheckSnapshot, MachineFacts } from "./decision.ts";
+import type { MachineHealthCheckKind } from "./kind.ts";
+
+/** One evaluation by `decide`: its input, and its results so far. */
+export interface MachineCheckEvaluation {
+  readonly kind: MachineHealthCheckKind;
+  readonly snapshot: MachineCheckSnapshot;
+  readonly nowMs: number;
+  /** Why nothing new may start, as text for the operator. */
+  readonly gate: string | undefined;
+  /** Attempts of this evaluation by their key, in addition to the recorded ones. */
+  readonly attempts: Map<string, readonly CountedAttempt[]>;
+  /** The control plane machine that gets a request in this evaluation. */
+  controlPlaneStarts: string | undefined;
+  readonly decision: Pick<MachineCheckDecision, "actions" | "standing" | "machines" | "nextCheckMs">;
+}
+
+/** Skips a Machine, and announces the reason. */
+export function skip(evaluation: MachineCheckEvaluation, facts: MachineFacts, reason: string): string {
+  announce(
+    evaluation,
+    facts,
+    "Warning",
+    "RemediationSkipped",
+    `Machine ${nameOf(facts.machine)} is not remediated: ${reason}`,
+  );
+  return reason;
+}
+
+/** Makes an announcement that stands while its cause does. */
+export function announce(
+  evaluation: MachineCheckEvaluation,
+  { machine }: MachineFacts,
+  type: "Normal" | "Warning",
+  reason: MachineEventReason,
+  note: string,
+): void {
+  evaluation.decision.standing.push({ key: `${machine.metadata.uid}/${note}`, type, reason, note, about: machine });
+}
+
+/** Asks for another evaluation at `atMs` at the latest. */
+export function checkAgain({ decision }: MachineCheckEvaluation, atMs: number): void {
+  if (decision.nextCheckMs === undefined || atMs < decision.nextCheckMs) decision.nextCheckMs = atMs;
+}
+
+/** Records the decision about a Machine. */
+export function conclude(
+  evaluation: MachineCheckEvaluation,
+  { machine }: MachineFacts,
+  outcome: string,
+  reason: string,
+): void {
+  evaluation.decision.machines.push({ name: machine.metadata.name, outcome, reason });
+}

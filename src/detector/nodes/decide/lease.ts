@@ -1,0 +1,30 @@
+import type { Node } from "../../../api/core.ts";
+import type { RemediationStep } from "../../shared/model/template-reference.ts";
+import type { NodeFacts } from "./decision.ts";
+import type { NodeCheckEvaluation } from "./evaluation.ts";
+import { checkAgain } from "./evaluation.ts";
+
+// The lease of a node while it is remediated.
+
+/** The timeout that a step without one has for its lease. */
+const LEASE_WITHOUT_TIMEOUT_MS = 600_000;
+/** How much longer than its step a lease lasts. */
+const LEASE_MARGIN_MS = 60_000;
+
+/** Renews the lease of a node when that is due. */
+export function holdLease(evaluation: NodeCheckEvaluation, facts: NodeFacts, node: Node, step: RemediationStep): void {
+  const { nowMs, decision } = evaluation;
+  const renewAtMs = facts.leaseRenewAtMs ?? nowMs;
+  if (nowMs < renewAtMs) return checkAgain(evaluation, renewAtMs);
+  decision.actions.push({ type: "renewLease", node, leaseDurationMs: leaseDurationMs(step) });
+}
+
+/** When a lease of this duration is due for renewal, counted from its last renewal. */
+export function renewLeaseAfterMs(durationMs: number): number {
+  return durationMs - LEASE_MARGIN_MS;
+}
+
+/** How long a lease for a step lasts. */
+export function leaseDurationMs(step: RemediationStep): number {
+  return (step.timeoutMs ?? LEASE_WITHOUT_TIMEOUT_MS) + LEASE_MARGIN_MS;
+}

@@ -1,0 +1,67 @@
+import type { Node } from "../../../api/core.ts";
+import type { Watched } from "../../../kube/watched.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { CurrentNodes } from "../../shared/views/current-nodes.ts";
+import type { RemediationStore } from "../../shared/views/remediation-store.ts";
+import { chooseCounts, judgeThreshold } from "../decide/threshold.ts";
+import type { CompiledNodeCheck, NodeCheckState } from "../snapshot/check-state.ts";
+import { isStateOf } from "../snapshot/check-state.ts";
+import type { HealthCheckObject } from "../snapshot/health-check.ts";
+import type { Platform } from "../snapshot/platform.ts";
+import { countNodesNow, countLiveNodes } from "../snapshot/snapshot.ts";
+
+export interface NodeStartGuardDeps {
+  clock: Clock;
+  /** The health checks, each in the newest version known. */
+  checks: { get: (key: { name: string }) => HealthCheckObject | undefined };
+  nodes: Watched<Node>;
+  remediations: RemediationStore;
+  currentNodes: CurrentNodes;
+  platform: Platform;
+}
+
+/**
+ * Checks immediately before a remediation is created whether it may still start. It sends no request, and nothing is
+ * awaited between it and the creation.
+ */
+export class NodeStartGuard {
+  readonly #deps: NodeStartGuardDeps;
+
+  constructor(deps: NodeStartGuardDeps) {
+    this.#deps = deps;
+  }
+
+  /** A node in the view, and in the live list if there is a recent one; undefined if it does not exist there. */
+  nodesNamed(name: string): (Node | undefined)[] {
+    const { nodes, currentNodes } = this.#deps;
+    const { liveNodes } = currentNodes;
+    const watched = nodes.get({ name });
+    return liveNodes === undefined ? [watched] : [watched, liveNodes.get(name)];
+  }
+
+  /**
+   * Whether a remediation that was decided on may still start: the spec is the same, there is no upgrade or conflict,
+   * and the threshold is met now, by the view and by the live list.
+   */
+  mayStart(check: HealthCheckObject, state: NodeCheckState, { policy, tracker }: CompiledNodeCheck): boolean {
+    const { checks, clock, nodes, currentNodes, remediations } = this.#deps;
+    const current = checks.get({ name: check.metadata.name });
+    if (current === undefined || !isStateOf(state, current) || current.metadata.deletionTimestamp !== undefined)
+      return false;
+    if (!currentNodes.isKnown) return false;
+    const nowMs = clock.nowMs();
+    const { liveNodes } = currentNodes;
+    // This runs before every creation. Nearly always, one more remediation is the only change, and the last counts still hold.
+    if (state.counts?.countsVersion !== tracker.countsVersion || state.counts.liveNodes !== liveNodes) {
+      const platform = this.#deps.platform.read();
+      if (platform === "pending" || (platform.upgrading ?? platform.conflict ?? platform.unknown) !== undefined)
+        return false;
+      const all = [...remediations.values()];
+      const watched = countNodesNow(check, tracker, nodes, all, nowMs);
+      const live = liveNodes && countLiveNodes(check, tracker, liveNodes, all, nowMs);
+      const counts = chooseCounts(policy.threshold, watched, live);
+      state.counts = { counts, countsVersion: tracker.countsVersion, liveNodes };
+    }
+    return judgeThreshold(policy.threshold, state.counts.counts).isMet;
+  }
+}

@@ -1,0 +1,71 @@
+import type { KubeClient } from "../../../kube/client.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
+import { keyOf } from "../../../kube/watched.ts";
+import type { RemediationObject } from "../model/remediation.ts";
+import { foreignText, trimRemediation } from "../model/remediation.ts";
+import type { NewRemediation } from "../model/template.ts";
+import type { RemediationStore } from "../views/remediation-store.ts";
+
+export interface RemediationWriteDeps {
+  client: KubeClient;
+  remediations: RemediationStore;
+}
+
+export type Creation =
+  | { result: "created"; object: KubeObject }
+  /** An earlier request had created it. */
+  | { result: "existed" }
+  /** The API server refuses it, and a retry at once does not help. `reason` is for the operator. */
+  | { result: "refused"; reason: string };
+
+/**
+ * Creates a remediation, and counts it from the response on.
+ *
+ * @param isOwn whether an existing remediation with the same name is the one that this request creates.
+ * @throws KubeError if the request may succeed when it is repeated.
+ */
+export async function createRemediationObject(
+  { client, remediations }: RemediationWriteDeps,
+  type: ResourceType,
+  body: NewRemediation,
+  isOwn: (found: KubeObject) => boolean,
+  signal: AbortSignal,
+): Promise<Creation> {
+  try {
+    const object = await client.create<KubeObject>(type, body, {}, signal);
+    remediations.wrote(trimRemediation(object), undefined);
+    return { result: "created", object };
+  } catch (error) {
+    if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
+      return { result: "refused", reason: error.message };
+    }
+    const { name, namespace } = body.metadata;
+    if (!isKubeError(error, "AlreadyExists") || name === undefined) throw error;
+    const found = await client.get(type, namespace === undefined ? { name } : { namespace, name }, signal);
+    if (!isOwn(found)) {
+      return { result: "refused", reason: foreignText(type.kind, name) };
+    }
+    remediations.wrote(trimRemediation(found), undefined);
+    return { result: "existed" };
+  }
+}
+
+/** Deletes a remediation, which counts as terminating from now on. @returns whether the API server still had it. */
+export async function deleteRemediationObject(
+  { client, remediations }: RemediationWriteDeps,
+  type: ResourceType,
+  object: RemediationObject,
+  signal: AbortSignal,
+): Promise<boolean> {
+  let isDeleted = true;
+  try {
+    await client.delete(type, keyOf(object), { guard: { uid: object.metadata.uid } }, signal);
+  } catch (error) {
+    // It was deleted, or another one with the same name has replaced it: this one does not exist any more.
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+    isDeleted = false;
+  }
+  remediations.deletionOrdered(object);
+  return isDeleted;
+}

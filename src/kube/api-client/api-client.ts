@@ -1,0 +1,231 @@
+import pRetry from "p-retry";
+import type { Clock } from "../../runtime/clock.ts";
+import { sleep } from "../../runtime/clock.ts";
+import type { Random } from "../../runtime/random.ts";
+import { backoffMs } from "../../runtime/random.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { collectionPath, describeCollection, describeObject, objectPath } from "./api-paths.ts";
+import { asCallError, failureOf, parseObject } from "../answers/api-answers.ts";
+import type {
+  DeleteOptions,
+  Guard,
+  JsonPatchOperation,
+  KubeClient,
+  ListOptions,
+  ObjectKey,
+  ObjectList,
+  WriteOptions,
+} from "../client.ts";
+import { createDiscovery } from "./discovery.ts";
+import { isKubeError } from "../errors.ts";
+import { listPages } from "./paged-list.ts";
+import type { ReadBudget } from "../answers/read-budget.ts";
+import { HeldSize, WorkAllowance } from "../answers/read-budget.ts";
+import type { KubeObject, ResourceType } from "../resource.ts";
+import { apiVersionOf } from "../resource.ts";
+import type { KubeTransport, Lane, TransportRequest, TransportResponse } from "../transport.ts";
+
+/** One attempt of any call: the API server's own bound is 60 s, but an answer that late is of no use to a fence. */
+const ATTEMPT_TIMEOUT_MS = 10_000;
+/** A read with all its attempts. */
+const READ_DEADLINE_MS = 30_000;
+const READ_RETRIES_MAX = 5;
+const READ_BACKOFF_MIN_MS = 100;
+const READ_BACKOFF_MAX_MS = 5_000;
+/** A list with all its pages and their attempts. */
+const LIST_DEADLINE_MS = 60_000;
+
+export interface KubeClientDeps {
+  transport: KubeTransport;
+  clock: Clock;
+  random: Random;
+  /** Whose connections the calls go over; `api` by default. */
+  lane?: Lane;
+  /** Of each list; without bounds by default. */
+  budget?: ReadBudget | undefined;
+  /** Shared by all that reads from the server; by default of this client alone. */
+  work?: WorkAllowance;
+}
+
+/** A client over `transport`; see `KubeClient` for what it promises. */
+export function createKubeClient(deps: KubeClientDeps): KubeClient {
+  return new ApiClient(deps);
+}
+
+// `as T` in here takes the server's word for the shape of a kind: it checked every object against the kind's schema.
+class ApiClient implements KubeClient {
+  readonly #deps: KubeClientDeps;
+  readonly #work: WorkAllowance;
+  readonly discover: KubeClient["discover"];
+
+  constructor(deps: KubeClientDeps) {
+    this.#deps = deps;
+    this.#work = deps.work ?? new WorkAllowance(deps.clock, deps.budget);
+    this.discover = createDiscovery((path, signal) => this.#readWithin(READ_DEADLINE_MS, `GET ${path}`, path, signal));
+  }
+
+  async get<T extends KubeObject>(type: ResourceType, key: ObjectKey, signal: AbortSignal): Promise<T> {
+    const what = `get ${describeObject(type, key)}`;
+    const answer = await this.#readWithin(READ_DEADLINE_MS, what, objectPath(type, key), signal);
+    return parseObject(what, answer) as T;
+  }
+
+  async list<T extends KubeObject>(
+    type: ResourceType,
+    options: ListOptions,
+    signal: AbortSignal,
+  ): Promise<ObjectList<T>> {
+    const what = `list ${describeCollection(type, options.namespace)}`;
+    return await asCallError(
+      what,
+      signal,
+      withDeadline(this.#deps.clock, what, LIST_DEADLINE_MS, signal, async (signal) => {
+        try {
+          return await this.#pages<T>(what, type, options, signal);
+        } catch (error) {
+          // The continue token outlived the revision it reads from (compacted after 5 minutes): a list from the start is
+          // the only consistent answer. Twice in a row is no accident any more.
+          if (!isKubeError(error, "Gone")) throw error;
+          return await this.#pages<T>(what, type, options, signal);
+        }
+      }),
+    );
+  }
+
+  async create<T extends KubeObject>(
+    type: ResourceType,
+    object: Omit<T, "metadata"> & { metadata: Partial<T["metadata"]> },
+    options: WriteOptions,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const { name, namespace, generateName } = object.metadata;
+    const key = { name: name ?? `${generateName ?? ""}*`, ...(namespace !== undefined && { namespace }) };
+    const what = `create ${describeObject(type, key)}`;
+    // A subresource is created of an object that exists (such as a pod's eviction), so its path holds the name.
+    const path = options.subresource === undefined ? collectionPath(type, namespace) : objectPath(type, key, options);
+    const body = { ...object, apiVersion: apiVersionOf(type), kind: type.kind };
+    return parseObject(what, await this.#write(what, "POST", withDryRun(path, options), body, signal)) as T;
+  }
+
+  async patch<T extends KubeObject>(
+    type: ResourceType,
+    key: ObjectKey,
+    guard: Guard,
+    operations: readonly JsonPatchOperation[],
+    options: WriteOptions,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const what = `patch ${describeObject(type, key, options)}`;
+    const tests: JsonPatchOperation[] = [{ op: "test", path: "/metadata/uid", value: guard.uid }];
+    if (guard.resourceVersion !== undefined) {
+      tests.push({ op: "test", path: "/metadata/resourceVersion", value: guard.resourceVersion });
+    }
+    const path = withDryRun(objectPath(type, key, options), options);
+    const body = [...tests, ...operations];
+    return parseObject(what, await this.#write(what, "PATCH", path, body, signal, "application/json-patch+json")) as T;
+  }
+
+  async mergePatch<T extends KubeObject>(
+    type: ResourceType,
+    key: ObjectKey,
+    guard: Required<Guard>,
+    content: Record<string, unknown>,
+    options: WriteOptions,
+    signal: AbortSignal,
+  ): Promise<T> {
+    const what = `patch ${describeObject(type, key, options)}`;
+    const path = withDryRun(objectPath(type, key, options), options);
+    const given = typeof content["metadata"] === "object" ? content["metadata"] : undefined;
+    const { uid, resourceVersion } = guard;
+    const body = { ...content, metadata: { ...given, uid, resourceVersion } };
+    return parseObject(what, await this.#write(what, "PATCH", path, body, signal, "application/merge-patch+json")) as T;
+  }
+
+  async delete(type: ResourceType, key: ObjectKey, options: DeleteOptions, signal: AbortSignal): Promise<void> {
+    const { guard, gracePeriodSeconds, propagationPolicy } = options;
+    const { uid, resourceVersion } = guard;
+    const body = {
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      preconditions: { uid, ...(resourceVersion !== undefined && { resourceVersion }) },
+      ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds }),
+      ...(propagationPolicy !== undefined && { propagationPolicy }),
+    };
+    const path = withDryRun(objectPath(type, key), options);
+    await this.#write(`delete ${describeObject(type, key)}`, "DELETE", path, body, signal);
+  }
+
+  async #pages<T extends KubeObject>(
+    what: string,
+    type: ResourceType,
+    options: ListOptions,
+    signal: AbortSignal,
+  ): Promise<ObjectList<T>> {
+    const items: T[] = [];
+    const { budget } = this.#deps;
+    const holding = new HeldSize(budget && { ...budget, textLength: budget.listTextLength });
+    const read = (path: string): Promise<TransportResponse> => this.#read(what, path, signal);
+    const resourceVersion = await listPages(what, type, { ...options, budget }, this.#work, read, (page) => {
+      const kept = options.trim === undefined ? page : page.map(options.trim);
+      for (const object of kept) holding.add(object);
+      holding.check(what);
+      items.push(...(kept as T[]));
+    });
+    return { items, resourceVersion };
+  }
+
+  /** A read with its attempts, within a deadline of its own. */
+  #readWithin(deadlineMs: number, what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
+    const { clock } = this.#deps;
+    const work = withDeadline(clock, what, deadlineMs, signal, (signal) => this.#read(what, path, signal));
+    return asCallError(what, signal, work);
+  }
+
+  /**
+   * A read, again on failures that pass by themselves. p-retry counts and decides; the waits are made here on the injected
+   * clock, so its own are 0 ms.
+   */
+  #read(what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
+    const { clock, random } = this.#deps;
+    return pRetry(() => this.#attempt(what, { method: "GET", path }, signal), {
+      retries: READ_RETRIES_MAX,
+      minTimeout: 0,
+      maxTimeout: 0,
+      signal,
+      shouldRetry: ({ error }) => isKubeError(error) && error.retryable,
+      onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
+        if (!isKubeError(error) || !error.retryable || retriesLeft === 0) return;
+        const ownMs = backoffMs(random, READ_BACKOFF_MIN_MS, READ_BACKOFF_MAX_MS, attemptNumber - 1);
+        await sleep(clock, Math.max(ownMs, error.retryAfterMs ?? 0), signal);
+      },
+    });
+  }
+
+  /** A write: one attempt. After a lost one only the caller can tell whether it took effect. */
+  #write(
+    what: string,
+    method: "POST" | "PATCH" | "DELETE",
+    path: string,
+    body: unknown,
+    signal: AbortSignal,
+    contentType = "application/json",
+  ): Promise<TransportResponse> {
+    return this.#attempt(what, { method, path, body: JSON.stringify(body), contentType }, signal);
+  }
+
+  async #attempt(
+    what: string,
+    request: Omit<TransportRequest, "lane" | "timeoutMs">,
+    signal: AbortSignal,
+  ): Promise<TransportResponse> {
+    const { transport, lane = "api" } = this.#deps;
+    const sent = transport.send({ ...request, lane, timeoutMs: ATTEMPT_TIMEOUT_MS }, signal);
+    const answer = await asCallError(what, signal, sent);
+    if (answer.status < 200 || answer.status > 299) throw failureOf(what, answer);
+    return answer;
+  }
+}
+
+function withDryRun(path: string, options: { dryRun?: boolean }): string {
+  return options.dryRun === true ? `${path}?dryRun=All` : path;
+}

@@ -1,0 +1,16 @@
+import type { JsonPatchOperation } from "../client.ts";
+import { pointer } from "./json-pointer.ts";
+import type { KubeObject } from "../resource.ts";
+
+/** What sets one field of an object, and makes the sections on the way to it that are not there yet: a patch makes none by itself. */
+export function setField(object: KubeObject, path: readonly string[], value: unknown): JsonPatchOperation[] {
+  let above: unknown = object;
+  let isMissing = false;
+  const operations: JsonPatchOperation[] = [];
+  for (const [index, name] of path.slice(0, -1).entries()) {
+    above = isMissing ? undefined : (above as Readonly<Record<string, unknown>>)[name];
+    isMissing = typeof above !== "object" || above === null;
+    if (isMissing) operations.push({ op: "add", path: pointer(...path.slice(0, index + 1)), value: {} });
+  }
+  return [...operations, { op: "add", path: pointer(...path), value }];
+}

@@ -1,0 +1,367 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { abortReason, sleep } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { Random } from "../../runtime/random.ts";
+import { backoffMs } from "../../runtime/random.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { failureOf, parseList } from "../answers/api-answers.ts";
+import { collectionPath, describeCollection, listQuery, watchQuery } from "../api-client/api-paths.ts";
+import type { KubeErrorCode } from "../errors.ts";
+import { isKubeError, KubeError } from "../errors.ts";
+import { checkStructure } from "../answers/json-structure.ts";
+import { LineSplitter } from "../answers/line-splitter.ts";
+import { listPages } from "../api-client/paged-list.ts";
+import type { ReadBudget } from "../answers/read-budget.ts";
+import { EventAllowance, HeldSize, overBudget, WorkAllowance } from "../answers/read-budget.ts";
+import type { KubeObject } from "../resource.ts";
+import type { WatchOptions } from "../runtime.ts";
+import type { KubeTransport, TransportResponse, TransportStream } from "../transport.ts";
+import { isEarlierVersion } from "./resource-version.ts";
+import { parseWatchEvent } from "../answers/watch-event.ts";
+import type { Watched } from "../watched.ts";
+import { WatchedStore } from "./watched-store.ts";
+
+/** One page of a list. */
+const PAGE_TIMEOUT_MS = 30_000;
+/** Until the status line of a watch. */
+const WATCH_HEADERS_TIMEOUT_MS = 10_000;
+
+/** How long the server is asked to keep a watch; drawn for each, so that not all watches end together. */
+const WATCH_SECONDS_MIN = 300;
+const WATCH_SECONDS_MAX = 600;
+
+/**
+ * A watch that has said nothing for this long counts as dead and is opened again from where it was, which costs one request
+ * and loses nothing. The API server sends a bookmark about every minute (60 s and up to 1.25 s of its own timer's jitter),
+ * so a living watch of a quiet collection is never silent for much longer: half a minute more is for slow machines. Sooner
+ * would cut living watches; a peer that vanished is noticed sooner by the transport's TCP keep-alive.
+ */
+const SILENCE_MAX_MS = 90_000;
+
+/** etcd holds no object above 1.5 MiB (3 MiB with a raised limit); JSON may take twice that. */
+const LINE_LENGTH_MAX = 8 * 1024 * 1024;
+const ERROR_BODY_LENGTH_MAX = 64 * 1024;
+
+/** The cap is also how soon a CRD that is installed later is noticed. */
+const BACKOFF_MIN_MS = 200;
+const BACKOFF_MAX_MS = 10_000;
+/** A watch that ends sooner counts as failed, or a broken server would be asked again without a pause. */
+const STABLE_WATCH_MS = 5_000;
+/**
+ * Watches in a row on which nothing is heard before a list from scratch. A server whose etcd was restored answers a watch from a
+ * revision that it has not reached yet with 200, and with nothing more, not even a bookmark (measured with 1.36.3). So does one
+ * whose watch cache is stuck: then a list at every silence keeps the view from growing old.
+ */
+const SILENT_WATCHES_MAX = 2;
+/** Answers in a row that make no sense of our resource version (as after etcd was restored) before a list from scratch. */
+const REFUSED_WATCHES_MAX = 3;
+
+export interface ReflectorDeps {
+  transport: KubeTransport;
+  clock: Clock;
+  random: Random;
+  logger: Logger;
+  /** Without bounds by default. */
+  budget?: ReadBudget | undefined;
+  /** Shared by all that reads from the server; by default of this watch alone. */
+  work?: WorkAllowance;
+}
+
+/**
+ * Keeps a local view of a collection: a paged list, then a watch from its revision, for as long as `signal` lasts, whatever
+ * happens. A collection that cannot be had (no CRD yet, no permission, no server) is tried forever; see `problem`.
+ */
+export function startReflector<T extends KubeObject>(
+  deps: ReflectorDeps,
+  options: WatchOptions<T>,
+  signal: AbortSignal,
+): Watched<T> {
+  const logger = deps.logger.child({ watch: describeCollection(options.type, options.namespace) });
+  const store = new WatchedStore<T>(options.trim, logger, deps.budget);
+  void new Reflector({ ...deps, logger }, options, store).run(signal);
+  return store;
+}
+
+class Reflector<T extends KubeObject> {
+  readonly #deps: ReflectorDeps;
+  readonly #options: WatchOptions<T>;
+  readonly #store: WatchedStore<T>;
+  readonly #collection: string;
+  /** Up to where the view is complete; undefined: a list is due. */
+  #version: string | undefined;
+  /** Failures in a row. A list alone ends no row: a list that works while the watch fails would be made again and again. */
+  #failures = 0;
+  readonly #allowance: EventAllowance | undefined;
+  readonly #work: WorkAllowance;
+  #refusedWatches = 0;
+  #silentWatches = 0;
+  #hasBroken = false;
+  /** The last version that this collection was known to have, whether or not a list is due. */
+  #lastVersion: string | undefined;
+  #reported: KubeErrorCode | undefined;
+
+  constructor(deps: ReflectorDeps, options: WatchOptions<T>, store: WatchedStore<T>) {
+    this.#deps = deps;
+    this.#options = options;
+    this.#store = store;
+    this.#collection = describeCollection(options.type, options.namespace);
+    this.#work = deps.work ?? new WorkAllowance(deps.clock, deps.budget);
+    this.#allowance = deps.budget === undefined ? undefined : new EventAllowance(deps.clock, () => store.size);
+  }
+
+  /** Never rejects; ends soon after `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        if (this.#hasBroken && this.#version !== undefined) await this.#compare(this.#version, signal);
+        this.#version ??= await this.#list(signal);
+        await this.#watch(this.#version, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#onFailure(error);
+        await this.#pause(isKubeError(error) ? error.retryAfterMs : undefined, signal);
+      }
+    }
+  }
+
+  /**
+   * Asks a server whose connection broke, so that it may be another one, or started again, whether it has come as far as we
+   * have: one whose etcd was restored has not, and all is listed again. One request for a single object.
+   */
+  async #compare(version: string, signal: AbortSignal): Promise<void> {
+    const { type, trim: _trim, ...selection } = this.#options;
+    const what = `list ${this.#collection}`;
+    const path = `${collectionPath(type, selection.namespace)}?${listQuery({ ...selection, limit: 1, continueToken: undefined })}`;
+    const request = { method: "GET", path, lane: "api", timeoutMs: WATCH_HEADERS_TIMEOUT_MS } as const;
+    try {
+      const answer = await this.#deps.transport.send(request, signal);
+      if (answer.status !== 200) throw failureOf(what, answer);
+      this.#hasBroken = false;
+      if (isEarlierVersion(parseList(what, type, answer).resourceVersion, version)) this.#version = undefined;
+    } catch (error) {
+      if (signal.aborted || !isKubeError(error)) throw error;
+      // The watch may go on where lists fail; where it is silent, a list follows.
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<string> {
+    const what = `list ${this.#collection}`;
+    const { type, trim: _trim, ...selection } = this.#options;
+    const listed: T[] = [];
+    const read = async (path: string, within: AbortSignal): Promise<TransportResponse> => {
+      const request = { method: "GET", path, lane: "api", timeoutMs: PAGE_TIMEOUT_MS } as const;
+      const answer = await this.#deps.transport.send(request, within);
+      if (answer.status !== 200) throw failureOf(what, answer);
+      return answer;
+    };
+    const { budget, clock } = this.#deps;
+    const holding = new HeldSize(budget);
+    const collect = (items: readonly KubeObject[]): void => {
+      for (const raw of items) {
+        const object = this.#store.trimmed(raw);
+        holding.add(object);
+        if (object !== undefined) listed.push(object);
+      }
+      holding.check(what);
+    };
+    const listAll = (within: AbortSignal): Promise<string> =>
+      listPages(what, type, { ...selection, budget }, this.#work, (path) => read(path, within), collect);
+    const version = await (budget === undefined
+      ? listAll(signal)
+      : withDeadline(clock, what, budget.listMs, signal, listAll).catch((error: unknown) => {
+          throw error instanceof DeadlineError
+            ? overBudget(what, `its pages took more than ${budget.listMs} ms`)
+            : error;
+        }));
+    this.#store.lastContactMs = this.#deps.clock.monotonicMs();
+    if (this.#lastVersion !== undefined && isEarlierVersion(version, this.#lastVersion)) {
+      this.#deps.logger.warn(
+        { version, lastVersion: this.#lastVersion },
+        "the API server has gone back to an earlier state",
+      );
+      this.#store.rewinds += 1;
+    }
+    this.#lastVersion = version;
+    this.#store.replace(listed);
+    return version;
+  }
+
+  /** Follows one connection until the server ends it. @throws KubeError on any other end. */
+  async #watch(version: string, signal: AbortSignal): Promise<void> {
+    const { clock, transport } = this.#deps;
+    const what = `watch ${this.#collection}`;
+    const openedMs = clock.monotonicMs();
+    const path = `${collectionPath(this.#options.type, this.#options.namespace)}?${this.#watchQuery(version)}`;
+    const silence = new SilenceGuard(clock, () => Math.max(openedMs, this.#store.lastContactMs), signal);
+    try {
+      const request = { method: "GET", path, lane: "watch", timeoutMs: WATCH_HEADERS_TIMEOUT_MS } as const;
+      const stream = await transport.stream(request, silence.signal);
+      if (stream.status !== 200) throw failureOf(what, await this.#errorAnswer(what, stream, silence.signal));
+      this.#onWatching();
+      const splitter = new LineSplitter(this.#deps.budget?.lineLength ?? LINE_LENGTH_MAX);
+      for await (const chunk of stream.body) {
+        this.#allowance?.take(what, 0, chunk.length);
+        this.#work.run(what, () => {
+          for (const line of splitter.push(chunk)) {
+            this.#allowance?.take(what, 1, 0);
+            this.#onLine(what, line);
+          }
+          this.#store.checkBudget(what);
+        });
+      }
+    } catch (error) {
+      if (!silence.signal.aborted) throw error;
+      if (!signal.aborted) this.#onSilence();
+      throw abortReason(silence.signal);
+    } finally {
+      silence.end();
+    }
+    if (clock.monotonicMs() - openedMs < STABLE_WATCH_MS) {
+      throw new KubeError("Network", `${what}: the server ended it at once`);
+    }
+    this.#failures = 0;
+  }
+
+  #watchQuery(version: string): string {
+    const { labelSelector, fieldSelector } = this.#options;
+    const spread = WATCH_SECONDS_MAX - WATCH_SECONDS_MIN;
+    const timeoutSeconds = WATCH_SECONDS_MIN + Math.floor(spread * this.#deps.random.next());
+    return watchQuery({
+      resourceVersion: version,
+      timeoutSeconds,
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(fieldSelector !== undefined && { fieldSelector }),
+    });
+  }
+
+  #onLine(what: string, line: string): void {
+    const { budget } = this.#deps;
+    if (budget !== undefined) checkStructure(what, line, budget.eventValues);
+    const event = parseWatchEvent(what, this.#options.type, line);
+    const isEarlier = this.#version !== undefined && isEarlierVersion(event.resourceVersion, this.#version);
+    if (isEarlier && event.type === "bookmark") {
+      throw new KubeError(
+        "Gone",
+        `${what}: its bookmark is of version ${event.resourceVersion}, before ${this.#version}`,
+      );
+    }
+    this.#store.lastContactMs = this.#deps.clock.monotonicMs();
+    this.#failures = 0;
+    if (this.#silentWatches > 0) {
+      this.#silentWatches = 0;
+      this.#onWell();
+    }
+    if (event.type === "added" || event.type === "modified") this.#store.upsert(event.object);
+    if (event.type === "deleted") this.#store.remove(event.object);
+    if (isEarlier) return;
+    this.#version = event.resourceVersion;
+    this.#lastVersion = event.resourceVersion;
+  }
+
+  #onSilence(): void {
+    this.#silentWatches += 1;
+    if (this.#silentWatches >= SILENT_WATCHES_MAX) this.#version = undefined;
+  }
+
+  async #errorAnswer(what: string, stream: TransportStream, signal: AbortSignal): Promise<TransportResponse> {
+    const body = await withDeadline(this.#deps.clock, what, WATCH_HEADERS_TIMEOUT_MS, signal, async () => {
+      const pieces: string[] = [];
+      let length = 0;
+      for await (const chunk of stream.body) {
+        this.#allowance?.take(what, 0, chunk.length);
+        pieces.push(chunk);
+        length += chunk.length;
+        if (length > ERROR_BODY_LENGTH_MAX) break;
+      }
+      return pieces.join("");
+    });
+    return { status: stream.status, headers: stream.headers, body };
+  }
+
+  #onWatching(): void {
+    this.#refusedWatches = 0;
+    // One that follows so many silent ones may be as silent: only what is heard on it says that all is well.
+    if (this.#silentWatches < SILENT_WATCHES_MAX) this.#onWell();
+  }
+
+  #onWell(): void {
+    this.#store.problem = undefined;
+    this.#store.problemCode = undefined;
+    if (this.#reported === undefined) return;
+    this.#reported = undefined;
+    this.#deps.logger.info("watching again");
+  }
+
+  #onFailure(error: unknown): void {
+    const code = isKubeError(error) ? error.code : error instanceof DeadlineError ? "Timeout" : "BadResponse";
+    const hadVersion = this.#version !== undefined;
+    if (code === "Network") this.#hasBroken = true;
+    if (hadVersion && code !== "Network" && code !== "Timeout") this.#refusedWatches += 1;
+    if (code === "Gone" || code === "OverBudget" || this.#refusedWatches >= REFUSED_WATCHES_MAX) {
+      this.#version = undefined;
+      this.#refusedWatches = 0;
+    }
+    this.#store.problem = error instanceof Error ? error.message : String(error);
+    this.#store.problemCode = code;
+    // A revision that is gone is daily life, and logged as little as the end of a watch is.
+    if (code === "Gone" || code === this.#reported) return;
+    // A quiet collection on a server without bookmarks: the next watch shows whether anything is wrong.
+    if (code === "Timeout" && hadVersion && this.#silentWatches === 1) {
+      this.#deps.logger.debug({ err: error }, "a watch was silent, watching again");
+      return;
+    }
+    this.#reported = code;
+    this.#deps.logger.warn({ err: error, synced: this.#store.synced }, "cannot list or watch, trying on");
+  }
+
+  async #pause(retryAfterMs: number | undefined, signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#deps;
+    const ownMs = backoffMs(random, BACKOFF_MIN_MS, BACKOFF_MAX_MS, this.#failures);
+    this.#failures += 1;
+    try {
+      await sleep(clock, Math.max(ownMs, retryAfterMs ?? 0), signal);
+    } catch {
+      // The signal aborted: `run` sees it and ends.
+    }
+  }
+}
+
+/** Aborts its signal when `lastHeardMs` is too long ago, or when `parent` aborts. One timer serves any number of events. */
+class SilenceGuard {
+  readonly #clock: Clock;
+  readonly #lastHeardMs: () => number;
+  readonly #parent: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #onAbort: () => void;
+  #timer: { cancel(): void } | undefined;
+
+  constructor(clock: Clock, lastHeardMs: () => number, parent: AbortSignal) {
+    this.#clock = clock;
+    this.#lastHeardMs = lastHeardMs;
+    this.#parent = parent;
+    this.#onAbort = () => this.#controller.abort(abortReason(parent));
+    if (parent.aborted) this.#onAbort();
+    else parent.addEventListener("abort", this.#onAbort, { once: true });
+    this.#check();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  end(): void {
+    this.#timer?.cancel();
+    this.#parent.removeEventListener("abort", this.#onAbort);
+    // Whatever of the connection is left is not wanted any more.
+    this.#controller.abort(new KubeError("Aborted", "the watch has ended"));
+  }
+
+  #check(): void {
+    const leftMs = this.#lastHeardMs() + SILENCE_MAX_MS - this.#clock.monotonicMs();
+    if (leftMs > 0) {
+      this.#timer = this.#clock.schedule(leftMs, () => this.#check());
+      return;
+    }
+    this.#controller.abort(new KubeError("Timeout", `nothing heard on the watch for ${SILENCE_MAX_MS} ms`));
+  }
+}

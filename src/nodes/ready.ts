@@ -1,0 +1,6 @@
+import type { Node } from "../api/core.ts";
+
+/** Whether Kubernetes reports the node as Ready. */
+export function isReady(node: Node): boolean {
+  return (node.status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
+}

@@ -1,0 +1,98 @@
+import { toTime } from "../../../runtime/time.ts";
+import type { Decision } from "../model/decision.ts";
+import type { SentOrder } from "../model/observations.ts";
+import type { AttemptSnapshot, Now } from "../model/snapshot.ts";
+import { processing } from "../model/status.ts";
+import { isOnDue, isSpent, latenessOf, orderAgeMs, readsOn, withIntent } from "../rules/power-orders.ts";
+import {
+  ensureDeviceUsable,
+  failAttempt,
+  ensureIdentity,
+  run,
+  ensureNotHeld,
+  transition,
+  wait,
+} from "../rules/transitions.ts";
+import { untilNextRead } from "./powering-off.ts";
+
+/** Orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */
+export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, observations, strategy } = snapshot;
+  const order =
+    observations.order?.attemptId === attempt.id && observations.order.action === "On" ? observations.order : undefined;
+  const spent = isSpent(attempt, "On", order);
+  const { last } = observations.power;
+  const on = order !== undefined || spent ? readsOn(snapshot) : undefined;
+  if (on !== undefined) return recordOn(snapshot, on, now.monotonicMs - orderAgeMs(attempt, order, now), now);
+  // An order that one device refuses may have turned another one on: all are read before it is repeated.
+  const unsent = order === undefined || (order.outcome === "Rejected" && last !== undefined && last.runs !== true);
+  const due = isOnDue(attempt, order, now, { runs: last?.runs }) && (unsent || last?.state === "Off");
+  if (due && order === undefined) {
+    const paused = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
+    if (paused !== undefined) return paused;
+  }
+  if (snapshot.remainingMs <= 0) {
+    const { reason, message } = observations.device ??
+      order?.problem ??
+      latenessOf(order) ?? {
+        reason: "PowerOnTimeout" as const,
+        message: `the host did not read On in time; its BMC says ${last?.raw ?? "nothing"}`,
+      };
+    return failAttempt(snapshot, now, reason, message);
+  }
+  const waiting = ensureDeviceUsable(snapshot, now);
+  if (waiting !== undefined) return waiting;
+  if (due) {
+    return (
+      ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs) ??
+      ensureIdentity(snapshot, now, "On") ??
+      orderOn(snapshot, order, now)
+    );
+  }
+  const inMs = untilNextRead(snapshot, now);
+  return inMs <= 0 ? run({ do: "readWhole" }) : wait(snapshot, inMs);
+}
+
+/** Stores the intent to power on, then orders it. The identity has just been verified. */
+export function orderOn(snapshot: AttemptSnapshot, last: SentOrder | undefined, now: Now): Decision {
+  const { attempt, state } = snapshot;
+  const again = state.name === "Undoing" || attempt.orders > 0;
+  return transition(
+    snapshot,
+    now,
+    {
+      to: state.name,
+      step: again ? "PoweringOnAgain" : "PoweringOn",
+      message: again ? "the agent is about to power the host on again" : "the agent is about to power the host on",
+      attempt: withIntent(attempt, "On", last, now),
+    },
+    [{ do: "powerOn", attemptId: attempt.id }],
+  );
+}
+
+function recordOn(
+  snapshot: AttemptSnapshot,
+  on: { message: string; warning: boolean },
+  onOrderedAtMs: number,
+  now: Now,
+): Decision {
+  const { attempt, observations, strategy, status } = snapshot;
+  const orderedAtMs = Math.round(now.epochMs - (now.monotonicMs - onOrderedAtMs));
+  // A host that is on does not wait forever for a record that cannot be written.
+  if (!observations.rebootRecorded && (snapshot.remainingMs > 0 || observations.kube === undefined)) {
+    return run({
+      do: "recordReboot",
+      offConfirmedAtMs: attempt.offConfirmedAtMs ?? orderedAtMs,
+      onOrderedAtMs: orderedAtMs,
+    });
+  }
+  const { message } = on;
+  return transition(snapshot, now, {
+    to: "Rejoining",
+    step: "PoweredOn",
+    ...on,
+    attempt: { ...attempt, sent: true, done: true, deadlineMs: orderedAtMs + strategy.timeoutMs },
+    conditions: [...processing("Rejoining", message), { type: "PoweredOn", status: "True", reason: "ReadOn", message }],
+    fields: { lastRemediated: toTime(orderedAtMs), node: status.node ?? { name: snapshot.nodeName } },
+  });
+}

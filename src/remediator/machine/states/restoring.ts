@@ -1,0 +1,48 @@
+import { isReady } from "../../../nodes/ready.ts";
+import type { Decision } from "../model/decision.ts";
+import type { AttemptSnapshot, Now } from "../model/snapshot.ts";
+import { ensureDeviceUsable, failAttemptOnceAdmitted, run, transition, wait } from "../rules/transitions.ts";
+import { isNewBoot, restoreLabels } from "./rejoining.ts";
+
+/** The node is back: waits until it is Ready, leaves no mark behind, and only then says so. */
+export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, observations, node } = snapshot;
+  // A node that came back by itself, before any power order, is in the boot that it was in.
+  const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(snapshot, node));
+  if (snapshot.remainingMs <= 0 && !(isBack && observations.kube !== undefined)) {
+    const { reason, message } = observations.device ?? {
+      reason: "ReadyTimeout" as const,
+      message: `node ${snapshot.nodeName} rejoined, but was not Ready in time`,
+    };
+    return failAttemptOnceAdmitted(snapshot, now, reason, message);
+  }
+  const restoring = restoreLabels(snapshot);
+  if (restoring !== undefined) return restoring;
+  if (!isBack) return wait(snapshot, snapshot.remainingMs);
+  if (attempt.bootOverride) {
+    const waiting = ensureDeviceUsable(snapshot, now);
+    if (waiting !== undefined) return waiting;
+    if (observations.override !== "None") return run({ do: "setBootOverride", override: "None" });
+    const message = "no boot override is left";
+    return transition(snapshot, now, {
+      to: "Restoring",
+      step: "BootOverrideCleared",
+      message,
+      attempt: { ...attempt, bootOverride: false },
+    });
+  }
+  if (!observations.devicesClosed) return run({ do: "closeDevices" });
+  if (!observations.hostReleased) return run({ do: "releaseHost", asItIs: observations.successor?.waiting === true });
+  const message = `node ${snapshot.nodeName} is Ready ${attempt.action === "None" ? "by itself" : "in a new boot"}`;
+  return transition(snapshot, now, {
+    to: "Succeeded",
+    step: "Succeeded",
+    message,
+    attempt,
+    conditions: [
+      { type: "NodeRestored", status: "True", reason: "Ready", message },
+      { type: "Processing", status: "False", reason: "Succeeded", message },
+      { type: "Succeeded", status: "True", reason: "NodeRestored", message },
+    ],
+  });
+}

@@ -1,0 +1,351 @@
+import type { Node } from "../../api/core.ts";
+import type { FencingTarget, OffProof } from "../../api/fencing-target.ts";
+import type { Outage } from "../../api/off-proof.ts";
+import { outageOf } from "../../api/off-proof.ts";
+import type { OpenDevice } from "../../bmc/open-device.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import { parseKey } from "../../kube/watched.ts";
+import { didYouMean } from "../../runtime/did-you-mean.ts";
+import { isReady } from "../../nodes/ready.ts";
+import type { NodeClusters } from "../clusters/node-clusters.ts";
+import { clusterKey } from "../../nodes/subject.ts";
+import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.ts";
+import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/model/identity.ts";
+import { probeTarget } from "./probe.ts";
+import type { ProbeRecords } from "./probe-records.ts";
+import type { LockedLogin, ProbeIntervals, ProbeSchedule, ProbeTrigger } from "./probe-schedule.ts";
+import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
+import type { ProofsWanted } from "./proofs-wanted.ts";
+import type { ObservedResets } from "./reset-history.ts";
+import { foreignReset, observedResets } from "./reset-history.ts";
+import type { Conflict } from "../hosts/fencing-target/target-index.ts";
+import type { TargetStatusFacts } from "./target-status.ts";
+import { isHealthy, isOutdated, statusChange } from "./target-status.ts";
+import { isActiveOwner } from "../hosts/model/active-owner.ts";
+import { readyOf, updateTargetStatus } from "../hosts/fencing-target/target-store.ts";
+import type { ProbeResult } from "./probe-result.ts";
+import type { Managed } from "../hosts/composite-directory.ts";
+
+export interface TargetControllerDeps {
+  runtime: KubeRuntime;
+  targets: Watched<FencingTarget>;
+  clusters: NodeClusters;
+  directory: FencingTargetDirectory;
+  /** The agent's own namespace. */
+  namespace: string;
+  openDevice: OpenDevice;
+  /** Why another operator powers the host of a target as well, as far as that is known; undefined if none does. */
+  whyManaged?: (target: FencingTarget) => Managed | undefined;
+  /** Calls `listener` when that may be known of more targets, or of fewer; of single changes nothing is reported. */
+  subscribeManaged?: (listener: () => void) => () => void;
+  /** Takes in every probe. */
+  records: ProbeRecords;
+  /** DEFAULT_PROBE_INTERVALS by default. */
+  intervals?: ProbeIntervals;
+}
+
+/** How soon a target is checked again while it is not known whether another party powers its host. In memory: it costs no call. */
+const UNREAD_RECHECK_MS = 5_000;
+
+/** What is remembered of one target, by UID: it dies with the target, and with the process. */
+interface TargetMemory extends ProbeSchedule {
+  failuresInARow: number;
+  /** The last probe, until the spec that it was of has changed. */
+  probe: { result: ProbeResult; atMs: number; generation: number | undefined } | undefined;
+  locked: LockedLogin[];
+  /** Of the last probe of the right host, unless a remediation has owned the host since. */
+  resets: ObservedResets | undefined;
+  /** The number of probes in the present outage of its node, if its host is to be proven off; otherwise 0. */
+  inOutage: number;
+}
+
+export class Prober {
+  readonly #deps: TargetControllerDeps;
+  readonly #secrets: Watched<KubeObject>;
+  readonly #intervals: ProbeIntervals;
+  readonly #memories = new Map<string, TargetMemory>();
+  readonly #proofs: ProofsWanted;
+  /** Keeps the clusters of targets' nodes connected, by the target's UID. */
+  readonly #holds = new Map<string, { key: string; release: () => void }>();
+  #failingTargets = 0;
+  #outages = 0;
+
+  constructor(deps: TargetControllerDeps, secrets: Watched<KubeObject>, proofs: ProofsWanted) {
+    this.#deps = deps;
+    this.#secrets = secrets;
+    this.#proofs = proofs;
+    this.#intervals = deps.intervals ?? DEFAULT_PROBE_INTERVALS;
+  }
+
+  /** Drops what is remembered of targets that are gone. */
+  forget(concerned: readonly FencingTarget[]): void {
+    for (const { metadata } of concerned) {
+      if (this.#deps.directory.index.byUid(metadata.uid) !== undefined) continue;
+      this.#holds.get(metadata.uid)?.release();
+      this.#holds.delete(metadata.uid);
+      const memory = this.#memories.get(metadata.uid);
+      if (memory !== undefined) {
+        this.#setFailures(memory, 0);
+        this.#setInOutage(memory, 0);
+      }
+      this.#memories.delete(metadata.uid);
+      this.#deps.records.forget(metadata.uid);
+    }
+  }
+
+  close(): void {
+    for (const { release } of this.#holds.values()) release();
+  }
+
+  /** Probes the target if that is due, and brings its status up to date. */
+  async reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number }> {
+    const { runtime, targets, directory } = this.#deps;
+    const { clock } = runtime;
+    const target = targets.get(parseKey(key));
+    // The index holds the targets of the agent's own namespace: nothing is done for any other.
+    if (target === undefined || directory.index.byUid(target.metadata.uid) === undefined) return {};
+    const trigger = this.#triggerOf(target);
+    const memory = this.#memoryOf(target, trigger);
+    const conflict = this.#conflictOf(target);
+    const trusted = conflict === undefined || conflict.unread === true;
+    if (target.status?.owner !== undefined) memory.resets = undefined;
+    memory.dueAtMs = dueAtMs(memory, trigger, this.#intervals);
+    if (isOutdated(this.#factsOf(target, memory))) memory.dueAtMs = Math.min(memory.dueAtMs, clock.monotonicMs());
+    if (trigger.outage !== memory.trigger.outage) this.#setInOutage(memory, 0);
+    let proven: OffProof | undefined | "asBefore" = "asBefore";
+    // A target with a conflict is not probed, unless a probe may show that the conflict is over.
+    const isProbed = trusted || conflict.byReport;
+    if (isProbed && memory.dueAtMs <= clock.monotonicMs()) {
+      proven = await this.#probe(target, memory, signal);
+      memory.trigger = trigger;
+    }
+    await this.#writeStatus(target, memory, proven, signal);
+    // The end of a conflict with another kind of host is not reported.
+    if (!trusted) return { requeueAfterMs: this.#intervals.retryMinMs };
+    const dueInMs = Math.max(0, memory.dueAtMs - clock.monotonicMs());
+    const isUnread = this.#deps.whyManaged?.(target)?.state === "unread";
+    return { requeueAfterMs: isUnread ? Math.min(dueInMs, UNREAD_RECHECK_MS) : dueInMs };
+  }
+
+  /** @returns the proof that the host is off, if a proof was wanted and was made. */
+  async #probe(target: FencingTarget, memory: TargetMemory, signal: AbortSignal): Promise<OffProof | undefined> {
+    const { runtime, directory } = this.#deps;
+    const { clock, random } = runtime;
+    const owner = target.status?.owner;
+    if (owner !== undefined && (await isActiveOwner(runtime, owner, signal))) {
+      // Its release changes the trigger; the interval is for an owner that goes without giving the host up.
+      memory.dueAtMs = clock.monotonicMs() + this.#intervals.retryMaxMs;
+      return undefined;
+    }
+    const startMs = clock.monotonicMs();
+    const refused = memory.locked.filter((login) => login.untilMs > startMs);
+    const { nodeRuntime, node } = this.#nodeOf(target);
+    const toProve = this.#outageOf(target) !== undefined;
+    const result = await probeTarget(this.#deps, target, node, { nodeRuntime, refused, toProve }, signal);
+    this.#setInOutage(memory, toProve ? memory.inOutage + 1 : 0);
+    const nowMs = clock.monotonicMs();
+    memory.probe = { result, atMs: clock.nowMs(), generation: target.metadata.generation };
+    this.#deps.records.note(target.metadata.uid, result.devices, clock.nowMs());
+    memory.probedAtMs = nowMs;
+    memory.locked = lockedLogins(refused, result.refused, this.#intervals, nowMs);
+    directory.report(target, reportedUuids(target, node, result));
+    const healthy = isHealthy(this.#factsOf(target, memory));
+    if (healthy) this.#compareResets(target, memory, observedResets(target, result.devices));
+    this.#setFailures(memory, healthy ? 0 : memory.failuresInARow + 1);
+    const delayMs = nextDelayMs(
+      {
+        healthy,
+        loginRefused: memory.locked.length > 0,
+        failuresInARow: memory.failuresInARow,
+        inOutage: memory.inOutage,
+        nodeDown: node !== undefined && !isReady(node),
+      },
+      { devices: directory.index.deviceCount, failingTargets: this.#failingTargets, outages: this.#outages },
+      this.#intervals,
+      random,
+    );
+    memory.dueAtMs = nowMs + delayMs;
+    return result.offProof;
+  }
+
+  /** Reports a reset of the host that this agent did not order: another agent may have access to its BMC. */
+  #compareResets(target: FencingTarget, memory: TargetMemory, resets: ObservedResets): void {
+    const found = foreignReset(memory.resets, resets);
+    memory.resets = resets;
+    if (found === undefined) return;
+    const { runtime } = this.#deps;
+    const { namespace, name } = target.metadata;
+    const note = `the host was reset at ${found.time} (clock of ${found.address}), and not by this agent: its OS rebooted, or a person or another agent that reaches this BMC did it`;
+    runtime.events.record({ regarding: target, type: "Warning", reason: "ResetByOthers", action: "Probe", note });
+    const fields = { target: `${namespace}/${name}`, node: target.spec.nodeName, address: found.address };
+    runtime.logger.warn({ ...fields, resetTime: found.time }, "the host was reset, and not by this agent");
+  }
+
+  async #writeStatus(
+    target: FencingTarget,
+    memory: TargetMemory,
+    proven: OffProof | undefined | "asBefore",
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { runtime, namespace } = this.#deps;
+    const { uid, name, generation } = target.metadata;
+    const ref = { kind: target.kind, namespace, name, uid };
+    let before: FencingTarget = target;
+    let change: ReturnType<typeof statusChange>;
+    await updateTargetStatus(
+      runtime,
+      ref,
+      (current) => {
+        before = current;
+        // A newer spec is probed by itself; this result is about the older one.
+        const isOther = current.metadata.generation !== generation;
+        change = isOther ? undefined : statusChange(this.#factsOf(current, memory), proven, runtime.clock.nowMs());
+        return change;
+      },
+      signal,
+      target,
+    );
+    if (change !== undefined) this.#report(before, change);
+  }
+
+  #report(target: FencingTarget, change: NonNullable<ReturnType<typeof statusChange>>): void {
+    const { runtime } = this.#deps;
+    const { namespace, name } = target.metadata;
+    const was = readyOf(target.status);
+    const is = readyOf({ conditions: change.conditions ?? [] });
+    if (is === undefined || (is.status === was?.status && is.reason === was.reason)) return;
+    const type = is.status === "True" && is.reason === "Usable" ? "Normal" : "Warning";
+    runtime.events.record({ regarding: target, type, reason: is.reason, action: "Probe", note: is.message });
+    const fields = {
+      target: `${namespace}/${name}`,
+      node: target.spec.nodeName,
+      reason: is.reason,
+      detail: is.message,
+    };
+    if (type === "Normal") runtime.logger.info(fields, "fencing target is ready");
+    else runtime.logger.warn(fields, "fencing target needs attention");
+  }
+
+  #factsOf(target: FencingTarget, memory: TargetMemory): TargetStatusFacts {
+    const { node } = this.#nodeOf(target);
+    const { probe } = memory;
+    return {
+      target,
+      conflict: this.#conflictOf(target),
+      nodeMissing: this.#whyNodeMissing(target),
+      nodeSystemUUID: node?.status.nodeInfo?.systemUUID,
+      probe: probe?.generation === target.metadata.generation ? probe : undefined,
+      outage: this.#outageOf(target),
+    };
+  }
+
+  #conflictOf(target: FencingTarget): Conflict | undefined {
+    const { directory, whyManaged } = this.#deps;
+    const conflict = directory.conflictOf(target.metadata.uid);
+    if (conflict !== undefined) return conflict;
+    const managed = whyManaged?.(target);
+    if (managed?.why === undefined) return undefined;
+    const found = { message: managed.why, byReport: false, holdsOn: true };
+    return managed.state === "unread" ? { ...found, unread: true } : found;
+  }
+
+  /** Undefined if the node exists, or if its cluster cannot be asked. */
+  #whyNodeMissing(target: FencingTarget): string | undefined {
+    const { clusters, directory } = this.#deps;
+    const { nodeName, clusterRef } = target.spec;
+    const { nodes, problem } = clusters.of(clusterRef);
+    if (problem !== undefined || nodes.get({ name: nodeName }) !== undefined) return undefined;
+    // One that another target names is not meant by this one.
+    const free = [...nodes.values()].flatMap(({ metadata: { name } }) =>
+      directory.index.byNode({ cluster: clusterRef, name }).length === 0 ? [name] : [],
+    );
+    const meant = didYouMean(nodeName, free);
+    const cluster = clusterRef === undefined ? "the cluster" : `cluster ${clusterKey(clusterRef)}`;
+    const next =
+      meant === undefined
+        ? "correct spec.nodeName, or wait until the node joins"
+        : `did you mean ${meant}? Correct spec.nodeName`;
+    return `${cluster} has no node ${nodeName}: ${next}`;
+  }
+
+  #outageOf(target: FencingTarget): Outage | undefined {
+    // Health checks that ask for proofs are over nodes of the agent's own cluster.
+    if (!this.#proofs.wanted || target.spec.clusterRef !== undefined) return undefined;
+    return outageOf(this.#nodeOf(target).node);
+  }
+
+  /** The node that the target names, in its cluster; undefined also while that is away. */
+  #nodeOf(target: FencingTarget): { nodeRuntime: KubeRuntime; node: Node | undefined } {
+    const { clusters } = this.#deps;
+    const { nodeName, clusterRef } = target.spec;
+    const { uid } = target.metadata;
+    const key = clusterKey(clusterRef);
+    const held = this.#holds.get(uid);
+    if (held?.key !== key) {
+      this.#holds.set(uid, { key, release: clusters.hold(clusterRef) });
+      held?.release();
+    }
+    const { runtime, nodes } = clusters.of(clusterRef);
+    return { nodeRuntime: runtime, node: nodes.get({ name: nodeName }) };
+  }
+
+  #memoryOf(target: FencingTarget, trigger: ProbeTrigger): TargetMemory {
+    const known = this.#memories.get(target.metadata.uid);
+    if (known !== undefined) return known;
+    const { clock, random } = this.#deps.runtime;
+    const { deviceCount } = this.#deps.directory.index;
+    const inOutage = trigger.outage !== "";
+    const delayMs = firstDelayMs(target, { deviceCount, inOutage }, this.#intervals, random);
+    const memory: TargetMemory = {
+      trigger,
+      probedAtMs: undefined,
+      dueAtMs: clock.monotonicMs() + delayMs,
+      failuresInARow: 0,
+      probe: undefined,
+      locked: [],
+      resets: undefined,
+      inOutage: 0,
+    };
+    this.#memories.set(target.metadata.uid, memory);
+    return memory;
+  }
+
+  #triggerOf(target: FencingTarget): ProbeTrigger {
+    const { namespace } = this.#deps;
+    const names = target.spec.devices.flatMap((device) => [
+      device.credentialsSecretRef.name,
+      ...(device.tls?.caSecretRef === undefined ? [] : [device.tls.caSecretRef.name]),
+    ]);
+    const versions = names.map((name) => this.#secrets.get({ namespace, name })?.metadata.resourceVersion ?? "");
+    const { node } = this.#nodeOf(target);
+    const uuid = node !== undefined && isReady(node) ? meaningfulUuid(node.status.nodeInfo?.systemUUID) : undefined;
+    const parts = [target.metadata.generation ?? 0, target.status?.owner?.uid ?? "", ...versions];
+    const { nodeUID, bootID, notReadySince } = this.#outageOf(target) ?? {};
+    const outage = nodeUID === undefined ? "" : `${nodeUID} ${bootID ?? ""} ${notReadySince}`;
+    return { fingerprint: parts.join(" "), readyUuid: uuid ?? "", outage };
+  }
+
+  #setInOutage(memory: TargetMemory, inOutage: number): void {
+    this.#outages += Number(inOutage > 0) - Number(memory.inOutage > 0);
+    memory.inOutage = inOutage;
+  }
+
+  #setFailures(memory: TargetMemory, failuresInARow: number): void {
+    this.#failingTargets += Number(failuresInARow > 0) - Number(memory.failuresInARow > 0);
+    memory.failuresInARow = failuresInARow;
+  }
+}
+
+/**
+ * The system UUIDs that a target's host reports. A device that is known to be another host's, by a wrong address, shows nothing of
+ * this one.
+ */
+function reportedUuids(target: FencingTarget, node: Node | undefined, { devices, pin }: ProbeResult): string[] {
+  const known = [expectedIdentity(target) ?? {}, pin ?? {}, node?.status.nodeInfo ?? {}];
+  return devices.flatMap((device) => {
+    if (!device.ok || known.some((identity) => compareIdentity(identity, device.identity) === "mismatch")) return [];
+    return meaningfulUuid(device.identity.systemUUID) ?? [];
+  });
+}

@@ -1,0 +1,179 @@
+import type { Registry } from "prom-client";
+import { DEVICE_OPERATIONS, DEVICE_PROTOCOLS, DEVICE_RESULTS } from "../../bmc/measured-device.ts";
+import type { MeasuredCall } from "../../bmc/measured-device.ts";
+import { createCounter, createGauge, createHistogram, metric } from "../../telemetry/metric.ts";
+import type { Metric } from "../../telemetry/metric.ts";
+import { REASONS } from "../machine/model/reasons.ts";
+import { STATE_NAMES } from "../machine/model/state.ts";
+
+export interface RemediatorMetrics {
+  finished(result: "Succeeded" | "Failed", reason: string): void;
+  /** A state was left after `seconds`. */
+  left(state: string, seconds: number): void;
+  inFlight(count: number): void;
+  /** Remediations that wait for admission. */
+  waiting(count: number): void;
+  /** Remediations that wait for a collection to be read. */
+  waitingForInput(count: number): void;
+  /** Collections whose view may be stale. */
+  staleViews(count: number): void;
+  /** Remediations that are past the deadline of their state, and cannot go on. */
+  overdue(count: number): void;
+  /** A taint was removed from a node whose host is not proven off. */
+  unvouchedTaint(): void;
+  /** Nodes that a remediation which is gone has left unfinished. */
+  orphaned(count: number): void;
+  /** The workloads of a node were released `seconds` after it had left Ready. */
+  released(seconds: number): void;
+  /** A node was restored `seconds` after it had left Ready. */
+  restored(seconds: number): void;
+  /** A call of a BMC has ended. */
+  bmcCall(call: MeasuredCall): void;
+  /** BareMetalHosts by what the last probe has found. */
+  probedHosts(counts: Readonly<Record<HostProbeState, number>>): void;
+}
+
+const HOST_PROBE_STATES = ["usable", "failing", "unprobed"] as const;
+/** `unprobed`: not yet, or in no state to be fenced. */
+export type HostProbeState = (typeof HOST_PROBE_STATES)[number];
+
+/** The reason of a remediation that has succeeded. */
+const RESTORED = "NodeRestored";
+const FINAL_STATES: readonly string[] = ["Succeeded", "Failed"];
+
+const FINISHED = metric({
+  name: "ironfence_remediations_total",
+  type: "counter",
+  help: "finished remediations",
+  labels: { result: ["Succeeded", "Failed"], reason: [RESTORED, ...REASONS] },
+});
+const STEPS = metric({
+  name: "ironfence_remediation_step_seconds",
+  type: "histogram",
+  help: "time that remediations spent in each state",
+  labels: { state: STATE_NAMES.filter((name) => !FINAL_STATES.includes(name)) },
+  buckets: [0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600],
+});
+const IN_FLIGHT = metric({
+  name: "ironfence_remediations_in_flight",
+  type: "gauge",
+  help: "remediations without a verdict",
+  labels: {},
+});
+const WAITING = metric({
+  name: "ironfence_remediations_waiting_for_turn",
+  type: "gauge",
+  help: "remediations that wait for admission, because of a limit or of etcd quorum",
+  labels: {},
+});
+const WAITING_FOR_INPUT = metric({
+  name: "ironfence_remediations_waiting_for_input",
+  type: "gauge",
+  help: "remediations that wait for a collection that cannot be listed (InputUnread)",
+  labels: {},
+});
+const STALE_VIEWS = metric({
+  name: "ironfence_stale_views",
+  type: "gauge",
+  help: "collections whose view may be stale because their watches are silent or fail; with the Event ViewStale",
+  labels: {},
+});
+const OVERDUE = metric({
+  name: "ironfence_remediations_overdue",
+  type: "gauge",
+  help: "remediations past the deadline of their state; the condition Processing names the cause",
+  labels: {},
+});
+const UNVOUCHED = metric({
+  name: "ironfence_unvouched_taints_total",
+  type: "counter",
+  help: "out-of-service taints that were removed because no remediation at work proved the host off",
+  labels: {},
+});
+const ORPHANED = metric({
+  name: "ironfence_orphaned_nodes",
+  type: "gauge",
+  help: "nodes that a remediation left behind by disappearing without an undo, until they are Ready",
+  labels: {},
+});
+const HOSTS = metric({
+  name: "ironfence_bare_metal_hosts",
+  type: "gauge",
+  help: "BareMetalHosts by what [the last probe](metal3.md#in-quiet-times) of their BMC has found",
+  labels: { state: HOST_PROBE_STATES },
+});
+const RELEASED = metric({
+  name: "ironfence_time_to_release_seconds",
+  type: "histogram",
+  help: "time from the moment when a node left Ready until its workloads were released, for nodes that were not Ready when they were fenced",
+  labels: {},
+  buckets: [10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1_800],
+});
+const RESTORED_AFTER = metric({
+  name: "ironfence_time_to_restore_seconds",
+  type: "histogram",
+  help: "time from the moment when a node left Ready until its remediation succeeded",
+  labels: {},
+  buckets: [30, 60, 120, 180, 300, 450, 600, 900, 1_800, 3_600],
+});
+const BMC_CALLS = metric({
+  name: "ironfence_bmc_request_seconds",
+  type: "histogram",
+  help: "time that calls of BMCs took, logging in and all requests of a call included. `denied`: the BMC refused user, password or permissions, or its certificate is not trusted",
+  labels: { protocol: DEVICE_PROTOCOLS, operation: DEVICE_OPERATIONS, result: DEVICE_RESULTS },
+  buckets: [0.1, 0.5, 1, 2, 5, 15, 60],
+});
+
+/** What is counted as it happens. */
+export const REMEDIATOR_METRICS: readonly Metric[] = [
+  FINISHED,
+  STEPS,
+  IN_FLIGHT,
+  WAITING,
+  WAITING_FOR_INPUT,
+  STALE_VIEWS,
+  OVERDUE,
+  UNVOUCHED,
+  ORPHANED,
+  HOSTS,
+  RELEASED,
+  RESTORED_AFTER,
+  BMC_CALLS,
+];
+
+/** The remediator's metrics; docs/reference/metrics.md lists them. */
+export function createMetrics(registry: Registry): RemediatorMetrics {
+  const finished = createCounter(FINISHED, registry, [
+    { result: "Succeeded", reason: RESTORED },
+    ...REASONS.map((reason) => ({ result: "Failed", reason })),
+  ]);
+  const steps = createHistogram(STEPS, registry);
+  const inFlight = createGauge(IN_FLIGHT, registry);
+  const waiting = createGauge(WAITING, registry);
+  const waitingForInput = createGauge(WAITING_FOR_INPUT, registry);
+  const staleViews = createGauge(STALE_VIEWS, registry);
+  const overdue = createGauge(OVERDUE, registry);
+  const unvouched = createCounter(UNVOUCHED, registry);
+  const orphaned = createGauge(ORPHANED, registry);
+  const hosts = createGauge(HOSTS, registry);
+  const released = createHistogram(RELEASED, registry);
+  const restored = createHistogram(RESTORED_AFTER, registry);
+  const bmcCalls = createHistogram(BMC_CALLS, registry);
+  return {
+    released: (seconds) => released.observe(seconds),
+    restored: (seconds) => restored.observe(seconds),
+    bmcCall: ({ seconds, ...labels }) => bmcCalls.observe(labels, seconds),
+    finished: (result, reason) => finished.inc({ result, reason }),
+    left: (state, seconds) => steps.observe({ state }, seconds),
+    inFlight: (count) => inFlight.set(count),
+    overdue: (count) => overdue.set(count),
+    waiting: (count) => waiting.set(count),
+    waitingForInput: (count) => waitingForInput.set(count),
+    staleViews: (count) => staleViews.set(count),
+    unvouchedTaint: () => unvouched.inc(),
+    orphaned: (count) => orphaned.set(count),
+    probedHosts: (counts) => {
+      for (const [state, count] of Object.entries(counts)) hosts.set({ state }, count);
+    },
+  };
+}

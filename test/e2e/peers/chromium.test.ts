@@ -1,0 +1,245 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { Chronicle } from "../../../hack/demo/chronicle.ts";
+import { observe } from "../../../hack/demo/observe.ts";
+import { play, SCENES } from "../../../hack/demo/scenes.ts";
+import type { World } from "../../../hack/demo/world.ts";
+import { startWorld } from "../../../hack/demo/world.ts";
+import { axeViolations, startChromium } from "../../../hack/e2e/chromium.ts";
+import { repositoryPath } from "../../../hack/e2e/world.ts";
+import { startAgent } from "../../../hack/lib/agent-process.ts";
+import { startDashboard } from "../../../hack/lib/dashboard-process.ts";
+import type { Child } from "../../../hack/lib/processes.ts";
+import { LocalGate } from "../../../src/cli/dashboard/serve/local-gate.ts";
+import { serveDashboard } from "../../../src/cli/dashboard/serve/server.ts";
+import type { Overview } from "../../../src/cli/status/read.ts";
+import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
+import { node, remediation, target } from "../../unit/cli/dashboard/fixture.ts";
+import { OVERVIEW } from "../../unit/cli/overview-fixture.ts";
+
+// The dashboard in a real browser, through the outages of the demo and with a cluster of 5,000 nodes.
+
+const SHOWN_TIMEOUT_MS = 30_000;
+const PHONE = { width: 390, height: 844 };
+/** A frame that takes longer is felt as a stall. The machine also runs other tests. */
+const STALL_MS = 250;
+/** No binary is kept in the repository. */
+const SCREENSHOTS = repositoryPath("dist/dashboard");
+
+let browser: Browser;
+before(async () => {
+  browser = await startChromium();
+  await mkdir(SCREENSHOTS, { recursive: true });
+});
+after(() => browser?.close());
+
+/** A browser that has opened the address, and everything in it that went wrong. */
+async function open(url: string, options: Parameters<Browser["newContext"]>[0] = {}) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") errors.push(message.text());
+  });
+  const foreign: string[] = [];
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (protocol !== "data:" && origin !== new URL(url).origin) foreign.push(request.url());
+  });
+  await page.goto(url);
+  await page.waitForURL((to) => to.pathname === "/");
+  return { context, page, errors, foreign };
+}
+
+const shot = (page: Page, name: string): Promise<unknown> =>
+  page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+
+void describe("the dashboard in Chromium, through the outages of the demo", () => {
+  let folder: string;
+  let world: World;
+  let agent: Child;
+  let dashboard: Awaited<ReturnType<typeof startDashboard>>;
+  let opened: Awaited<ReturnType<typeof open>>;
+  const chronicle = new Chronicle(systemClock);
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "ironfence-chromium-"));
+    world = await startWorld(folder);
+    agent = startAgent({ kubeconfig: world.kubeconfigPath, logFile: join(folder, "agent.log") });
+    dashboard = await startDashboard({ kubeconfig: world.kubeconfigPath, logFile: join(folder, "dashboard.log") });
+    opened = await open(dashboard.url);
+  });
+  after(async () => {
+    await opened?.context.close();
+    await dashboard?.child.stop();
+    await agent?.stop();
+    await world?.stop();
+    if (folder !== undefined) await rm(folder, { recursive: true });
+  });
+
+  void test("the secret is in no address that the browser keeps, and every node could be fenced", async () => {
+    const { page } = opened;
+    assert.doesNotMatch(page.url(), /key/);
+    await page.locator("#summary", { hasText: "6 yes" }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
+    assert.deepEqual(await axeViolations(page), []);
+    await shot(page, "quiet");
+  });
+
+  for (const [index, scene] of SCENES.entries()) {
+    void test(`scene ${index + 1}, ${scene.title}: the fence appears by itself and goes into the last 30 days`, async () => {
+      const { page } = opened;
+      const observed = observe(world, chronicle);
+      try {
+        const played = play(scene, index + 1, world, chronicle);
+        const card = page.locator("#now li").filter({ hasText: scene.host });
+        // A fence without a BMC fails after seconds, which a busy machine may need for one read.
+        if (scene.expected.includes("off")) {
+          await card.first().waitFor({ timeout: SHOWN_TIMEOUT_MS });
+          assert.match((await card.first().textContent()) ?? "", /Safe to disconnect the power by hand\?\s*no/);
+          await shot(page, `scene-${index + 1}-now`);
+          assert.deepEqual(await axeViolations(page), []);
+        }
+        const { problems } = await played;
+        assert.deepEqual(problems, []);
+        await page.locator("#ended li").filter({ hasText: scene.host }).first().waitFor({ timeout: SHOWN_TIMEOUT_MS });
+        await shot(page, `scene-${index + 1}-ended`);
+        assert.deepEqual(await axeViolations(page), []);
+      } finally {
+        observed.stop();
+      }
+    });
+  }
+
+  void test("the page of a node shows its fence as a picture, and what its BMC has shown", async () => {
+    const { page } = opened;
+    await page.locator("#ended a", { hasText: "node-3" }).first().click();
+    await page.getByRole("heading", { name: "Node node-3" }).waitFor();
+    assert.ok((await page.locator("svg rect").count()) > 5, "steps in the picture");
+    assert.match((await page.locator("#evidence").textContent()) ?? "", /redfish\+https:\/\/127\.0\.0\.1/);
+    assert.deepEqual(await axeViolations(page), []);
+    await shot(page, "node");
+  });
+
+  void test("the page is the same in the dark, on a phone and without scripts", async () => {
+    const { port } = new URL(dashboard.url);
+    for (const [name, options] of [
+      ["dark", { colorScheme: "dark" }],
+      ["phone", { viewport: PHONE, isMobile: true, hasTouch: true }],
+      ["without-scripts", { javaScriptEnabled: false }],
+    ] as const) {
+      const { context, page, errors } = await open(dashboard.url, options);
+      await page.getByRole("heading", { name: "Could we fence?" }).waitFor();
+      if (name !== "without-scripts") assert.deepEqual(await axeViolations(page), [], name);
+      for (const path of ["/", "/nodes/node-2"]) {
+        await page.goto(`http://127.0.0.1:${port}${path}`);
+        const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        if (name === "phone") assert.equal(await page.evaluate(overflow), 0, `${path} scrolls sideways`);
+      }
+      await shot(page, name);
+      assert.deepEqual(errors, [], name);
+      await context.close();
+    }
+  });
+
+  void test("every link is reached with the keyboard, the one that skips to the content first", async () => {
+    const { page } = opened;
+    await page.goto(`${new URL(page.url()).origin}/`);
+    await page.keyboard.press("Tab");
+    const focused = (): Promise<string> => page.evaluate("document.activeElement.textContent.trim()");
+    assert.equal(await focused(), "Skip to the content");
+    const reached = new Set<string>();
+    for (let press = 0; press < 60; press++) {
+      await page.keyboard.press("Tab");
+      reached.add(await focused());
+    }
+    for (const name of ["Overview", "All nodes", "node-1"])
+      assert.ok(reached.has(name), `${name} of ${[...reached].join()}`);
+  });
+
+  void test("the page says when it gets no news, and the browser has found nothing wrong all along", async () => {
+    const { page, errors, foreign } = opened;
+    assert.deepEqual(errors, []);
+    assert.deepEqual(foreign, [], "nothing is loaded from elsewhere");
+    await dashboard.child.stop();
+    await page.locator("#news", { hasText: /No news from the server/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
+    await shot(page, "no-news");
+  });
+});
+
+void describe("the dashboard in Chromium, with 5,000 nodes", () => {
+  const names = Array.from({ length: 5_000 }, (_, index) => `worker-${index}.rack-${index % 40}.example.com`);
+  const XSS = `<img src=x onerror="document.title='hacked'">`;
+  const overview: Overview = {
+    ...OVERVIEW,
+    nodes: names.map((name) => node(name)),
+    targets: names.map((name, index) => target(name, index % 5 === 0 ? { reason: "BMCTimeout", message: XSS } : {})),
+    remediations: names.slice(0, 60).map((name) => remediation(name, "PoweringOff", XSS)),
+  };
+  const gate = new LocalGate(systemRandom);
+  let server: Awaited<ReturnType<typeof serveDashboard>>;
+  let context: BrowserContext;
+  let page: Page;
+
+  before(async () => {
+    const source = {
+      readOverview: () => Promise.resolve({ ...overview, nowMs: systemClock.nowMs() }),
+      readDecisions: () => Promise.reject(new Error("there are none")),
+    };
+    const deps = { clock: systemClock, source, gate: gate.gate, certificate: undefined };
+    server = await serveDashboard({ host: "127.0.0.1", port: 0 }, deps);
+    gate.port = server.port;
+    ({ context, page } = await open(gate.url));
+  });
+  after(async () => {
+    await context?.close();
+    await server?.close();
+  });
+
+  void test("texts of the cluster run nothing", async () => {
+    await page.getByText(XSS).first().waitFor();
+    assert.equal(await page.locator("img").count(), 0);
+    assert.doesNotMatch(await page.title(), /hacked/);
+  });
+
+  void test("the page asks again after a refusal, and shows news as soon as it is served again", async () => {
+    await context.route("**/events?*", (route) => route.fulfill({ status: 503, body: "not now" }));
+    await page.reload();
+    await page.locator("#news", { hasText: /has refused this page/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
+    await context.unroute("**/events?*");
+    await page.locator("body.live").waitFor({ timeout: SHOWN_TIMEOUT_MS });
+  });
+
+  void test("all nodes are listed, can be filtered, and scroll from top to bottom without a stall", async (context) => {
+    await page.getByRole("link", { name: "All nodes" }).first().click();
+    await page.locator("ul.block").first().waitFor();
+    // A browser shows a long page while it still reads it.
+    await page.waitForLoadState("load");
+    assert.equal(await page.locator("ul.block > li").count(), 5_000);
+    await page.evaluate(`
+      window.tasks = [];
+      new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map(({ duration }) => duration)))
+        .observe({ type: "longtask" });
+    `);
+    await page.evaluate(`(async () => {
+      for (let y = 0; y < document.documentElement.scrollHeight; y += 800) {
+        window.scrollTo({ top: y, behavior: "instant" });
+        await new Promise(requestAnimationFrame);
+      }
+    })()`);
+    assert.ok(await page.evaluate<boolean>("window.scrollY > 50000"), "it has scrolled");
+    const tasks = await page.evaluate<number[]>("window.tasks");
+    context.diagnostic(`long tasks: ${tasks.map(Math.round).join(" ")}`);
+    assert.ok(
+      tasks.every((durationMs) => durationMs < STALL_MS),
+      `${tasks.join()} ms`,
+    );
+    await page.getByLabel("Show nodes with").fill("worker-4711.");
+    assert.equal(await page.locator("ul.block > li:visible").count(), 1);
+    await shot(page, "filtered");
+  });
+});

@@ -1,0 +1,17 @@
+import { test } from "node:test";
+import { run } from "../../../hack/lib/run.ts";
+import { repositoryPath } from "../../../hack/e2e/world.ts";
+
+// Prometheus' own tool on the rules that users load.
+
+const options = { cwd: repositoryPath("deploy/monitoring"), env: {}, timeoutMs: 120_000 };
+
+test("promtool accepts the rules", async ({ signal }) => {
+  await run("promtool", ["check", "rules", "rules.yaml"], { ...options, signal });
+});
+
+test("each alert fires when its cause has lasted long enough, not before, and no other alert does", async ({
+  signal,
+}) => {
+  await run("promtool", ["test", "rules", "rules-test.yaml"], { ...options, signal });
+});

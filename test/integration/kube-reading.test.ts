@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, Socket } from "node:net";
+import type { AddressInfo, Server } from "node:net";
+import { describe, it } from "node:test";
+import type { TestContext } from "node:test";
+import { createServer as createTlsServer, Server as TlsServer } from "node:tls";
+import { createCertificateAuthority } from "../../hack/lib/pki.ts";
+import { WorkAllowance } from "../../src/kube/answers/read-budget.ts";
+import { countReading } from "../../src/kube/connection/count-reading.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/http-transport.ts";
+import { isKubeError } from "../../src/kube/errors.ts";
+import type { KubeTransport } from "../../src/kube/transport.ts";
+import { systemClock } from "../../src/runtime/system.ts";
+import { accessTo } from "../unit/kube/api-stub.ts";
+
+const never = new AbortController().signal;
+const REQUEST = { method: "GET", path: "/api/v1/nodes", lane: "api", timeoutMs: 60_000 } as const;
+const HEAD = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+
+const isOver = (error: unknown): boolean => {
+  assert.ok(isKubeError(error, "OverBudget"), String(error));
+  assert.match(error.message, /took more than \d+ ms of a minute to read/);
+  return true;
+};
+
+/** A server that answers the first bytes of each connection with `pieces`, for as long as these are taken. */
+function answering(pieces: () => Iterable<string>, made = createServer()): { server: Server; sentBytes: () => number } {
+  let sentBytes = 0;
+  const send = async (socket: Socket): Promise<void> => {
+    for (const piece of pieces()) {
+      if (socket.destroyed) return;
+      // Each piece is written when the one before it has left, so that TLS makes a record of each.
+      await new Promise((resolve) => socket.write(piece, resolve));
+      sentBytes += piece.length;
+    }
+  };
+  const server = made.on(made instanceof TlsServer ? "secureConnection" : "connection", (socket: Socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => void send(socket));
+  });
+  return { server, sentBytes: () => sentBytes };
+}
+
+async function connectTo(t: TestContext, server: Server, busyMs: number, ca?: string): Promise<KubeTransport> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `${ca === undefined ? "http" : "https"}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const tls = { insecureSkipVerify: false, ...(ca !== undefined && { ca }) };
+  const transport = createHttpTransport(
+    accessTo(url, () => ({ headers: {}, tls })),
+    { clock: systemClock },
+    { bodyBytesMax: WORKLOAD_BODY_BYTES_MAX, allowLocal: true, work: new WorkAllowance(systemClock, { busyMs }) },
+  );
+  t.after(async () => {
+    await transport.close();
+    server.close();
+  });
+  return transport;
+}
+
+function* endless(first: string, then: string): Iterable<string> {
+  yield first;
+  for (;;) yield then;
+}
+
+describe("an answer of an API server that anybody may run", () => {
+  it("an answer of an API server that anybody may run is cut off if its chunks of one byte take too long to read", async (t) => {
+    const chunked = `${HEAD}transfer-encoding: chunked\r\n\r\n`;
+    const { server, sentBytes } = answering(() => endless(chunked, "1\r\n \r\n".repeat(10_000)));
+    const transport = await connectTo(t, server, 50);
+    await assert.rejects(transport.send(REQUEST, never), isOver);
+    // 50 ms are 2.5 MB, which are 400 KB of answer: far below its largest size.
+    assert.ok(sentBytes() < 8_000_000, `${sentBytes()} bytes were taken`);
+  });
+
+  it("an answer of an API server that anybody may run is cut off if its TLS records of one byte take too long to read", async (t) => {
+    const authority = await createCertificateAuthority(systemClock, "workload");
+    const host = { commonName: "api", ipAddresses: ["127.0.0.1"], usage: "server" } as const;
+    const { certPem: cert, keyPem: key } = await authority.issue(host);
+    const long = `${HEAD}content-length: 1000000\r\n\r\n`;
+    const { server, sentBytes } = answering(() => endless(long, " "), createTlsServer({ cert, key }));
+    const transport = await connectTo(t, server, 10, authority.certPem);
+    await assert.rejects(transport.send(REQUEST, never), isOver);
+    assert.ok(sentBytes() < 100_000, `${sentBytes()} bytes were taken`);
+  });
+
+  it("an answer of an API server that anybody may run is cut off if it never begins, after interim answers without end", async (t) => {
+    const { server } = answering(() => endless("", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1_000)));
+    const transport = await connectTo(t, server, 50);
+    await assert.rejects(transport.send(REQUEST, never), isOver);
+  });
+
+  it("an answer of an API server that anybody may run ends a watch whose reading takes too long", async (t) => {
+    const chunked = `${HEAD}transfer-encoding: chunked\r\n\r\n`;
+    const { server } = answering(() => endless(chunked, "1\r\n \r\n".repeat(10_000)));
+    const transport = await connectTo(t, server, 50);
+    const { body } = await transport.stream({ ...REQUEST, lane: "watch" }, never);
+    await assert.rejects(async () => {
+      for await (const _ of body);
+    }, isOver);
+  });
+
+  it("an answer of an API server that anybody may run is read if it is as long as an answer may be, for a tenth of a second of the budget", async (t) => {
+    const length = 4_000_000;
+    const whole = `${HEAD}content-length: ${length}\r\n\r\n${" ".repeat(length)}`;
+    const { server } = answering(() => [whole]);
+    const transport = await connectTo(t, server, 120);
+    assert.equal((await transport.send(REQUEST, never)).body.length, length);
+  });
+
+  it("an API server that cannot be reached ends the call and nothing else, although its answers are charged", async (t) => {
+    const { server } = answering(() => []);
+    const transport = await connectTo(t, server, 50);
+    await new Promise((resolve) => server.close(resolve));
+    await assert.rejects(transport.send(REQUEST, never), (error: unknown) => isKubeError(error, "Network"));
+  });
+
+  it("an answer of an API server that anybody may run ends with its connection if session tickets never end", () => {
+    const socket = new Socket();
+    socket.on("error", () => undefined);
+    const work = new WorkAllowance(systemClock, { busyMs: 10 });
+    const connect = countReading((_options, callback) => callback(null, socket), "answers", work);
+    connect({ hostname: "h", protocol: "https:", port: "1" }, () => undefined);
+    for (let ticket = 0; ticket < 100; ticket++) socket.emit("session", Buffer.alloc(0));
+    assert.equal(socket.destroyed, false);
+    for (let ticket = 0; ticket < 10_000; ticket++) socket.emit("session", Buffer.alloc(0));
+    assert.equal(socket.destroyed, true);
+  });
+});

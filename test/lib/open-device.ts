@@ -1,0 +1,13 @@
+import { BmcGate } from "../../src/bmc/bmc-gate.ts";
+import type { OpenDevice } from "../../src/bmc/open-device.ts";
+import { createOpenDevice } from "../../src/bmc/open-device.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
+
+const OPEN_DEVICE = new WeakMap<Clock, OpenDevice>();
+
+/** Opens devices as one process does: all that are opened on one clock share a gate. */
+export function openDeviceOn(clock: Clock): OpenDevice {
+  const openDevice = OPEN_DEVICE.get(clock) ?? createOpenDevice(new BmcGate(clock));
+  OPEN_DEVICE.set(clock, openDevice);
+  return openDevice;
+}

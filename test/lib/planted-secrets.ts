@@ -1,0 +1,86 @@
+// Secrets for tests of the support bundle: what no bundle may show.
+
+/** As a Secret holds it. */
+export const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+/** Secrets by where they are. None may be in a bundle, in clear text or in base64. */
+export const PLANTED = {
+  annotationOfOthers: "plain-words-of-others",
+  lastApplied: "Applied-4711",
+  managedFields: "f:Managed-4712",
+  podVariable: "Variable-4713!",
+  podVariableUnnamed: "unnamed-variable-value",
+  podArgument: "Argument-4714",
+  deploymentVariable: "Deployment-4715",
+  nodeAnnotation: "node-annotation-value",
+  addressPassword: "Userinfo-4716",
+  addressWithSlash: "User/info@4717",
+  conditionMessage: "Message-4718",
+  eventUrl: "EventUrl-4719",
+  eventBearer: "EventBearer4720abcdef",
+  eventSentence: "Sentence-4721",
+  pauseReason: "Pause-4722",
+  secretData: "SecretData-4723",
+  kubeconfigToken: "Kubeconfig-4724",
+  logJsonPassword: "LogJson-4725",
+  logNestedJson: 'Nested-"4726',
+  logKeyValue: "KeyValue-4727",
+  logQuotedWithBlanks: "quoted with blanks 4728",
+  logHeader: "session=Header4729; other=Cookie4730",
+  logBasic: base64("admin:Basic-4731"),
+  logBasicUnnamed: base64("fencing:Unnamed-4732"),
+  logJwt: "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiI0NzMzIn0.c2lnbmF0dXJlNDczMw",
+  logBootstrapToken: "abc473.0123456789abcdef",
+  logGitHub: "ghp_0123456789abcdefABCDEF47350123456789",
+  logIpmitool: "Ipmi-4736",
+  logFlag: "Flag-4737",
+  logYaml: "yaml value 4738",
+  logHash: "$6$salt4739$Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4",
+  logRandom: "wJa1rXUtnFEMIxK7MDENGxbPxRfiCYEX4M1PLEKEYz0Qw9",
+  metricsLabel: "Metrics-4741",
+  previousLog: "Previous-4742",
+  queryParameter: "Query4743%2F",
+  labelOfMachine: "Spec-4744",
+} as const;
+/** Of a private key. */
+export const KEY_LINES = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC4745", "shorttail4746=="];
+
+/** Lines of a log, most of them with a secret. */
+export const LOG = [
+  JSON.stringify({ level: "info", msg: "the agent leads", node: "worker-1" }),
+  JSON.stringify({ level: "debug", config: { bmc: { user: "root", password: PLANTED.logJsonPassword } } }),
+  JSON.stringify({ level: "debug", body: JSON.stringify({ Password: PLANTED.logNestedJson, UserName: "root" }) }),
+  `dial failed: user=root password=${PLANTED.logKeyValue}, trying again`,
+  `options: { "password" : "${PLANTED.logQuotedWithBlanks}", "retries": 3 }`,
+  `> Cookie: ${PLANTED.logHeader}`,
+  `> Authorization: Basic ${PLANTED.logBasic}`,
+  `the BMC was sent ${PLANTED.logBasicUnnamed} twice`,
+  `token review of ${PLANTED.logJwt} failed`,
+  `joined with ${PLANTED.logBootstrapToken}`,
+  `cloned with ${PLANTED.logGitHub}`,
+  `exec: ipmitool -I lanplus -H 10.0.0.3 -U admin -P ${PLANTED.logIpmitool} power status`,
+  `exec: fence --api-token ${PLANTED.logFlag} --node worker-1`,
+  `bmcPassword: ${PLANTED.logYaml}`,
+  `shadow entry root:${PLANTED.logHash}:19000`,
+  `uploaded with ${PLANTED.logRandom}`,
+  `env dump: ${PLANTED.podVariable} ${PLANTED.deploymentVariable}`,
+  `GET https://bmc-1.example/redfish/v1?X-Auth-Token=${PLANTED.queryParameter}&x=1`,
+  "-----BEGIN PRIVATE KEY-----",
+  ...KEY_LINES,
+  "-----END PRIVATE KEY-----",
+  "the last line, after everything",
+];
+
+/** The planted secrets that a text shows, by where they were planted: in clear text, in base64, in JSON, or in part. */
+export function secretsIn(text: string): string[] {
+  const all = [...Object.entries(PLANTED), ...KEY_LINES.map((line) => ["key", line] as const)];
+  return all.flatMap(([where, secret]) => {
+    const forms = [
+      secret,
+      base64(secret),
+      JSON.stringify(secret).slice(1, -1),
+      ...secret.split(/[; ]/).filter((word) => /\d{4}/.test(word)),
+    ];
+    return forms.some((form) => text.includes(form)) ? [where] : [];
+  });
+}

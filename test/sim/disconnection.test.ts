@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import type { Node } from "../../src/api/core.ts";
+import { NODES } from "../../src/api/core-types.ts";
+import type { FencingTarget } from "../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { disconnectionJudge } from "../../src/cli/dashboard/view/fences.ts";
+import type { DisconnectionVerdict } from "../../src/cli/dashboard/view/disconnection.ts";
+import { OVERVIEW } from "../unit/cli/overview-fixture.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// What the dashboard answers to "safe to disconnect the power by hand?", held against what the agent then does.
+
+const KEY = { namespace: NAMESPACE, name: "n1" };
+
+/** The dashboard's answer for n1, as the API server has everything now. */
+function plug(world: World): DisconnectionVerdict {
+  const { server } = world;
+  return disconnectionJudge({
+    ...OVERVIEW,
+    nodes: [...server.collection<Node>(NODES).values()],
+    targets: [...server.collection<FencingTarget>(FENCING_TARGETS).values()],
+    remediations: [...server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()],
+  })("n1");
+}
+
+function maintain(world: World, maintenance: boolean): void {
+  world.server.collection(FENCING_TARGETS).mergePatch(KEY, { spec: { maintenance } });
+}
+
+/** Lets time pass in small steps until `holds`, and collects what the dashboard answers after each. */
+async function watch(world: World, holds: () => boolean): Promise<DisconnectionVerdict[]> {
+  const seen: DisconnectionVerdict[] = [];
+  for (let step = 0; step < 6_000 && !holds(); step++) {
+    await world.clock.advance(100);
+    seen.push(plug(world));
+  }
+  assert.ok(holds(), "what was waited for did not happen");
+  return seen;
+}
+
+describe("a plug that the dashboard calls safe to pull", () => {
+  it("a plug that the dashboard calls safe to pull is none at any moment of a fence that nobody holds", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1");
+      const seen = await watch(world, () => world.remediation("n1")?.status?.phase === "Succeeded");
+      assert.ok(seen.length > 20, `${seen.length} answers`);
+      assert.deepEqual(
+        seen.filter(({ safe }) => safe),
+        [],
+      );
+    }));
+
+  it("a plug that the dashboard calls safe to pull is one of a hung host in maintenance, and gets no power order from then on", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").setReachability("silent");
+      world.remediate("n1", { powerOffTimeout: "1h" });
+      await world.until("it is to be powered off", () => world.phases.get("n1")?.includes("Verifying") === true);
+      maintain(world, true);
+      const before = await watch(world, () => plug(world).safe);
+      const orders = [...world.powerLog];
+      world.rack.bmc("n1").setReachability("up");
+      await world.clock.advance(600_000);
+      assert.deepEqual(world.powerLog, orders, "no order was sent after the answer");
+      assert.equal(plug(world).safe, true);
+      assert.ok(before.length > 0);
+      maintain(world, false);
+      assert.equal(plug(world).safe, false, "at once, before any agent has read that maintenance is over");
+      await world.phase("n1", "Succeeded");
+    }));
+
+  it("a plug that the dashboard calls safe to pull is none while workloads are released, even in maintenance", () =>
+    World.run({}, async (world) => {
+      await world.holdPod();
+      world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
+      await world.until("n1 is tainted", () => world.markLog.includes("n1 +taint"));
+      maintain(world, true);
+      await world.clock.advance(120_000);
+      const { safe, why } = plug(world);
+      assert.equal(safe, false);
+      assert.match(why, /a BMC without power shows nothing/);
+      maintain(world, false);
+      world.freePod();
+      await world.phase("n1", "Succeeded");
+    }));
+});

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { ALERTS, runbookOf } from "../../../hack/monitoring/alerts.ts";
+import { metricsIn, problemsIn } from "./promql.ts";
+
+const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
+
+describe("the alerts", () => {
+  it("the alerts name metrics, labels and values that exist", () => {
+    assert.deepEqual(problemsIn('ironfence_fencing_targets{reason="Tired"} > ironfence_nothing'), [
+      "reason of ironfence_fencing_targets is never Tired",
+      "ironfence_nothing is no metric",
+    ]);
+    for (const { name, expr, example, otherExamples = [] } of ALERTS) {
+      assert.notDeepEqual(metricsIn(expr), [], name);
+      const series = [example, ...otherExamples].flatMap((each) => Object.keys(each.series));
+      for (const text of [expr, ...series]) assert.deepEqual(problemsIn(text), [], name);
+    }
+  });
+
+  it("each have a runbook: what it means, the impact, how to see it and what to do; and there is no other", () => {
+    const pages = readdirSync(new URL("../../../docs/how-to/runbooks", import.meta.url));
+    assert.deepEqual(pages.map((page) => `docs/how-to/runbooks/${page}`).sort(), ALERTS.map(runbookOf).sort());
+    for (const alert of ALERTS) {
+      const headings = [...read(runbookOf(alert)).matchAll(/^#+ .*$/gm)].map(([heading]) => heading);
+      const wanted = [`# ${alert.name}`, "## Meaning", "## Impact", "## How to see it", "## What to do"];
+      assert.deepEqual(headings, wanted);
+    }
+  });
+
+  it("the alerts are all listed in the page on monitoring, with severity and summary", () => {
+    const page = read("docs/how-to/monitoring.md").replaceAll("\n  ", " ");
+    const items = page.match(/^- \[Ironfence.*$/gm);
+    const wanted = ALERTS.map((alert) => {
+      const summary = alert.summary.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, "`$1`");
+      const runbook = runbookOf(alert).replace("docs/how-to/", "");
+      return `- [${alert.name}](${runbook}) (${alert.severity}): ${summary}.`;
+    });
+    assert.deepEqual(items, wanted);
+  });
+});
