@@ -62,14 +62,19 @@ export async function applyManifests(
   return ordered;
 }
 
-/** Creates or updates one object, or has the server only check it. @returns it as the server stored it, or would. */
+/**
+ * Creates or updates one object, or has the server only check it. Without `force`, the server refuses to change a field that
+ * another manager owns, as it does for kubectl.
+ *
+ * @returns it as the server stored it, or would.
+ */
 export async function applyObject(
   api: KubeApi,
   manifest: Manifest,
-  { dryRun }: { dryRun: boolean } = { dryRun: false },
+  { dryRun = false, force = true }: { dryRun?: boolean; force?: boolean } = {},
 ): Promise<JsonObject> {
   const path = await objectPath(api, manifest);
-  const query = `fieldManager=ironfence-harness&force=true${dryRun ? "&dryRun=All&fieldValidation=Strict" : ""}`;
+  const query = `fieldManager=ironfence-harness&force=${force}${dryRun ? "&dryRun=All&fieldValidation=Strict" : ""}`;
   return (await api.send("PATCH", `${path}?${query}`, manifest, "application/apply-patch+yaml")) as JsonObject;
 }
 

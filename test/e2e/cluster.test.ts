@@ -102,6 +102,23 @@ void describe("the shipped manifests on a real control plane", () => {
     }
   });
 
+  void test("the shipped manifests, applied a second time as kubectl does without --force-conflicts, conflict with nobody", async () => {
+    const { api } = world;
+    const path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/ironfence-remediators";
+    await eventually("the cluster has filled in the aggregated role", 30_000, async () => {
+      const { rules } = await api.get<{ rules?: unknown[] | null }>(path);
+      return (rules ?? []).length > 0;
+    });
+    const again = ["node-health-check", "kustomize"].map((folder) => readManifests(repositoryPath(`deploy/${folder}`)));
+    for (const manifest of (await Promise.all(again)).flat()) {
+      // The harness has scaled the Deployment to none, and owns that field.
+      if (manifest.kind === "Deployment") Object.assign(manifest["spec"] as object, { replicas: 0 });
+      await applyObject(api, manifest, { force: false });
+    }
+    const { rules } = await api.get<{ rules?: unknown[] | null }>(path);
+    assert.ok((rules ?? []).length > 0, "the role keeps what the cluster has filled in");
+  });
+
   void test("a health check cannot be deleted while nodes are being remediated, and can be afterwards", async () => {
     const { api } = world;
     const path = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/in-use";

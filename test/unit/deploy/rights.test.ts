@@ -54,6 +54,19 @@ describe("the permissions of the agent", () => {
   });
 });
 
+describe("an aggregated ClusterRole", () => {
+  it("an aggregated ClusterRole declares no rules, because the cluster owns that field", () => {
+    const aggregated = manifestsOf("deploy/**/role-*.yaml").filter(
+      (manifest) => manifest.kind === "ClusterRole" && "aggregationRule" in manifest,
+    );
+    assert.deepEqual(
+      aggregated.map(({ metadata }) => metadata.name),
+      ["ironfence-remediators"],
+    );
+    for (const { metadata, rules: declared } of aggregated) assert.equal(declared, undefined, metadata.name);
+  });
+});
+
 describe("the Deployment", () => {
   const [deployment] = manifestsOf("deploy/kustomize/deployment.yaml") as unknown as { spec: { template: Pod } }[];
   const [policy] = manifestsOf("deploy/kustomize/network-policy.yaml") as unknown as { spec: NetworkPolicy }[];
