@@ -117,9 +117,11 @@ describe("a kubeconfig that a tenant has made to take long", () => {
   };
   for (const [what, text] of Object.entries(texts)) {
     it(`a kubeconfig that a tenant has made to take long is refused at once: ${what}`, () => {
-      const startedMs = performance.now();
+      // CPU time, since a machine with other work to do can take longer for the same parse.
+      const started = process.cpuUsage();
       assert.throws(() => parseWorkloadKubeconfig(text));
-      assert.ok(performance.now() - startedMs < WITHIN_MS);
+      const { user, system } = process.cpuUsage(started);
+      assert.ok((user + system) / 1_000 < WITHIN_MS, `${user + system} µs`);
     });
   }
 });
