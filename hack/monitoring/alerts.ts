@@ -118,8 +118,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: "IronfenceHealthCheckHeld",
     severity: "warning",
-    expr: 'sum by (job, reason) (ironfence_health_checks{state!="Disabled", reason=~"StormActive|RemediationFailed|NoNodes"} or ironfence_machine_health_checks{reason=~"ViewStale|WorkloadClusterUnreachable|TooManyUnhealthy|NoMachines|NotJudged"}) > 0',
-    forMinutes: 30,
+    expr: 'sum by (job, reason) (ironfence_health_checks{state!="Disabled", reason=~"ThresholdHolds|StormActive|ViewStale|RemediationFailed|NoNodes"} or ironfence_machine_health_checks{reason=~"ViewStale|WorkloadClusterUnreachable|TooManyUnhealthy|NoMachines|NotJudged"}) > 0',
+    forMinutes: 10,
     summary: "A health check is enabled, but does not remediate all of its nodes: {{ $labels.reason }}",
     example: {
       series: { [`ironfence_health_checks{${JOB},state="Enabled",reason="StormActive"}`]: always(1) },
@@ -127,11 +127,34 @@ export const ALERTS: readonly Alert[] = [
     },
     otherExamples: [
       {
+        series: { [`ironfence_health_checks{${JOB},state="Remediating",reason="ThresholdHolds"}`]: always(1) },
+        labels: { ...OF_JOB, reason: "ThresholdHolds" },
+      },
+      {
         series: {
           [`ironfence_machine_health_checks{${JOB},family="okd-machine-health-check",reason="TooManyUnhealthy"}`]:
             always(1),
         },
         labels: { ...OF_JOB, reason: "TooManyUnhealthy" },
+      },
+    ],
+  },
+  {
+    name: "IronfenceHealthCheckPaused",
+    severity: "warning",
+    expr: 'sum by (job, reason) (ironfence_health_checks{reason=~"PauseRequested|ClusterUpgrading"} or ironfence_machine_health_checks{reason="Paused"}) > 0',
+    forMinutes: 240,
+    summary: "A health check has been paused for four hours and starts no remediation: {{ $labels.reason }}",
+    example: {
+      series: { [`ironfence_health_checks{${JOB},state="Paused",reason="PauseRequested"}`]: always(1) },
+      labels: { ...OF_JOB, reason: "PauseRequested" },
+    },
+    otherExamples: [
+      {
+        series: {
+          [`ironfence_machine_health_checks{${JOB},family="machine-health-check",reason="Paused"}`]: always(1),
+        },
+        labels: { ...OF_JOB, reason: "Paused" },
       },
     ],
   },

@@ -319,13 +319,12 @@ export class NodeHealthCheckController {
   }
 
   #storer(state: NodeCheckState): NodeReconcile["storeStatus"] {
-    return async (check, { nodes, status }, nowMs, signal) => {
+    return async (check, { gate, nodes, status }, nowMs, signal) => {
       const entries = status.unhealthyNodes ?? [];
       state.reportedNodes = new Set([...nodes, ...entries].map(({ name }) => name));
       await storeStatus(this.#checks, check, status, signal);
       this.#deps.metrics.follow(check.status, status, nowMs);
-      const spent = nodes.filter(({ outcome }) => outcome === "budgetSpent").length;
-      this.#deps.metrics.setBudgetSpent(check.metadata.name, spent);
+      this.#deps.metrics.keep(check.metadata.name, { gate, nodes });
     };
   }
 

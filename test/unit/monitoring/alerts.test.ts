@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
 import { describe, it } from "node:test";
 import { ALERTS, runbookOf } from "../../../hack/monitoring/alerts.ts";
 import { metricsIn, problemsIn } from "./promql.ts";
@@ -38,5 +39,20 @@ describe("the alerts", () => {
       return `- [${alert.name}](${runbook}) (${alert.severity}): ${summary}.`;
     });
     assert.deepEqual(items, wanted);
+  });
+
+  it("the alerts link to their runbooks if the command of the page on monitoring puts an address before each path", () => {
+    const [, script = ""] = /sed '([^']+)'/.exec(read("docs/how-to/monitoring.md")) ?? [];
+    for (const file of ["rules.yaml", "prometheus-rule.yaml"]) {
+      const { stdout, status } = spawnSync("sed", [script], {
+        input: read(`deploy/monitoring/${file}`),
+        encoding: "utf8",
+        timeout: 10_000,
+      });
+      assert.equal(status, 0);
+      const links = [...stdout.matchAll(/runbook_url: "?([^"\n]*)/g)].map(([, link]) => link);
+      const wanted = ALERTS.map((alert) => `https://git.example/ironfence/blob/main/${runbookOf(alert)}`);
+      assert.deepEqual(links, wanted, file);
+    }
   });
 });

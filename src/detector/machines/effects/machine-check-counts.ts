@@ -1,4 +1,5 @@
 import type { Registry } from "prom-client";
+import { PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../../api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import { collectedGauge, metric } from "../../../telemetry/metric.ts";
@@ -61,11 +62,17 @@ export class MachineCheckCounts {
   }
 }
 
-function reasonOf({ status }: MachineHealthCheck): string {
+function reasonOf({ metadata, status }: MachineHealthCheck): string {
   const conditions = [...status.conditions, ...status.v1beta1Conditions];
-  if (conditions.some(({ type, status: is }) => type === "Paused" && is === "True")) return "Paused";
+  if (isPaused(metadata.annotations?.[PAUSED_ANNOTATION], conditions)) return "Paused";
   const allowed = conditions.find(({ type }) => type === "RemediationAllowed");
   if (allowed === undefined) return NOT_JUDGED;
   if (allowed.status !== "True") return GATES.find((known) => known === allowed.reason) ?? OTHER;
   return status.expectedMachines === 0 ? "NoMachines" : "None";
+}
+
+/** A health check of v1beta1 has no condition for it. If it is paused for others, the condition is theirs. */
+function isPaused(annotation: string | undefined, conditions: MachineHealthCheck["status"]["conditions"]): boolean {
+  if (annotation !== undefined) return annotation !== PAUSED_FOR_OTHERS;
+  return conditions.some(({ type, status: is }) => type === "Paused" && is === "True");
 }

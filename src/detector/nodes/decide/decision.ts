@@ -147,9 +147,12 @@ export interface NodeOutcome {
   nextCheckMs: number | undefined;
 }
 
+/** What keeps a health check from starting anything, in one word. */
+export type GateOutcome = "disabled" | "paused" | "upgrading" | "blocked" | "threshold" | "storm";
+
 export interface NodeCheckDecision {
   /** Why nothing new may start, whatever the node; undefined if it may. */
-  gate: { outcome: string; reason: string } | undefined;
+  gate: { outcome: GateOutcome; reason: string } | undefined;
   actions: NodeAction[];
   status: NodeHealthCheckStatus;
   /** Wall-clock time at which the decision changes although no input changes. */

@@ -1,4 +1,4 @@
-import type { NodeAnnouncement, NodeCheckDecision, NodeFacts, NodeCheckSnapshot } from "./decision.ts";
+import type { GateOutcome, NodeAnnouncement, NodeCheckDecision, NodeFacts, NodeCheckSnapshot } from "./decision.ts";
 import type { FailedNode } from "./status.ts";
 
 /**
@@ -6,7 +6,7 @@ import type { FailedNode } from "./status.ts";
  * and status.
  */
 export interface NodeCheckGate {
-  outcome: "disabled" | "paused" | "upgrading" | "blocked" | "threshold" | "storm";
+  outcome: GateOutcome;
   reason: string;
   announcement: NodeAnnouncement | undefined;
 }

@@ -3,6 +3,7 @@ import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "..
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { CompactHistogram } from "../../../telemetry/compact-histogram.ts";
 import { collectedGauge, createCounter, createGauge, metric } from "../../../telemetry/metric.ts";
+import type { GateOutcome, NodeCheckDecision } from "../decide/decision.ts";
 import type { Disabled } from "../decide/status.ts";
 import type { Metric } from "../../../telemetry/metric.ts";
 
@@ -44,16 +45,27 @@ const DISABLED = [
   "ConflictingMachineHealthCheckDetected",
   "SpecInvalid",
 ] as const satisfies Disabled["reason"][];
+/** Gates without a condition, in words. The threshold has one if the health check has a storm guard. */
+const GATES = {
+  paused: "PauseRequested",
+  upgrading: "ClusterUpgrading",
+  blocked: "ViewStale",
+  threshold: "ThresholdHolds",
+} as const satisfies Partial<Record<GateOutcome, string>>;
 /** Conditions of an enabled health check that does not do everything that it should. */
-const HINDRANCES = ["StormActive", "AttemptBudgetSpent", "RemediationFailed"] as const;
+const HINDRANCES = ["AttemptBudgetSpent", "RemediationFailed"] as const;
+const STORM = "StormActive";
 const PHASES = ["Enabled", "Remediating", "Paused", "Disabled"] as const;
 /** The status is empty, or another version wrote it. */
 const OTHER = "Other";
 const HEALTH_CHECKS = metric({
   name: "ironfence_health_checks",
   type: "gauge",
-  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`, else the first of the other conditions that is True, else `NoNodes` if the selector matches none; `None` if nothing is wrong",
-  labels: { state: [...PHASES, OTHER], reason: ["None", ...DISABLED, ...HINDRANCES, "NoNodes", OTHER] },
+  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`; else what lets no remediation start (`PauseRequested`, `ClusterUpgrading`, `ViewStale`, `StormActive`, or `ThresholdHolds` if too few nodes are healthy); else the first of the other conditions that is True; else `NoNodes` if the selector matches none; `None` if nothing is wrong",
+  labels: {
+    state: [...PHASES, OTHER],
+    reason: ["None", ...DISABLED, ...Object.values(GATES), STORM, ...HINDRANCES, "NoNodes", OTHER],
+  },
 });
 const BUDGET_SPENT = metric({
   name: "ironfence_attempt_budget_spent",
@@ -64,6 +76,18 @@ const BUDGET_SPENT = metric({
 
 export const NODE_HEALTH_CHECK_METRICS: readonly Metric[] = [HEALTH_CHECKS, BUDGET_SPENT, OLD, ONGOING, DURATION];
 
+/** A health check as it is stored. */
+interface StoredCheck {
+  metadata: { name: string };
+  status: NodeHealthCheckStatus;
+}
+
+interface LastDecision {
+  gate: GateOutcome | undefined;
+  /** Nodes that the health check has given up. */
+  spent: number;
+}
+
 /** Metrics of all NodeHealthChecks. */
 export class NodeHealthCheckMetrics {
   readonly #old: Counter<"name" | "namespace">;
@@ -72,16 +96,17 @@ export class NodeHealthCheckMetrics {
 
   readonly #registry: Registry;
 
-  /** Nodes that a health check has given up, by its name. */
-  readonly #spent = new Map<string, number>();
+  /** By the name of the health check. */
+  readonly #decisions = new Map<string, LastDecision>();
 
   /** @param checks all health checks, as they are stored when the metrics are read. */
-  constructor(registry: Registry, checks: () => Iterable<{ status: NodeHealthCheckStatus }>) {
+  constructor(registry: Registry, checks: () => Iterable<StoredCheck>) {
     this.#registry = registry;
     collectedGauge(HEALTH_CHECKS, registry, (set) => {
       const counts = new Map<string, { state: string; reason: string; count: number }>();
-      for (const { status } of checks()) {
-        const labels = { state: stateOf(status), reason: reasonOf(status) };
+      for (const { metadata, status } of checks()) {
+        const gate = this.#decisions.get(metadata.name)?.gate;
+        const labels = { state: stateOf(status), reason: reasonOf(status, gate) };
         const key = `${labels.state} ${labels.reason}`;
         counts.set(key, { ...labels, count: (counts.get(key)?.count ?? 0) + 1 });
       }
@@ -90,7 +115,7 @@ export class NodeHealthCheckMetrics {
     collectedGauge(BUDGET_SPENT, registry, (set) =>
       set(
         {},
-        [...this.#spent.values()].reduce((total, count) => total + count, 0),
+        [...this.#decisions.values()].reduce((total, { spent }) => total + spent, 0),
       ),
     );
     this.#old = createCounter(OLD, registry);
@@ -108,15 +133,16 @@ export class NodeHealthCheckMetrics {
     this.#old.inc({ name: nodeName, namespace: "" });
   }
 
-  /** Sets for how many nodes a health check has used up its attempts. */
-  setBudgetSpent(checkName: string, nodes: number): void {
-    if (nodes === 0) this.#spent.delete(checkName);
-    else this.#spent.set(checkName, nodes);
+  /** Keeps of a decision what the status of the health check does not say. */
+  keep(checkName: string, { gate, nodes }: Pick<NodeCheckDecision, "gate" | "nodes">): void {
+    const spent = nodes.filter(({ outcome }) => outcome === "budgetSpent").length;
+    if (gate === undefined && spent === 0) this.#decisions.delete(checkName);
+    else this.#decisions.set(checkName, { gate: gate?.outcome, spent });
   }
 
   /** Removes the metrics of a health check that was deleted. */
   forget(checkName: string, status: NodeHealthCheckStatus): void {
-    this.#spent.delete(checkName);
+    this.#decisions.delete(checkName);
     for (const { name, remediations = [] } of status.unhealthyNodes ?? []) {
       for (const record of remediations) this.#ongoing.remove(labelsOf(name, record));
     }
@@ -154,10 +180,17 @@ function stateOf({ phase }: NodeHealthCheckStatus): string {
   return PHASES.find((known) => known === phase) ?? OTHER;
 }
 
-function reasonOf({ phase, conditions = [], observedNodes }: NodeHealthCheckStatus): string {
+function reasonOf(
+  { phase, conditions = [], observedNodes }: NodeHealthCheckStatus,
+  gate: LastDecision["gate"],
+): string {
   const reasonIf = (type: string): string | undefined =>
     conditions.find((condition) => condition.type === type && condition.status === "True")?.reason;
   if (phase === "Disabled") return DISABLED.find((known) => known === reasonIf("Disabled")) ?? OTHER;
+  if (phase === "Paused") return GATES.paused;
+  if (gate === "upgrading" || gate === "blocked") return GATES[gate];
+  if (reasonIf(STORM) !== undefined) return STORM;
+  if (gate === "threshold") return GATES.threshold;
   const hindrance = HINDRANCES.find((type) => reasonIf(type) !== undefined);
   return hindrance ?? (observedNodes === 0 ? "NoNodes" : "None");
 }

@@ -9,7 +9,12 @@ type Status = MachineHealthCheck["status"];
 
 function check(type: string, status: Condition["status"], reason: string, expectedMachines = 3): MachineHealthCheck {
   const condition = { type, status, reason, message: "", lastTransitionTime: "2026-01-01T00:00:00Z" };
-  return { status: { expectedMachines, conditions: [condition], v1beta1Conditions: [] } as unknown as Status } as never;
+  const given = { expectedMachines, conditions: [condition], v1beta1Conditions: [] } as unknown as Status;
+  return { metadata: {}, status: given } as never;
+}
+
+function annotated(of: MachineHealthCheck, paused: string): MachineHealthCheck {
+  return { ...of, metadata: { ...of.metadata, annotations: { "cluster.x-k8s.io/paused": paused } } };
 }
 
 /** The reasons with health checks, for each family. */
@@ -24,7 +29,7 @@ describe("the count of MachineHealthChecks", () => {
   it("the count of MachineHealthChecks says of both families why they do not remediate, with a series for each reason from the start", async () => {
     const registry = new Registry();
     const counts = new MachineCheckCounts(registry);
-    const unread = { status: { conditions: [], v1beta1Conditions: [] } } as never;
+    const unread = { metadata: {}, status: { conditions: [], v1beta1Conditions: [] } } as never;
     const views = [
       check("RemediationAllowed", "True", "RemediationAllowed"),
       check("RemediationAllowed", "True", "RemediationAllowed", 0),
@@ -47,6 +52,17 @@ describe("the count of MachineHealthChecks", () => {
     });
     okd.remove();
     assert.equal((await counted(registry))["okd-machine-health-check TooManyUnhealthy"], undefined);
+  });
+
+  it("the count of MachineHealthChecks shows a pause that has no condition, and none that is for the controllers of others", async () => {
+    const registry = new Registry();
+    const allowed = check("RemediationAllowed", "True", "RemediationAllowed");
+    const views = [annotated(allowed, ""), annotated(check("Paused", "True", "Paused"), "ironfence.io")];
+    new MachineCheckCounts(registry).of("machine-health-check").add({ values: () => views.values() });
+    assert.deepEqual(await counted(registry), {
+      "machine-health-check Paused": 1,
+      "machine-health-check NotJudged": 1,
+    });
   });
 
   it("the count of MachineHealthChecks can be registered again in the next term of leadership", async () => {

@@ -93,11 +93,23 @@ describe("the histogram of how long nodes were unhealthy", () => {
 });
 
 describe("the gauge of health checks", () => {
-  async function shown(...statuses: NodeHealthCheckStatus[]): Promise<string[]> {
+  type Gate = Parameters<NodeHealthCheckMetrics["keep"]>[1]["gate"];
+
+  async function shown(...checks: { status: NodeHealthCheckStatus; gate?: Gate }[]): Promise<string[]> {
     const registry = new Registry();
-    const metrics = new NodeHealthCheckMetrics(registry, () => statuses.map((status) => ({ status })));
-    metrics.setBudgetSpent("a", 2);
-    metrics.setBudgetSpent("b", 1);
+    const named = checks.map(({ status, gate }, index) => ({ metadata: { name: `check-${index}` }, status, gate }));
+    const metrics = new NodeHealthCheckMetrics(registry, () => named);
+    for (const { metadata, gate } of named) metrics.keep(metadata.name, { gate, nodes: [] });
+    const spent = { outcome: "budgetSpent", reason: "", nextCheckMs: undefined };
+    metrics.keep("a", {
+      gate: undefined,
+      nodes: [
+        { ...spent, name: "n1" },
+        { ...spent, name: "n2" },
+        { ...spent, name: "n3", outcome: "healthy" },
+      ],
+    });
+    metrics.keep("b", { gate: undefined, nodes: [{ ...spent, name: "n4" }] });
     metrics.forget("b", {});
     const lines = (await registry.metrics()).split("\n");
     return lines.filter((line) => /^ironfence_.* [^0]/.test(line));
@@ -111,24 +123,49 @@ describe("the gauge of health checks", () => {
   });
 
   it("the gauge of health checks counts them by phase and by why they do not remediate, and the nodes that are given up", async () => {
+    const enabled = condition("Disabled", "NodeHealthCheckEnabled", "False");
     assert.deepEqual(
       await shown(
-        { phase: "Enabled", observedNodes: 3, conditions: [condition("Disabled", "NodeHealthCheckEnabled", "False")] },
-        { phase: "Enabled", observedNodes: 0 },
-        { phase: "Disabled", conditions: [condition("Disabled", "SpecInvalid")] },
-        { phase: "Remediating", conditions: [condition("AttemptBudgetSpent", "GivingUp")], observedNodes: 3 },
-        { phase: "Paused", observedNodes: 3, conditions: [condition("StormActive", "x", "False")] },
-        {},
+        { status: { phase: "Enabled", observedNodes: 3, conditions: [enabled] } },
+        { status: { phase: "Enabled", observedNodes: 0 } },
+        { status: { phase: "Disabled", conditions: [condition("Disabled", "SpecInvalid")] } },
+        {
+          status: {
+            phase: "Remediating",
+            conditions: [condition("AttemptBudgetSpent", "GivingUp")],
+            observedNodes: 3,
+          },
+        },
+        { status: {} },
       ),
       [
         'ironfence_health_checks{state="Enabled",reason="None"} 1',
         'ironfence_health_checks{state="Enabled",reason="NoNodes"} 1',
         'ironfence_health_checks{state="Remediating",reason="AttemptBudgetSpent"} 1',
-        'ironfence_health_checks{state="Paused",reason="None"} 1',
         'ironfence_health_checks{state="Disabled",reason="SpecInvalid"} 1',
         'ironfence_health_checks{state="Other",reason="None"} 1',
         "ironfence_attempt_budget_spent 2",
       ],
     );
+  });
+
+  it("the gauge of health checks shows what lets no remediation start, before anything else but Disabled", async () => {
+    const gate = (outcome: NonNullable<Gate>["outcome"]): Gate => ({ outcome, reason: "in words" });
+    const failed = [condition("RemediationFailed", "LastRemediationFailed")];
+    const storm = [condition("StormActive", "HealthyNodeThresholdChange"), ...failed];
+    for (const [status, given, expected] of [
+      [{ phase: "Enabled", conditions: failed }, gate("threshold"), 'state="Enabled",reason="ThresholdHolds"'],
+      [{ phase: "Remediating" }, gate("threshold"), 'state="Remediating",reason="ThresholdHolds"'],
+      [{ phase: "Enabled", conditions: storm }, gate("threshold"), 'state="Enabled",reason="StormActive"'],
+      [{ phase: "Enabled", conditions: storm }, gate("storm"), 'state="Enabled",reason="StormActive"'],
+      [{ phase: "Enabled", conditions: storm }, gate("blocked"), 'state="Enabled",reason="ViewStale"'],
+      [{ phase: "Enabled" }, gate("upgrading"), 'state="Enabled",reason="ClusterUpgrading"'],
+      [{ phase: "Paused", conditions: storm }, gate("paused"), 'state="Paused",reason="PauseRequested"'],
+      [{ phase: "Disabled", conditions: storm }, gate("disabled"), 'state="Disabled",reason="Other"'],
+      [{ phase: "Enabled", conditions: failed }, undefined, 'state="Enabled",reason="RemediationFailed"'],
+    ] as const) {
+      const [line] = await shown({ status: { ...status, conditions: [...(status.conditions ?? [])] }, gate: given });
+      assert.equal(line, `ironfence_health_checks{${expected}} 1`);
+    }
   });
 });

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+/** The health checks by state and reason, without those that are zero. */
+async function counted(world: World): Promise<string[]> {
+  const lines = (await world.metrics("ironfence_health_checks")).split("\n");
+  return lines.flatMap((line) => /\{state="(\w+)",reason="(\w+)"\} [1-9]/.exec(line)?.slice(1).join(" ") ?? []);
+}
+
+function createCheck(world: World, spec: Record<string, unknown>): void {
+  const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
+  const template = { template: { spec: { strategy: { type: "Reboot" } } } };
+  world.create(BARE_METAL_REMEDIATION_TEMPLATES, { namespace: NAMESPACE, name: "reboot" }, { spec: template });
+  const selector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
+  const remediationTemplate = { ...kind, namespace: NAMESPACE, name: "reboot" };
+  const unhealthyConditions = [{ type: "Ready", status: "Unknown", duration: "10s" }];
+  const all = { selector, remediationTemplate, unhealthyConditions, ...spec };
+  world.create(NODE_HEALTH_CHECKS, { name: "all" }, { spec: all });
+}
+
+describe("the metric of a health check that is held", () => {
+  it("the metric of a health check that is held shows a threshold that is not met, and is well again when enough nodes are healthy", () =>
+    World.run({ detector: true }, async (world) => {
+      createCheck(world, { minHealthy: "100%" });
+      await world.clock.advance(5_000);
+      assert.deepEqual(await counted(world), ["Enabled None"]);
+      await world.hang("n1");
+      await world.clock.advance(60_000);
+      assert.deepEqual(await counted(world), ["Enabled ThresholdHolds"]);
+      assert.equal(world.remediation("n1"), undefined);
+      world.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name: "all" }, { spec: { minHealthy: "1%" } });
+      await world.until("n1 is remediated", () => world.remediation("n1") !== undefined);
+      await world.clock.advance(2_000);
+      assert.deepEqual(await counted(world), ["Remediating None"]);
+    }));
+
+  it("the metric of a health check that is held shows a pause request, and is well again when it is taken back", () =>
+    World.run({ detector: true }, async (world) => {
+      createCheck(world, { pauseRequests: ["upgrade of the firmware"] });
+      await world.clock.advance(5_000);
+      assert.deepEqual(await counted(world), ["Paused PauseRequested"]);
+      world.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name: "all" }, { spec: { pauseRequests: null } });
+      await world.clock.advance(5_000);
+      assert.deepEqual(await counted(world), ["Enabled None"]);
+    }));
+});
