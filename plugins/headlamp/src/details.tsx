@@ -36,7 +36,7 @@ export function TargetDetail(props: Where): ReactNode {
         const devices = target.spec.devices ?? [];
         return [
           { name: "Node", value: <NodeLink of={target} /> },
-          { name: "Could be fenced", value: <State {...summary} /> },
+          { name: "Usable", value: <State {...summary} /> },
           { name: "Reason", value: whyText(summary) },
           { name: "Power", value: target.status?.powerState ?? "-" },
           { name: "Last probe", value: when(target.status?.lastProbeTime) },

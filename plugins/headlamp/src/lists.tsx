@@ -1,9 +1,10 @@
+import { K8s } from "@kinvolk/headlamp-plugin/lib";
 import { ResourceListView } from "@kinvolk/headlamp-plugin/lib/CommonComponents";
 import type { ReactNode } from "react";
 import type { Held } from "./kinds";
 import { FencingTargets, healthCheckOf, HealthChecks, remediationOf, Remediations, ROUTES, targetOf } from "./kinds";
 import type { Summary } from "./objects";
-import { couldFence, healthCheckSummary, nodeText, remediationSummary, targetSummary } from "./objects";
+import { countNodes, healthCheckSummary, nodeText, remediationSummary, targetSummary } from "./objects";
 import { NameLink, NodeLink, State, whyText } from "./parts";
 
 /** The columns that say how an object stands. */
@@ -26,15 +27,15 @@ function nameColumn(routeName: string) {
   };
 }
 
-/** Could we fence, now, every node? */
+/** The count is about nodes, and about targets alone: whether an agent runs and may fence is not known here. */
 export function TargetList(): ReactNode {
   const [targets] = FencingTargets.useList();
-  const { yes, no, unknown } = couldFence((targets ?? []).map(targetOf));
-  const counts = targets === null ? "" : `: could we fence? ${yes} yes, ${no} no, ${unknown} unknown`;
+  const [nodes] = K8s.ResourceClasses.Node.useList();
+  const isKnown = targets !== null && nodes !== null;
   return (
     <ResourceListView
       id="ironfence-targets"
-      title={`Fencing targets${counts}`}
+      title={isKnown ? `Fencing targets${countText(nodes, targets)}` : "Fencing targets"}
       resourceClass={FencingTargets}
       columns={[
         nameColumn(ROUTES.target),
@@ -45,11 +46,16 @@ export function TargetList(): ReactNode {
           render: (object) => <NodeLink of={targetOf(object)} />,
         },
         { label: "Power", getValue: (object) => targetOf(object).status?.powerState ?? "-" },
-        ...summaryColumns("Could be fenced", (object) => targetSummary(targetOf(object))),
+        ...summaryColumns("Usable", (object) => targetSummary(targetOf(object))),
         "age",
       ]}
     />
   );
+}
+
+function countText(nodes: readonly { metadata: { name: string } }[], targets: readonly Held<unknown>[]): string {
+  const { usable, unusable, missing, unknown } = countNodes(nodes, targets.map(targetOf));
+  return `: of ${nodes.length} nodes, ${usable} usable, ${unusable} not usable, ${missing} without a target, ${unknown} not probed yet`;
 }
 
 export function RemediationList(): ReactNode {

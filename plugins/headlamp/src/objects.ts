@@ -135,11 +135,26 @@ export function healthCheckSummary({ status }: HealthCheck): Summary {
   return { health: isQuiet ? "success" : "warning", state, reason: "", message: status.reason ?? "" };
 }
 
-/** The whole state of a cluster in three counts, for the top of the list of targets. */
-export function couldFence(targets: readonly Target[]): { yes: number; no: number; unknown: number } {
-  const states = targets.map((target) => targetSummary(target).state);
-  const count = (wanted: string): number => states.filter((state) => state === wanted).length;
-  return { yes: count("yes"), no: count("no"), unknown: count("unknown") };
+/** How many nodes have a target that could be used. A node counts once, and by the worst of its targets. */
+export function countNodes(
+  nodes: readonly NodeObject[],
+  targets: readonly Target[],
+): { usable: number; unusable: number; missing: number; unknown: number } {
+  const statesOf = new Map<string, string[]>();
+  for (const target of targets) {
+    const node = nodeOf(target);
+    if (node === undefined) continue;
+    statesOf.set(node, [...(statesOf.get(node) ?? []), targetSummary(target).state]);
+  }
+  const counts = { usable: 0, unusable: 0, missing: 0, unknown: 0 };
+  for (const { metadata } of nodes) {
+    const states = statesOf.get(metadata.name) ?? [];
+    if (states.length === 0) counts.missing += 1;
+    else if (states.includes("no")) counts.unusable += 1;
+    else if (states.includes("unknown")) counts.unknown += 1;
+    else counts.usable += 1;
+  }
+  return counts;
 }
 
 /** An edge of the map, by the UIDs of its ends. */

@@ -31,7 +31,7 @@ async function failed(): Promise<Remediation> {
 describe("with the API server of the demo after its outages", () => {
   it("the list of targets says for how many nodes a fence would work, and names each", async () => {
     render(<TargetList />, { wrapper: Page });
-    await shown(/could we fence\? \d yes, \d no, 0 unknown/);
+    await shown(/of 6 nodes, \d usable, \d not usable, \d without a target/);
     for (const name of ["node-1", "node-6"]) await shown(new RegExp(`^${name}$`));
   });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
-import { couldFence, edgesOf, healthCheckSummary, nodeText } from "../../../plugins/headlamp/src/objects.ts";
+import { countNodes, edgesOf, healthCheckSummary, nodeText } from "../../../plugins/headlamp/src/objects.ts";
 import { remediationSummary, targetSummary } from "../../../plugins/headlamp/src/objects.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
@@ -48,12 +48,29 @@ describe("the Headlamp plugin", () => {
       target("d", { status: { conditions: [] } }),
       target("e", { reason: "Degraded" }),
     ];
-    assert.deepEqual(couldFence(targets), { yes: 2, no: 2, unknown: 1 });
+    assert.deepEqual(
+      targets.map((each) => targetSummary(each).state),
+      ["yes", "no", "no", "unknown", "yes"],
+    );
     assert.deepEqual(
       targets.map((each) => targetSummary(each).health),
       ["success", "error", "warning", "warning", "warning"],
     );
     assert.match(JSON.stringify(targetSummary(target("b", { reason: "BMCTimeout" }))), /BMCTimeout/);
+  });
+
+  it("the Headlamp plugin counts each node once and by its worst target, a node without one as well, and none of another cluster", () => {
+    const away = target("a", { status: {} });
+    away.spec.clusterRef = { namespace: "tenants", name: "blue" };
+    const targets = [target("a"), target("a", { reason: "BMCTimeout" }), target("b"), target("gone"), away];
+    const nodes = ["a", "b", "c"].map((name) => node(name));
+    assert.deepEqual(countNodes(nodes, targets), { usable: 1, unusable: 1, missing: 1, unknown: 0 });
+    assert.deepEqual(countNodes(nodes, [away, target("b", { status: { conditions: [] } })]), {
+      usable: 0,
+      unusable: 0,
+      missing: 2,
+      unknown: 1,
+    });
   });
 
   it("the Headlamp plugin shows what a remediation waits for, and its verdict", () => {
