@@ -42,6 +42,11 @@ export class CompactHistogram<Label extends string> {
     if (this.#series.size > SERIES_MAX) this.#forgetOldest();
   }
 
+  /** Removes the series whose labels are `isGone`. */
+  removeIf(isGone: (labels: Readonly<Record<Label, string>>) => boolean): void {
+    for (const [key, { labels }] of this.#series) if (isGone(labels)) this.#series.delete(key);
+  }
+
   /** What prom-client's registry prints. */
   async get() {
     const values = [...this.#series.values()].flatMap(({ labels, counts, sum }) => {

@@ -166,7 +166,10 @@ export class NodeHealthCheckController {
 
   #onNode(change: Change<Node>): void {
     const { name } = change.object.metadata;
-    const nowMs = this.#deps.runtime.clock.nowMs();
+    const { runtime, metrics } = this.#deps;
+    const nowMs = runtime.clock.nowMs();
+    if (change.type === "deleted") metrics.nodeGone(name, runtime.clock.monotonicMs());
+    else if (change.type === "added") metrics.nodeBack(name);
     for (const [checkName, state] of this.#states.entries()) {
       if ("problem" in state.compiled) continue;
       if (state.deferrals.get(name)?.cause === "staleView") state.deferrals.delete(name);

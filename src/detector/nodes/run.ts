@@ -50,7 +50,11 @@ async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<v
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
   const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, everything);
-  const metrics = new NodeHealthCheckMetrics(registry, () => checks.values());
+  const metrics = new NodeHealthCheckMetrics(registry, () => {
+    // Now and then is enough, and a scrape comes now and then.
+    metrics.dropGone(runtime.clock.monotonicMs());
+    return checks.values();
+  });
   try {
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
     const controller = new NodeHealthCheckController({ runtime, nodes, checks, metrics, ...options }, everything);

@@ -38,6 +38,9 @@ const DURATION = {
   buckets: [30, 60, 120, 180, 240, 300, 600, 1_200, 2_400, 3_600],
 } as const satisfies Metric<NodeMetricLabel>;
 
+/** How long the series of a deleted Node are kept. */
+const GONE_KEPT_MS = 3_600_000;
+
 /** Reasons of the condition Disabled. */
 const DISABLED = [
   "RemediationTemplateNotFound",
@@ -96,6 +99,9 @@ export class NodeHealthCheckMetrics {
 
   readonly #registry: Registry;
 
+  /** When Nodes that are gone were deleted, the first one first. */
+  readonly #goneSinceMs = new Map<string, number>();
+
   /** By the name of the health check. */
   readonly #decisions = new Map<string, LastDecision>();
 
@@ -126,6 +132,32 @@ export class NodeHealthCheckMetrics {
   /** Removes the metrics from the registry; the next term of leadership registers them again. */
   close(): void {
     for (const { name } of NODE_HEALTH_CHECK_METRICS) this.#registry.removeSingleMetric(name);
+  }
+
+  /**
+   * A Node was deleted. Its series stay for a while: a remediation may delete a Node that comes back, and Prometheus has to read the
+   * last value.
+   */
+  nodeGone(nodeName: string, nowMs: number): void {
+    this.#goneSinceMs.set(nodeName, nowMs);
+  }
+
+  nodeBack(nodeName: string): void {
+    this.#goneSinceMs.delete(nodeName);
+  }
+
+  /** Removes the series of Nodes that were deleted long ago. */
+  dropGone(nowMs: number): void {
+    // In the order in which they were deleted.
+    const gone = new Set<string>();
+    for (const [name, sinceMs] of this.#goneSinceMs) {
+      if (nowMs - sinceMs < GONE_KEPT_MS) break;
+      gone.add(name);
+      this.#goneSinceMs.delete(name);
+    }
+    if (gone.size === 0) return;
+    for (const name of gone) this.#old.remove({ name, namespace: "" });
+    this.#durations.removeIf(({ name }) => gone.has(name));
   }
 
   countOld(nodeName: string): void {

@@ -92,6 +92,46 @@ describe("the histogram of how long nodes were unhealthy", () => {
   });
 });
 
+describe("the series of a node that was deleted", () => {
+  const HOUR_MS = 3_600_000;
+  const [entry] = statusOf({ kind: "X", uid: "1" }).unhealthyNodes ?? [];
+
+  async function namesAfter(end: (metrics: NodeHealthCheckMetrics) => void): Promise<string[]> {
+    const registry = new Registry();
+    const metrics = new NodeHealthCheckMetrics(registry, () => []);
+    for (const name of ["a", "b"]) {
+      assert.ok(entry);
+      metrics.follow({ unhealthyNodes: [{ ...entry, name }] }, {}, T0 + 60_000);
+      metrics.countOld(name);
+    }
+    end(metrics);
+    const series = (await registry.metrics()).matchAll(/(?:_duration_seconds_count|_old_remediation_cr)\{name="(\w)"/g);
+    return [...series].map(([, name = ""]) => name).sort();
+  }
+
+  it("the series of a node that was deleted stay long enough to be read, and then go", async () => {
+    const early = await namesAfter((metrics) => {
+      metrics.nodeGone("a", 0);
+      metrics.dropGone(HOUR_MS - 1);
+    });
+    assert.deepEqual(early, ["a", "a", "b", "b"]);
+    const late = await namesAfter((metrics) => {
+      metrics.nodeGone("a", 0);
+      metrics.dropGone(HOUR_MS);
+    });
+    assert.deepEqual(late, ["b", "b"]);
+  });
+
+  it("the series of a node that was deleted stay if a remediation has created the node again", async () => {
+    const names = await namesAfter((metrics) => {
+      metrics.nodeGone("a", 0);
+      metrics.nodeBack("a");
+      metrics.dropGone(2 * HOUR_MS);
+    });
+    assert.deepEqual(names, ["a", "a", "b", "b"]);
+  });
+});
+
 describe("the gauge of health checks", () => {
   type Gate = Parameters<NodeHealthCheckMetrics["keep"]>[1]["gate"];
 
