@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
+import { TLSSocket } from "node:tls";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/http-transport.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
@@ -215,6 +216,26 @@ test("a server chooses no Diffie-Hellman group, which could cost a second a hand
   t.after(() => Promise.all([secure.close(), chooser.close()]));
   await assert.rejects(secure.send(get(), never), failsWith("Network", /handshake failure/));
   assert.deepEqual(chooser.requests, []);
+});
+
+test("a server cannot ask for another handshake on the same connection", async (t) => {
+  const authority = await createCertificateAuthority(systemClock, "workload");
+  const host = { commonName: "api", ipAddresses: ["127.0.0.1"], usage: "server" } as const;
+  const { certPem: cert, keyPem: key } = await authority.issue(host);
+  const renewing = await startApiStub(
+    (_request, response, { socket }) => {
+      assert.ok(socket instanceof TLSSocket);
+      socket.on("error", () => undefined).renegotiate({}, () => json(response, 200, {}));
+    },
+    { cert, key, maxVersion: "TLSv1.2" },
+  );
+  const tls = { ca: authority.certPem, insecureSkipVerify: false };
+  const secure = createHttpTransport(
+    accessTo(renewing.url, () => ({ headers: {}, tls })),
+    { clock: systemClock },
+  );
+  t.after(() => Promise.all([secure.close(), renewing.close()]));
+  await assert.rejects(secure.send(get(), never), failsWith("Network", /handshake failure|closed|reset/i));
 });
 
 test("the caller's signal and closing end what is under way", async () => {

@@ -25,6 +25,14 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "test/integration/kube-transport.test.ts",
   ),
   mutant(
+    "handshakes-without-end",
+    "connection/http-transport",
+    "no API server makes the agent shake hands again and again on one connection",
+    "secureOptions: constants.SSL_OP_NO_RENEGOTIATION",
+    "secureOptions: 0",
+    "test/integration/kube-transport.test.ts",
+  ),
+  mutant(
     "list-of-any-length",
     "watch/reflector",
     "a list of a workload cluster ends in time",

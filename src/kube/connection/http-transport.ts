@@ -1,3 +1,4 @@
+import { constants } from "node:crypto";
 import { buildConnector, Pool } from "undici";
 import type { Dispatcher } from "undici";
 import { CLIENT_CIPHERS } from "../../runtime/ciphers.ts";
@@ -275,6 +276,8 @@ class LanePools {
       keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
       rejectUnauthorized: !insecureSkipVerify,
       ciphers: CLIENT_CIPHERS,
+      // With TLS 1.2 a server could ask for one handshake after the other on the same connection.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       ...(!this.#options.allowLocal && { lookup: lookupNonLocal }),
       ...(ca !== undefined && { ca }),
       ...(cert !== undefined && { cert }),
