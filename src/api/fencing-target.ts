@@ -160,6 +160,21 @@ const fencingTargetStatusSchema = z.object({
     })
     .optional()
     .meta({ description: "The one remediation that may send power orders to this host now." }),
+  etcdMember: z
+    .object({
+      nodeName: z
+        .string()
+        .meta({ description: "The node of which this was recorded. It says nothing of another node." }),
+      clusterRef: clusterRefSchema
+        .optional()
+        .meta({ description: "The cluster of that node, as in the spec at that time." }),
+      role: z.enum(["etcd", "control-plane"]).meta({ description: "The role label by which the node has a member." }),
+    })
+    .optional()
+    .meta({
+      description:
+        "The node has a member of etcd, according to its labels. If its Node is deleted, the member counts as down until the node joins again. Remove this field, or the target, if the member was removed from etcd.",
+    }),
   lastReboot: z
     .object({
       time: timeSchema,

@@ -13,6 +13,7 @@ import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { AwaitedNodes } from "./controller/awaited-nodes.ts";
 import { FINALIZER } from "./effects/finalizer.ts";
 import { DeletedMembers } from "./controller/deleted-members.ts";
+import { recordMembers } from "./controller/record-members.ts";
 import type { FenceTracer } from "./telemetry/fence-tracer.ts";
 import { createMetrics } from "./telemetry/metrics.ts";
 import { countProbes } from "./telemetry/probe-metrics.ts";
@@ -124,7 +125,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   const deletedMembers = new DeletedMembers((cluster, nodeName) => {
     const host = shell.directory.find({ cluster, nodeName, machine: undefined });
     return host.found || host.reason !== "NoTarget";
-  });
+  }, clusters.isOwn.bind(clusters));
   const nodesOf = (cluster: ClusterRef | undefined): NodeCluster["nodes"] => {
     const { nodes } = clusters.of(cluster);
     return { get: (key) => nodes.get(key), values: () => deletedMembers.among(cluster, nodes.values()) };
@@ -254,6 +255,10 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     for (const remediation of keys) controller.enqueue(keyText(keyOf(remediation)));
   };
   const unsubscribe = [
+    targets.subscribe((change) => {
+      deletedMembers.observeTarget(change);
+      admissions.reviewIfOld();
+    }),
     remediations.subscribe((change) => {
       index.apply(change);
       wake([change.object]);
@@ -332,6 +337,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     ]);
   };
   const background = [
+    recordMembers({ runtime, targets, directory, clusters, members: deletedMembers }, running),
     tendUnvouchedTaints({ runtime, clusters, remediations, metrics, ...vouching }, running),
     serveRemediations(),
     serveTargets(),

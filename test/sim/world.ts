@@ -86,6 +86,7 @@ export class World extends Cluster {
     this.#detector = detector;
     const { hosts = Infinity, perZone = Infinity } = limits ?? {};
     this.observer.limit({ hosts, perZone });
+    if (externalEtcd?.has("") === true) this.observer.useExternalEtcd();
     if (agentAheadMs !== 0) this.observer.doubtClocks();
     this.#keepLogs();
   }

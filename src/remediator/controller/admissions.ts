@@ -5,6 +5,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { isReady } from "../../nodes/ready.ts";
 import { etcdNodes, mayRunEtcd } from "../machine/rules/quorum.ts";
+import { isDeletedMember } from "./deleted-members.ts";
 import { ReplacementAdmission } from "./replacement-admission.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
 import { isBegun, isUnderWay, slotOf } from "../machine/model/state.ts";
@@ -180,7 +181,12 @@ export class Admissions {
       if (node === undefined || !mayRunEtcd(node)) continue;
       const nodes = etcdNodes(this.#deps.nodesOf(cluster).values());
       const external = this.#deps.hasExternalEtcd(key);
-      const toMember = (member: Node): EtcdMember => ({ node: member.metadata.name, up: isReady(member), external });
+      const toMember = (member: Node): EtcdMember => ({
+        node: member.metadata.name,
+        up: isReady(member),
+        external,
+        ...(isDeletedMember(member) && { deleted: true }),
+      });
       members.set(key, nodes.map(toMember));
     }
     return (cluster) => members.get(cluster) ?? [];

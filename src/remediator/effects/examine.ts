@@ -20,7 +20,8 @@ import type { HoldsRead } from "./read-holds.ts";
 async function readMembers(context: EffectContext, signal: AbortSignal): Promise<EtcdMember[]> {
   const read = async ({ metadata: { name } }: Node): Promise<EtcdMember> => {
     const node = await getNode(context.nodeRuntime.client, name, signal);
-    return { node: name, up: node !== undefined && isReady(node), external: context.hasExternalEtcd };
+    const up = node !== undefined && isReady(node);
+    return { node: name, up, external: context.hasExternalEtcd, ...(node === undefined && { deleted: true }) };
   };
   return Promise.all(context.etcdNodes().map(read));
 }

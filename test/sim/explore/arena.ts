@@ -91,6 +91,7 @@ export class Arena extends Cluster {
         ...(shape.okd === "replaced" && index === names.length - 1 && { power: "Off" as const }),
         labels: {
           ...(shape.labels !== undefined && ["n1", "n2"].includes(name) && shape.labels),
+          ...(shape.controlPlane === true && { "node-role.kubernetes.io/control-plane": "" }),
           ...(shape.zones !== undefined && { [ZONE]: `zone-${1 + (index % shape.zones)}` }),
         },
       })),

@@ -112,6 +112,9 @@ export function perform(arena: Arena, deed: Deed): void {
     case "remakeTarget":
       if (arena.target(deed.host) !== undefined) return undefined;
       return arena.createTarget(deed.host, rack.host(deed.host).spec.systemUUID);
+    case "deleteNode":
+      if (arena.node(deed.node) !== undefined) server.collection(NODES).delete({ name: deed.node });
+      return undefined;
     case "label":
     case "annotate":
     case "taint":
@@ -354,6 +357,8 @@ export function tell(deed: Deed): string {
       return `the stop switch is turned on for ${deed.forMs} ms`;
     case "silenceWatches":
       return `the agents' watches of ${deed.plural} are silent until all faults end`;
+    case "deleteNode":
+      return `a user deletes Node ${deed.node}`;
     case "deleteLease":
       return "a user deletes the agents' Lease";
     default:

@@ -23,6 +23,8 @@ export interface Shape {
   detector?: boolean;
   /** Labels of the nodes n1 and n2. */
   labels?: Record<string, string>;
+  /** Whether all nodes are of the control plane, with a member of etcd each. */
+  controlPlane?: boolean;
   /** Failure zones among which the hosts are dealt out: n1 is in the first, n2 in the second. None by default. */
   zones?: number;
   /** How many hosts agents may remediate at once, and how many of one zone; any number by default. */
@@ -64,6 +66,8 @@ export type Deed =
   | { do: "maintain"; host: string; on: boolean }
   | { do: "dropTarget" | "remakeTarget"; host: string }
   | { do: "label" | "annotate" | "taint" | "cordon" | "outOfService"; node: string }
+  /** The Node object goes; its host and its member of etcd are as they were. */
+  | { do: "deleteNode"; node: string }
   | { do: "crash"; agent: number }
   /** The process is stopped, or its machine suspended. */
   | { do: "suspend"; agent: number; forMs: number; machine?: boolean }

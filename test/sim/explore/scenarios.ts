@@ -151,6 +151,20 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { on: "Rejoining" }, do: "compact" },
     ],
   },
+  // Etcd of five members has lost two, whose Nodes were deleted, when the third one fails and another agent leads.
+  membersDeleted: {
+    shape: { hosts: 5, controlPlane: true, agents: [{}, {}] },
+    script: [
+      ...(["n4", "n5"] as const).flatMap((host): Act[] => [
+        { when: { atMs: 0 }, do: "hang", host },
+        { when: { atMs: 10_000 }, do: "deleteNode", node: host },
+      ]),
+      { when: { atMs: 11_000 }, do: "crash", agent: 0 },
+      { when: { atMs: 11_000 }, do: "crash", agent: 1 },
+      { when: { atMs: START + 8_000 }, do: "hang", host: "n3" },
+      { when: { atMs: 2 * START + 8_000 }, do: "remediate", node: "n3", strategy: { powerOffTimeout: "20s" } },
+    ],
+  },
   // From here on hosts are powered by the operator of BareMetalHosts: what is done to their annotations counts as orders.
   operatorReboot: {
     shape: { bareMetalHosts: "used" },

@@ -21,6 +21,7 @@ import {
   onOnlyAfterRelease,
   taintFollowsPower,
 } from "./power.ts";
+import { quorumKept } from "./quorum.ts";
 
 /** Every rule that is checked after each step of a simulated world. L1 (`unsettled`) is looked at when faults have stopped. */
 export const INVARIANTS: readonly Invariant[] = [
@@ -49,4 +50,5 @@ export const INVARIANTS: readonly Invariant[] = [
   holdsFromStored,
   noOffForStale,
   overdueIsReported,
+  quorumKept,
 ];

@@ -63,6 +63,12 @@ export interface Facts {
   >;
   /** By name of a node that is Ready by storage, in which boot and since when. */
   readonly readySince: ReadonlyMap<string, { bootID: string; sinceMs: number }>;
+  /** By name of a node that was Ready and is not, by storage, since when. */
+  readonly notReadySinceMs: ReadonlyMap<string, number>;
+  /** Names of hosts of which a person has said that etcd has no member there any more: by the status of their targets. */
+  readonly clearedMembers: ReadonlySet<string>;
+  /** Whether etcd runs on machines outside of the cluster. */
+  readonly isEtcdExternal: boolean;
   /** What holds power orders by storage, and since when: `PAUSED`, and names of targets in maintenance. */
   readonly heldSinceMs: ReadonlyMap<string, number>;
   /** By UID of the Node, the taints (`taintKey`) that agents have put there. */

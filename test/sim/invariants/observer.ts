@@ -63,6 +63,9 @@ export class Observer {
   /** By UID of a remediation with a status, whether it was stale when it got that. */
   readonly #stale = new Map<string, boolean>();
   readonly #readySince = new Map<string, { bootID: string; sinceMs: number }>();
+  readonly #notReadySinceMs = new Map<string, number>();
+  readonly #clearedMembers = new Set<string>();
+  #isEtcdExternal = false;
   readonly #heldSinceMs = new Map<string, number>();
   /** When the pause ends by itself, by the API server's clock. */
   #pauseEndsMs = Infinity;
@@ -128,6 +131,11 @@ export class Observer {
   /** Agents of this world get these limits. */
   limit(limits: Facts["limits"]): void {
     this.#limits = limits;
+  }
+
+  /** The etcd of this world is not on its hosts. */
+  useExternalEtcd(): void {
+    this.#isEtcdExternal = true;
   }
 
   /** An agent has recorded an Event. */
@@ -275,6 +283,7 @@ export class Observer {
       case "Node":
         if (type !== "DELETED" && signerOf(object as Node, "outOfService") !== undefined) this.#fenced.add(name);
         else this.#fenced.delete(name);
+        if (type !== "DELETED") this.#clearedMembers.delete(name);
         this.#learnReady(name, type === "DELETED" ? undefined : readyBoot(object as Node));
         return keep(this.#nodes, name);
       case "Pod":
@@ -328,8 +337,9 @@ export class Observer {
   }
 
   #learnReady(name: string, bootID: string | undefined): void {
-    if (bootID === undefined) this.#readySince.delete(name);
-    else if (this.#readySince.get(name)?.bootID !== bootID) {
+    if (bootID === undefined) {
+      if (this.#readySince.delete(name)) this.#notReadySinceMs.set(name, this.#clock.monotonicMs());
+    } else if (this.#readySince.get(name)?.bootID !== bootID) {
       this.#readySince.set(name, { bootID, sinceMs: this.#clock.monotonicMs() });
     }
   }
@@ -353,6 +363,8 @@ export class Observer {
 
   /** A target that is gone, or names another node, is of no help to a host that is off. */
   #learnTarget(type: Change["type"], target: FencingTarget, previous: FencingTarget | undefined): void {
+    const wasMember = previous?.status?.etcdMember !== undefined && target.status?.etcdMember === undefined;
+    if (wasMember && this.actor === undefined) this.#clearedMembers.add(target.spec.nodeName);
     const bmc = keyOfTarget(target);
     if (type === "DELETED" && bmc !== undefined) this.#gone.set(bmc, target);
     const isMoved = previous !== undefined && previous.spec.nodeName !== target.spec.nodeName;
@@ -440,6 +452,7 @@ export class Observer {
     };
     const nodesLag = (): boolean => this.#heldNodes > 0 || this.#nodesLagMs > 0;
     const limits = (): Facts["limits"] => this.#limits;
+    const isEtcdExternal = (): boolean => this.#isEtcdExternal;
     return {
       get atMs() {
         return now();
@@ -471,6 +484,9 @@ export class Observer {
       get limits() {
         return limits();
       },
+      get isEtcdExternal() {
+        return isEtcdExternal();
+      },
       hosts,
       nodes: this.#nodes,
       pods: this.#pods,
@@ -489,6 +505,8 @@ export class Observer {
       failedBy: this.#failedBy,
       begun: this.#begun,
       readySince: this.#readySince,
+      notReadySinceMs: this.#notReadySinceMs,
+      clearedMembers: this.#clearedMembers,
       get heldSinceMs() {
         return heldSinceMs();
       },

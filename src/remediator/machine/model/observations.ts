@@ -150,4 +150,6 @@ export interface EtcdMember {
   up: boolean;
   /** Whether etcd runs outside the cluster: the node then serves the API alone, and another one that is up suffices. */
   external?: boolean;
+  /** Whether its Node was deleted, which does not remove the member from etcd. */
+  deleted?: boolean;
 }

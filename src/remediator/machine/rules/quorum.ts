@@ -33,10 +33,21 @@ export function keepsQuorum(members: readonly EtcdMember[], node: string): boole
 
 /** Why a node is not powered off that the control plane needs. */
 export function quorumMessage(members: readonly EtcdMember[], node: string): string {
-  const down = members.filter((member) => member.node !== node && !member.up).map((member) => member.node);
-  const why = down.length === 0 ? `there are only ${members.length} members` : `not Ready: ${down.join(", ")}`;
+  const down = members.filter((member) => member.node !== node && !member.up);
+  const why = down.length === 0 ? `there are only ${members.length} members` : whyDown(down);
   if (!members.some(({ external }) => external === true))
     return `etcd would lose its quorum of ${members.length} members without node ${node} (${why}): it is not powered off`;
   const alone = down.length === 0 ? "it is the only one" : why;
   return `the cluster would have no control plane node without node ${node} (${alone}): it is not powered off`;
+}
+
+function whyDown(down: readonly EtcdMember[]): string {
+  const namesOf = (deleted: boolean): string =>
+    down
+      .filter((member) => (member.deleted === true) === deleted)
+      .map(({ node }) => node)
+      .join(", ");
+  const [notReady, deleted] = [namesOf(false), namesOf(true)];
+  const gone = `Node deleted, but the member counts as down while a target names its host: ${deleted}`;
+  return [notReady === "" ? "" : `not Ready: ${notReady}`, deleted === "" ? "" : gone].filter(Boolean).join("; ");
 }
