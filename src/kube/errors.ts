@@ -63,12 +63,12 @@ export class KubeError extends Error {
       case "Unauthorized":
         return "renew the credentials of the kubeconfig or service account";
       case "Forbidden":
-        return "grant that right; the agent's own come with deploy/kustomize";
+        return "grant that right; the agent's own come with your installation (deploy/kustomize or the Helm chart)";
       case "NotFound":
         // A kind that is not served has no metav1.Status, and so no reason.
         if (this.status === 404 && this.reason === undefined) return "apply deploy/crds: the cluster has no such kind";
         if (this.message.includes(' namespaces "'))
-          return "apply deploy/kustomize, or name the agent's namespace with --namespace";
+          return "apply your installation (deploy/kustomize or the Helm chart), or name the agent's namespace with --namespace";
         return undefined;
       case "Network":
         return "check the server's address in the kubeconfig, and that it is up";

@@ -17,7 +17,7 @@ import { NodeClusters } from "../../src/remediator/clusters/node-clusters.ts";
 import { localNode } from "../../src/nodes/subject.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import { createFencingTargetDirectory } from "../../src/remediator/hosts/fencing-target/directory.ts";
-import { DEFAULT_PROBE_INTERVALS } from "../../src/remediator/probes/probe-schedule.ts";
+import { DEFAULT_PROBE_INTERVALS } from "../../src/remediator/probes/probe-intervals.ts";
 import { ProbeRecords } from "../../src/remediator/probes/probe-records.ts";
 import { startTargetController } from "../../src/remediator/probes/target-controller.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";

@@ -3,12 +3,14 @@ import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/cli/check");
 const dashboard = mutantsOf("src/cli/dashboard");
+const couldFence = mutantsOf("src/cli/status/could-fence");
 const bundle = mutantsOf("src/cli/bundle");
 const BUNDLE = "test/integration/cli-bundle.test.ts";
 const REDACTOR = "test/unit/cli/bundle/redactor.test.ts";
 const DISCONNECTION = "test/unit/cli/dashboard/disconnection.test.ts";
 const SERVER = "test/unit/cli/dashboard/server.test.ts";
 const PAGE = "test/unit/cli/dashboard/overview-page.test.ts";
+const SAME_VERDICT = "test/unit/cli/could-fence/same-verdict.test.ts";
 const CHECKS = "test/unit/cli/check/checks.test.ts";
 
 export const CLI_MUTANTS: readonly Mutant[] = [
@@ -100,21 +102,53 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "",
     DISCONNECTION,
   ),
-  dashboard(
+  couldFence(
     "unprobed-could-fence",
-    "view/could-fence",
-    "the page says that a node could be fenced only after a probe has shown it",
+    "target-verdict",
+    "a node could be fenced only after a probe has shown it",
     'if (ready === undefined) return unknown("NotProbed", "the agent has not probed its FencingTarget yet");',
-    "if (ready === undefined) return undefined;",
+    'if (ready === undefined) return { answer: "yes", reason: "", message: "" };',
     PAGE,
   ),
-  dashboard(
+  couldFence(
     "paused-could-fence",
-    "view/could-fence",
-    "the page says of no node that it could be fenced while ironfence is paused, or the pause cannot be read",
-    'if ("problem" in stopSwitch) return unknown("PauseUnread", stopSwitch.problem);',
-    'if ("problem" in stopSwitch) return undefined;',
+    "could-fence",
+    "no node could be fenced while ironfence is paused, or the pause cannot be read",
+    'if ("problem" in stopSwitch) return unknown(step, "PauseUnread", stopSwitch.problem);',
+    'if ("problem" in stopSwitch) return ok(step, "none");',
     PAGE,
+  ),
+  couldFence(
+    "quorum-could-fence",
+    "turn",
+    "no node could be fenced that the remediator keeps for the quorum of etcd",
+    "refusalOf(next, others, limits, own)",
+    "refusalOf(next, others, limits, [])",
+    "test/unit/cli/could-fence/admitted.test.ts",
+  ),
+  couldFence(
+    "old-probe-could-fence",
+    "target-verdict",
+    "a probe that is old does not show that a node could be fenced",
+    "if (isProbeOld({ metadata, spec, status }, { nowMs, oldMs })) {",
+    "if (status === undefined) {",
+    SAME_VERDICT,
+  ),
+  couldFence(
+    "old-spec-could-fence",
+    "target-verdict",
+    "a probe of an older spec does not show that a node could be fenced",
+    "if (ready.observedGeneration !== metadata.generation) {",
+    "if (ready.observedGeneration === undefined && metadata.generation !== undefined) {",
+    SAME_VERDICT,
+  ),
+  couldFence(
+    "unserved-host-could-fence",
+    "hosts",
+    "a BareMetalHost whose family the leader does not serve covers no node",
+    'return { by: isServed ? "host" : "unserved", host: located.host };',
+    'return { by: "host", host: located.host };',
+    SAME_VERDICT,
   ),
   dashboard(
     "page-runs-names",

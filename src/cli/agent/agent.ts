@@ -252,7 +252,10 @@ function limitText(limit: number): string {
 function whyNotReady(nodes: Watched<Node>, refused: RefusedWatches): string[] {
   const { lines } = refused;
   if (lines.length > 0)
-    return [...lines, "apply deploy/kustomize, and the folder in deploy/families of each of --families"];
+    return [
+      ...lines,
+      "apply your installation (deploy/kustomize or the Helm chart) with the permissions of each of --families (deploy/families)",
+    ];
   if (refused.unread.length > 0) return refused.unread;
   return nodes.synced ? [] : ["the nodes have not been listed yet"];
 }

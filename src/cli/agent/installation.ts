@@ -102,5 +102,5 @@ function standsByText(lease: string, by: string): string {
 }
 
 function refusedText(lease: string, why: string): string {
-  return `this agent has no permission to use the Lease ${lease}, so it would not notice a second installation: apply deploy/kustomize (${why})`;
+  return `this agent has no permission to use the Lease ${lease}, so it would not notice a second installation: apply your installation (deploy/kustomize or the Helm chart): ${why}`;
 }

@@ -26,6 +26,7 @@ export const CATEGORIES = [
   "Fencing targets",
   "Health checks",
   "Remediations",
+  "Nodes",
 ] as const;
 export type Category = (typeof CATEGORIES)[number];
 

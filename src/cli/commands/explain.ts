@@ -10,8 +10,8 @@ import { readDecisions } from "../explain/read.ts";
 import type { CheckExplanation, NodeExplanation } from "../explain/words.ts";
 import { explainMachinesCommand } from "./explain-machines.ts";
 import { explainCheck, explainNode, formatTime } from "../explain/words.ts";
-import type { FenceStep } from "../explain/fence.ts";
-import { fenceSteps } from "../explain/fence.ts";
+import type { FenceExplanation } from "../explain/fence.ts";
+import { fenceExplainer } from "../explain/fence.ts";
 import { CommandFailure } from "../errors/failures.ts";
 import type { FlagTexts } from "../../config/option.ts";
 import { flagsOf } from "../flags/flags.ts";
@@ -112,9 +112,10 @@ function reportNode(live: EvaluatedNodeChecks, name: string, overview: Overview)
     );
   }
   const { nowMs } = live;
-  const steps = fenceSteps(overview, name, explanations);
-  const json = { node: name, time: toTime(nowMs), fence: steps, healthChecks: explanations };
-  const head = [`node ${name} at ${toTime(nowMs)}`, "", ...renderSteps(steps)];
+  const fence = fenceExplainer(overview)(name, explanations);
+  const { verdict, steps } = fence;
+  const json = { node: name, time: toTime(nowMs), couldFence: verdict, fence: steps, healthChecks: explanations };
+  const head = [`node ${name} at ${toTime(nowMs)}`, ...renderFence(fence)];
   if (explanations.length === 0) return { json, lines: [...head, "", "the cluster has no NodeHealthCheck"] };
   const isConcerned = ({ selected, reasons }: NodeExplanation) => selected || reasons.length > 0;
   const concerned = explanations.filter(isConcerned);
@@ -127,9 +128,13 @@ function reportNode(live: EvaluatedNodeChecks, name: string, overview: Overview)
   };
 }
 
-/** The preconditions of a fence, in order. A fence stops at the first that holds. */
-function renderSteps(steps: readonly FenceStep[]): string[] {
+/** The answer, and the preconditions of a fence in order. A fence stops at the first that holds. */
+function renderFence({ verdict, steps }: FenceExplanation): string[] {
+  const { answer = "unknown", reason = "NodeNotFound", message = "the cluster has no such node" } = verdict ?? {};
+  const why = reason === "" ? "" : `: ${reason}: ${message}`;
   return [
+    `could be fenced now: ${answer}${why}`,
+    "",
     "Preconditions of a fence of this node, in order:",
     ...renderTable(
       ["  STEP", "STATE", "FOUND"],

@@ -8,8 +8,9 @@ import type { CliContext } from "../terminal/context.ts";
 import { printLine } from "../terminal/context.ts";
 import { CommandFailure } from "../errors/failures.ts";
 import { flagsOf } from "../flags/flags.ts";
-import type { Problem } from "../status/problems.ts";
-import { problemsOf, uncoveredOf } from "../status/problems.ts";
+import type { Problem } from "../status/object-problems.ts";
+import { problemsOf } from "../status/problems.ts";
+import { uncoveredOf } from "../status/could-fence/could-fence.ts";
 import type { Overview } from "../status/read.ts";
 import { readOverview } from "../status/read.ts";
 import { renderOverview, renderProblems } from "../status/render.ts";
@@ -100,7 +101,7 @@ function toLines(overview: Overview, problems: readonly Problem[], onlyProblems:
 
 function toJson(overview: Overview, problems: readonly Problem[], onlyProblems: boolean): string {
   if (onlyProblems) return JSON.stringify({ problems });
-  const { nodes, nowMs, ...sections } = overview;
+  const { nodes, nowMs, machines: _machines, ...sections } = overview;
   const coverage = Array.isArray(nodes) ? { count: nodes.length, ...uncoveredOf(overview) } : nodes;
   const { leader, underWay, paused, could, now, held, ended } = overviewPage(overview).page;
   const page = { leader, underWay, paused, could, now, held, ended };

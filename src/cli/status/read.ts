@@ -74,6 +74,8 @@ export interface Overview {
   machineHealthChecks: ListResult;
   /** `namespace/name` of health checks of Cluster API whose Cluster does not exist: no controller serves them, so they have no status. */
   withoutCluster: string[];
+  /** Those of the kinds of which there is a health check. */
+  machines: ListResult;
   bareMetalHosts: ListResult;
   requests: Requests;
   remediations: ListResult<BareMetalRemediation>;
@@ -121,7 +123,7 @@ async function readAgent(
     if (!isKubeError(error, "Forbidden")) throw error;
     return { state: "forbidden", message: `cannot be shown: ${error.message}` };
   }
-  const start = "start one with deploy/kustomize, or `ironfence run`";
+  const start = "start one with your installation (deploy/kustomize or the Helm chart), or `ironfence run`";
   const leader = holderOf(lease);
   if (lease === undefined) return { state: "none", message: `no agent has led here (there is no ${where}): ${start}` };
   if (leader === undefined) return { state: "none", message: `no agent leads (${where} is free): ${start}` };
@@ -214,13 +216,16 @@ async function listTargets(
 async function listMachineHealthChecks(
   client: KubeClient,
   signal: AbortSignal,
-): Promise<Pick<Overview, "machineHealthChecks" | "withoutCluster">> {
+): Promise<Pick<Overview, "machineHealthChecks" | "withoutCluster" | "machines">> {
   try {
     const lists = await Promise.all(MACHINE_KINDS.map(({ checks }) => listKind(client, checks, signal)));
     const withoutCluster: string[] = [];
+    let machines: ListResult;
     for (const [index, kind] of MACHINE_KINDS.entries()) {
       const checks = lists[index] ?? [];
-      if (kind.clusters === undefined || checks.length === 0) continue;
+      if (checks.length === 0) continue;
+      machines = joined(machines, await listForeign(client, kind.machines, signal));
+      if (kind.clusters === undefined) continue;
       const clusters = new Set(
         ((await listKind(client, kind.clusters, signal)) ?? []).map((cluster) => keyText(keyOf(cluster))),
       );
@@ -231,9 +236,20 @@ async function listMachineHealthChecks(
       }
     }
     const isServed = lists.some((found) => found !== undefined);
-    return { machineHealthChecks: isServed ? lists.flatMap((found) => found ?? []) : undefined, withoutCluster };
+    return {
+      machineHealthChecks: isServed ? lists.flatMap((found) => found ?? []) : undefined,
+      withoutCluster,
+      machines,
+    };
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    return { machineHealthChecks: { problem: error.message }, withoutCluster: [] };
+    return { machineHealthChecks: { problem: error.message }, withoutCluster: [], machines: undefined };
   }
+}
+
+/** One list that cannot be read makes the whole incomplete. */
+function joined(one: ListResult, other: ListResult): ListResult {
+  if (one === undefined || other === undefined) return one ?? other;
+  if ("problem" in one) return one;
+  return "problem" in other ? other : [...one, ...other];
 }

@@ -8,8 +8,10 @@ import type { KubeObject } from "../../kube/resource.ts";
 import { nodeKey } from "../../nodes/subject.ts";
 import { renderHosts } from "./hosts.ts";
 import type { ListResult } from "./foreign.ts";
-import type { Problem } from "./problems.ts";
-import { conditionOf, itemsOf, reportedCondition, shorten, uncoveredOf } from "./problems.ts";
+import type { Problem } from "./object-problems.ts";
+import { conditionOf, itemsOf, reportedCondition, shorten } from "./object-problems.ts";
+import type { NodeVerdict } from "./could-fence/could-fence.ts";
+import { groupsOf, judgeNodes } from "./could-fence/could-fence.ts";
 import type { Agent, Overview } from "./read.ts";
 import { renderRequests } from "./requests.ts";
 import { renderTable } from "../terminal/table.ts";
@@ -35,7 +37,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
     `cluster ${overview.cluster.server} (${overview.cluster.source}), namespace ${overview.namespace}`,
     agentText(overview.agent),
     ...(isPaused ? [`PAUSED: no new power-off is sent: ${stopSwitch.reason ?? ""}`] : []),
-    ...coverage(overview),
+    ...answers(overview),
     "",
     ...renderProblems(problems),
     "",
@@ -94,16 +96,19 @@ function agentText(agent: Agent): string {
   return `agent: ${leader} ${state}${since}, lease renewed ${leaseAgeSeconds} s ago, version ${version ?? "0.1.0 or older"}${does}`;
 }
 
-function coverage(overview: Overview): string[] {
-  const { nodes } = overview;
-  if (nodes === undefined) return [];
-  if (!Array.isArray(nodes)) return [`nodes: cannot be shown: ${nodes.problem}`];
-  const { withoutTarget, withoutCheck } = uncoveredOf(overview);
-  const gaps = [
-    ...(withoutTarget.length === 0 ? [] : [`${withoutTarget.length} cannot be fenced (${shorten(withoutTarget)})`]),
-    ...(withoutCheck.length === 0 ? [] : [`${withoutCheck.length} without a health check (${shorten(withoutCheck)})`]),
+/** The answer for all nodes, and each reason for which one could not be fenced. */
+function answers(overview: Overview): string[] {
+  const { nodes, unread } = judgeNodes(overview);
+  if (overview.nodes === undefined) return [];
+  if (unread !== undefined) return [`nodes: cannot be shown: ${unread}`];
+  const count = (wanted: NodeVerdict["answer"]): NodeVerdict[] => nodes.filter(({ answer }) => answer === wanted);
+  const byHand = count("yes").filter(({ reason }) => reason === "NoHealthCheck");
+  const hand = byHand.length === 0 ? "" : ` (${byHand.length} by hand only: no health check covers them)`;
+  const counts = `${count("yes").length} yes${hand}, ${count("no").length} no, ${count("unknown").length} unknown`;
+  return [
+    `nodes: ${nodes.length}; could be fenced now: ${counts}`,
+    ...groupsOf(nodes).map(({ answer, reason, nodes: names }) => `  ${answer}: ${reason}: ${shorten(names)}`),
   ];
-  return [`nodes: ${nodes.length}${gaps.length === 0 ? ", all covered" : `; ${gaps.join("; ")}`}`];
 }
 
 /** Never empty if the status or a condition has a reason. */

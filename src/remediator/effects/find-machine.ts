@@ -43,7 +43,8 @@ export async function findMachine({ session, runtime }: EffectContext, signal: A
   }
 }
 
-function machineNamed(
+/** The Machine that a node names in its annotations, with the kinds of its vendor. */
+export function machineNamed(
   annotations: Record<string, string>,
 ): { kind: KindVersions; namespace: string; name: string } | undefined {
   const okd = annotations[MACHINE] === undefined ? undefined : parseKey(annotations[MACHINE]);

@@ -10,7 +10,8 @@ import type { HostProbeState, RemediatorMetrics } from "../telemetry/metrics.ts"
 import type { FencedHost } from "../hosts/model/host.ts";
 import { HostRefusal, TargetError } from "../hosts/model/host.ts";
 import type { ProbeSchedule } from "./probe-schedule.ts";
-import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
+import { DEFAULT_PROBE_INTERVALS } from "./probe-intervals.ts";
+import { dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
 import { hostText, refusalOf } from "../hosts/bare-metal-host/power-path.ts";
 import type { DeviceFailure } from "./probe-result.ts";

@@ -15,8 +15,10 @@ import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.t
 import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/model/identity.ts";
 import { probeTarget } from "./probe.ts";
 import type { ProbeRecords } from "./probe-records.ts";
-import type { LockedLogin, ProbeIntervals, ProbeSchedule, ProbeTrigger } from "./probe-schedule.ts";
-import { DEFAULT_PROBE_INTERVALS, dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
+import type { ProbeIntervals } from "./probe-intervals.ts";
+import { DEFAULT_PROBE_INTERVALS } from "./probe-intervals.ts";
+import type { LockedLogin, ProbeSchedule, ProbeTrigger } from "./probe-schedule.ts";
+import { dueAtMs, firstDelayMs, lockedLogins, nextDelayMs } from "./probe-schedule.ts";
 import type { ProofsWanted } from "./proofs-wanted.ts";
 import type { ObservedResets } from "./reset-history.ts";
 import { foreignReset, observedResets } from "./reset-history.ts";

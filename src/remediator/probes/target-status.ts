@@ -10,16 +10,11 @@ import { parseTimeMs, toTime } from "../../runtime/time.ts";
 import { expectedIdentity, identityJudge } from "../hosts/model/identity.ts";
 import type { Conflict } from "../hosts/fencing-target/target-index.ts";
 import type { StatusChange } from "../hosts/fencing-target/target-store.ts";
+import { PROBE_TIME_WRITE_MS } from "./probe-intervals.ts";
 import type { DeviceProbe, ProbeResult } from "./probe-result.ts";
 import { readyOf } from "../hosts/fencing-target/target-store.ts";
 
 // What a FencingTarget's status says of a probe. Pure; docs/reference/target-reasons.md explains every reason to users.
-
-/**
- * The shortest time between two writes of `lastProbeTime` if nothing else has changed: every write is a load on the
- * API server.
- */
-const PROBE_TIME_WRITE_MS = 3_600_000;
 
 /** All that the status is made from. */
 export interface TargetStatusFacts {

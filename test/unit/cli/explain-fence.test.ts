@@ -3,11 +3,18 @@ import { test } from "node:test";
 import { NODE_NAME } from "../../../src/api/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
 import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { fenceSteps } from "../../../src/cli/explain/fence.ts";
+import { fenceExplainer } from "../../../src/cli/explain/fence.ts";
 import type { FenceStep } from "../../../src/cli/explain/fence.ts";
 import type { NodeExplanation } from "../../../src/cli/explain/words.ts";
 import type { Overview } from "../../../src/cli/status/read.ts";
-import { AT, OVERVIEW } from "./overview-fixture.ts";
+import { node } from "./dashboard/fixture.ts";
+import { AT, OVERVIEW as EMPTY } from "./overview-fixture.ts";
+
+const OVERVIEW: Overview = { ...EMPTY, nodes: [node("n1")] };
+
+function fenceSteps(overview: Overview, name: string, checks: readonly NodeExplanation[]): FenceStep[] {
+  return fenceExplainer(overview)(name, checks).steps;
+}
 
 function target(namespace: string, ready: { status: "True" | "False"; reason: string }, maintenance = false) {
   const object: FencingTarget = {
@@ -15,7 +22,7 @@ function target(namespace: string, ready: { status: "True" | "False"; reason: st
     kind: "FencingTarget",
     metadata: { namespace, name: "t1", uid: "u1", resourceVersion: "1" },
     spec: { nodeName: "n1", maintenance, identity: { verification: "Required" }, devices: [] },
-    status: { conditions: [{ type: "Ready", ...ready, message: "said", lastTransitionTime: AT }] },
+    status: { lastProbeTime: AT, conditions: [{ type: "Ready", ...ready, message: "said", lastTransitionTime: AT }] },
   };
   return object;
 }
@@ -66,9 +73,16 @@ test("a node that nothing keeps from being fenced passes every step", () => {
 
 test("a health check that does not start anything holds, and so does a node that none covers", () => {
   const targets = [target("ironfence-system", { status: "True", reason: "Usable" })];
-  for (const checks of [check("threshold"), check("healthy"), []]) {
+  for (const checks of [check("threshold"), []]) {
     assert.deepEqual(holdingIn(fenceSteps({ ...OVERVIEW, targets }, "n1", checks)), ["health check"]);
   }
+});
+
+test("a health check that finds the node healthy is idle, and holds nothing", () => {
+  const targets = [target("ironfence-system", { status: "True", reason: "Usable" })];
+  const steps = fenceSteps({ ...OVERVIEW, targets }, "n1", check("healthy"));
+  assert.equal(steps.find(({ step }) => step === "health check")?.state, "idle");
+  assert.deepEqual(holdingIn(steps), []);
 });
 
 test("a target that is not ready, is missing, or lies in another namespace holds, and the last is named", () => {

@@ -24,6 +24,7 @@ export const OVERVIEW: Overview = {
   healthChecks: [],
   machineHealthChecks: undefined,
   withoutCluster: [],
+  machines: undefined,
   bareMetalHosts: undefined,
   requests: { metal3Remediations: undefined, okdMachines: undefined },
   remediations: [],

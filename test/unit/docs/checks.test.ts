@@ -71,10 +71,10 @@ describe("the reasons of objects", () => {
       const results = runChecks(CHECKS, withOverview({ targets: [broken, target("n2"), target("n3")] }));
       const complaining = results.filter(({ level }) => level !== "ok");
       // A maintenance is what an administrator wants.
-      const wanted = reason === "Maintenance" ? "warning maintenance" : "failed fencing-targets";
+      const [level, id] = reason === "Maintenance" ? ["warning", "maintenance"] : ["failed", "fencing-targets"];
       assert.deepEqual(
-        complaining.map(({ id, level }) => `${level} ${id}`),
-        [wanted],
+        complaining.map((result) => `${result.level} ${result.id}`),
+        [`${level} ${id}`, `${level} could-fence`],
         reason,
       );
       const [finding] = complaining[0]?.findings ?? [];
@@ -85,7 +85,7 @@ describe("the reasons of objects", () => {
   });
 
   it("the reasons of objects of every problem that status reports lead to a check", () => {
-    const source = read("src/cli/status/problems.ts");
+    const source = ["object-problems", "problems"].map((name) => read(`src/cli/status/${name}.ts`)).join("\n");
     const kinds = new Set(
       [...source.matchAll(/kind: "(\w+)"|const kind = "(\w+)"/g)].map(([, one, other]) => one ?? other),
     );

@@ -7,10 +7,11 @@ import { CHECKS } from "../../check/lines/checks.ts";
 import { createLiveProbes } from "../../check/read/live-probes.ts";
 import { readFacts } from "../../check/read/read-facts.ts";
 import { renderJson, renderText } from "../../check/render.ts";
-import { fenceSteps } from "../../explain/fence.ts";
+import { fenceExplainer } from "../../explain/fence.ts";
 import { readDecisions } from "../../explain/read.ts";
 import { explainCheck, explainNode } from "../../explain/words.ts";
-import { itemsOf, problemsOf } from "../../status/problems.ts";
+import { problemsOf } from "../../status/problems.ts";
+import { itemsOf } from "../../status/object-problems.ts";
 import { readOverview } from "../../status/read.ts";
 import { renderOverview } from "../../status/render.ts";
 import type { Part, PartDeps, PartResult } from "../part.ts";
@@ -96,9 +97,11 @@ async function readExplanations({ runtime, options, cluster }: PartDeps, signal:
     readDecisions(runtime, { leaseNamespace, namespace }, signal),
     readOverview(runtime, options, cluster, signal),
   ]);
+  const explainFence = fenceExplainer(overview);
   const nodes = [...live.nodes.values()].map(({ metadata: { name } }) => {
     const healthChecks = explainNode(live, name) ?? [];
-    return { node: name, fence: fenceSteps(overview, name, healthChecks), healthChecks };
+    const { verdict, steps } = explainFence(name, healthChecks);
+    return { node: name, couldFence: verdict, fence: steps, healthChecks };
   });
   return {
     files: [

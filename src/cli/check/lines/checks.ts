@@ -3,6 +3,7 @@ import type { Check } from "../check.ts";
 import type { Facts } from "../facts.ts";
 import { HEALTH_CHECKS } from "./health-checks.ts";
 import { INSTALL_CHECKS } from "./install-checks.ts";
+import { NODE_CHECKS } from "./node-checks.ts";
 import { REMEDIATION_CHECKS } from "./remediation-checks.ts";
 import { TARGET_CHECKS } from "./target-checks.ts";
 
@@ -13,4 +14,5 @@ export const CHECKS: readonly Check<Facts>[] = [
   ...TARGET_CHECKS,
   ...HEALTH_CHECKS,
   ...REMEDIATION_CHECKS,
+  ...NODE_CHECKS,
 ];

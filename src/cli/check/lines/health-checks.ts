@@ -1,11 +1,8 @@
-import { conditionOf as foreignConditionOf } from "../../../api/foreign.ts";
-import { readMachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
-import type { NodeHealthCheck } from "../../../api/node-health-check.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
-import type { CountedAttempt } from "../../../detector/shared/model/attempts.ts";
-import { attemptAllowedAtMs, countAttempts, readAttempts } from "../../../detector/shared/model/attempts.ts";
-import { toTime } from "../../../runtime/time.ts";
-import { itemsOf, shorten, uncoveredOf } from "../../status/problems.ts";
+import { budgetJudge } from "../../status/could-fence/attempt-budget.ts";
+import { machineCheckHold } from "../../status/could-fence/machine-health-checks.ts";
+import { itemsOf, shorten } from "../../status/object-problems.ts";
+import { uncoveredOf } from "../../status/could-fence/could-fence.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, orOk, warning } from "../check.ts";
 import type { Facts, TemplateFact } from "../facts.ts";
@@ -70,18 +67,12 @@ function judgeMachineHealthChecks({ overview }: Facts): readonly Finding[] {
   return orOk(
     checks.flatMap((raw): Finding[] => {
       const name = `${raw.metadata.namespace ?? ""}/${raw.metadata.name}`;
-      if (overview.withoutCluster.includes(name)) {
-        return [warning(`MachineHealthCheck ${name}: its Cluster is not there`, "correct spec.clusterName")];
-      }
-      const { conditions, v1beta1Conditions } = readMachineHealthCheckStatus(raw);
-      const allowed = foreignConditionOf([...conditions, ...v1beta1Conditions], "RemediationAllowed");
-      if (allowed?.status !== "False") return [];
-      return [
-        failed(
-          `MachineHealthCheck ${name}: ${allowed.message || allowed.reason}`,
-          `ironfence explain mhc ${name} shows each Machine`,
-        ),
-      ];
+      const hold = machineCheckHold(raw, overview.withoutCluster);
+      if (hold === undefined) return [];
+      const message = `MachineHealthCheck ${name}: ${hold.message}`;
+      // It covers no node of any cluster.
+      if (hold.reason === "ClusterNotFound") return [warning(message)];
+      return [failed(message, `ironfence explain mhc ${name} shows each Machine`)];
     }),
     `${checks.length} of ${checks.length}`,
   );
@@ -103,29 +94,16 @@ function judgeBudgets({ overview, nowMs }: Facts): readonly Finding[] {
   const gaps = gapsIn(overview, ["healthChecks", "nodes"]);
   if (gaps.length > 0) return gaps;
   const checks = itemsOf(overview.healthChecks);
-  const remembered = attemptsByNode(checks);
-  const spent = itemsOf(overview.nodes).flatMap(({ metadata }): Finding[] => {
-    const { name, labels } = metadata;
-    const attempts = countAttempts(remembered.get(name) ?? [], [], nowMs);
-    if (attempts.length === 0) return [];
-    return checks.flatMap((check): Finding[] => {
+  const budgetOf = budgetJudge(checks, nowMs);
+  const spent = itemsOf(overview.nodes).flatMap(({ metadata: { name, labels } }): Finding[] =>
+    checks.flatMap((check): Finding[] => {
       const compiled = compileNodePolicy(check.spec, check.metadata.annotations);
       if ("problem" in compiled || !compiled.policy.selects(labels)) return [];
-      const { max } = compiled.policy.attemptBudget;
-      const allowedMs = attemptAllowedAtMs(compiled.policy.attemptBudget, attempts);
-      if (allowedMs <= nowMs) return [];
-      const message = `node ${name} was remediated ${max} times, so NodeHealthCheck ${check.metadata.name} does nothing for it until ${toTime(allowedMs)}`;
-      return [failed(message, "find out why the node does not stay healthy")];
-    });
-  });
+      const found = budgetOf(name, compiled.policy.attemptBudget);
+      return found === undefined
+        ? []
+        : [failed(`node ${name}, NodeHealthCheck ${check.metadata.name}: ${found.message}`)];
+    }),
+  );
   return orOk(spent, "no budget is spent");
-}
-
-/** All attempts on record: those of one health check count for the others as well. */
-function attemptsByNode(checks: readonly NodeHealthCheck[]): Map<string, CountedAttempt[]> {
-  const byNode = new Map<string, CountedAttempt[]>();
-  for (const check of checks) {
-    for (const [name, attempts] of readAttempts(check)) byNode.set(name, [...(byNode.get(name) ?? []), ...attempts]);
-  }
-  return byNode;
 }

@@ -1,6 +1,6 @@
 import { permissionText } from "../../../kube/reviews/permission-review.ts";
 import { VERSION } from "../../../runtime/version.ts";
-import { shorten } from "../../status/problems.ts";
+import { shorten } from "../../status/object-problems.ts";
 import { unreadVersionText } from "../../cluster/unread-versions.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
@@ -9,6 +9,10 @@ import type { Deployment, Facts, GrantedPermission } from "../facts.ts";
 import { isUnread } from "../facts.ts";
 import { oneInstallation } from "./api-checks.ts";
 import { findingsOf } from "./problem-findings.ts";
+
+/** How an administrator brings an installation up to date. */
+const APPLY =
+  "apply your installation: kubectl apply --server-side -k deploy/kustomize, or upgrade the release of the Helm chart";
 
 /** Whether the installation is complete, runs, and has the permissions that it needs. */
 export const INSTALL_CHECKS: readonly Check<Facts>[] = [
@@ -99,12 +103,12 @@ function judgeCustomResources({ customResources }: Facts): readonly Finding[] {
     customResources.flatMap(({ kind, isInstalled, isOwn, missingFields }) => {
       // Another check reports a missing NodeHealthCheck, unless no family needs it.
       if (!isInstalled && kind !== "NodeHealthCheck") {
-        return [failed(`there is no CRD of ${kind}`, "kubectl apply --server-side -k deploy/kustomize")];
+        return [failed(`there is no CRD of ${kind}`, APPLY)];
       }
       if (missingFields.length === 0) return [];
       const message = `the CRD of ${kind} does not know ${shorten(missingFields)}, so the API server drops what the agent writes there`;
       return isOwn
-        ? [failed(message, "apply the CRDs of this version: kubectl apply --server-side -k deploy/kustomize")]
+        ? [failed(message, `apply the CRDs of this version: ${APPLY}`)]
         : [
             warning(
               message,
@@ -121,21 +125,20 @@ function judgeAdmission({ admission, namespace, serviceAccount }: Facts): readon
   const names = deployed.admissionPolicies.map(({ name }) => name);
   const missing = names.filter((name) => !admission.policies.has(name));
   const idle = names.filter((name) => admission.policies.has(name) && !admission.enforced.has(name));
-  const apply = "kubectl apply --server-side -k deploy/kustomize";
   const agent = `system:serviceaccount:${namespace}:${serviceAccount}`;
   const others = [...admission.users].filter(([, user]) => user !== agent).map(([name]) => name);
   return orOk(
     [
       ...(missing.length === 0
         ? []
-        : [warning(`the cluster lacks ${missing.join(", ")}, so a stolen token of the agent could do more`, apply)]),
-      ...(idle.length === 0 ? [] : [warning(`no binding puts ${idle.join(", ")} into force`, apply)]),
+        : [warning(`the cluster lacks ${missing.join(", ")}, so a stolen token of the agent could do more`, APPLY)]),
+      ...(idle.length === 0 ? [] : [warning(`no binding puts ${idle.join(", ")} into force`, APPLY)]),
       ...(others.length === 0
         ? []
         : [
             warning(
               `the agent runs as ${agent}, and ${others.join(", ")} name${others.length === 1 ? "s" : ""} another service account`,
-              "change their matchConditions (deploy/kustomize/agent-admission.yaml)",
+              "change their matchConditions (deploy/kustomize/agent-admission.yaml, or the values of the Helm chart)",
             ),
           ]),
     ],
@@ -150,7 +153,7 @@ function judgeReplicas(deployments: readonly Deployment[], namespace: string): r
     return [
       warning(
         `${message}, so it is not known how many agents run`,
-        "apply deploy/kustomize, or name the agent's namespace with --namespace",
+        "apply your installation (deploy/kustomize or the Helm chart), or name the agent's namespace with --namespace",
       ),
     ];
   }
@@ -211,7 +214,7 @@ function judgePermissions(reviews: readonly GrantedPermission[], facts: Facts): 
     [...missing].map(([folder, lacked]) =>
       failed(
         `${who} lacks ${shorten(lacked.map(({ permission }) => permissionText(permission)))}`,
-        `kubectl apply --server-side -k ${folder}`,
+        `apply your installation: kubectl apply --server-side -k ${folder}, or upgrade the release of the Helm chart`,
       ),
     ),
     `${who} has all ${reviews.length} of them`,

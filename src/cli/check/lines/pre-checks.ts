@@ -1,6 +1,6 @@
 import { permissionText } from "../../../kube/reviews/permission-review.ts";
 import type { PermissionReview } from "../../../kube/reviews/permission-review.ts";
-import { shorten } from "../../status/problems.ts";
+import { shorten } from "../../status/object-problems.ts";
 import { unreadVersionText } from "../../cluster/unread-versions.ts";
 import { API_CHECKS, oneInstallation } from "./api-checks.ts";
 import type { Check, Finding } from "../check.ts";
@@ -24,7 +24,7 @@ export const PRE_CHECKS: readonly Check<PreFacts>[] = [
         ? [ok("it serves admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy")]
         : [
             failed(
-              "it does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy, so deploy/kustomize cannot be applied",
+              "it does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy, so neither deploy/kustomize nor the Helm chart can be applied",
               "upgrade the cluster to 1.30 or newer, or enable that API (--runtime-config of kube-apiserver)",
             ),
           ],

@@ -1,6 +1,7 @@
 import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
-import type { Problem } from "../../status/problems.ts";
-import { problemsOf, shorten } from "../../status/problems.ts";
+import type { Problem } from "../../status/object-problems.ts";
+import { problemsOf } from "../../status/problems.ts";
+import { shorten } from "../../status/object-problems.ts";
 import type { Overview } from "../../status/read.ts";
 import type { Finding } from "../check.ts";
 import { cannotCheck } from "../check.ts";
@@ -19,6 +20,8 @@ const CHECK_OF: ReadonlyMap<string, string> = new Map([
   ["FencingTarget WrongNamespace", "target-namespaces"],
   ["FencingTarget", "fencing-targets"],
   ["Node NoTarget", "nodes-covered"],
+  ["Node AttemptBudgetSpent", "attempt-budgets"],
+  ["Node", "could-fence"],
   ["NodeHealthCheck RemediationTemplateNotFound", "templates"],
   ["NodeHealthCheck RemediationTemplateInvalid", "templates"],
   ["NodeHealthCheck", "health-checks"],
@@ -60,10 +63,12 @@ export function groupByReason(problems: readonly Problem[]): Finding[] {
 /** The page of documentation that explains the reason of an object; undefined if there is none. */
 function pageOfReason({ kind, reason }: Problem): string | undefined {
   if (kind === "BareMetalRemediation") return pageOfRemediation(reason);
-  // The page of its check explains a reason that no probe has written.
-  return kind === "FencingTarget" && reason !== NOT_PROBED
-    ? `docs/reference/target-reasons.md#${reason.toLowerCase()}`
-    : undefined;
+  return kind === "FencingTarget" ? pageOfTarget(reason) : undefined;
+}
+
+/** The page of a check explains the reasons that no probe has written. */
+export function pageOfTarget(reason: string): string | undefined {
+  return WITHOUT_PAGE.has(reason) ? undefined : `docs/reference/target-reasons.md#${reason.toLowerCase()}`;
 }
 
 function pageOfRemediation(text: string): string | undefined {
@@ -73,6 +78,8 @@ function pageOfRemediation(text: string): string | undefined {
 
 /** The reason of a target whose status has no condition yet. */
 export const NOT_PROBED = "NotProbed";
+/** Reasons that no status of a target has. */
+const WITHOUT_PAGE: ReadonlySet<string> = new Set([NOT_PROBED, "ProbeOld", "NoTarget", "TargetsUnread", "HostsUnread"]);
 
 type Section = "nodes" | "healthChecks" | "machineHealthChecks" | "bareMetalHosts" | "remediations" | "targets";
 

@@ -1,13 +1,12 @@
-import { readBareMetalHost } from "../../../api/metal3.ts";
 import type { FencingTarget } from "../../../api/fencing-target.ts";
 import { maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
-import { HostIndex } from "../../../remediator/hosts/bare-metal-host/host-index.ts";
-import { DEFAULT_PROBE_INTERVALS } from "../../../remediator/probes/probe-schedule.ts";
-import { localNode } from "../../../nodes/subject.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import type { Problem } from "../../status/problems.ts";
-import { itemsOf, shorten, uncoveredOf } from "../../status/problems.ts";
+import type { Problem } from "../../status/object-problems.ts";
+import { itemsOf, shorten } from "../../status/object-problems.ts";
+import { uncoveredOf } from "../../status/could-fence/could-fence.ts";
+import { hostFinder, probeAgeMax } from "../../status/could-fence/hosts.ts";
+import { isProbeOld } from "../../status/could-fence/target-verdict.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
 import type { Facts } from "../facts.ts";
@@ -17,8 +16,6 @@ import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.t
 /** A certificate that ends sooner should be renewed before a night on call. */
 const CERTIFICATE_DAYS_MIN = 21;
 const DAY_MS = 86_400_000;
-/** The agent writes the time of a probe at most this often. */
-const PROBE_TIME_WRITE_MS = 3_600_000;
 
 /**
  * Whether each node has a host that can be powered off, and whether anything holds power-offs. A hold is a warning: an administrator
@@ -128,21 +125,17 @@ function notProbed({ metadata }: FencingTarget, message: string): Problem {
   return { severity: "error", kind: "FencingTarget", name, reason: NOT_PROBED, message };
 }
 
-function judgeProbeAges({ overview, nowMs }: Facts): readonly Finding[] {
+function judgeProbeAges({ overview }: Facts): readonly Finding[] {
   const gaps = gapsIn(overview, ["targets"]);
   if (gaps.length > 0) return gaps;
   const targets = itemsOf(overview.targets);
-  const devices = targets.reduce((count, { spec }) => count + spec.devices.length, 0);
-  const { quietMs, spacingMs } = DEFAULT_PROBE_INTERVALS;
-  const oldMs = PROBE_TIME_WRITE_MS + 2 * Math.max(quietMs, devices * spacingMs);
-  const old = targets.filter(({ status }) => {
-    const probedMs = parseTimeMs(status?.lastProbeTime);
-    // No probe reads a host that has an owner.
-    return probedMs !== undefined && status?.owner === undefined && nowMs - probedMs > oldMs;
-  });
-  if (old.length === 0) return [ok(`none is older than ${formatDuration(oldMs)}`)];
+  const clock = { nowMs: overview.nowMs, oldMs: probeAgeMax(overview) };
+  // Another check reports those that were never probed.
+  const old = targets.filter((target) => target.status?.lastProbeTime !== undefined && isProbeOld(target, clock));
+  const oldText = formatDuration(clock.oldMs);
+  if (old.length === 0) return [ok(`none is older than ${oldText}`)];
   const names = shorten(old.map(({ metadata }) => metadata.name));
-  const message = `${old.length} of ${targets.length} were not probed for ${formatDuration(oldMs)}: ${names}`;
+  const message = `${old.length} of ${targets.length} were not probed for ${oldText}: ${names}`;
   return [
     warning(`${message}: their status may be out of date`, "read the log of the leader, or run ironfence check --live"),
   ];
@@ -153,16 +146,13 @@ function servesHosts({ overview: { agent } }: Facts): boolean {
   return "families" in agent && agent.families.includes("bare-metal-host");
 }
 
-/** The host of each node that has no FencingTarget of its own. */
+/** The BareMetalHost of each node that the leader would power by it. */
 function hostsOf({ overview }: Facts) {
-  const named = new Set(itemsOf(overview.targets).map(({ spec }) => spec.nodeName));
-  const index = new HostIndex();
-  for (const raw of itemsOf(overview.bareMetalHosts))
-    index.applyHost({ type: "added", object: readBareMetalHost(raw) });
+  const findHost = hostFinder(overview);
   return itemsOf(overview.nodes).flatMap((node) => {
     const { name } = node.metadata;
-    const located = named.has(name) ? undefined : index.locate(localNode(name), node);
-    return located?.found === true ? [{ node: name, host: located.host }] : [];
+    const found = findHost(name, node);
+    return found.by === "host" ? [{ node: name, host: found.host }] : [];
   });
 }
 
@@ -189,7 +179,7 @@ function judgeCoverage(facts: Facts): readonly Finding[] {
   if (gaps.length > 0) return gaps;
   const { withoutTarget, withoutCheck } = uncoveredOf(overview);
   const idle = withoutTarget.filter((name) => withoutCheck.includes(name));
-  const findings = findingsOf("nodes-covered", facts);
+  const findings = groupByReason(problemsUnder("nodes-covered", facts).filter(({ severity }) => severity === "error"));
   if (idle.length > 0) {
     const message = `${idle.length} nodes have none, and no health check covers them either: ${shorten(idle)}`;
     findings.push(warning(message, "create a FencingTarget for each node that is to be fenced"));

@@ -10,7 +10,7 @@ import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
 import { toTime } from "../../../runtime/time.ts";
 import { staticView } from "../../cluster/static-view.ts";
-import { itemsOf } from "../../status/problems.ts";
+import { itemsOf } from "../../status/object-problems.ts";
 import type { ProbeLive } from "./read-facts.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 import type { RefusedLogin } from "../../../remediator/probes/probe-result.ts";

@@ -18,7 +18,7 @@ import { serverTimeMs } from "../../../kube/server-time.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
 import type { ClusterAddress } from "../../cluster/connect.ts";
-import { itemsOf } from "../../status/problems.ts";
+import { itemsOf } from "../../status/object-problems.ts";
 import type { Overview } from "../../status/read.ts";
 import { readOverview } from "../../status/read.ts";
 import { readFamilyKinds } from "../../cluster/unread-versions.ts";

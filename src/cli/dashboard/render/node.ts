@@ -45,6 +45,7 @@ const STATES: Readonly<Record<FenceStep["state"], readonly [mark: string, text: 
   ok: ["good", "ok"],
   holds: ["bad", "HOLDS"],
   unknown: ["doubt", "unknown"],
+  idle: ["of", "idle"],
 };
 
 function why({ steps, healthChecks, undecided }: NodePage): Html {

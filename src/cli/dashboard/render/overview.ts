@@ -1,4 +1,4 @@
-import type { NodeVerdict } from "../view/could-fence.ts";
+import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
 import type { Held } from "../view/fences.ts";
 import { PAST_DAYS } from "../view/fences.ts";
 import type { OverviewPage } from "../view/overview-page.ts";

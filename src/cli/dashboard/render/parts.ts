@@ -1,5 +1,5 @@
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
-import type { NodeVerdict } from "../view/could-fence.ts";
+import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
 import type { Ended, Fence, ProgressStep } from "../view/fences.ts";
 import type { DisconnectionVerdict } from "../view/disconnection.ts";
 import type { Html } from "./html.ts";

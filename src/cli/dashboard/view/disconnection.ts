@@ -3,7 +3,7 @@ import type { Node } from "../../../api/core.ts";
 import type { FencingTarget } from "../../../api/fencing-target.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 import { mayRunEtcd } from "../../../remediator/machine/rules/quorum.ts";
-import { conditionOf } from "../../status/problems.ts";
+import { conditionOf } from "../../status/object-problems.ts";
 
 /** Whether an operator may disconnect the power of a host now, and why. */
 export interface DisconnectionVerdict {

@@ -5,9 +5,9 @@ import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
 import type { Reason } from "../../../remediator/machine/model/reasons.ts";
 import { isBegun, isFinal, slotOf } from "../../../remediator/machine/model/state.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import { conditionOf, itemsOf, reportedCondition } from "../../status/problems.ts";
+import { conditionOf, itemsOf, reportedCondition } from "../../status/object-problems.ts";
 import type { Overview } from "../../status/read.ts";
-import { byName } from "./could-fence.ts";
+import { byName } from "../../status/could-fence/could-fence.ts";
 import { judgeDisconnection } from "./disconnection.ts";
 import type { DisconnectionVerdict } from "./disconnection.ts";
 

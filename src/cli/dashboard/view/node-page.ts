@@ -5,13 +5,12 @@ import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 import { isFinal } from "../../../remediator/machine/model/state.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { FenceStep } from "../../explain/fence.ts";
-import { fenceSteps } from "../../explain/fence.ts";
+import { fenceExplainer } from "../../explain/fence.ts";
 import type { NodeExplanation } from "../../explain/words.ts";
 import { explainNode } from "../../explain/words.ts";
-import { conditionOf, itemsOf, problemsOf, reportedCondition } from "../../status/problems.ts";
+import { conditionOf, itemsOf, reportedCondition } from "../../status/object-problems.ts";
 import type { Overview } from "../../status/read.ts";
-import type { NodeVerdict } from "./could-fence.ts";
-import { judgeNodes } from "./could-fence.ts";
+import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
 import { endedOf, fencesOf, disconnectionJudge, readyCondition } from "./fences.ts";
 import type { Ended, Fence } from "./fences.ts";
 import type { DisconnectionVerdict } from "./disconnection.ts";
@@ -64,7 +63,6 @@ export function nodePage(
   name: string,
   decisions: EvaluatedNodeChecks | { problem: string },
 ): NodePage | undefined {
-  const problems = problemsOf(overview);
   const node = itemsOf(overview.nodes).find(({ metadata }) => metadata.name === name);
   const targets = itemsOf(overview.targets).filter(
     ({ spec }) => spec.nodeName === name && spec.clusterRef === undefined,
@@ -73,9 +71,9 @@ export function nodePage(
   const explained = "problem" in decisions ? undefined : explainNode(decisions, name);
   if (node === undefined && targets.length === 0 && remediations.length === 0 && explained === undefined)
     return undefined;
-  const verdict = judgeNodes(overview, problems).nodes.find((candidate) => candidate.node === name);
   const ready = readyCondition(node);
   const checks = explained ?? [];
+  const { verdict, steps } = fenceExplainer(overview)(name, checks);
   const isHere = (fence: { node: string; isLocal: boolean }): boolean => fence.isLocal && fence.node === name;
   return {
     node: name,
@@ -84,8 +82,8 @@ export function nodePage(
     verdict,
     plug: disconnectionJudge(overview)(name),
     fence: fencesOf(overview).find(isHere),
-    steps: fenceSteps(overview, name, checks).map((step) =>
-      "problem" in decisions && step.step === "health check"
+    steps: steps.map((step) =>
+      "problem" in decisions && step.step === "health check" && step.state === "ok"
         ? { step: step.step, state: "unknown", found: decisions.problem }
         : step,
     ),

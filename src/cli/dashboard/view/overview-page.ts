@@ -1,9 +1,9 @@
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { problemsOf } from "../../status/problems.ts";
-import type { Problem } from "../../status/problems.ts";
+import type { Problem } from "../../status/object-problems.ts";
 import type { Overview } from "../../status/read.ts";
-import type { NodeVerdict } from "./could-fence.ts";
-import { judgeNodes } from "./could-fence.ts";
+import type { NodeVerdict, VerdictGroup } from "../../status/could-fence/could-fence.ts";
+import { groupsOf, judgeNodes } from "../../status/could-fence/could-fence.ts";
 import type { Ended, Fence, Held } from "./fences.ts";
 import { endedOf, fencesOf, heldOf, slotsInUse } from "./fences.ts";
 
@@ -27,7 +27,7 @@ export interface OverviewPage {
     no: number;
     unknown: number;
     /** Every node that is not a yes, by reason, the most frequent first. */
-    groups: { answer: "no" | "unknown"; reason: string; message: string; nodes: string[] }[];
+    groups: VerdictGroup[];
     unread: string | undefined;
   };
   now: Fence[];
@@ -40,8 +40,9 @@ export interface OverviewPage {
 
 /** The same data as `ironfence status -o json`, put in the order of the questions of a night on call. Pure. */
 export function overviewPage(overview: Overview): { page: OverviewPage; nodes: NodeVerdict[] } {
-  const problems = problemsOf(overview);
-  const { nodes, unread } = judgeNodes(overview, problems);
+  const verdicts = judgeNodes(overview);
+  const { nodes, unread } = verdicts;
+  const problems = problemsOf(overview, verdicts);
   const count = (answer: NodeVerdict["answer"]): number => nodes.filter((node) => node.answer === answer).length;
   const { hosts, zones } = slotsInUse(overview);
   const limits = "limits" in overview.agent ? overview.agent.limits : undefined;
@@ -88,15 +89,4 @@ function pauseOf({ stopSwitch }: Overview): OverviewPage["paused"] {
   if ("problem" in stopSwitch) return { text: stopSwitch.problem, sinceMs: undefined, isKnown: false };
   if (!stopSwitch.paused) return undefined;
   return { text: stopSwitch.reason ?? "paused", sinceMs: parseTimeMs(stopSwitch.since), isKnown: true };
-}
-
-function groupsOf(nodes: readonly NodeVerdict[]): OverviewPage["could"]["groups"] {
-  const bad = nodes.flatMap((node) => (node.answer === "yes" ? [] : [{ ...node, answer: node.answer }]));
-  const groups = [...Map.groupBy(bad, ({ answer, reason }) => `${answer} ${reason}`).values()].flatMap((same) => {
-    const [first] = same;
-    return first === undefined
-      ? []
-      : [{ answer: first.answer, reason: first.reason, message: first.message, nodes: same.map(({ node }) => node) }];
-  });
-  return groups.toSorted((a, b) => b.nodes.length - a.nodes.length || a.reason.localeCompare(b.reason));
 }

@@ -53,17 +53,18 @@ export function admit(
 ): Map<string, Admission> {
   const admissions = new Map<string, Admission>();
   const busy = [...underWay];
-  const holders = underWay.filter(({ holdsSlot }) => holdsSlot);
   const held: { uid: string; why: NotAdmitted }[] = [];
-  for (const next of inOrder(waiting, holders)) {
-    const why = refusedByQuorum(next, busy, members(next.cluster)) ?? refusedByLimit(next, holders, limits);
+  for (const next of inOrder(
+    waiting,
+    underWay.filter(({ holdsSlot }) => holdsSlot),
+  )) {
+    const why = refusalOf(next, busy, limits, members(next.cluster));
     if (why !== undefined) {
       held.push({ uid: next.uid, why });
       continue;
     }
     admissions.set(next.uid, { granted: true });
-    busy.push(next);
-    holders.push(next);
+    busy.push({ ...next, holdsSlot: true });
   }
   for (const [index, { uid, why }] of held.entries()) {
     const message = `${why.message}; position ${index + 1} of ${held.length} in the queue`;
@@ -118,7 +119,21 @@ function zoneKey({ cluster, zone }: Contender): string | undefined {
   return zone === undefined ? undefined : `${cluster} ${zone}`;
 }
 
-type NotAdmitted = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
+/**
+ * Why one remediation is not admitted while others are under way; undefined if it is. Those that have released their slot
+ * count for the quorum alone. Pure.
+ */
+export function refusalOf(
+  next: Contender,
+  underWay: readonly Contender[],
+  limits: AdmissionLimits,
+  members: readonly EtcdMember[],
+): NotAdmitted | undefined {
+  const holders = underWay.filter(({ holdsSlot }) => holdsSlot);
+  return refusedByQuorum(next, underWay, members) ?? refusedByLimit(next, holders, limits);
+}
+
+export type NotAdmitted = { reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
 
 function refusedByLimit(next: Contender, busy: readonly Contender[], limits: AdmissionLimits): NotAdmitted | undefined {
   const { zone, cluster } = next;

@@ -49,6 +49,7 @@ export function target(nodeName: string, options: TargetOptions = {}): FencingTa
     },
     status: {
       powerState: "On",
+      lastProbeTime: AT,
       conditions: [
         {
           type: "Ready",

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
-import { judgeNodes } from "../../../../src/cli/dashboard/view/could-fence.ts";
+import { judgeNodes } from "../../../../src/cli/status/could-fence/could-fence.ts";
 import { overviewPage } from "../../../../src/cli/dashboard/view/overview-page.ts";
-import { fenceSteps } from "../../../../src/cli/explain/fence.ts";
-import { problemsOf } from "../../../../src/cli/status/problems.ts";
+import { fenceExplainer } from "../../../../src/cli/explain/fence.ts";
 import type { Overview } from "../../../../src/cli/status/read.ts";
 import { AT, OVERVIEW } from "../overview-fixture.ts";
 import { healthCheck, node, remediation, target } from "./fixture.ts";
@@ -22,7 +21,7 @@ const pageOf = (changed: Partial<Overview> = {}) => overviewPage({ ...HEALTHY, .
 /** What keeps one node from being fenced: `reason` of its verdict, empty for a yes. */
 function reasonFor(changed: Partial<Overview>, name = "w1"): string {
   const overview = { ...HEALTHY, ...changed };
-  const found = judgeNodes(overview, problemsOf(overview)).nodes.find((verdict) => verdict.node === name);
+  const found = judgeNodes(overview).nodes.find((verdict) => verdict.node === name);
   return `${found?.answer} ${found?.reason}`.trim();
 }
 
@@ -42,7 +41,7 @@ describe("the section Could we fence", () => {
       could.groups.map(({ reason, message, nodes }) => [reason, message, nodes.join()]),
       [
         ["AuthenticationFailed", "password refused", "w1,w10"],
-        ["NoTarget", "no FencingTarget in namespace ironfence-system names the node", "w3"],
+        ["NoTarget", "no FencingTarget in namespace ironfence-system names the node: create one", "w3"],
       ],
     );
   });
@@ -104,7 +103,9 @@ describe("the section Could we fence", () => {
             stopSwitch: { paused },
             targets: hasTarget ? [target("w1", { reason, maintenance })] : [],
           };
-          const held = fenceSteps(overview, "w1", []).some(({ step, state }) => asked.has(step) && state !== "ok");
+          const held = fenceExplainer(overview)("w1", []).steps.some(
+            ({ step, state }) => asked.has(step) && state !== "ok",
+          );
           // Maintenance that is over, and that the agent has not probed after, is a no on the page.
           const isYes = reasonFor(overview) === "yes";
           assert.ok(!isYes || !held);

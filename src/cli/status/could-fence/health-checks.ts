@@ -1,0 +1,99 @@
+import type { Node } from "../../../api/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../../../api/labels.ts";
+import type { NodeHealthCheck } from "../../../api/node-health-check.ts";
+import type { NodePolicy } from "../../../detector/nodes/decide/policy.ts";
+import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
+import { judgeThreshold } from "../../../detector/nodes/decide/threshold.ts";
+import { isReady } from "../../../nodes/ready.ts";
+import { budgetJudge } from "./attempt-budget.ts";
+import { machineChecksOf } from "./machine-health-checks.ts";
+import { checkProblems, itemsOf } from "../object-problems.ts";
+import type { Overview } from "../read.ts";
+import type { Precondition } from "./precondition.ts";
+import type { Watcher } from "./watcher.ts";
+import { holds, ok, unknown } from "./precondition.ts";
+
+/** What is found of a node that is fenced by hand only. */
+export const NOT_COVERED = "no health check covers the node";
+
+/** Problems of a health check that an administrator has asked for. */
+const INTENDED: ReadonlySet<string> = new Set(["PauseRequested"]);
+
+/** Whether a health check would start a remediation of a node that fails now. Without one, a node can still be fenced by hand. */
+export function healthCheckJudge(overview: Overview): (node: Node) => Precondition {
+  const step = "health check";
+  const watchersOf = watcherFinder(overview);
+  const { healthChecks } = overview;
+  return (node) => {
+    if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
+      const message = `the node has the label ${EXCLUDE_FROM_REMEDIATION}=true: remove it when the node is to be fenced again`;
+      return holds(step, "Excluded", message, { isIntended: true });
+    }
+    const { watchers, unread } = watchersOf(node);
+    const [first] = watchers;
+    if (watchers.some(({ hold }) => hold === undefined)) return ok(step, watchers.map(({ text }) => text).join(", "));
+    const why = unread ?? (healthChecks !== undefined && "problem" in healthChecks ? healthChecks.problem : undefined);
+    if (why !== undefined) return unknown(step, "HealthChecksUnread", why);
+    if (first?.hold === undefined) {
+      const message = "by hand only: no health check covers it";
+      return { ...ok(step, NOT_COVERED), reason: "NoHealthCheck", message };
+    }
+    const { reason, message, isIntended } = first.hold;
+    return holds(step, reason, `${first.text}: ${message}`, { isIntended });
+  };
+}
+
+/** All health checks that cover a node; `unread` if some may be missing. */
+export function watcherFinder(overview: Overview): (node: Node) => { watchers: Watcher[]; unread: string | undefined } {
+  const checks = nodeChecksOf(overview);
+  const machineChecks = machineChecksOf(overview);
+  return (node) => {
+    const machines = machineChecks(node);
+    const own = checks.flatMap(({ policy, watch }) => (policy.selects(node.metadata.labels) ? [watch(node)] : []));
+    return { watchers: [...own, ...machines.watchers], unread: machines.unread };
+  };
+}
+
+function nodeChecksOf(overview: Overview): { policy: NodePolicy; watch: (node: Node) => Watcher }[] {
+  const budgetOf = budgetJudge(itemsOf(overview.healthChecks), overview.nowMs);
+  return itemsOf(overview.healthChecks).flatMap((check) => {
+    const compiled = compileNodePolicy(check.spec, check.metadata.annotations);
+    if ("problem" in compiled) return [];
+    const { policy } = compiled;
+    const problem = checkProblems(check, overview).find(({ severity }) => severity === "error");
+    const thresholdOf = thresholdJudge(policy, check, overview);
+    const text = `NodeHealthCheck ${check.metadata.name}`;
+    const watch = (node: Node): Watcher => {
+      if (problem !== undefined) {
+        const { reason, message } = problem;
+        return { text, hold: { reason, message, isIntended: INTENDED.has(reason) } };
+      }
+      const { name } = node.metadata;
+      const hold = thresholdOf(node) ?? budgetOf(name, policy.attemptBudget);
+      return { text, hold: hold && { ...hold, isIntended: false } };
+    };
+    return [{ policy, watch }];
+  });
+}
+
+/** Whether the threshold would allow a remediation of a node if that node failed now. */
+function thresholdJudge(
+  { threshold, selects }: NodePolicy,
+  { status }: NodeHealthCheck,
+  { nodes }: Overview,
+): (node: Node) => { reason: string; message: string } | undefined {
+  const selected = itemsOf(nodes).filter(({ metadata }) => selects(metadata.labels)).length;
+  const unhealthy = new Set((status?.unhealthyNodes ?? []).map(({ name }) => name));
+  const healthy = status?.healthyNodes ?? selected;
+  const alone = judgeThreshold(threshold, { selected, healthy: selected - 1, absent: 0 });
+  return (node) => {
+    const isCounted = isReady(node) && !unhealthy.has(node.metadata.name);
+    const left = healthy - (isCounted ? 1 : 0);
+    const { isMet, required } = judgeThreshold(threshold, { selected, healthy: left, absent: 0 });
+    if (isMet) return undefined;
+    return {
+      reason: alone.isMet ? "ThresholdHolds" : "ThresholdTooHigh",
+      message: `${left} of ${selected} nodes would be healthy without it and at least ${required} must be, so it would not be remediated: repair other nodes, or lower the threshold`,
+    };
+  };
+}

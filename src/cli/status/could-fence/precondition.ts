@@ -1,0 +1,31 @@
+/** What a fence of a node needs, in the order in which both halves of the agent check it. */
+export type Step = "agent" | "health check" | "remediation" | "target" | "maintenance" | "pause" | "turn";
+
+/** One precondition of a fence of one node. */
+export interface Precondition {
+  step: Step;
+  /** `holds`: it keeps the node from being fenced now. `unknown`: you have no permission to read it, or nothing shows it. */
+  state: "ok" | "holds" | "unknown";
+  /** A reason of ironfence, such as `AuthenticationFailed`; empty if there is nothing to say. */
+  reason: string;
+  /** What is wrong, without the object that it is wrong with: nodes with the same reason share it. */
+  message: string;
+  /** The same with its object, for one node. */
+  found: string;
+  /** Whether an administrator has asked for it, or it ends by itself. A check that runs after an upgrade does not fail because of it. */
+  isIntended: boolean;
+}
+
+type Details = Partial<Pick<Precondition, "found" | "isIntended">>;
+
+export function ok(step: Step, found: string): Precondition {
+  return { step, state: "ok", reason: "", message: "", found, isIntended: false };
+}
+
+export function holds(step: Step, reason: string, message: string, details: Details = {}): Precondition {
+  return { step, state: "holds", reason, message, found: message, isIntended: false, ...details };
+}
+
+export function unknown(step: Step, reason: string, message: string, details: Details = {}): Precondition {
+  return { step, state: "unknown", reason, message, found: message, isIntended: false, ...details };
+}

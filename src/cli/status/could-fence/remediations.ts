@@ -1,0 +1,73 @@
+import { NODE_NAME } from "../../../api/annotations.ts";
+import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+import { conditionOf, itemsOf, remediationProblems, reportedCondition } from "../object-problems.ts";
+import type { Overview } from "../read.ts";
+import type { Precondition } from "./precondition.ts";
+import { holds, ok, unknown } from "./precondition.ts";
+
+/** Reasons of a remediation that waits for its admission. */
+const TURN: ReadonlySet<string> = new Set([
+  "WaitingForTurn",
+  "ReplacementTurn",
+  "ControlPlaneQuorum",
+  "HostBusy",
+  "OwnNode",
+]);
+/** Those that end by themselves. */
+const SELF_ENDING: ReadonlySet<string> = new Set(["WaitingForTurn", "ReplacementTurn", "HostBusy", "OwnNode"]);
+
+/** Finds the remediation that counts of each node of the agent's own cluster. */
+export function remediationFinder({ remediations }: Overview): (nodeName: string) => BareMetalRemediation | undefined {
+  const byNode = Map.groupBy(
+    itemsOf(remediations).filter(({ status }) => status?.node?.cluster === undefined),
+    nodeOf,
+  );
+  return (nodeName) => currentOf(byNode.get(nodeName) ?? []);
+}
+
+/** If a node has several, as after an escalation: one without a verdict, else the newest. */
+function currentOf(candidates: readonly BareMetalRemediation[]): BareMetalRemediation | undefined {
+  const made = ({ metadata }: BareMetalRemediation): number => parseTimeMs(metadata.creationTimestamp) ?? 0;
+  const [current] = candidates.toSorted(
+    (one, other) => Number(hasVerdict(one)) - Number(hasVerdict(other)) || made(other) - made(one),
+  );
+  return current;
+}
+
+function hasVerdict({ status }: BareMetalRemediation): boolean {
+  const succeeded = conditionOf(status?.conditions, "Succeeded");
+  return succeeded !== undefined && succeeded.status !== "Unknown";
+}
+
+function nodeOf({ metadata, status }: BareMetalRemediation): string {
+  return status?.node?.name ?? metadata.annotations?.[NODE_NAME] ?? metadata.name;
+}
+
+/** Whether a remediation of the node has failed, or waits for something other than its turn. */
+export function judgeRemediation(
+  { remediations }: Overview,
+  remediation: BareMetalRemediation | undefined,
+): Precondition {
+  const step = "remediation";
+  if (remediations !== undefined && !Array.isArray(remediations)) {
+    return unknown(step, "RemediationsUnread", remediations.problem);
+  }
+  if (remediation === undefined) return ok(step, "there is none");
+  const { namespace = "", name } = remediation.metadata;
+  const said = reportedCondition(remediation);
+  const words = said === undefined ? "no agent has begun it yet" : `${said.reason}: ${said.message}`;
+  const found = `BareMetalRemediation ${namespace}/${name}: ${remediation.status?.phase ?? "new"}: ${words}`;
+  if (said === undefined) return holds(step, "New", words, { found, isIntended: true });
+  const [problem] = remediationProblems(remediation);
+  if (problem === undefined || TURN.has(problem.reason)) return ok(step, found);
+  return holds(step, problem.reason, problem.message, { found });
+}
+
+/** What a remediation of the node waits for, if that is its turn. */
+export function judgeWaiting(remediation: BareMetalRemediation | undefined): Precondition | undefined {
+  const said = remediation === undefined ? undefined : reportedCondition(remediation);
+  if (said === undefined || !TURN.has(said.reason)) return undefined;
+  const { reason, message } = said;
+  return holds("turn", reason, message, { found: `${reason}: ${message}`, isIntended: SELF_ENDING.has(reason) });
+}

@@ -1,0 +1,93 @@
+import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
+import type { Node } from "../../../api/core.ts";
+import { RUN_OPTIONS } from "../../../config/run-options.ts";
+import { isControlPlane } from "../../../nodes/control-plane.ts";
+import { isReady } from "../../../nodes/ready.ts";
+import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
+import type { EtcdMember } from "../../../remediator/machine/model/observations.ts";
+import { isBegun, isFinal, isUnderWay, slotOf } from "../../../remediator/machine/model/state.ts";
+import type { AdmissionLimits, Contender } from "../../../remediator/machine/rules/admission.ts";
+import { refusalOf, zoneOf } from "../../../remediator/machine/rules/admission.ts";
+import { etcdNodes, keepsQuorum, mayRunEtcd } from "../../../remediator/machine/rules/quorum.ts";
+import { itemsOf } from "../object-problems.ts";
+import type { Overview } from "../read.ts";
+import type { Precondition } from "./precondition.ts";
+import { holds, ok } from "./precondition.ts";
+
+/** The agent's default. Its lease does not say which label it uses, so a zone by another label is not known here. */
+const ZONE_LABEL = RUN_OPTIONS.zoneLabel.defaultText;
+
+/**
+ * Judges whether a remediation of a node would be admitted now, by the remediator's own rule: etcd keeps its quorum, and the
+ * limits on hosts that are remediated at once are not reached. Also the health checks' rule of one control plane node at a time.
+ */
+export function turnJudge(overview: Overview): (node: Node) => Precondition {
+  const { nowMs, agent } = overview;
+  const nodes = itemsOf(overview.nodes);
+  const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
+  const remediations = itemsOf(overview.remediations);
+  const members = etcdNodes(nodes).map((node): EtcdMember => ({ node: node.metadata.name, up: isReady(node) }));
+  const unfinished = remediations.filter(({ status }) => !isFinal(status?.phase));
+  const contenders = unfinished
+    .filter(({ status }) => isUnderWay(status, nowMs) || slotOf(status, nowMs) !== "None")
+    .map((remediation) => contenderOf(remediation, byName, nowMs));
+  const controlPlaneBusy = unfinished.flatMap((remediation) => {
+    const { nodeName = "", cluster } = subjectOf(remediation);
+    const node = clusterKey(cluster) === "" ? byName.get(nodeName) : undefined;
+    return node !== undefined && isControlPlane(node) ? [nodeName] : [];
+  });
+  const { hosts = Infinity, perZone = Infinity } = "limits" in agent ? agent.limits : {};
+  const limits: AdmissionLimits = { hosts, perZone, perCluster: Infinity };
+  return (node) => {
+    const { name, uid } = node.metadata;
+    const others = contenders.filter((contender) => contender.cluster !== "" || contender.node !== name);
+    // Its own remediation was admitted already.
+    if (others.length < contenders.length) return ok("turn", "its remediation is under way");
+    const next: Contender = {
+      uid,
+      name,
+      cluster: "",
+      node: name,
+      zone: zoneOf(node, ZONE_LABEL),
+      createdAtMs: nowMs,
+      inherits: false,
+      attempts: 0,
+      holdsSlot: false,
+    };
+    const own = mayRunEtcd(node) ? members : [];
+    const refusal = refusalOf(next, others, limits, own);
+    if (refusal !== undefined) {
+      const { reason, message } = refusal;
+      const isNever = !keepsQuorum(
+        own.map((member) => ({ ...member, up: true })),
+        name,
+      );
+      return holds("turn", reason, message, {
+        found: `${reason}: ${message}`,
+        isIntended: reason === "WaitingForTurn" || isNever,
+      });
+    }
+    const busy = isControlPlane(node) ? controlPlaneBusy.find((other) => other !== name) : undefined;
+    if (busy === undefined) return ok("turn", "nothing to wait for");
+    const message = `health checks start no remediation of a control plane node while another one has a remediation: ${busy}`;
+    return holds("turn", "WaitingForTurn", message, { found: `WaitingForTurn: ${message}`, isIntended: true });
+  };
+}
+
+function contenderOf(remediation: BareMetalRemediation, nodes: ReadonlyMap<string, Node>, nowMs: number): Contender {
+  const { metadata, status } = remediation;
+  const { cluster, nodeName } = subjectOf(remediation);
+  const node = clusterKey(cluster) === "" && nodeName !== undefined ? nodes.get(nodeName) : undefined;
+  return {
+    uid: metadata.uid,
+    name: `${metadata.namespace ?? ""}/${metadata.name}`,
+    cluster: clusterKey(cluster),
+    node: nodeName,
+    zone: status?.node?.zone ?? zoneOf(node, ZONE_LABEL),
+    createdAtMs: nowMs,
+    inherits: status?.attempt?.action === "Inherited",
+    attempts: isBegun(status) ? 1 : 0,
+    // A slot that lapses is held until it has lapsed.
+    holdsSlot: slotOf(status, nowMs) !== "None",
+  };
+}
