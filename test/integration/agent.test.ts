@@ -82,7 +82,10 @@ describe("the agent", () => {
       const text = await answer.text();
       return answer.status === 503 && text.startsWith("may not watch") && text;
     });
-    assert.match(said, /^may not watch baremetalhosts\.metal3\.io: .*\napply deploy\/kustomize, and the folder/);
+    assert.match(
+      said,
+      /^may not watch baremetalhosts\.metal3\.io: .*\napply your installation \(deploy\/kustomize or the Helm chart\)/,
+    );
     kube.server.faults.clear();
     await until(agent, "it is ready", async () => (await fetch(`${probes}/readyz`)).status === 200);
     await agent.stop();

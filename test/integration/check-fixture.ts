@@ -87,9 +87,11 @@ export function setTargetReady(
   message: string,
 ): void {
   const lastTransitionTime = new Date(Date.now() - 60_000).toISOString().replace(/\.\d+Z$/, "Z");
-  const conditions = [{ type: "Ready", status, reason, message, lastTransitionTime }];
-  const change = { status: { conditions, lastProbeTime: lastTransitionTime } };
-  server.collection(FENCING_TARGETS).mergePatch({ namespace: NAMESPACE, name }, change, "status");
+  const targets = server.collection(FENCING_TARGETS);
+  const key = { namespace: NAMESPACE, name };
+  const observedGeneration = targets.get(key)?.metadata.generation;
+  const conditions = [{ type: "Ready", status, reason, message, lastTransitionTime, observedGeneration }];
+  targets.mergePatch(key, { status: { conditions, lastProbeTime: lastTransitionTime } }, "status");
 }
 
 function microTime(): string {

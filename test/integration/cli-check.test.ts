@@ -101,9 +101,10 @@ describe("ironfence check", () => {
     assert.equal(code, EXIT_FAILURE);
     assert.equal(
       err,
-      "ironfence: [ChecksFailed] these checks did not pass: fencing-targets: the report says how to fix each (docs/reference/errors.md#checksfailed)\n",
+      "ironfence: [ChecksFailed] these checks did not pass: fencing-targets, could-fence: the report says how to fix each (docs/reference/errors.md#checksfailed)\n",
     );
     const failing = out.slice(out.indexOf("× the host of every")).split("\n").slice(0, 4);
+    assert.match(out, /× no: AuthenticationFailed \(1\): worker-2: the BMC refused user or password/);
     assert.deepEqual(failing, [
       "× the host of every FencingTarget can be powered off",
       "    × AuthenticationFailed: ironfence-system/worker-2: the BMC refused user or password",

@@ -58,7 +58,7 @@ describe("a command on a cluster", () => {
     assert.equal(code, 1);
     assert.match(
       err,
-      /^ironfence: \[APINotFound\] create ConfigMap elsewhere\/.*not found: apply deploy\/kustomize, or .*--namespace \(docs[^)]+\)\n$/,
+      /^ironfence: \[APINotFound\] create ConfigMap elsewhere\/.*not found: apply your installation .*, or .*--namespace \(docs[^)]+\)\n$/,
     );
   });
 
@@ -232,7 +232,10 @@ describe("a command on a cluster", () => {
     );
     const lines = out.trimEnd().split("\n");
     assert.equal(lines[0], "PROBLEMS (4):");
-    assert.match(lines[1] ?? "", /! Agent: NoAgent: no agent has led here .*start one with deploy\/kustomize/);
+    assert.match(
+      lines[1] ?? "",
+      /! Agent: NoAgent: no agent has led here .*start one with your installation \(deploy\/kustomize or the Helm chart\)/,
+    );
     assert.match(
       lines[2] ?? "",
       /! BareMetalRemediation ironfence-system\/n1: BMCUnreachable: node n1 is not fenced yet/,

@@ -107,7 +107,7 @@ describe("two installations in one cluster", () => {
     for (const note of notes)
       assert.match(
         note,
-        /^this agent has no permission to use the Lease kube-system\/\S+, .*: apply deploy\/kustomize /,
+        /^this agent has no permission to use the Lease kube-system\/\S+, .*: apply your installation \(deploy\/kustomize or the Helm chart\): /,
       );
     assert.match(
       await readiness(agent),

@@ -46,7 +46,10 @@ describe("the log", () => {
   it("the log says what to do about a failure if its class knows it", () => {
     const err = new KubeError("Forbidden", "list nodes: 403 Forbidden", { status: 403, reason: "Forbidden" });
     const line = JSON.parse(logged((logger) => logger.warn({ err }, "x")));
-    assert.equal(line.err.nextStep, "grant that right; the agent's own come with your installation (deploy/kustomize or the Helm chart)");
+    assert.equal(
+      line.err.nextStep,
+      "grant that right; the agent's own come with your installation (deploy/kustomize or the Helm chart)",
+    );
     assert.ok(
       !logged((logger) => logger.warn({ err: new KubeError("Conflict", "changed") }, "x")).includes("nextStep"),
     );
