@@ -8,6 +8,7 @@ import { spec } from "node:test/reporters";
 import { AUDIT_FOLDER_VARIABLE } from "../control-plane/audit.ts";
 import { prepareBinaries } from "../control-plane/binaries.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
+import { prepareChartTools } from "./chart-tools.ts";
 import { prepareClusterApiPeer } from "./cluster-api-peer.ts";
 import { requireDebianPackages } from "./debian-packages.ts";
 import { installPythonTools } from "./python-tools.ts";
@@ -27,7 +28,7 @@ CSDL files (the csdl folder of the bundle DSP8010); without it they are fetched 
 names a folder of CRDs that stand in for hack/foreign-crds in the stories of Cluster API and Metal3, such as upstream's own.
 
 The first run prepares what is missing: the control plane's programs ($KUBEBUILDER_ASSETS, the cache folder, or a build with
-Go that takes about 7 minutes), Cluster API's controllers (3 more), and Python packages. The Debian packages in hack/e2e/debian-packages.txt must be there.
+Go that takes about 7 minutes), Cluster API's controllers (3 more), Helm (3 more), and Python packages. The Debian packages in hack/e2e/debian-packages.txt must be there.
 Later runs start at once. It ends with 0 only if every test has run and passed.
 `;
 
@@ -38,8 +39,10 @@ const FILES_AT_ONCE = 2;
 
 /** The file that needs Cluster API's own controllers. */
 const UPSTREAM = "cluster-api-upstream";
+/** Files that need Helm. */
+const CHART = /\/chart[-.]/;
 /** Files that need programs of others in addition to those of the control plane. */
-const PEERS = new RegExp(`/peers/|${UPSTREAM}`);
+const PEERS = new RegExp(`/peers/|${UPSTREAM}|${CHART.source}`);
 
 interface Counts {
   passed: number;
@@ -95,6 +98,12 @@ const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   "workload-cluster",
 ]);
 
+/** Builds the programs of others that the files need. */
+async function preparePeers(files: readonly string[]): Promise<void> {
+  if (files.some((file) => file.includes(UPSTREAM))) await prepareClusterApiPeer(progress, stop.signal);
+  if (files.some((file) => CHART.test(file))) await prepareChartTools(progress, stop.signal);
+}
+
 /** Prints what is wrong with the permissions. @returns whether nothing is. */
 async function rightsAreProven(folder: string, files: readonly string[], isComplete: boolean): Promise<boolean> {
   const logs = await Promise.all(
@@ -144,12 +153,10 @@ async function main(chosen: readonly string[]): Promise<number> {
   await mkdir(auditFolder, { recursive: true });
   if (readdirSync(auditFolder).length > 0)
     throw new Error(`${auditFolder} has to be empty: it would count for this run`);
-  // Built while tests run that do without, since these wait most of the time.
-  const peer = withPeers.some((file) => file.includes(UPSTREAM))
-    ? prepareClusterApiPeer(progress, stop.signal)
-    : undefined;
+  // Built while tests run that do without, since these wait most of the time. One after the other: each build takes every core.
+  const peer = preparePeers(withPeers);
   // Awaited below, where a failure ends the run.
-  peer?.catch(() => undefined);
+  peer.catch(() => undefined);
   const results: Counts[] = [];
   if (conformance.length > 0) results.push(await runConformance(conformance));
   if (scenarios.length > 0) results.push(await runFiles(scenarios, FILES_AT_ONCE));
