@@ -1,4 +1,5 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
@@ -6,13 +7,14 @@ import { CUSTOM_KINDS, folderOf } from "../../src/api/kinds.ts";
 import { toCrd } from "./crd.ts";
 import { dashboard } from "../monitoring/dashboard.ts";
 import { plainRules, prometheusRule, ruleTests } from "../monitoring/rules.ts";
+import { chartFiles } from "../chart/generate.ts";
 import { readManifests } from "../lib/apply.ts";
 import { bundleRoles } from "./bundle-role.ts";
 import { readDeployed } from "./deployed.ts";
 import { metricsPage } from "./metrics-page.ts";
 
 // Writes the CRDs under deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of `ironfence bundle`,
-// the page of the metrics, and what is in deploy/monitoring.
+// the page of the metrics, what is in deploy/monitoring, and the chart but for its templates.
 // With --check it only compares, and fails if a file is out of date.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -48,16 +50,24 @@ for (const [name, content] of Object.entries({
   generated.set(`deploy/monitoring/${name}`, MONITORING_HEADER + stringify(content, STYLE));
 }
 generated.set("deploy/monitoring/dashboard.json", `${JSON.stringify(dashboard(), undefined, 2)}\n`);
-for (const [file, wanted] of generated) {
-  if (values.check) {
-    const present = await readFile(root + file, "utf8").catch(() => undefined);
-    if (present !== wanted) stale.push(file);
-  } else {
-    await writeFile(root + file, wanted);
-    console.log(file);
-  }
-}
+await settle(generated);
+// The chart has copies of what was generated, so it comes last.
+await settle(await chartFiles((name) => root + name));
 if (stale.length > 0) {
   console.error(`out of date: ${stale.join(", ")}; run \`npm run generate\` and commit the result`);
   process.exit(1);
+}
+
+/** Writes the files, or compares them with those that are there. */
+async function settle(files: ReadonlyMap<string, string>): Promise<void> {
+  for (const [file, wanted] of files) {
+    if (values.check) {
+      const present = await readFile(root + file, "utf8").catch(() => undefined);
+      if (present !== wanted) stale.push(file);
+    } else {
+      await mkdir(dirname(root + file), { recursive: true });
+      await writeFile(root + file, wanted);
+      console.log(file);
+    }
+  }
 }

@@ -42,7 +42,7 @@ function itemOf({ name, type, labels, help, buckets }: Metric): string {
 }
 
 /** An item of a list, on lines of at most LINE_MAX characters. */
-function wrapItem(text: string, indent: string): string {
+export function wrapItem(text: string, indent: string): string {
   const lines = [`${indent}-`];
   for (const word of text.split(" ")) {
     const line = `${lines.at(-1)} ${word}`;

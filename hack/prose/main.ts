@@ -6,7 +6,7 @@ import { lintProse } from "./lint.ts";
 // Checks all texts for readers against the vocabulary: pages, comments and messages. Files can be named.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const FILES = ["*.md", "docs/**/*.md", "examples/*.yaml", "deploy/**/*.yaml", "{src,hack,test}/**/*.ts"];
+const FILES = ["*.md", "docs/**/*.md", "examples/*.yaml", "deploy/**/*.{yaml,md}", "{src,hack,test}/**/*.ts"];
 /** They hold the expressions that others must not have, and the messages of the Redfish standard. */
 const QUOTING = ["hack/prose/vocabulary.ts", "test/unit/docs/prose.test.ts", "hack/redfish-mock/service.ts"];
 

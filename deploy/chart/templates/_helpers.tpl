@@ -1,0 +1,171 @@
+{{/* Labels of every object, in addition to app.kubernetes.io/name. */}}
+{{- define "ironfence.moreLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- with omit .Values.commonLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "app.kubernetes.io/version" "helm.sh/chart" }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "ironfence.labels" -}}
+app.kubernetes.io/name: ironfence
+{{ include "ironfence.moreLabels" . }}
+{{- end -}}
+
+{{/* The labels by which everything selects the agents: the same as in deploy/kustomize. */}}
+{{- define "ironfence.selector" -}}
+app.kubernetes.io/name: ironfence
+{{- end -}}
+
+{{- define "ironfence.image" -}}
+{{- with .Values.image -}}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A file of this chart, with the namespaces of the release and its labels. Takes a dict: root, name, and keep for objects that stay when
+the release is uninstalled.
+*/}}
+{{- define "ironfence.file" -}}
+{{- $text := .root.Files.Get (printf "files/%s" .name) | required (printf "files/%s is not in the chart" .name) -}}
+{{- $text = $text | replace "namespace: ironfence-system\n" (printf "namespace: %q\n" .root.Release.Namespace) -}}
+{{- $text = $text | replace "system:serviceaccount:ironfence-system:" (printf "system:serviceaccount:%s:" .root.Release.Namespace) -}}
+{{- $text = $text | replace ": medik8s-leases\n" (printf ": %q\n" .root.Values.leaseNamespace.name) -}}
+{{- $more := include "ironfence.moreLabels" .root | indent 4 -}}
+{{- range list "ironfence" "ironfence-check" -}}
+{{- $name := printf "\n    app.kubernetes.io/name: %s\n" . -}}
+{{- $text = $text | replace $name (printf "%s%s\n" $name $more) -}}
+{{- end -}}
+{{- if .keep -}}
+{{- $text = $text | replace "\nmetadata:\n" "\nmetadata:\n  annotations:\n    helm.sh/resource-policy: keep\n" -}}
+{{- end -}}
+{{- $text -}}
+{{- end -}}
+
+{{/* The files of families whose permissions the values ask for, as a JSON list. */}}
+{{- define "ironfence.families" -}}
+{{- $needed := dict
+  "node-health-check" (list)
+  "machine-health-check" (list "cluster-api")
+  "okd-machine-health-check" (list "okd" "okd-machine-health-check")
+  "metal3-remediation" (list "cluster-api" "metal3-remediation")
+  "okd-machine" (list "okd" "okd-machine")
+  "bare-metal-host" (list "bare-metal-host") -}}
+{{- $files := list -}}
+{{- range .Values.families -}}{{- $files = concat $files (get $needed .) -}}{{- end -}}
+{{- if .Values.okd -}}{{- $files = append $files "okd" -}}{{- end -}}
+{{- if .Values.reprovision -}}{{- $files = append $files "reprovision" -}}{{- end -}}
+{{- $files | uniq | sortAlpha | toJson -}}
+{{- end -}}
+
+{{- define "ironfence.args" -}}
+{{- $agent := .Values.agent -}}
+- run
+- --components={{ join "," $agent.components }}
+- --families={{ join "," .Values.families }}
+- --log-level={{ $agent.logLevel }}
+{{- range $name, $value := dict "max-hosts" $agent.maxHosts "max-hosts-per-cluster" $agent.maxHostsPerCluster "max-hosts-per-zone" $agent.maxHostsPerZone }}
+{{- if not (kindIs "invalid" $value) }}
+- --{{ $name }}={{ int $value }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := dict "zone-label" $agent.zoneLabel "external-etcd" (join "," $agent.externalEtcd) "own-cluster" $agent.ownCluster "otlp-endpoint" $agent.otlpEndpoint }}
+{{- with $value }}
+- {{ printf "--%s=%s" $name . | quote }}
+{{- end }}
+{{- end }}
+{{- if ne .Values.leaseNamespace.name "medik8s-leases" }}
+- --node-lease-namespace={{ .Values.leaseNamespace.name }}
+{{- end }}
+{{- if not .Values.metrics.enabled }}
+- --metrics-bind-address=0
+{{- else if .Values.metrics.secure.enabled }}
+- --metrics-secure=true
+{{- end }}
+{{- if .Values.statusPage.enabled }}
+- --status-bind-address=:8443
+{{- end }}
+{{- range $agent.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Peers of a NetworkPolicy for a list of networks: all but link-local addresses, at which clouds hand out credentials, if it is empty. */}}
+{{- define "ironfence.networks" -}}
+{{- range (. | default (list "0.0.0.0/0" "::/0")) }}
+- ipBlock:
+    cidr: {{ . | quote }}
+    {{- if eq . "0.0.0.0/0" }}
+    except: [169.254.0.0/16]
+    {{- else if eq . "::/0" }}
+    except: ["fe80::/10", "fd00:ec2::254/128", "fd00:c1::a9fe:a9fe/128"]
+    {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Egress rules of the agent and of its check: DNS and API servers. */}}
+{{- define "ironfence.egress" -}}
+# DNS.
+- ports:
+    - port: 53
+      protocol: UDP
+    - port: 53
+      protocol: TCP
+# API servers.
+- to: {{- include "ironfence.networks" .Values.networkPolicy.apiServers.networks | nindent 4 }}
+  ports:
+    {{- range .Values.networkPolicy.apiServers.ports }}
+    - port: {{ int . }}
+      protocol: TCP
+    {{- end }}
+{{- end -}}
+
+{{/* A binding to subjects of the values. Takes a dict: root, kind, name, role, subjects. */}}
+{{- define "ironfence.binding" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}Binding
+metadata:
+  name: {{ .name }}
+  {{- if eq .kind "Role" }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  {{- end }}
+  labels: {{- include "ironfence.labels" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .role }}
+subjects: {{- toYaml .subjects | nindent 2 }}
+{{- end -}}
+
+{{/* Values that contradict each other. */}}
+{{- define "ironfence.contradictions" -}}
+{{- $values := .Values -}}
+{{- $families := include "ironfence.families" . | fromJsonArray -}}
+{{- if and $values.bareMetalHostNamespaces (not (has "bare-metal-host" $families)) -}}
+{{- fail "bareMetalHostNamespaces needs the family bare-metal-host: add it to families" -}}
+{{- end -}}
+{{- if and $values.workloadClusterNamespaces (not (has "cluster-api" $families)) -}}
+{{- fail "workloadClusterNamespaces needs a family of Cluster API: add machine-health-check or metal3-remediation to families" -}}
+{{- end -}}
+{{- if and $values.statusPage.enabled (not $values.statusPage.existingSecret) -}}
+{{- fail "statusPage.enabled needs statusPage.existingSecret, a Secret with tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and $values.metrics.secure.enabled (not $values.metrics.secure.existingSecret) -}}
+{{- fail "metrics.secure.enabled needs metrics.secure.existingSecret, a Secret with tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and $values.metrics.podMonitor.enabled $values.metrics.serviceMonitor.enabled -}}
+{{- fail "metrics.podMonitor and metrics.serviceMonitor would scrape every agent twice: enable one of them" -}}
+{{- end -}}
+{{- if and (not $values.metrics.enabled) (or $values.metrics.podMonitor.enabled $values.metrics.serviceMonitor.enabled $values.metrics.secure.enabled) -}}
+{{- fail "metrics.enabled is false: a monitor or secure metrics need it" -}}
+{{- end -}}
+{{- if and (not (has "remediator" $values.agent.components)) (not (or (has "node-health-check" $values.families) (has "machine-health-check" $values.families) (has "okd-machine-health-check" $values.families))) -}}
+{{- fail "the detector alone has nothing to do: add a family of health checks to families, or remediator to agent.components" -}}
+{{- end -}}
+{{- if and $values.podDisruptionBudget.enabled (gt (int $values.replicas) 1) (ge (int $values.podDisruptionBudget.minAvailable) (int $values.replicas)) -}}
+{{- fail "podDisruptionBudget.minAvailable must be less than replicas: no node with an agent could be drained" -}}
+{{- end -}}
+{{- end -}}
