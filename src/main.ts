@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { BmcGate } from "./bmc/bmc-gate.ts";
-import { createOpenDevice } from "./bmc/open-device.ts";
+import { BmcGate } from "./bmc/gate/bmc-gate.ts";
+import { createOpenDevice } from "./bmc/devices/open-device.ts";
 import { runCli } from "./cli/app.ts";
 import type { CliContext } from "./cli/terminal/context.ts";
 import { CommandFailure } from "./cli/errors/failures.ts";

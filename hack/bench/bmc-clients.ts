@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import type { PowerDriver } from "../../src/bmc/driver.ts";
-import { BmcGate } from "../../src/bmc/bmc-gate.ts";
-import { createOpenDevice } from "../../src/bmc/open-device.ts";
-import type { PowerProof } from "../../src/bmc/wait-for-power.ts";
-import { POLL_MS_MIN, waitForPower } from "../../src/bmc/wait-for-power.ts";
+import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
+import { BmcGate } from "../../src/bmc/gate/bmc-gate.ts";
+import { createOpenDevice } from "../../src/bmc/devices/open-device.ts";
+import type { PowerProof } from "../../src/bmc/devices/wait-for-power.ts";
+import { POLL_MS_MIN, waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

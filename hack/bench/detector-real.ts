@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../src/api/core.ts";
-import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import type { NodeHealthCheck } from "../../src/api/ironfence/node-health-check.ts";
 import { parseTimeMs } from "../../src/runtime/time.ts";
 import { startControlPlane } from "../control-plane/control-plane.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";

@@ -8,10 +8,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATION_TEMPLATES, BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { LEASES, NODES, SECRETS } from "../../src/api/core-types.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { ALLOWED_ADDRESSES } from "../../src/api/names/annotations.ts";
+import {
+  BARE_METAL_REMEDIATION_TEMPLATES,
+  BARE_METAL_REMEDIATIONS,
+} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { LEASES, NODES, SECRETS } from "../../src/api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { createKubeClient } from "../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";

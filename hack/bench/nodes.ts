@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { SECRETS } from "../../src/api/core-types.ts";
+import { SECRETS } from "../../src/api/kubernetes/core-types.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock } from "../../src/runtime/system.ts";

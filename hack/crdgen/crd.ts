@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { CelRule, CustomKind } from "../../src/api/kind.ts";
-import { SIGNED_DURATION_PATTERN } from "../../src/api/node-health-check.ts";
+import type { CelRule, CustomKind } from "../../src/api/schema/kind.ts";
+import { SIGNED_DURATION_PATTERN } from "../../src/api/ironfence/node-health-check.ts";
 import { DURATION_PATTERN } from "../../src/runtime/duration.ts";
 import { descriptionOf } from "./descriptions.ts";
 

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
-import { CUSTOM_KINDS, folderOf } from "../../src/api/kinds.ts";
+import { CUSTOM_KINDS, folderOf } from "../../src/api/ironfence/kinds.ts";
 import { toCrd } from "./crd.ts";
 import { dashboard } from "../monitoring/dashboard.ts";
 import { plainRules, prometheusRule, ruleTests } from "../monitoring/rules.ts";

@@ -1,8 +1,8 @@
-import { ALLOWED_ADDRESSES, MULTIPLE_TEMPLATES_SUPPORT } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
-import { LEASES, SECRETS } from "../../src/api/core-types.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { ALLOWED_ADDRESSES, MULTIPLE_TEMPLATES_SUPPORT } from "../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { LEASES, SECRETS } from "../../src/api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 import type { Secret } from "../../src/runtime/secret.ts";

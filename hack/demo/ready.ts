@@ -1,7 +1,7 @@
-import { LEASES, NODES } from "../../src/api/core-types.ts";
-import type { Lease, Node } from "../../src/api/core.ts";
-import type { FencingTarget } from "../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease, Node } from "../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, NODE_NAMES } from "./objects.ts";
 import type { World } from "./world.ts";
 

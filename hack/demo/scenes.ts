@@ -1,8 +1,8 @@
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODE_NAME } from "../../src/api/annotations.ts";
-import type { Node, Pod } from "../../src/api/core.ts";
-import { NODES, PODS } from "../../src/api/core-types.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODE_NAME } from "../../src/api/names/annotations.ts";
+import type { Node, Pod } from "../../src/api/kubernetes/core.ts";
+import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
 import type { Chronicle, Step } from "./chronicle.ts";
 import { STEPS } from "./chronicle.ts";
 import type { World } from "./world.ts";

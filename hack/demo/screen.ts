@@ -1,6 +1,6 @@
 import type { WriteStream } from "node:tty";
-import type { Node, Pod } from "../../src/api/core.ts";
-import { NODES, PODS } from "../../src/api/core-types.ts";
+import type { Node, Pod } from "../../src/api/kubernetes/core.ts";
+import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
 import type { Entry } from "./chronicle.ts";
 import { DATABASE, NODE_NAMES } from "./objects.ts";
 import type { SceneResult } from "./scenes.ts";

@@ -1,4 +1,4 @@
-import { ALLOW_PROVIDER_ID } from "../../src/api/annotations.ts";
+import { ALLOW_PROVIDER_ID } from "../../src/api/names/annotations.ts";
 import { PROVISIONED_STATUS } from "../rack/bare-metal-host-status.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import type { SimulatedHosts } from "./simulated-hosts.ts";

@@ -1,6 +1,6 @@
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../src/api/core.ts";
-import type { NodeHealthCheckSpec } from "../../src/api/node-health-check.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import type { NodeHealthCheckSpec } from "../../src/api/ironfence/node-health-check.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

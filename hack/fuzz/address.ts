@@ -1,7 +1,7 @@
 import { must } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
-import { parseBmcAddress } from "../../src/bmc/address.ts";
-import { BmcError } from "../../src/bmc/errors.ts";
+import { parseBmcAddress } from "../../src/bmc/interface/address.ts";
+import { BmcError } from "../../src/bmc/interface/errors.ts";
 
 // Addresses come from whoever may write FencingTargets, and from the command line.
 

@@ -2,9 +2,9 @@ import { createSecretKey } from "node:crypto";
 import { fruImage } from "../ipmi-mock/fru-image.ts";
 import { must } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
-import { parseBootFlags, parseChassisStatus } from "../../src/bmc/ipmi/chassis.ts";
-import { CIPHER_SUITES, keyedHash } from "../../src/bmc/ipmi/cipher-suite.ts";
-import type { CipherSuite } from "../../src/bmc/ipmi/cipher-suite.ts";
+import { parseBootFlags, parseChassisStatus } from "../../src/bmc/ipmi/commands/chassis.ts";
+import { CIPHER_SUITES, keyedHash } from "../../src/bmc/ipmi/packets/cipher-suite.ts";
+import type { CipherSuite } from "../../src/bmc/ipmi/packets/cipher-suite.ts";
 import {
   areaBytes,
   AREA_BYTES_MAX,
@@ -13,15 +13,27 @@ import {
   parseFruHeader,
   parseFruInfo,
   parseProductArea,
-} from "../../src/bmc/ipmi/fru.ts";
-import { parseSystemGuid } from "../../src/bmc/ipmi/guid.ts";
-import { encodeRequest, encodeResponse, parseRequest, parseResponse } from "../../src/bmc/ipmi/message.ts";
-import { parseOpenResponse, PRIVILEGE } from "../../src/bmc/ipmi/open-session.ts";
-import { parseRakp2, parseRakp4, provesPassword, provesSessionKey, userKeyOf } from "../../src/bmc/ipmi/rakp.ts";
-import type { Console } from "../../src/bmc/ipmi/rakp.ts";
-import { DATAGRAM_BYTES_MAX, encodePlus, encodeSessionless, parsePacket, PAYLOAD } from "../../src/bmc/ipmi/rmcp.ts";
-import { deriveKeys, seal, unseal } from "../../src/bmc/ipmi/sealed.ts";
-import type { SessionKeys } from "../../src/bmc/ipmi/sealed.ts";
+} from "../../src/bmc/ipmi/commands/fru.ts";
+import { parseSystemGuid } from "../../src/bmc/ipmi/commands/guid.ts";
+import { encodeRequest, encodeResponse, parseRequest, parseResponse } from "../../src/bmc/ipmi/packets/message.ts";
+import { parseOpenResponse, PRIVILEGE } from "../../src/bmc/ipmi/packets/open-session.ts";
+import {
+  parseRakp2,
+  parseRakp4,
+  provesPassword,
+  provesSessionKey,
+  userKeyOf,
+} from "../../src/bmc/ipmi/packets/rakp.ts";
+import type { Console } from "../../src/bmc/ipmi/packets/rakp.ts";
+import {
+  DATAGRAM_BYTES_MAX,
+  encodePlus,
+  encodeSessionless,
+  parsePacket,
+  PAYLOAD,
+} from "../../src/bmc/ipmi/packets/rmcp.ts";
+import { deriveKeys, seal, unseal } from "../../src/bmc/ipmi/packets/sealed.ts";
+import type { SessionKeys } from "../../src/bmc/ipmi/packets/sealed.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 
 // Every parser of bytes that the IPMI driver has: those that anybody on the network can reach, and those behind the seal,

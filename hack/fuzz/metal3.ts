@@ -1,9 +1,9 @@
 import { must } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
-import { readBareMetalHost, readMetal3Machine } from "../../src/api/metal3.ts";
-import { readMetal3Remediation } from "../../src/api/metal3-remediation.ts";
+import { readBareMetalHost, readMetal3Machine } from "../../src/api/metal3/metal3.ts";
+import { readMetal3Remediation } from "../../src/api/metal3/metal3-remediation.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
-import { maintenanceOf, powerPathOf, refusalOf } from "../../src/remediator/hosts/bare-metal-host/power-path.ts";
+import { maintenanceOf, powerPathOf, refusalOf } from "../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 
 // Objects of Metal3. Their CRDs are not ours, and an administrator may serve any: only their metadata is what it should be.
 

@@ -1,27 +1,27 @@
 import { must } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
-import { failure, messageIds, sessionsFull } from "../../src/bmc/redfish/answer.ts";
-import type { RedfishAnswer } from "../../src/bmc/redfish/answer.ts";
-import { compareHosts } from "../../src/bmc/driver.ts";
+import { failure, messageIds, sessionsFull } from "../../src/bmc/redfish/http/answer.ts";
+import type { RedfishAnswer } from "../../src/bmc/redfish/http/answer.ts";
+import { compareHosts } from "../../src/bmc/identity/host-identity.ts";
 import {
   hasBoot,
   ifMatch,
   lacksNetworkBoot,
   parseBootOverride,
   settingsReference,
-} from "../../src/bmc/redfish/boot.ts";
-import { linksAt, parseJsonObject, stringAt } from "../../src/bmc/redfish/json.ts";
-import type { JsonObject } from "../../src/bmc/redfish/json.ts";
-import { sessionPath } from "../../src/bmc/redfish/login.ts";
-import { pathOnOrigin } from "../../src/bmc/redfish/reference.ts";
+} from "../../src/bmc/redfish/orders/boot.ts";
+import { linksAt, parseJsonObject, stringAt } from "../../src/bmc/redfish/http/json.ts";
+import type { JsonObject } from "../../src/bmc/redfish/http/json.ts";
+import { sessionPath } from "../../src/bmc/redfish/session/login.ts";
+import { pathOnOrigin } from "../../src/bmc/redfish/http/reference.ts";
 import {
   combineWithChassis,
   parseChassis,
   parseManagerReset,
   parsePower,
   parseSystem,
-} from "../../src/bmc/redfish/system.ts";
-import { parseTask, retryAfterMs } from "../../src/bmc/redfish/task.ts";
+} from "../../src/bmc/redfish/system/system.ts";
+import { parseTask, retryAfterMs } from "../../src/bmc/redfish/orders/task.ts";
 
 // What a Redfish service sends, from its text on. HTTP itself is undici's.
 

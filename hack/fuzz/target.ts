@@ -1,4 +1,4 @@
-import { BmcError } from "../../src/bmc/errors.ts";
+import { BmcError } from "../../src/bmc/interface/errors.ts";
 
 /** One parser of what a BMC, a tenant or a person may send. Pure: the same input, the same outcome. */
 export interface FuzzTarget {

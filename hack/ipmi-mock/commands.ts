@@ -1,4 +1,4 @@
-import type { Request } from "../../src/bmc/ipmi/message.ts";
+import type { Request } from "../../src/bmc/ipmi/packets/message.ts";
 import type { Bmc } from "../rack/bmc.ts";
 import type { PowerOrderType } from "../rack/events.ts";
 import { fruImage } from "./fru-image.ts";

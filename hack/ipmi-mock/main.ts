@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { CIPHER_SUITE_IDS } from "../../src/bmc/ipmi/cipher-suite.ts";
-import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
+import { CIPHER_SUITE_IDS } from "../../src/bmc/interface/cipher-suites.ts";
+import type { CipherSuiteId } from "../../src/bmc/interface/cipher-suites.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { parseOptions } from "../lib/options.ts";

@@ -1,7 +1,7 @@
-import { encodeResponse } from "../../src/bmc/ipmi/message.ts";
-import type { Request } from "../../src/bmc/ipmi/message.ts";
-import { encodePlus, encodeSessionless, PAYLOAD } from "../../src/bmc/ipmi/rmcp.ts";
-import { seal } from "../../src/bmc/ipmi/sealed.ts";
+import { encodeResponse } from "../../src/bmc/ipmi/packets/message.ts";
+import type { Request } from "../../src/bmc/ipmi/packets/message.ts";
+import { encodePlus, encodeSessionless, PAYLOAD } from "../../src/bmc/ipmi/packets/rmcp.ts";
+import { seal } from "../../src/bmc/ipmi/packets/sealed.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { CommandAnswer } from "./commands.ts";
 import type { FaultAction } from "./faults.ts";

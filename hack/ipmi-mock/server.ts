@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import type { RemoteInfo, Socket } from "node:dgram";
-import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
+import type { CipherSuiteId } from "../../src/bmc/interface/cipher-suites.ts";
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { Secret } from "../../src/runtime/secret.ts";

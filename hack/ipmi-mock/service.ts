@@ -1,11 +1,11 @@
 import type { KeyObject } from "node:crypto";
-import { CIPHER_SUITES } from "../../src/bmc/ipmi/cipher-suite.ts";
-import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
-import { parseRequest } from "../../src/bmc/ipmi/message.ts";
-import type { Request } from "../../src/bmc/ipmi/message.ts";
-import { parsePacket, PAYLOAD } from "../../src/bmc/ipmi/rmcp.ts";
-import type { Packet } from "../../src/bmc/ipmi/rmcp.ts";
-import { unseal } from "../../src/bmc/ipmi/sealed.ts";
+import { CIPHER_SUITES } from "../../src/bmc/ipmi/packets/cipher-suite.ts";
+import type { CipherSuiteId } from "../../src/bmc/interface/cipher-suites.ts";
+import { parseRequest } from "../../src/bmc/ipmi/packets/message.ts";
+import type { Request } from "../../src/bmc/ipmi/packets/message.ts";
+import { parsePacket, PAYLOAD } from "../../src/bmc/ipmi/packets/rmcp.ts";
+import type { Packet } from "../../src/bmc/ipmi/packets/rmcp.ts";
+import { unseal } from "../../src/bmc/ipmi/packets/sealed.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Secret } from "../../src/runtime/secret.ts";

@@ -1,9 +1,9 @@
 import { createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
 import type { KeyObject } from "node:crypto";
-import type { CipherSuite } from "../../src/bmc/ipmi/cipher-suite.ts";
-import { deriveKeys } from "../../src/bmc/ipmi/sealed.ts";
-import type { SessionKeys } from "../../src/bmc/ipmi/sealed.ts";
-import { SequenceWindow } from "../../src/bmc/ipmi/sequence-window.ts";
+import type { CipherSuite } from "../../src/bmc/ipmi/packets/cipher-suite.ts";
+import { deriveKeys } from "../../src/bmc/ipmi/packets/sealed.ts";
+import type { SessionKeys } from "../../src/bmc/ipmi/packets/sealed.ts";
+import { SequenceWindow } from "../../src/bmc/ipmi/session/sequence-window.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Secret } from "../../src/runtime/secret.ts";

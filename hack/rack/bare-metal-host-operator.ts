@@ -1,6 +1,11 @@
-import { fieldAt } from "../../src/api/foreign.ts";
-import type { BareMetalHost } from "../../src/api/metal3.ts";
-import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost, REBOOT_ANNOTATION_PREFIX } from "../../src/api/metal3.ts";
+import { fieldAt } from "../../src/api/schema/read-fields.ts";
+import type { BareMetalHost } from "../../src/api/metal3/metal3.ts";
+import {
+  METAL3_GROUP,
+  METAL3_VERSIONS,
+  readBareMetalHost,
+  REBOOT_ANNOTATION_PREFIX,
+} from "../../src/api/metal3/metal3.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { pointer } from "../../src/kube/objects/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";

@@ -1,4 +1,4 @@
-import type { Taint } from "../../src/api/core.ts";
+import type { Taint } from "../../src/api/kubernetes/core.ts";
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { SimulatedPower, OrderOutcome, OsState, PowerOrder, PowerOrderType, RackEventDetail } from "./events.ts";

@@ -1,5 +1,5 @@
-import type { Lease, Node, NodeCondition, VolumeAttachment } from "../../src/api/core.ts";
-import { LEASES, NODES, VOLUME_ATTACHMENTS } from "../../src/api/core-types.ts";
+import type { Lease, Node, NodeCondition, VolumeAttachment } from "../../src/api/kubernetes/core.ts";
+import { LEASES, NODES, VOLUME_ATTACHMENTS } from "../../src/api/kubernetes/core-types.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import { sleep } from "../../src/runtime/clock.ts";

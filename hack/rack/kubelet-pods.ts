@@ -1,5 +1,5 @@
-import type { Node, NodeCondition, Pod, Taint, Toleration } from "../../src/api/core.ts";
-import { NODES, PODS } from "../../src/api/core-types.ts";
+import type { Node, NodeCondition, Pod, Taint, Toleration } from "../../src/api/kubernetes/core.ts";
+import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
 import type { ObjectKey } from "../../src/kube/client.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { Clock } from "../../src/runtime/clock.ts";

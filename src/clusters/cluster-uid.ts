@@ -1,4 +1,4 @@
-import { NAMESPACES } from "../api/core-types.ts";
+import { NAMESPACES } from "../api/kubernetes/core-types.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 

@@ -1,4 +1,4 @@
-import type { Node } from "../api/core.ts";
+import type { Node } from "../api/kubernetes/core.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import { readSecret } from "../kube/objects/secret-reader.ts";

@@ -2,7 +2,8 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { BlockYamlError, parseBlockYaml } from "./block-yaml.ts";
 import type { Credentials, TlsMaterial } from "../kube/connection/cluster-access.ts";
-import type { Fields } from "../runtime/fields.ts";
+import { isRecord } from "../runtime/record.ts";
+import type { Fields } from "../runtime/record.ts";
 
 /** A real one is a few KiB; a text larger than this is not even parsed. */
 const TEXT_LENGTH_MAX = 256 * 1024;
@@ -84,7 +85,7 @@ function parseText(text: string): Fields {
     // What a parser says of a text quotes it, and there are credentials in this one.
     throw new KubeconfigError("is no JSON");
   }
-  if (!isFields(root)) throw new KubeconfigError("is not a kubeconfig");
+  if (!isRecord(root)) throw new KubeconfigError("is not a kubeconfig");
   return root;
 }
 
@@ -92,10 +93,10 @@ function parseText(text: string): Fields {
 function entryOf(root: Fields, list: string, key: string, name: string): Fields {
   const entries: unknown = root[list];
   const found: unknown = Array.isArray(entries)
-    ? entries.find((entry) => isFields(entry) && entry["name"] === name)
+    ? entries.find((entry) => isRecord(entry) && entry["name"] === name)
     : undefined;
-  const content = isFields(found) ? found[key] : undefined;
-  if (!isFields(content)) throw new KubeconfigError(`${list} has no entry with the requested name`);
+  const content = isRecord(found) ? found[key] : undefined;
+  if (!isRecord(content)) throw new KubeconfigError(`${list} has no entry with the requested name`);
   return content;
 }
 
@@ -179,8 +180,4 @@ function readText(fields: Fields, name: string, part: string): string | undefine
   if (value === undefined || value === null || value === "") return undefined;
   if (typeof value !== "string") throw new KubeconfigError(`${part}.${name} is not a text`);
   return value;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-import type { Node } from "../api/core.ts";
+import type { Node } from "../api/kubernetes/core.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import type { ClusterConnection, ClusterRef } from "./connection.ts";

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import type { LogLevel } from "../telemetry/logger.ts";
-import type { Option } from "./option.ts";
+import type { Option, FlagTexts } from "./option.ts";
 import { flagName, OptionError, requireOption, resolveOption } from "./option.ts";
 import type { BindAddress, Component, Family, OutputFormat } from "./parsers.ts";
 import {
@@ -23,7 +23,6 @@ import {
   proposeLogLevels,
   proposeOutputs,
 } from "./parsers.ts";
-import type { FlagTexts } from "./option.ts";
 
 /** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
 export const CLUSTER_OPTIONS = {

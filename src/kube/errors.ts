@@ -1,4 +1,4 @@
-import { printable } from "../runtime/printable.ts";
+import { printable } from "../runtime/text/printable.ts";
 
 /**
  * Why an API call failed. The set is closed: callers decide on the code alone.

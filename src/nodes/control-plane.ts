@@ -1,5 +1,5 @@
-import type { Node } from "../api/core.ts";
-import { CONTROL_PLANE_ROLES } from "../api/labels.ts";
+import type { Node } from "../api/kubernetes/core.ts";
+import { CONTROL_PLANE_ROLES } from "../api/names/labels.ts";
 
 /** Whether a node has a role label of the control plane. */
 export function isControlPlane({ metadata }: Node): boolean {

@@ -1,4 +1,4 @@
-import type { Node } from "../api/core.ts";
+import type { Node } from "../api/kubernetes/core.ts";
 
 /** Whether Kubernetes reports the node as Ready. */
 export function isReady(node: Node): boolean {

@@ -1,9 +1,9 @@
-import { NODE_NAME } from "../api/annotations.ts";
-import type { BareMetalRemediation } from "../api/bare-metal-remediation.ts";
-import type { Machine } from "../api/cluster-api.ts";
-import { clusterRefSchema } from "../api/meta.ts";
-import { CLUSTER_API_GROUP } from "../api/cluster-api.ts";
-import { OKD_MACHINE_GROUP } from "../api/okd-machine.ts";
+import { NODE_NAME } from "../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../api/ironfence/bare-metal-remediation.ts";
+import type { Machine } from "../api/cluster-api/cluster-api.ts";
+import { clusterRefSchema } from "../api/schema/meta.ts";
+import { CLUSTER_API_GROUP } from "../api/cluster-api/cluster-api.ts";
+import { OKD_MACHINE_GROUP } from "../api/okd/okd-machine.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { OwnerReference, ResourceType } from "../kube/resource.ts";
 

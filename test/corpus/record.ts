@@ -1,7 +1,10 @@
 import { writeFileSync } from "node:fs";
-import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import { Metal3World } from "../sim/metal3/world.ts";
 import { NAMESPACE, World } from "../sim/world.ts";

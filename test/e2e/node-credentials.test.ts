@@ -5,7 +5,7 @@ import type { ControlPlane } from "../../hack/control-plane/control-plane.ts";
 import { registerNode } from "../../hack/control-plane/fake-node.ts";
 import { install, NAMESPACE, SERVICE_ACCOUNT } from "../../hack/e2e/world.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 
 // What an attacker with the credentials of a kubelet can do to ironfence, with the Node authorizer and NodeRestriction as kubeadm
 // sets them up (docs/explanation/threat-model.md).

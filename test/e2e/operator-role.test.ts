@@ -9,7 +9,7 @@ import type { Rack } from "../../hack/rack/rack.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
-import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
 import { EXIT_FAILURE, EXIT_REFUSED } from "../../src/cli/errors/failures.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";

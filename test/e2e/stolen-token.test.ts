@@ -6,7 +6,7 @@ import { registerNode } from "../../hack/control-plane/fake-node.ts";
 import { eventually } from "../../hack/e2e/eventually.ts";
 import { install, NAMESPACE, SERVICE_ACCOUNT } from "../../hack/e2e/world.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
-import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 
 // What an attacker with the agent's token can do, and what the shipped RBAC rules and admission policies refuse
 // (docs/explanation/threat-model.md).

@@ -16,7 +16,7 @@ import {
   walkEnds,
 } from "../../hack/e2e/scenario.ts";
 import type { HealthCheckView, NodeMarks, Scenario, TargetView } from "../../hack/e2e/scenario.ts";
-import { RESTORED_BY_VELERO } from "../../src/api/labels.ts";
+import { RESTORED_BY_VELERO } from "../../src/api/names/labels.ts";
 import { kstatusOf } from "../lib/kstatus.ts";
 
 /** From the corrected Secret to the next remediation: a probe, and what the health check reads from it. */

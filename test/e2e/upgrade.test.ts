@@ -21,7 +21,7 @@ import {
 import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { run } from "../../hack/lib/run.ts";
-import { ALLOWED_ADDRESSES } from "../../src/api/annotations.ts";
+import { ALLOWED_ADDRESSES } from "../../src/api/names/annotations.ts";
 
 /** The commit of 0.1.0. */
 const FIRST_VERSION = "96756e9";

@@ -16,7 +16,7 @@ import {
 } from "../../hack/e2e/scenario.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import { deployDatabase } from "../../hack/e2e/workload.ts";
-import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
 
 void describe("a node dies under a health check with escalation", () => {
   let scenario: Scenario;

@@ -11,7 +11,7 @@ import { NAMESPACE, repositoryPath, SERVICE_ACCOUNT } from "../../hack/e2e/world
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
-import { NODES } from "../../src/api/core-types.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { ClusterConnection, HeldCluster, WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Topology } from "../../src/bmc/topology.ts";
-import { waitForPower } from "../../src/bmc/wait-for-power.ts";
+import { Topology } from "../../src/bmc/devices/topology.ts";
+import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import { forever, hasCode, openFake, redfishError, RESET, startFakeBmc } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 

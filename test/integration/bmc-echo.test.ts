@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BmcError } from "../../src/bmc/errors.ts";
-import { SentSecrets } from "../../src/bmc/redfish/sent-secrets.ts";
+import { BmcError } from "../../src/bmc/interface/errors.ts";
+import { SentSecrets } from "../../src/bmc/redfish/http/sent-secrets.ts";
 import { ok, openFake, redfishError, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { Request } from "./bmc-fixture.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BmcError } from "../../src/bmc/errors.ts";
-import { Topology } from "../../src/bmc/topology.ts";
-import { waitForPower } from "../../src/bmc/wait-for-power.ts";
+import { BmcError } from "../../src/bmc/interface/errors.ts";
+import { Topology } from "../../src/bmc/devices/topology.ts";
+import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import { NOTHING_READ, recordFailedReading, recordReading } from "../../src/remediator/machine/rules/off-proof.ts";
 import { sameUuid } from "../../src/remediator/hosts/model/identity.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { systemClock } from "../../src/runtime/system.ts";
-import type { HostIdentity } from "../../src/bmc/driver.ts";
+import type { HostIdentity } from "../../src/bmc/identity/host-identity.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { CHASSIS, forever, hasCode, ok, openFake, redfishError, RESET, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json } from "./bmc-fixture.ts";

@@ -4,7 +4,7 @@ import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
 import type { RedfishMockOptions } from "../../hack/redfish-mock/server.ts";
-import { waitForPower } from "../../src/bmc/wait-for-power.ts";
+import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { forever, hasCode, openFake, PASSWORD } from "./bmc-fixture.ts";

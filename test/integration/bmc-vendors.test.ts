@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BmcError } from "../../src/bmc/errors.ts";
-import type { PowerDriver } from "../../src/bmc/driver.ts";
+import { BmcError } from "../../src/bmc/interface/errors.ts";
+import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { forever, hasCode, openFake, PASSWORD, startFakeBmc } from "./bmc-fixture.ts";
 import type { FakeBmc, Json, Reply, Request } from "./bmc-fixture.ts";
 import { VENDORS } from "./bmc-vendors.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PowerDriver } from "../../src/bmc/driver.ts";
+import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";
-import { waitForPower } from "../../src/bmc/wait-for-power.ts";
+import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import { forever, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { Request } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";

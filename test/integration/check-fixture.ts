@@ -4,11 +4,11 @@ import { ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS } from "../../hack/kube-m
 import { DEPLOYMENTS } from "../../hack/kube-mock/kinds/plain.ts";
 import { readManifests } from "../../hack/lib/apply.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
-import { AGENT_FAMILIES, AGENT_NOT_READY, AGENT_VERSION } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { AGENT_FAMILIES, AGENT_NOT_READY, AGENT_VERSION } from "../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { LEASE } from "../../src/kube/lease/lease-record.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { VERSION } from "../../src/runtime/version.ts";

@@ -9,7 +9,7 @@ import { request } from "undici";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
-import { NODES } from "../../src/api/core-types.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "./cli-fixture.ts";
 

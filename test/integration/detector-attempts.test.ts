@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { DetectorWorld, escalation, vendorType } from "./detector-fixture.ts";
 
 const ATTEMPTS = "ironfence.io/remediation-attempts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
-import { NODES } from "../../src/api/core-types.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { DetectorWorld } from "./detector-fixture.ts";
 

@@ -3,9 +3,9 @@ import { readFileSync } from "node:fs";
 import { afterEach, describe, it } from "node:test";
 import { parse } from "yaml";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
-import { LEASES, NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { crdOf, DetectorWorld, escalation, reference, vendorCrd, vendorType } from "./detector-fixture.ts";
 

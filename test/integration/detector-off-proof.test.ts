@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { afterEach, describe, it } from "node:test";
-import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
-import { CONFIG_MAPS, NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { outageOf } from "../../src/api/off-proof.ts";
-import { STOP_SWITCH_NAME } from "../../src/api/stop-switch.ts";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
+import { CONFIG_MAPS, NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { outageOf } from "../../src/api/kubernetes/outage.ts";
+import { STOP_SWITCH_NAME } from "../../src/api/ironfence/stop-switch.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { DetectorWorld } from "./detector-fixture.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
-import { NODES, PODS } from "../../src/api/core-types.ts";
+import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { ResourceType } from "../../src/kube/resource.ts";
 import { crdOf, DetectorWorld } from "./detector-fixture.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
-import { LEASES, NODES } from "../../src/api/core-types.ts";
-import type { Lease, Node } from "../../src/api/core.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease, Node } from "../../src/api/kubernetes/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { DetectorWorld, escalation, reference, vendorType } from "./detector-fixture.ts";

@@ -13,8 +13,8 @@ import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
 import { freeLeases } from "../../hack/lib/free-leases.ts";
-import { LEASES } from "../../src/api/core-types.ts";
-import type { Lease } from "../../src/api/core.ts";
+import { LEASES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 
 // What the image does to keep passwords in, as far as it can be tried without a container runtime.

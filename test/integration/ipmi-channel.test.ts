@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { test } from "node:test";
-import { Channel, growingWaits, orderWaits } from "../../src/bmc/ipmi/channel.ts";
+import { Channel, growingWaits, orderWaits } from "../../src/bmc/ipmi/session/channel.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";

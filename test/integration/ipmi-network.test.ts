@@ -3,7 +3,7 @@ import { createSocket } from "node:dgram";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { test } from "node:test";
 import { openDeviceOn } from "../lib/open-device.ts";
-import type { PowerDriver } from "../../src/bmc/driver.ts";
+import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { forever, hasCode, PASSWORD } from "./bmc-fixture.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CipherSuiteId } from "../../src/bmc/ipmi/cipher-suite.ts";
-import { waitForPower } from "../../src/bmc/wait-for-power.ts";
+import type { CipherSuiteId } from "../../src/bmc/interface/cipher-suites.ts";
+import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";

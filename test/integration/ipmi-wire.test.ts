@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { FaultRule, Step } from "../../hack/ipmi-mock/faults.ts";
-import { BmcError } from "../../src/bmc/errors.ts";
-import type { BmcErrorCode } from "../../src/bmc/errors.ts";
+import { BmcError } from "../../src/bmc/interface/errors.ts";
+import type { BmcErrorCode } from "../../src/bmc/interface/errors.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { afterEach, describe, it } from "node:test";
-import { NAMESPACES, NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NAMESPACES, NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { vendorType } from "./detector-fixture.ts";
 import { CLUSTER, MachineWorld, NAMESPACE } from "./machines-fixture.ts";

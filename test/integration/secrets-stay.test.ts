@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import type { TestContext } from "node:test";
 import { startAgent } from "../../hack/lib/agent-process.ts";
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
 import { addressIn } from "./child-agent.ts";
 

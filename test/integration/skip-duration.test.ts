@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
-import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
-import { EVENTS } from "../../src/api/core-types.ts";
-import type { FencingTarget } from "../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
+import {
+  BARE_METAL_REMEDIATIONS,
+  BARE_METAL_REMEDIATION_TEMPLATES,
+} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { EVENTS } from "../../src/api/kubernetes/core-types.ts";
+import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { openDeviceOn } from "../lib/open-device.ts";
 import { runAgent } from "../../src/cli/agent/agent.ts";
 import { resolveRunOptions } from "../../src/config/run-options.ts";

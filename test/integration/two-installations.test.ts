@@ -10,7 +10,7 @@ import { startAgent } from "../../hack/lib/agent-process.ts";
 import { freeLease, freeLeases } from "../../hack/lib/free-leases.ts";
 import { readCrds } from "../../hack/lib/crds.ts";
 import type { Child } from "../../hack/lib/processes.ts";
-import { EVENTS, LEASES } from "../../src/api/core-types.ts";
+import { EVENTS, LEASES } from "../../src/api/kubernetes/core-types.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { addressIn, until } from "./child-agent.ts";

@@ -16,7 +16,7 @@ import type { CertificateAuthority } from "../../hack/lib/pki.ts";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { createApiServer } from "../../hack/kube-mock/api-server.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
-import { NAMESPACES, NODES, SECRETS } from "../../src/api/core-types.ts";
+import { NAMESPACES, NODES, SECRETS } from "../../src/api/kubernetes/core-types.ts";
 import type { ClusterConnection, HeldCluster } from "../../src/clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";

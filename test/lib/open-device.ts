@@ -1,6 +1,6 @@
-import { BmcGate } from "../../src/bmc/bmc-gate.ts";
-import type { OpenDevice } from "../../src/bmc/open-device.ts";
-import { createOpenDevice } from "../../src/bmc/open-device.ts";
+import { BmcGate } from "../../src/bmc/gate/bmc-gate.ts";
+import type { OpenDevice } from "../../src/bmc/interface/device-config.ts";
+import { createOpenDevice } from "../../src/bmc/devices/open-device.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 
 const OPEN_DEVICE = new WeakMap<Clock, OpenDevice>();

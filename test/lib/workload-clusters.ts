@@ -1,4 +1,4 @@
-import type { Node } from "../../src/api/core.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
 import type { WorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { Watched } from "../../src/kube/watched.ts";

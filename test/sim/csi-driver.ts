@@ -1,9 +1,8 @@
-import { isOutOfService } from "../../hack/kube-mock/controllers/cluster-types.ts";
+import { isOutOfService, CLAIMS } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { ClusterNode, PersistentVolumeClaim } from "../../hack/kube-mock/controllers/cluster-types.ts";
-import { CLAIMS } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import type { Host } from "../../hack/rack/host.ts";
-import { NODES, VOLUME_ATTACHMENTS } from "../../src/api/core-types.ts";
-import type { VolumeAttachment } from "../../src/api/core.ts";
+import { NODES, VOLUME_ATTACHMENTS } from "../../src/api/kubernetes/core-types.ts";
+import type { VolumeAttachment } from "../../src/api/kubernetes/core.ts";
 import type { Cluster } from "./cluster.ts";
 
 /** From when on a host that is on the blocklist by its address takes itself off. */

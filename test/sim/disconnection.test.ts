@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../src/api/core.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import type { FencingTarget } from "../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { disconnectionJudge } from "../../src/cli/dashboard/view/fences.ts";
 import type { DisconnectionVerdict } from "../../src/cli/dashboard/view/disconnection.ts";
 import { OVERVIEW } from "../unit/cli/overview-fixture.ts";

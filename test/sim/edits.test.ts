@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY, QUARANTINED_BY } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES, SECRETS } from "../../src/api/core-types.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES, SECRETS } from "../../src/api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 // What users edit while a host is being fenced.

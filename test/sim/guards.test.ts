@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 describe("a write of another client that comes between our read and our write", () => {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NODE_NAME } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES, PODS } from "../../src/api/core-types.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NODE_NAME } from "../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };

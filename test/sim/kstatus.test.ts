@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
-import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
+import type { NodeHealthCheck } from "../../src/api/ironfence/node-health-check.ts";
 import { kstatusOf } from "../lib/kstatus.ts";
 import { NAMESPACE, World } from "./world.ts";
 

@@ -2,7 +2,7 @@ import type { ApiServer } from "../../hack/kube-mock/api-server.ts";
 import { ApiError } from "../../hack/kube-mock/api-error.ts";
 import { parseFieldSelector } from "../../hack/kube-mock/selectors.ts";
 import type { KubeletClient } from "../../hack/rack/kubelet.ts";
-import type { Pod } from "../../src/api/core.ts";
+import type { Pod } from "../../src/api/kubernetes/core.ts";
 import { failureOf } from "../../src/kube/answers/api-answers.ts";
 import type { ObjectKey } from "../../src/kube/client.ts";
 import { KubeError } from "../../src/kube/errors.ts";

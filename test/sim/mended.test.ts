@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { SECRETS } from "../../src/api/core-types.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
-import type { NodeHealthCheck } from "../../src/api/node-health-check.ts";
+import {
+  BARE_METAL_REMEDIATIONS,
+  BARE_METAL_REMEDIATION_TEMPLATES,
+} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { SECRETS } from "../../src/api/kubernetes/core-types.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
+import type { NodeHealthCheck } from "../../src/api/ironfence/node-health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 // Both halves on one rack: the cause of a failed remediation is fixed, and the node must not wait for the scheduled next attempt.

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RequestRecord } from "../../hack/kube-mock/api-server.ts";
-import { NODES } from "../../src/api/core-types.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { beyondRights, readRules } from "../lib/rights.ts";
 import type { World } from "./world.ts";

@@ -1,8 +1,8 @@
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
-import type { BareMetalRemediation } from "../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { EXTERNAL_REMEDIATION_ANNOTATION as REQUEST } from "../../src/api/okd-machine.ts";
-import { NODES } from "../../src/api/core-types.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION as REQUEST } from "../../src/api/okd/okd-machine.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { apiVersionOf } from "../../src/kube/resource.ts";
 import type { Cluster } from "./cluster.ts";

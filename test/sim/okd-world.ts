@@ -1,8 +1,8 @@
 import { Registry } from "prom-client";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
-import { trimNode } from "../../src/api/trim.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import { trimNode } from "../../src/api/kubernetes/trim.ts";
 import { runOkdHealthChecks } from "../../src/detector/machines/run-okd.ts";
 import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import type { EventNote } from "../../src/kube/events.ts";
@@ -12,7 +12,7 @@ import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
-import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import {
   HEALTH_CHECKS,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY, QUARANTINED_BY } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../src/api/taints.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../src/api/kubernetes/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import { PODS } from "../../src/api/core-types.ts";
+import { PODS } from "../../src/api/kubernetes/core-types.ts";
 import { World } from "./world.ts";
 
 const RELEASE = "ironfence_time_to_release_seconds";

@@ -1,10 +1,11 @@
 import type { OrderOutcome, PowerOrderType } from "../../hack/rack/events.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
-import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../../src/bmc/driver.ts";
-import type { BmcErrorCode } from "../../src/bmc/errors.ts";
-import { BmcError, orderNotAllowed } from "../../src/bmc/errors.ts";
-import type { DeviceConfig, OpenDevice } from "../../src/bmc/open-device.ts";
+import type { BootOverride, PowerDriver, PowerReading } from "../../src/bmc/interface/driver.ts";
+import type { HostIdentity } from "../../src/bmc/identity/host-identity.ts";
+import type { BmcErrorCode } from "../../src/bmc/interface/errors.ts";
+import { BmcError, orderNotAllowed } from "../../src/bmc/interface/errors.ts";
+import type { DeviceConfig, OpenDevice } from "../../src/bmc/interface/device-config.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { abortReason, sleep } from "../../src/runtime/clock.ts";
 import { toTime } from "../../src/runtime/time.ts";

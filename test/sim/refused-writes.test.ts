@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Fault } from "../../hack/kube-mock/faults.ts";
-import { NODES } from "../../src/api/core-types.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { World } from "./world.ts";
 
 /** How writes of Nodes fail permanently: behind a webhook that is dead and fails closed, by a permission that is missing, and by time-outs. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubeletOptions } from "../../hack/rack/kubelet.ts";
-import { LEASES } from "../../src/api/core-types.ts";
-import type { Lease } from "../../src/api/core.ts";
+import { LEASES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { World } from "./world.ts";
 

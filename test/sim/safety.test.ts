@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { NODES, PODS } from "../../src/api/core-types.ts";
-import type { Pod } from "../../src/api/core.ts";
+import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
+import type { Pod } from "../../src/api/kubernetes/core.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", drainTimeout: "20s", timeout: "60s" };

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import type { CallFault } from "./rack-driver.ts";
 import { NAMESPACE, World } from "./world.ts";
 

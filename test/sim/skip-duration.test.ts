@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { SKIP_DURATION_IF_OFF } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/bare-metal-remediation.ts";
-import { LEASES, NODES } from "../../src/api/core-types.ts";
-import type { Lease, Node } from "../../src/api/core.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
-import { outageOf } from "../../src/api/off-proof.ts";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
+import {
+  BARE_METAL_REMEDIATIONS,
+  BARE_METAL_REMEDIATION_TEMPLATES,
+} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease, Node } from "../../src/api/kubernetes/core.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
+import { outageOf } from "../../src/api/kubernetes/outage.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { NAMESPACE, World } from "./world.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { CONFIRM } from "../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { RESTORED_BY_VELERO } from "../../src/api/labels.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/node-health-check.ts";
+import { CONFIRM } from "../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { RESTORED_BY_VELERO } from "../../src/api/names/labels.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 // Remediations that come without status and are old: a restored backup brings such objects.

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { STATEFUL_SETS } from "../../hack/kube-mock/controllers/cluster-types.ts";
-import { NODES, PODS } from "../../src/api/core-types.ts";
-import { OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
+import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { CsiDriver } from "./csi-driver.ts";
 import { bears, World } from "./world.ts";
 

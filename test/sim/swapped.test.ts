@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { FencingTarget } from "../../src/api/fencing-target.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import type { Node } from "../../src/api/core.ts";
+import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 /** On nobody's list of factory defaults. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY } from "../../src/api/annotations.ts";
+import { FENCED_BY } from "../../src/api/names/annotations.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const REMEDIATIONS = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations`;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FaultAction, Verb } from "../../hack/kube-mock/faults.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 // An agent starts while the stop switch cannot be read. It holds power-offs, and nothing else.

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { Metal3World } from "./metal3/world.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 

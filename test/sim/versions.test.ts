@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { NHC_TIMED_OUT } from "../../src/api/annotations.ts";
-import type { BareMetalRemediationStatus } from "../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../src/api/core-types.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../src/api/taints.ts";
+import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
+import type { BareMetalRemediationStatus } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 /** What agent 0.1.0 wrote in simulated fences: test/corpus/record.ts. */

@@ -1,6 +1,5 @@
-import type { KubeObject, ObjectMeta } from "../../../src/kube/resource.ts";
-import type { Node, Pod, Taint, Toleration } from "../../../src/api/core.ts";
-import type { ResourceType } from "../../../src/kube/resource.ts";
+import type { KubeObject, ObjectMeta, ResourceType } from "../../../src/kube/resource.ts";
+import type { Node, Pod, Taint, Toleration } from "../../../src/api/kubernetes/core.ts";
 
 // Kinds that the stand-ins need and ironfence does not.
 

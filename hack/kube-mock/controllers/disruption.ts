@@ -1,4 +1,4 @@
-import type { NodeCondition, Pod } from "../../../src/api/core.ts";
+import type { NodeCondition, Pod } from "../../../src/api/kubernetes/core.ts";
 import { keyOf } from "../../../src/kube/watched.ts";
 import type { LocalCollection } from "../local-collection.ts";
 

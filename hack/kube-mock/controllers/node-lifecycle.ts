@@ -1,5 +1,5 @@
-import { LEASES, NODES } from "../../../src/api/core-types.ts";
-import type { Lease, Node, NodeCondition, Taint } from "../../../src/api/core.ts";
+import { LEASES, NODES } from "../../../src/api/kubernetes/core-types.ts";
+import type { Lease, Node, NodeCondition, Taint } from "../../../src/api/kubernetes/core.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import type { ApiServer } from "../api-server.ts";

@@ -1,5 +1,5 @@
-import { NODES, PODS } from "../../../src/api/core-types.ts";
-import type { Node, Pod } from "../../../src/api/core.ts";
+import { NODES, PODS } from "../../../src/api/kubernetes/core-types.ts";
+import type { Node, Pod } from "../../../src/api/kubernetes/core.ts";
 import { keyOf } from "../../../src/kube/watched.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import { toTime } from "../../../src/runtime/time.ts";

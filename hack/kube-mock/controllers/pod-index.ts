@@ -1,4 +1,4 @@
-import { PODS } from "../../../src/api/core-types.ts";
+import { PODS } from "../../../src/api/kubernetes/core-types.ts";
 import { keyOf, keyText } from "../../../src/kube/watched.ts";
 import type { ApiServer } from "../api-server.ts";
 import type { ClusterPod } from "./cluster-types.ts";

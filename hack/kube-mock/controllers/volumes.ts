@@ -1,5 +1,5 @@
-import { NODES, PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../../src/api/core-types.ts";
-import type { VolumeAttachment } from "../../../src/api/core.ts";
+import { NODES, PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../../src/api/kubernetes/core-types.ts";
+import type { VolumeAttachment } from "../../../src/api/kubernetes/core.ts";
 import { keyOf, keyText } from "../../../src/kube/watched.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { ApiServer } from "../api-server.ts";

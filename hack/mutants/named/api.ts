@@ -8,7 +8,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   // Nodes of API servers that anybody may run.
   mutant(
     "node-of-any-shape",
-    "read-node",
+    "kubernetes/read-node",
     "a Node whose fields have other types is left out, and fails nobody who reads it",
     "if (wrong !== undefined) throw",
     'if (wrong === "") throw',
@@ -16,7 +16,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owner-of-any-fields",
-    "trim",
+    "kubernetes/trim",
     "of an owner reference only the fields that are read are kept",
     "ownerReferences: ownerReferences.map(trimOwner)",
     "ownerReferences",
@@ -24,7 +24,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-of-any-length",
-    "read-node",
+    "kubernetes/read-node",
     "what a kubelet reports of its host is kept so short that a status that repeats it can be stored",
     "value.slice(0, IDENTITY_LENGTH_MAX)",
     "value",
@@ -33,7 +33,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   // OKD.
   mutant(
     "okd-either-label",
-    "okd-machine",
+    "okd/okd-machine",
     "either one of OKD's two labels marks a Machine of the control plane",
     "[OKD_MACHINE_ROLE_LABEL, OKD_MACHINE_TYPE_LABEL].some(",
     "[OKD_MACHINE_ROLE_LABEL].some(",
@@ -42,7 +42,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   // The stop switch.
   mutant(
     "pause-ends-by-any-text",
-    "stop-switch",
+    "ironfence/stop-switch",
     "a pause whose end is not a valid time lasts until a user ends it",
     "return text !== undefined && /^",
     "return text !== undefined && !/^x",
@@ -50,7 +50,7 @@ export const API_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pause-ends-early",
-    "stop-switch",
+    "ironfence/stop-switch",
     "a pause holds power-offs until its end has come",
     "nowMs >= untilMs) return false;",
     "nowMs >= untilMs - 3_600_000) return false;",

@@ -8,7 +8,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   // No refusal that anybody could have sent weakens what protects the session.
   mutant(
     "talked-down-suite",
-    "proven-suites",
+    "../gate/proven-suites",
     "no weaker cipher suite is tried than has worked with this BMC (IPMI)",
     "return index === -1 ? suites : suites.slice(0, index + 1);",
     "return index === -1 ? suites : suites.slice(0);",
@@ -25,7 +25,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "network-boot-for-ever-ipmi",
-    "chassis",
+    "commands/chassis",
     "a network boot is set for one boot: with a permanent one every boot would install the host again (IPMI)",
     'const flags = override === "None" ? [0, 0] : [VALID |',
     'const flags = override === "None" ? [0, 0] : [VALID | 0x40 |',
@@ -43,7 +43,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unproven-bmc",
-    "login",
+    "session/login",
     "a BMC that does not know the password does not get our proof of it",
     "if (!rakp.provesPassword(console, answer, answer.code)) {",
     "if (answer.code.length === 0) {",
@@ -51,7 +51,7 @@ export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unproven-key",
-    "login",
+    "session/login",
     "a session is open only once the BMC has proven its key",
     "if (rakp.provesSessionKey(console, bmc, key, answer.code)) return;",
     "if (answer.code.length > 0) return;",

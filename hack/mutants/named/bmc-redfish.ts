@@ -19,7 +19,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   // The agent's time is its own.
   mutant(
     "group-of-any-size-redfish",
-    "tls",
+    "http/tls",
     "no BMC chooses how long a handshake keeps the agent busy",
     '"DEFAULT@SECLEVEL=0" : CLIENT_CIPHERS',
     '"DEFAULT@SECLEVEL=0" : "DEFAULT"',
@@ -28,7 +28,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   // What was sent is shown to nobody.
   mutant(
     "repeated-login-cut-off",
-    "answer",
+    "http/answer",
     "a text of a BMC is shortened only after the credentials that it repeats are hidden",
     "hide(text)\n        .slice(",
     "text\n        .slice(",
@@ -36,7 +36,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "repeated-login-shown",
-    "sent-secrets",
+    "http/sent-secrets",
     "no text of a BMC shows the credentials that were sent to it",
     "hidden.replaceAll(form, HIDDEN)",
     "hidden.replaceAll(form, form)",
@@ -44,7 +44,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "repeated-header-shown",
-    "sent-secrets",
+    "http/sent-secrets",
     "no text of a BMC shows the header of basic authentication",
     "this.#add(encoded);",
     "",
@@ -52,7 +52,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "repeated-token-shown",
-    "sent-secrets",
+    "http/sent-secrets",
     "no text of a BMC shows the token of a session",
     "if (token !== undefined) this.#add(token);",
     "",
@@ -85,7 +85,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "relogin-seen-in-order-unidentified",
-    "service",
+    "session/service",
     "the host is identified again in each login, even if the order itself was the first to show that the session is over",
     "      await check?.(signal, isAgain);\n",
     "      if (!isAgain) await check?.(signal, isAgain);\n",
@@ -93,7 +93,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "order-repeated-by-driver",
-    "service",
+    "session/service",
     "an order whose answer is lost is not sent again",
     "const answer = isRead ? await this.#readOnce(call, signal) : await this.#connection.send(call, signal);",
     "const answer = await this.#readOnce(call, signal);",
@@ -101,7 +101,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-order-is-success",
-    "refusal-watch",
+    "orders/refusal-watch",
     "an order counts as accepted only if the BMC says so",
     "if (answer.status < 200 || answer.status >= 300) return failure(what, answer);",
     "if (answer.status < 100) return failure(what, answer);",
@@ -109,7 +109,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-task-is-success",
-    "refusal-watch",
+    "orders/refusal-watch",
     "an order whose task fails was not carried out",
     'if (progress.state === "Failed") return progress.error;',
     'if (progress.state === "Failed") return undefined;',
@@ -117,7 +117,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "graceful-will-do",
-    "offer",
+    "orders/reset-types",
     "a host is powered off without the help of its operating system",
     'export const RESET_TYPES = { Off: ["ForceOff"], On',
     'export const RESET_TYPES = { Off: ["ForceOff", "GracefulShutdown"], On',
@@ -125,7 +125,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "any-reset-is-the-same",
-    "off-check",
+    "system/off-check",
     "a reset is the same within the second to which a BMC rounds, and no longer",
     "const RESET_JITTER_MS = 1_000;",
     "const RESET_JITTER_MS = 10_000;",
@@ -133,7 +133,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "chassis-in-another-case-unheard",
-    "system",
+    "system/system",
     "a chassis belongs to the host whatever the case of its paths",
     'return path.replace(/\\/+$/, "").toLowerCase();',
     'return path.replace(/\\/+$/, "");',
@@ -141,7 +141,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "chassis-of-alias-unheard",
-    "system",
+    "system/system",
     "a chassis belongs to the host whatever path the host was read by",
     'paths: [path, stringAt(body, "@odata.id") ?? path],',
     "paths: [path],",
@@ -149,7 +149,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-privileges-lose-session",
-    "service",
+    "session/service",
     "privileges that the account may not read do not cost it its session",
     'const answer = await this.#send({ method: "GET", path, headers }, signal);',
     'const answer = await this.#authenticated({ method: "GET", path, headers }, signal);',
@@ -157,7 +157,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "named-chassis-may-be-missing",
-    "off-check",
+    "system/off-check",
     "a chassis that the configuration names must exist and be off",
     'if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };',
     "if (resource === undefined) return undefined;",
@@ -181,7 +181,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "network-boot-for-ever",
-    "boot",
+    "orders/boot",
     "a network boot is set for one boot: with a permanent one every boot would install the host again",
     'BootSourceOverrideEnabled: "Once"',
     'BootSourceOverrideEnabled: "Continuous"',
@@ -189,7 +189,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "uncounted-system",
-    "choose-system",
+    "system/choose-system",
     "a System that is counted but not listed is another one",
     "counted > Math.max(memberCount, 1);",
     "counted > Math.max(memberCount, 99);",
@@ -197,7 +197,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "partial-list-searched",
-    "choose-system",
+    "system/choose-system",
     "no System is chosen by its identity from a partial list",
     "const known = isPartial || isHost === undefined ? undefined :",
     "const known = isHost === undefined ? undefined :",
@@ -207,7 +207,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
     "powering-off-is-off",
-    "system",
+    "system/system",
     "a host that is powering off may still write",
     '["PoweringOff", "Changing"],',
     '["PoweringOff", "Off"],',
@@ -215,7 +215,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "anything-is-a-system",
-    "system",
+    "system/system",
     "the power of a resource that is not a System is not that of the host",
     "if (type !== undefined && !SYSTEM_TYPE.test(type)) {",
     'if (type === "") {',
@@ -223,7 +223,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cached-off",
-    "off-check",
+    "system/off-check",
     "an Off from a cache does not count",
     '(system.isStale ? "from a cache" : undefined) ??',
     "",
@@ -231,7 +231,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reset-between-offs",
-    "off-check",
+    "system/off-check",
     "a host that was reset between two Offs was on in between",
     "return before === undefined || isSameReset(before.value, lastReset)",
     "return before === undefined || before !== undefined",
@@ -239,7 +239,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "one-manager-asked",
-    "off-check",
+    "system/off-check",
     "of several BMCs of a host each must have settled",
     "const youngMs = agesMs.find(",
     "const youngMs = agesMs.slice(0, 1).find(",
@@ -247,7 +247,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "broken-connection-is-nothing",
-    "service",
+    "session/service",
     "a BMC whose connection broke may have restarted",
     "      if (!brokeOff(error)) throw error;\n      this.#interruptions += 1;",
     "      if (!brokeOff(error)) throw error;",
@@ -255,7 +255,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "chassis-read-outlives-order",
-    "off-check",
+    "system/off-check",
     "a read of the chassis proves nothing after an order",
     "    this.#chassisOff = undefined;\n",
     "",
@@ -287,7 +287,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "full-table-hammered",
-    "service",
+    "session/service",
     "basic authentication that is refused is not tried again whenever no session is free",
     "!this.#basicAccepted && this.#memory.basicRefused.has(this.#account)) {",
     '!this.#basicAccepted && this.#memory.basicRefused.has("")) {',
@@ -295,7 +295,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "accepted-basic-held-by-others",
-    "service",
+    "session/service",
     "the wrong passwords of other devices do not block one whose password works",
     "this.#breaker.checkRefused(this.origin,",
     "this.#breaker.check(this.origin,",
@@ -303,7 +303,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "accepted-basic-given-up",
-    "service",
+    "session/service",
     "basic authentication that works is kept, whatever another device was refused",
     "if (isFull && !this.#basicAccepted &&",
     "if (isFull &&",
@@ -311,7 +311,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refused-basic-of-another-account",
-    "service",
+    "session/service",
     "an account is not kept from basic authentication that another one was refused",
     "  get #account(): string {\n    return `${this.origin} ${this.username}`;",
     "  get #account(): string {\n    return this.origin;",
@@ -336,7 +336,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "starting-bmc-unsupported",
-    "service-root",
+    "session/service-root",
     "a BMC that has served Redfish and does not now is busy: it may be starting",
     "if (!memory.redfishOrigins.has(origin)) return",
     'if (!memory.redfishOrigins.has("")) return',
@@ -346,7 +346,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   // Accounts and secrets.
   mutant(
     "password-before-redirect",
-    "service-root",
+    "session/service-root",
     "a plain HTTP address that redirects is sent no password",
     "if (target !== undefined && target !== origin) {",
     'if (target === "") {',
@@ -354,7 +354,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "any-path-deleted",
-    "login",
+    "session/login",
     "only a session is deleted at the end",
     "if (path !== undefined && /\\/Sessions?\\/[^/]+\\/?$/i.test(path)) return path;",
     "if (path !== undefined) return path;",
@@ -362,7 +362,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "forbidden-login-again",
-    "login",
+    "session/login",
     "a login that is forbidden counts as refused",
     "[401, 403].includes(answer.status)",
     "[401].includes(answer.status)",
@@ -370,7 +370,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "login-words-told",
-    "login",
+    "session/login",
     "the answer of a BMC to a login is not repeated: it may contain the password",
     'return new BmcError("AuthFailed", `${message}: user or password refused`);',
     'return new BmcError("AuthFailed", `${failure(what, answer).message}: user or password refused`);',
@@ -379,7 +379,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "boot-order-written",
-    "boot",
+    "orders/boot",
     "a network boot writes the override of one boot, and nothing else of the System",
     'const once = { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget',
     'const once = { BootOrder: [], BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget',

@@ -7,7 +7,7 @@ const mutant = mutantsOf("src/bmc");
 export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "suspended-leader-orders",
-    "open-device",
+    "devices/open-device",
     "no device is ordered without the lease, whatever its protocol",
     "open(config, { ...deps, isOrderAllowed });",
     "open(config, { ...deps, isOrderAllowed: () => isOrderAllowed() || true });",
@@ -15,7 +15,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "bmc-writes-to-terminals",
-    "errors",
+    "interface/errors",
     "no control character of a BMC reaches a status, an Event or a terminal",
     "super(printable(message), options);",
     "super(message, options);",
@@ -23,7 +23,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "placeholder-uuid-identifies",
-    "placeholders",
+    "identity/placeholders",
     "a UUID that boards share identifies none of them",
     "return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;",
     "return uuid;",
@@ -31,7 +31,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "placeholder-uuid-turned-identifies",
-    "placeholders",
+    "identity/placeholders",
     "a UUID that boards share identifies none of them in its other byte order either",
     "return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;",
     "return isPlaceholderUuid(uuid) ? undefined : uuid;",
@@ -39,7 +39,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "placeholder-serial-identifies",
-    "placeholders",
+    "identity/placeholders",
     "a serial number that firmware fills in identifies nobody",
     "return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;",
     'return serial === undefined || isPlaceholderSerial("") ? undefined : serial;',
@@ -49,7 +49,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   // A host of several devices.
   mutant(
     "half-off",
-    "topology",
+    "devices/topology",
     "a host with several devices is off only if each shows Off",
     "if (off[0] !== undefined && off.length === devices) return off[0];",
     "if (off[0] !== undefined) return off[0];",
@@ -57,7 +57,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "twin-off-unseen",
-    "topology",
+    "devices/topology",
     "an Off of any device of a host that is to be on counts, whatever the others show",
     'readings.find(({ state }) => state === "Off") ?? readings.find(',
     "readings.find(",
@@ -65,7 +65,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heard-beside-refusal",
-    "topology",
+    "devices/topology",
     "an order that one device may have received is not reported as refused because another device refuses it",
     '[["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]]',
     '[["Timeout", "BadResponse"], ["Unreachable"]]',
@@ -73,7 +73,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unverified-host-network-booted",
-    "topology",
+    "devices/topology",
     "no network boot is set for a host that was not verified",
     "else await this.#requireVerified(level, signal);",
     "else await this.#refuseWrongHost(level, signal);",
@@ -81,7 +81,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "first-judge-for-ever",
-    "topology",
+    "devices/topology",
     "a host is judged by what its node reports now",
     "    this.#judge = judge;\n    this.#verdicts.clear();",
     "    this.#verdicts.clear();",
@@ -91,7 +91,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
     "failed-read-keeps-count",
-    "wait-for-power",
+    "devices/wait-for-power",
     "a failed reading starts the count again",
     "      count = 0;\n      error = asBmcError",
     "      error = asBmcError",
@@ -99,7 +99,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silence-forgotten",
-    "expiring-set",
+    "gate/expiring-set",
     "a BMC that gave no answer may have restarted: its Off is not believed for a while",
     "return addedAtMs !== undefined && this.#clock.monotonicMs() - addedAtMs < this.#ttlMs;",
     "return addedAtMs !== undefined && this.#clock.monotonicMs() - addedAtMs < 0;",
@@ -109,7 +109,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   // Accounts, which BMCs lock, and passwords.
   mutant(
     "stray-of-another-login",
-    "login-breaker",
+    "gate/login-breaker",
     "a login that has not worked is tried once, whatever other one has",
     "if (isRecent && sameCredentials(success, login) &&",
     "if (isRecent &&",
@@ -117,7 +117,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stray-of-one-of-two-users",
-    "login-breaker",
+    "gate/login-breaker",
     "a spurious 401 is tolerated for each user of a BMC that has worked",
     "  return `${bmc} ${username}`;",
     "  return `${bmc} ${typeof username}`;",
@@ -125,7 +125,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refusal-forgotten-by-acceptance",
-    "login-breaker",
+    "gate/login-breaker",
     "an accepted login says nothing about another login that was refused",
     "const others = this.#of(bmc).filter((refusal) => !sameCredentials(refusal, login));",
     "const others: readonly Refusal[] = [];",

@@ -15,7 +15,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "borrowed-uuid",
-    "hosts/bare-metal-host/node-claims",
+    "hosts/bare-metal-host/lookup/node-claims",
     "a host is powered off for neither of two Nodes with one system UUID",
     "return isSame ?",
     "return isSame && consumerRef === undefined ?",
@@ -24,7 +24,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   // BareMetalHosts: asked of their operator, never gone behind.
   mutant(
     "off-without-hold",
-    "hosts/bare-metal-host/host-power",
+    "hosts/bare-metal-host/power/host-power",
     "a BareMetalHost's Off counts only while our hold is on",
     'const state = reading.state === "Off" ? "Changing" : reading.state;',
     "const { state } = reading;",
@@ -32,7 +32,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "order-unverified-host",
-    "hosts/bare-metal-host/host-power",
+    "hosts/bare-metal-host/power/host-power",
     "no operator is asked before the host that answers was accepted",
     "await this.#sense.requireVerified(signal);",
     "",
@@ -40,7 +40,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "ask-for-anothers-host",
-    "hosts/bare-metal-host/host-store",
+    "hosts/bare-metal-host/store/host-store",
     "only the owner of a BareMetalHost asks its operator",
     "if (present?.uid === owner.uid) return;\n  const whose",
     'if (owner.uid !== "") return;\n  const whose',
@@ -48,7 +48,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-keeps-hold",
-    "hosts/bare-metal-host/host-store",
+    "hosts/bare-metal-host/store/host-store",
     "who gives a host up holds it off no longer",
     "const lifted = asItIs ? {}",
     "const lifted = !asItIs ? {}",
@@ -56,7 +56,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "provider-id-believed",
-    "hosts/bare-metal-host/host-search",
+    "hosts/bare-metal-host/lookup/host-search",
     "a providerID alone makes no host a machine's that another one has taken",
     "else this.#nameFor(consumers, host, way, isReportedByNode);",
     "else this.#nameFor([], host, way, isReportedByNode);",
@@ -66,7 +66,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "kubelet-claims-host",
-    "hosts/bare-metal-host/host-search",
+    "hosts/bare-metal-host/lookup/host-search",
     "a node's providerID leads to a host without a consumer only where the host's owner has allowed it",
     'if (isReportedByNode && host.consumerRef === undefined && host.metadata.annotations?.[ALLOW_PROVIDER_ID] !== "true") {',
     'if (host.metadata.name === "") {',

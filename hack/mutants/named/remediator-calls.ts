@@ -247,7 +247,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "direct-order-after-pause",
-    "hosts/bare-metal-host/host-power",
+    "hosts/bare-metal-host/power/host-power",
     "a power-off that is stopped while its BareMetalHost is read is not sent",
     "    check?.ensureDue();\n    await this.#topology.forceOff(signal);",
     "    await this.#topology.forceOff(signal);",
@@ -255,7 +255,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "operator-asked-after-pause",
-    "hosts/bare-metal-host/host-store",
+    "hosts/bare-metal-host/store/host-store",
     "an operator is not asked for a power-off that was stopped while its BareMetalHost was read",
     "    check?.ensureDue();\n",
     "",
@@ -263,7 +263,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-hold-keeps-off",
-    "hosts/bare-metal-host/host-power",
+    "hosts/bare-metal-host/power/host-power",
     "a BareMetalHost that cannot be read, and has no hold, keeps no host off",
     "if (this.#needsNoLift(owner)) await",
     "if (!this.#needsNoLift(owner)) await",

@@ -167,7 +167,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "end-of-pause-unheard",
-    "stop-switch",
+    "controller/stop-switch",
     "the end of a pause is noticed soon, though the clock by which it comes is set",
     "const RECHECK_MAX_MS = 30_000;",
     "const RECHECK_MAX_MS = 3_600_000;",

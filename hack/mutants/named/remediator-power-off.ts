@@ -277,7 +277,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stamp-of-another-time",
-    "renewals",
+    "machine/rules/lease-silence",
     "how old a lease is that was written before the API server's clock was set, nobody can tell",
     "STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);",
     "STAMP_RESOLUTION_MS, Infinity);",

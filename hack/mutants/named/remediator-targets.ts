@@ -43,7 +43,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "rivals-in-the-order-of-writes",
-    "target-index",
+    "hosts/fencing-target/target-index",
     "a status that is written to a target changes no message of its rivals, which would be written in turn, without end",
     "entry !== undefined && claimTheSame(previous, entry)",
     "entry === undefined && claimTheSame(previous, previous)",
@@ -183,7 +183,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "shared-serial-proves",
-    "hosts/bare-metal-host/judge-host",
+    "hosts/bare-metal-host/power/judge-host",
     "a serial number that two BareMetalHosts have proves neither",
     "if (host.consumerRef !== undefined && sameSerial === undefined) {",
     "if (host.consumerRef !== undefined) {",

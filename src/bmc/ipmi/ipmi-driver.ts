@@ -8,18 +8,19 @@ import {
   POWER_OFF,
   POWER_ON,
   setBootFlags,
-} from "./chassis.ts";
-import type { BootMode } from "./chassis.ts";
-import type { Client } from "./client.ts";
-import { COMPLETION, completionFailure } from "./codes.ts";
-import { readFruIdentity } from "./fru-identity.ts";
-import { GET_SYSTEM_GUID, parseSystemGuid } from "./guid.ts";
-import type { Request, Response } from "./message.ts";
-import type { IpmiSession } from "./session.ts";
-import type { IpmiAddress } from "../address.ts";
-import { compareHosts } from "../driver.ts";
-import type { BootOverride, HostIdentity, PowerDriver, PowerReading } from "../driver.ts";
-import { BmcError } from "../errors.ts";
+} from "./commands/chassis.ts";
+import type { BootMode } from "../interface/device-config.ts";
+import type { Client } from "./session/client.ts";
+import { COMPLETION, completionFailure } from "./packets/codes.ts";
+import { readFruIdentity } from "./commands/fru-identity.ts";
+import { GET_SYSTEM_GUID, parseSystemGuid } from "./commands/guid.ts";
+import type { Request, Response } from "./packets/message.ts";
+import type { IpmiSession } from "./session/session.ts";
+import type { IpmiAddress } from "../interface/address.ts";
+import { compareHosts } from "../identity/host-identity.ts";
+import type { BootOverride, PowerDriver, PowerReading } from "../interface/driver.ts";
+import type { HostIdentity } from "../identity/host-identity.ts";
+import { BmcError } from "../interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 

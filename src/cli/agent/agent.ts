@@ -7,12 +7,12 @@ import {
   AGENT_NOT_READY,
   AGENT_STANDS_BY,
   AGENT_VERSION,
-} from "../../api/annotations.ts";
-import type { Node } from "../../api/core.ts";
-import { LEASES, NODES } from "../../api/core-types.ts";
-import { trimNode } from "../../api/trim.ts";
+} from "../../api/names/annotations.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import { LEASES, NODES } from "../../api/kubernetes/core-types.ts";
+import { trimNode } from "../../api/kubernetes/trim.ts";
 import type { BindAddress } from "../../config/parsers.ts";
-import type { OpenDevice } from "../../bmc/open-device.ts";
+import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import type { RunOptions } from "../../config/run-options.ts";
 import { createAccessReview } from "../../kube/reviews/access-review.ts";
 import { createKubeRuntime } from "../../kube/connection/create-runtime.ts";

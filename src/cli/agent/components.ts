@@ -1,10 +1,10 @@
 import type { Registry } from "prom-client";
-import type { Node } from "../../api/core.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../api/fencing-target.ts";
-import { trimMeta } from "../../api/trim.ts";
-import type { OpenDevice } from "../../bmc/open-device.ts";
-import { guardOrders } from "../../bmc/open-device.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
+import { trimMeta } from "../../api/kubernetes/trim.ts";
+import type { OpenDevice } from "../../bmc/interface/device-config.ts";
+import { guardOrders } from "../../bmc/devices/open-device.ts";
 import { ownCluster, withOwnCluster } from "../../clusters/own-cluster.ts";
 import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../clusters/workload-clusters.ts";

@@ -1,6 +1,6 @@
-import { SECRETS } from "../../api/core-types.ts";
-import { INFRASTRUCTURE_GROUP } from "../../api/metal3.ts";
-import { METAL3_REMEDIATION_KIND } from "../../api/metal3-remediation.ts";
+import { SECRETS } from "../../api/kubernetes/core-types.ts";
+import { INFRASTRUCTURE_GROUP } from "../../api/metal3/metal3.ts";
+import { METAL3_REMEDIATION_KIND } from "../../api/metal3/metal3-remediation.ts";
 import { describeCollection } from "../../kube/api-client/api-paths.ts";
 import type { KubeErrorCode } from "../../kube/errors.ts";
 import type { KubeRuntime, WatchOptions } from "../../kube/runtime.ts";

@@ -1,6 +1,6 @@
 import { VERSION } from "../../runtime/version.ts";
 import { toTime } from "../../runtime/time.ts";
-import { withoutControls } from "../../runtime/printable.ts";
+import { withoutControls } from "../../runtime/text/printable.ts";
 import type { BundleFile } from "./contents.ts";
 import type { Gathered } from "./gather.ts";
 import type { SecretKind } from "./redact/text-rules.ts";

@@ -1,4 +1,4 @@
-import type { OpenDevice } from "../../bmc/open-device.ts";
+import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { KubeTransport } from "../../kube/transport.ts";
 import type { ReadDeps } from "../check/read/read-facts.ts";

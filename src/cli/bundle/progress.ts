@@ -1,6 +1,6 @@
 import type { CliContext } from "../terminal/context.ts";
 import { printNote } from "../terminal/context.ts";
-import { withoutControls } from "../../runtime/printable.ts";
+import { withoutControls } from "../../runtime/text/printable.ts";
 
 const BAR_WIDTH = 20;
 /** One less than the 80 columns of the narrowest usual terminal. */

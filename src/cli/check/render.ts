@@ -1,4 +1,4 @@
-import { withoutControls } from "../../runtime/printable.ts";
+import { withoutControls } from "../../runtime/text/printable.ts";
 import { toTime } from "../../runtime/time.ts";
 import type { CheckResult, Finding, Level } from "./check.ts";
 import { CATEGORIES } from "./check.ts";

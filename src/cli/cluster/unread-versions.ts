@@ -1,5 +1,5 @@
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
-import { OKD_MACHINES } from "../../api/okd-machine.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
+import { OKD_MACHINES } from "../../api/okd/okd-machine.ts";
 import type { Family } from "../../config/parsers.ts";
 import { CLUSTER_API_CHECKS } from "../../detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../../detector/machines/vendors/okd.ts";
@@ -8,7 +8,7 @@ import type { KubeObject } from "../../kube/resource.ts";
 import type { KindVersions } from "../../kube/objects/served-kind.ts";
 import { findServed } from "../../kube/objects/served-kind.ts";
 import { METAL3_REMEDIATIONS } from "../../remediator/requests/metal3-remediation.ts";
-import { HOSTS, METAL3_MACHINES } from "../../remediator/hosts/bare-metal-host/watch-hosts.ts";
+import { HOSTS, METAL3_MACHINES } from "../../remediator/hosts/bare-metal-host/store/watch-hosts.ts";
 import { sleep } from "../../runtime/clock.ts";
 
 /** The kinds of other projects that each family reads. */

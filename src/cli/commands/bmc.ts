@@ -1,7 +1,7 @@
 import { buildCommand, buildRouteMap } from "@stricli/core";
-import type { PowerDriver } from "../../bmc/driver.ts";
-import type { BmcErrorCode } from "../../bmc/errors.ts";
-import { BmcError } from "../../bmc/errors.ts";
+import type { PowerDriver } from "../../bmc/interface/driver.ts";
+import type { BmcErrorCode } from "../../bmc/interface/errors.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { openDevices } from "../../remediator/hosts/fencing-target/devices.ts";
 import { identityJudge } from "../../remediator/hosts/model/identity.ts";

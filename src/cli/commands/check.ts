@@ -1,5 +1,5 @@
 import { buildCommand } from "@stricli/core";
-import type { OpenDevice } from "../../bmc/open-device.ts";
+import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import type { CheckFormat } from "../../config/check-options.ts";
 import {
   CHECK_OUTPUT_OPTION,

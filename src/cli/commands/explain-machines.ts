@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { Registry } from "prom-client";
-import { NODES } from "../../api/core-types.ts";
-import { trimNode } from "../../api/trim.ts";
+import { NODES } from "../../api/kubernetes/core-types.ts";
+import { trimNode } from "../../api/kubernetes/trim.ts";
 import { ownCluster } from "../../clusters/own-cluster.ts";
 import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../clusters/workload-clusters.ts";

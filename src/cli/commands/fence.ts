@@ -1,8 +1,8 @@
 import { buildCommand } from "@stricli/core";
-import { NODE_NAME } from "../../api/annotations.ts";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import { IS_CONTROL_PLANE_NODE } from "../../api/labels.ts";
+import { NODE_NAME } from "../../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { IS_CONTROL_PLANE_NODE } from "../../api/names/labels.ts";
 import { FENCE_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
 import { OptionError, requireOption } from "../../config/option.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";

@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
-import type { ConfigMap } from "../../api/core.ts";
-import { CONFIG_MAPS } from "../../api/core-types.ts";
+import type { ConfigMap } from "../../api/kubernetes/core.ts";
+import { CONFIG_MAPS } from "../../api/kubernetes/core-types.ts";
 import {
   STOP_SWITCH_BY,
   STOP_SWITCH_NAME,
@@ -9,7 +9,7 @@ import {
   STOP_SWITCH_SINCE,
   STOP_SWITCH_UNTIL,
   stoppedBy,
-} from "../../api/stop-switch.ts";
+} from "../../api/ironfence/stop-switch.ts";
 import { PAUSE_FOR_OPTION } from "../../config/bmc-options.ts";
 import { resolveOption } from "../../config/option.ts";
 import { CLUSTER_OPTIONS, resolveClusterOptions } from "../../config/run-options.ts";

@@ -1,8 +1,8 @@
 import { buildCommand } from "@stricli/core";
-import type { PowerDriver } from "../../bmc/driver.ts";
-import type { DeviceConfig, OpenDevice } from "../../bmc/open-device.ts";
-import type { DeviceReport } from "../../bmc/probe-device.ts";
-import { probeDevice } from "../../bmc/probe-device.ts";
+import type { PowerDriver } from "../../bmc/interface/driver.ts";
+import type { DeviceConfig, OpenDevice } from "../../bmc/interface/device-config.ts";
+import type { DeviceReport } from "../../bmc/devices/probe-device.ts";
+import { probeDevice } from "../../bmc/devices/probe-device.ts";
 import { OptionError, requireOption } from "../../config/option.ts";
 import type { ClusterOptions } from "../../config/run-options.ts";
 import { OUTPUT_OPTION, resolveClusterOptions } from "../../config/run-options.ts";

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { buildCommand } from "@stricli/core";
 import { Replayer } from "../../remediator/machine/log/replay.ts";
 import type { CliContext } from "../terminal/context.ts";
-import { withoutControls } from "../../runtime/printable.ts";
+import { withoutControls } from "../../runtime/text/printable.ts";
 import { CommandFailure } from "../errors/failures.ts";
 
 /** `ironfence replay FILE`: makes the decisions of a log again. */

@@ -1,4 +1,4 @@
-import { BmcError } from "../../bmc/errors.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
 import { OptionError } from "../../config/option.ts";
 import type { KubeErrorCode } from "../../kube/errors.ts";
 import { ClusterConfigError, KubeError } from "../../kube/errors.ts";
@@ -7,7 +7,7 @@ import { deviceProblem } from "../../remediator/hosts/model/device-problem.ts";
 import type { Reason } from "../../remediator/machine/model/reasons.ts";
 import { pageOf } from "../../remediator/machine/model/reasons.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
-import { withoutControls } from "../../runtime/printable.ts";
+import { withoutControls } from "../../runtime/text/printable.ts";
 import type { ErrorCode } from "./error-codes.ts";
 import { pageOfError } from "./error-codes.ts";
 import { CommandFailure, EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE, CommandRefusal } from "./failures.ts";

@@ -1,7 +1,7 @@
-import { MANUALLY_CONFIRMED_HEALTHY } from "../../api/annotations.ts";
-import type { Node } from "../../api/core.ts";
-import { EXCLUDE_FROM_REMEDIATION } from "../../api/labels.ts";
-import type { RemediationRecord } from "../../api/node-health-check.ts";
+import { MANUALLY_CONFIRMED_HEALTHY } from "../../api/names/annotations.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../../api/names/labels.ts";
+import type { RemediationRecord } from "../../api/ironfence/node-health-check.ts";
 import type {
   NodeAction,
   NodeCheckDecision,

@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
 import { KubeError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";

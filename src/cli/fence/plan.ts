@@ -1,9 +1,9 @@
-import type { OpenDevice } from "../../bmc/open-device.ts";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import { LEASES, NODES, PODS } from "../../api/core-types.ts";
-import type { Lease, Node, Pod } from "../../api/core.ts";
-import { EXCLUDE_FROM_REMEDIATION } from "../../api/labels.ts";
+import type { OpenDevice } from "../../bmc/interface/device-config.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { LEASES, NODES, PODS } from "../../api/kubernetes/core-types.ts";
+import type { Lease, Node, Pod } from "../../api/kubernetes/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../../api/names/labels.ts";
 import { isControlPlane } from "../../nodes/control-plane.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";

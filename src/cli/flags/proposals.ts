@@ -1,6 +1,6 @@
-import { NODES } from "../../api/core-types.ts";
-import { FENCING_TARGETS } from "../../api/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
+import { NODES } from "../../api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
 import { resolveClusterOptions } from "../../config/run-options.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import { withDeadline } from "../../runtime/deadline.ts";

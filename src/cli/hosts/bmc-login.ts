@@ -1,6 +1,6 @@
 import { open } from "node:fs/promises";
-import { DEFAULT_DEVICE_TIMEOUTS } from "../../bmc/driver.ts";
-import type { DeviceConfig } from "../../bmc/open-device.ts";
+import { DEFAULT_DEVICE_TIMEOUTS } from "../../bmc/interface/driver.ts";
+import type { DeviceConfig } from "../../bmc/interface/device-config.ts";
 import { BMC_KEY_ENV, BMC_OPTIONS, BMC_PASSWORD_ENV } from "../../config/bmc-options.ts";
 import { flagName, OptionError, requireOption, resolveOption } from "../../config/option.ts";
 import { Secret } from "../../runtime/secret.ts";

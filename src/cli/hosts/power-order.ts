@@ -1,7 +1,7 @@
-import type { PowerReading } from "../../bmc/driver.ts";
-import { BmcError } from "../../bmc/errors.ts";
-import type { BmcErrorCode } from "../../bmc/errors.ts";
-import { POLL_MS_MIN, waitForPower } from "../../bmc/wait-for-power.ts";
+import type { PowerReading } from "../../bmc/interface/driver.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
+import type { BmcErrorCode } from "../../bmc/interface/errors.ts";
+import { POLL_MS_MIN, waitForPower } from "../../bmc/devices/wait-for-power.ts";
 import { REORDER_AFTER_MS } from "../../remediator/machine/model/timings.ts";
 import { confirm } from "../terminal/confirm.ts";
 import type { CliContext } from "../terminal/context.ts";

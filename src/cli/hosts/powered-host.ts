@@ -1,7 +1,8 @@
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { parseBmcAddress } from "../../bmc/address.ts";
-import type { HostIdentity, PowerReading } from "../../bmc/driver.ts";
-import { BmcError } from "../../bmc/errors.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { parseBmcAddress } from "../../bmc/interface/address.ts";
+import type { HostIdentity } from "../../bmc/identity/host-identity.ts";
+import type { PowerReading } from "../../bmc/interface/driver.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
 import { OptionError } from "../../config/option.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { nodeKey } from "../../nodes/subject.ts";

@@ -1,4 +1,4 @@
-import type { DeviceCheck, DeviceReport } from "../../bmc/probe-device.ts";
+import type { DeviceCheck, DeviceReport } from "../../bmc/devices/probe-device.ts";
 
 /** The result of one check; `device` is absent if the check is about the whole host. */
 export type ProbeRow = Omit<DeviceCheck, "check"> & { device?: string; check: string };

@@ -1,10 +1,9 @@
-import { NODES } from "../../api/core-types.ts";
-import type { ConfigMap, Node } from "../../api/core.ts";
-import { CONFIG_MAPS } from "../../api/core-types.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../api/fencing-target.ts";
-import { STOP_SWITCH_NAME, stoppedBy } from "../../api/stop-switch.ts";
-import type { OpenDevice } from "../../bmc/open-device.ts";
+import { NODES, CONFIG_MAPS } from "../../api/kubernetes/core-types.ts";
+import type { ConfigMap, Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
+import { STOP_SWITCH_NAME, stoppedBy } from "../../api/ironfence/stop-switch.ts";
+import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { isReady } from "../../nodes/ready.ts";

@@ -1,6 +1,6 @@
-import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost } from "../../api/metal3.ts";
-import { storedOwner } from "../../remediator/hosts/bare-metal-host/host-store.ts";
-import { maintenanceOf, refusalOf } from "../../remediator/hosts/bare-metal-host/power-path.ts";
+import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost } from "../../api/metal3/metal3.ts";
+import { storedOwner } from "../../remediator/hosts/bare-metal-host/store/host-store.ts";
+import { maintenanceOf, refusalOf } from "../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import type { ListResult } from "./foreign.ts";
 import { renderForeign } from "./foreign.ts";
 

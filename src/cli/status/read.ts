@@ -6,16 +6,16 @@ import {
   AGENT_NOT_READY,
   AGENT_STANDS_BY,
   AGENT_VERSION,
-} from "../../api/annotations.ts";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import type { ConfigMap, Node } from "../../api/core.ts";
-import { CONFIG_MAPS, NODES } from "../../api/core-types.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../api/fencing-target.ts";
-import type { NodeHealthCheck } from "../../api/node-health-check.ts";
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
-import { STOP_SWITCH_NAME, stoppedBy } from "../../api/stop-switch.ts";
+} from "../../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { ConfigMap, Node } from "../../api/kubernetes/core.ts";
+import { CONFIG_MAPS, NODES } from "../../api/kubernetes/core-types.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
+import type { NodeHealthCheck } from "../../api/ironfence/node-health-check.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
+import { STOP_SWITCH_NAME, stoppedBy } from "../../api/ironfence/stop-switch.ts";
 import type { ClusterOptions } from "../../config/run-options.ts";
 import { CLUSTER_API_CHECKS } from "../../detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../../detector/machines/vendors/okd.ts";

@@ -1,8 +1,8 @@
-import { CLUSTER_API_GROUP } from "../../api/cluster-api.ts";
-import { conditionOf as foreignConditionOf } from "../../api/foreign.ts";
-import { folderOf } from "../../api/kinds.ts";
-import { readMachineHealthCheckStatus } from "../../api/machine-health-check.ts";
-import type { NodeHealthCheck } from "../../api/node-health-check.ts";
+import { CLUSTER_API_GROUP } from "../../api/cluster-api/cluster-api.ts";
+import { conditionOf as foreignConditionOf } from "../../api/schema/read-fields.ts";
+import { folderOf } from "../../api/ironfence/kinds.ts";
+import { readMachineHealthCheckStatus } from "../../api/cluster-api/machine-health-check.ts";
+import type { NodeHealthCheck } from "../../api/ironfence/node-health-check.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { nodeKey } from "../../nodes/subject.ts";

@@ -1,8 +1,8 @@
-import { REFUSED } from "../../api/annotations.ts";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3.ts";
-import { METAL3_REMEDIATION_KIND, readMetal3Remediation } from "../../api/metal3-remediation.ts";
-import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES } from "../../api/okd-machine.ts";
+import { REFUSED } from "../../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3/metal3.ts";
+import { METAL3_REMEDIATION_KIND, readMetal3Remediation } from "../../api/metal3/metal3-remediation.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES } from "../../api/okd/okd-machine.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { keyOf, keyText } from "../../kube/watched.ts";

@@ -1,7 +1,7 @@
 import type { ApplicationContext } from "@stricli/core";
-import type { OpenDevice } from "../../bmc/open-device.ts";
+import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { withoutControls } from "../../runtime/printable.ts";
+import { withoutControls } from "../../runtime/text/printable.ts";
 import type { Random } from "../../runtime/random.ts";
 import type { Terminal } from "./terminal.ts";
 

@@ -1,6 +1,6 @@
 import type { CliContext } from "./context.ts";
 import { printNote } from "./context.ts";
-import { withoutControls } from "../../runtime/printable.ts";
+import { withoutControls } from "../../runtime/text/printable.ts";
 
 /** Without a terminal, a line this often says that the command still waits. */
 const NOTE_PERIOD_MS = 30_000;

@@ -1,4 +1,4 @@
-import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
+import type { MachineHealthCheck } from "../../api/cluster-api/machine-health-check.ts";
 import type { ObjectKey } from "../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import { findServed } from "../../kube/objects/served-kind.ts";

@@ -1,5 +1,5 @@
 import type { Registry } from "prom-client";
-import type { Node } from "../../api/core.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
 import { ownCluster } from "../../clusters/own-cluster.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";

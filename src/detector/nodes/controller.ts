@@ -1,5 +1,5 @@
-import type { Node } from "../../api/core.ts";
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import { describeClockOffset } from "../shared/model/clock-skew.ts";

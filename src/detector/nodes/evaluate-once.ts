@@ -1,7 +1,7 @@
-import { LEASES, NODES } from "../../api/core-types.ts";
-import type { Lease, Node } from "../../api/core.ts";
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
-import { trimNode } from "../../api/trim.ts";
+import { LEASES, NODES } from "../../api/kubernetes/core-types.ts";
+import type { Lease, Node } from "../../api/kubernetes/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
+import { trimNode } from "../../api/kubernetes/trim.ts";
 import { KubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";

@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
-import type { Node } from "../../api/core.ts";
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";

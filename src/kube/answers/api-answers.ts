@@ -1,5 +1,6 @@
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
+import { isRecord } from "../../runtime/record.ts";
 import type { KubeErrorCode } from "../errors.ts";
 import { isKubeError, KubeError } from "../errors.ts";
 import type { KubeObject, ResourceType } from "../resource.ts";
@@ -66,10 +67,6 @@ export function isStoredObject(value: unknown): value is KubeObject {
 function isKubeObject(value: unknown): value is KubeObject {
   if (!isRecord(value) || !isRecord(value["metadata"])) return false;
   return typeof value["apiVersion"] === "string" && typeof value["kind"] === "string";
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** What an answer that is no success means. */

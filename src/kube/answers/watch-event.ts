@@ -1,4 +1,5 @@
-import { completeKind, failureOfStatusObject, isRecord, isStoredObject } from "./api-answers.ts";
+import { completeKind, failureOfStatusObject, isStoredObject } from "./api-answers.ts";
+import { isRecord } from "../../runtime/record.ts";
 import { KubeError } from "../errors.ts";
 import type { KubeObject, ResourceType } from "../resource.ts";
 

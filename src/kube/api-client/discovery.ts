@@ -1,4 +1,4 @@
-import { isRecord } from "../answers/api-answers.ts";
+import { isRecord } from "../../runtime/record.ts";
 import type { KubeClient } from "../client.ts";
 import { isKubeError, KubeError } from "../errors.ts";
 import type { ResourceType } from "../resource.ts";

@@ -1,4 +1,4 @@
-import { isRecord } from "../answers/api-answers.ts";
+import { isRecord } from "../../runtime/record.ts";
 import { KubeError } from "../errors.ts";
 import type { KubeTransport } from "../transport.ts";
 

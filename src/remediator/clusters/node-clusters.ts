@@ -1,4 +1,4 @@
-import type { Node } from "../../api/core.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
 import { readClusterUid } from "../../clusters/cluster-uid.ts";
 import { isSameCluster } from "../../clusters/own-cluster.ts";
 import type { ClusterRef, HeldCluster, WorkloadClusters } from "../../clusters/workload-clusters.ts";

@@ -1,6 +1,6 @@
-import { NODES } from "../../api/core-types.ts";
-import type { Node } from "../../api/core.ts";
-import { readNode, readNodeMarks } from "../../api/read-node.ts";
+import { NODES } from "../../api/kubernetes/core-types.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import { readNode, readNodeMarks } from "../../api/kubernetes/read-node.ts";
 import type { JsonPatchOperation, KubeClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/resource.ts";

@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import type { Node } from "../../api/core.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";

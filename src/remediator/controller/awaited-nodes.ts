@@ -1,4 +1,4 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import { isNodeAwaited } from "../machine/states/undoing.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";

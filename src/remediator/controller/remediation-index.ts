@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { Change } from "../../kube/watched.ts";
 import { nodeKey, subjectOf } from "../../nodes/subject.ts";

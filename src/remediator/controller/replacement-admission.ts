@@ -1,4 +1,4 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import { isFinal } from "../machine/model/state.ts";
 
 /**

@@ -1,9 +1,9 @@
-import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/annotations.ts";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
-import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../../api/core-types.ts";
-import type { Lease, Pod } from "../../api/core.ts";
-import type { Machine } from "../../api/cluster-api.ts";
-import { trimMeta } from "../../api/trim.ts";
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/names/annotations.ts";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
+import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../../api/kubernetes/core-types.ts";
+import type { Lease, Pod } from "../../api/kubernetes/core.ts";
+import type { Machine } from "../../api/cluster-api/cluster-api.ts";
+import { trimMeta } from "../../api/kubernetes/trim.ts";
 import { isLaterVersion } from "../../kube/watch/resource-version.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";

@@ -1,4 +1,4 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";

@@ -1,8 +1,8 @@
-import { CONFIG_MAPS } from "../../api/core-types.ts";
-import type { ConfigMap } from "../../api/core.ts";
-import type { Pause } from "../../api/stop-switch.ts";
-import { STOP_SWITCH_NAME, stoppedBy } from "../../api/stop-switch.ts";
-import { trimMeta } from "../../api/trim.ts";
+import { CONFIG_MAPS } from "../../api/kubernetes/core-types.ts";
+import type { ConfigMap } from "../../api/kubernetes/core.ts";
+import type { Pause } from "../../api/ironfence/stop-switch.ts";
+import { STOP_SWITCH_NAME, stoppedBy } from "../../api/ironfence/stop-switch.ts";
+import { trimMeta } from "../../api/kubernetes/trim.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { serverTimeMs } from "../../kube/server-time.ts";

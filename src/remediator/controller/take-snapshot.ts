@@ -1,6 +1,6 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/annotations.ts";
-import { REQUEST, RESTORED_BY_VELERO } from "../../api/labels.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/names/annotations.ts";
+import { REQUEST, RESTORED_BY_VELERO } from "../../api/names/labels.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { FINALIZER } from "../effects/finalizer.ts";

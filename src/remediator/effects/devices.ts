@@ -1,5 +1,5 @@
-import { BmcError } from "../../bmc/errors.ts";
-import { PartlyTakenError, allowsOn } from "../../bmc/topology.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
+import { PartlyTakenError, allowsOn } from "../../bmc/devices/topology.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { EffectContext } from "./effect-context.ts";
@@ -9,7 +9,7 @@ import type { PowerOrder, Observations } from "../machine/model/observations.ts"
 import type { HostPower, OrderCheck } from "../hosts/model/host.ts";
 import { OrderNotDueError } from "../hosts/model/host.ts";
 import { IDENTITY_AGE_MAX_MS } from "../machine/model/timings.ts";
-import type { IdentityVerdict } from "../../bmc/topology.ts";
+import type { IdentityVerdict } from "../../bmc/devices/topology.ts";
 import { deviceProblem } from "../hosts/model/device-problem.ts";
 import type { OrderFailure } from "../machine/model/event.ts";
 

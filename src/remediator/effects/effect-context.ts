@@ -1,9 +1,9 @@
-import type { Node } from "../../api/core.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Now, Sibling } from "../machine/model/snapshot.ts";
 import { clusterKey } from "../../nodes/subject.ts";
 import type { FencedHost, HostPower } from "../hosts/model/host.ts";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { State } from "../machine/model/state.ts";
 import type { Subject } from "../../nodes/subject.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";

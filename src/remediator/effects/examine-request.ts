@@ -1,6 +1,6 @@
-import { conditionOf } from "../../api/foreign.ts";
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
-import type { NodeHealthCheck } from "../../api/node-health-check.ts";
+import { conditionOf } from "../../api/schema/read-fields.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
+import type { NodeHealthCheck } from "../../api/ironfence/node-health-check.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import type { EffectContext, EffectSession } from "./effect-context.ts";

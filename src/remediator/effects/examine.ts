@@ -1,6 +1,6 @@
 import { isReady } from "../../nodes/ready.ts";
-import { LEASES, NODE_LEASE_NAMESPACE } from "../../api/core-types.ts";
-import type { Lease, Node } from "../../api/core.ts";
+import { LEASES, NODE_LEASE_NAMESPACE } from "../../api/kubernetes/core-types.ts";
+import type { Lease, Node } from "../../api/kubernetes/core.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { verifyIdentity } from "./devices.ts";
 import type { EffectContext } from "./effect-context.ts";

@@ -1,5 +1,5 @@
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import { keyOf } from "../../kube/watched.ts";
 import type { EffectContext } from "./effect-context.ts";
 

@@ -1,6 +1,6 @@
-import { CLUSTER_API_MACHINE, CLUSTER_API_NAMESPACE, MACHINE } from "../../api/annotations.ts";
-import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../../api/cluster-api.ts";
-import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS } from "../../api/okd-machine.ts";
+import { CLUSTER_API_MACHINE, CLUSTER_API_NAMESPACE, MACHINE } from "../../api/names/annotations.ts";
+import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../../api/cluster-api/cluster-api.ts";
+import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS } from "../../api/okd/okd-machine.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeObject } from "../../kube/resource.ts";

@@ -1,4 +1,4 @@
-import type { Node } from "../../api/core.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { EffectContext, EffectSession } from "./effect-context.ts";
 import type { MarkChange, MarksPutOn } from "../machine/node-patches/marks.ts";

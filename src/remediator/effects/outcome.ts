@@ -1,4 +1,4 @@
-import type { TargetOutcome } from "../../api/fencing-target.ts";
+import type { TargetOutcome } from "../../api/ironfence/fencing-target.ts";
 import { toTime } from "../../runtime/time.ts";
 import type { Outcome } from "../machine/model/state.ts";
 import type { EffectSession } from "./effect-context.ts";

@@ -1,5 +1,5 @@
-import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../api/core-types.ts";
-import type { PersistentVolume, Pod, VolumeAttachment } from "../../api/core.ts";
+import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../api/kubernetes/core-types.ts";
+import type { PersistentVolume, Pod, VolumeAttachment } from "../../api/kubernetes/core.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/resource.ts";

@@ -1,10 +1,10 @@
-import { POWER_OFF_REQUEST } from "../../api/annotations.ts";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import { PAUSED_ANNOTATION } from "../../api/cluster-api.ts";
-import { integerAt } from "../../api/foreign.ts";
-import { powerOffAnnotation, readBareMetalHost } from "../../api/metal3.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
+import { POWER_OFF_REQUEST } from "../../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { PAUSED_ANNOTATION } from "../../api/cluster-api/cluster-api.ts";
+import { integerAt } from "../../api/schema/read-fields.ts";
+import { powerOffAnnotation, readBareMetalHost } from "../../api/metal3/metal3.ts";
+import type { BareMetalHost } from "../../api/metal3/metal3.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
@@ -16,14 +16,14 @@ import type { EffectContext } from "./effect-context.ts";
 import { isReady } from "../../nodes/ready.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import { handToOwner, machineType } from "../machine-objects/owner-remediated.ts";
-import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
+import { hostOfMachine } from "../hosts/bare-metal-host/lookup/machine-host.ts";
 import { readAnyMachine } from "../machine-objects/read-machine.ts";
 import type { Observations } from "../machine/model/observations.ts";
 import { findMachine } from "./find-machine.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { groupOf } from "../../nodes/subject.ts";
-import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/host-store.ts";
-import { imageOf, noteImage, putBack, savedImage } from "../hosts/bare-metal-host/removed-image.ts";
+import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/store/host-store.ts";
+import { imageOf, noteImage, putBack, savedImage } from "../hosts/bare-metal-host/store/removed-image.ts";
 import type { Effect } from "../machine/model/decision.ts";
 
 // Effects on what a reprovision acts on: Machines and BareMetalHosts, in the cluster that holds the remediation.

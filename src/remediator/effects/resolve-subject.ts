@@ -1,4 +1,4 @@
-import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../../api/cluster-api.ts";
+import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../../api/cluster-api/cluster-api.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import { findServed } from "../../kube/objects/served-kind.ts";

@@ -1,4 +1,4 @@
-import { NODES } from "../../api/core-types.ts";
+import { NODES } from "../../api/kubernetes/core-types.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { toTime } from "../../runtime/time.ts";
 import { isNewBoot } from "../machine/states/rejoining.ts";

@@ -1,6 +1,6 @@
-import type { ConditionWrite } from "../../api/machine-conditions.ts";
-import { changeConditions } from "../../api/machine-conditions.ts";
-import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../../api/cluster-api.ts";
+import type { ConditionWrite } from "../../api/cluster-api/machine-conditions.ts";
+import { changeConditions } from "../../api/cluster-api/machine-conditions.ts";
+import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS } from "../../api/cluster-api/cluster-api.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";

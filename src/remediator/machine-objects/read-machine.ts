@@ -1,6 +1,6 @@
-import type { Machine } from "../../api/cluster-api.ts";
-import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS, readMachine } from "../../api/cluster-api.ts";
-import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS, readOkdMachine } from "../../api/okd-machine.ts";
+import type { Machine } from "../../api/cluster-api/cluster-api.ts";
+import { CLUSTER_API_GROUP, CLUSTER_API_VERSIONS, readMachine } from "../../api/cluster-api/cluster-api.ts";
+import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS, readOkdMachine } from "../../api/okd/okd-machine.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, ObjectMeta } from "../../kube/resource.ts";
 import { apiVersionOf } from "../../kube/resource.ts";

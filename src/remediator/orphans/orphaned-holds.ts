@@ -1,7 +1,7 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
-import { readBareMetalHost } from "../../api/metal3.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { BareMetalHost } from "../../api/metal3/metal3.ts";
+import { readBareMetalHost } from "../../api/metal3/metal3.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import { Controller } from "../../kube/reconcile/controller.ts";
 import type { KubeObject } from "../../kube/resource.ts";
@@ -9,8 +9,8 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
 import { isFinal } from "../machine/model/state.ts";
-import { BARE_METAL_HOSTS, heldBy } from "../hosts/bare-metal-host/host-store.ts";
-import { hostText } from "../hosts/bare-metal-host/power-path.ts";
+import { BARE_METAL_HOSTS, heldBy } from "../hosts/bare-metal-host/store/host-store.ts";
+import { hostText } from "../hosts/bare-metal-host/store/power-path.ts";
 
 export interface OrphanedHoldsDeps {
   runtime: KubeRuntime;

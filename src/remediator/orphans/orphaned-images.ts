@@ -1,6 +1,6 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import { readBareMetalHost } from "../../api/metal3.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { readBareMetalHost } from "../../api/metal3/metal3.ts";
 import { Controller } from "../../kube/reconcile/controller.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeObject } from "../../kube/resource.ts";
@@ -8,9 +8,9 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { keyOf } from "../../kube/watched.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
-import { BARE_METAL_HOSTS, storedOwner } from "../hosts/bare-metal-host/host-store.ts";
-import { hostText } from "../hosts/bare-metal-host/power-path.ts";
-import { putBack, removedImage, savedImage } from "../hosts/bare-metal-host/removed-image.ts";
+import { BARE_METAL_HOSTS, storedOwner } from "../hosts/bare-metal-host/store/host-store.ts";
+import { hostText } from "../hosts/bare-metal-host/store/power-path.ts";
+import { putBack, removedImage, savedImage } from "../hosts/bare-metal-host/store/removed-image.ts";
 
 export interface OrphanedImagesDeps {
   runtime: KubeRuntime;

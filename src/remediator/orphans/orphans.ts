@@ -1,8 +1,8 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../api/fencing-target.ts";
-import { OUT_OF_SERVICE, QUARANTINE } from "../../api/taints.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
+import { OUT_OF_SERVICE, QUARANTINE } from "../../api/kubernetes/taints.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";

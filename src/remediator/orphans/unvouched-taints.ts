@@ -1,6 +1,6 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import type { Node } from "../../api/core.ts";
-import { OUT_OF_SERVICE } from "../../api/taints.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import { OUT_OF_SERVICE } from "../../api/kubernetes/taints.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";

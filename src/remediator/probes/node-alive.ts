@@ -1,5 +1,5 @@
-import { LEASES, NODE_LEASE_NAMESPACE } from "../../api/core-types.ts";
-import type { Lease, Node } from "../../api/core.ts";
+import { LEASES, NODE_LEASE_NAMESPACE } from "../../api/kubernetes/core-types.ts";
+import type { Lease, Node } from "../../api/kubernetes/core.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseTimeMs } from "../../runtime/time.ts";

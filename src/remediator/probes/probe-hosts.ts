@@ -1,7 +1,7 @@
-import { MACHINE } from "../../api/annotations.ts";
-import type { Node } from "../../api/core.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
-import { BmcError } from "../../bmc/errors.ts";
+import { MACHINE } from "../../api/names/annotations.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { BareMetalHost } from "../../api/metal3/metal3.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
 import { Controller } from "../../kube/reconcile/controller.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
@@ -13,7 +13,7 @@ import type { ProbeSchedule } from "./probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS } from "./probe-intervals.ts";
 import { dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
-import { hostText, refusalOf } from "../hosts/bare-metal-host/power-path.ts";
+import { hostText, refusalOf } from "../hosts/bare-metal-host/store/power-path.ts";
 import type { DeviceFailure } from "./probe-result.ts";
 
 export interface HostProbesDeps {

@@ -1,4 +1,4 @@
-import { vendorOf } from "../../bmc/vendor.ts";
+import { vendorOf } from "../../bmc/identity/vendor.ts";
 import type { DeviceRecord, LastProbes } from "../telemetry/probe-metrics.ts";
 import type { DeviceProbe } from "./probe-result.ts";
 

@@ -1,7 +1,8 @@
-import type { FencingTargetStatus, OffProof } from "../../api/fencing-target.ts";
-import type { HostIdentity, OffObstacle, PowerReading } from "../../bmc/driver.ts";
-import type { BmcErrorCode } from "../../bmc/errors.ts";
-import type { BmcCredentials } from "../../bmc/credentials.ts";
+import type { FencingTargetStatus, OffProof } from "../../api/ironfence/fencing-target.ts";
+import type { HostIdentity } from "../../bmc/identity/host-identity.ts";
+import type { OffObstacle, PowerReading } from "../../bmc/interface/driver.ts";
+import type { BmcErrorCode } from "../../bmc/interface/errors.ts";
+import type { BmcCredentials } from "../../bmc/interface/credentials.ts";
 
 /** What one device answered. */
 export type DeviceProbe = {

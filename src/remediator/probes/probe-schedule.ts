@@ -1,4 +1,4 @@
-import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import type { Random } from "../../runtime/random.ts";
 import { backoffMs } from "../../runtime/random.ts";
 import type { ProbeIntervals } from "./probe-intervals.ts";

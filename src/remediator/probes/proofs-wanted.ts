@@ -1,6 +1,6 @@
-import { SKIP_DURATION_IF_OFF } from "../../api/annotations.ts";
-import { NODE_HEALTH_CHECKS } from "../../api/node-health-check.ts";
-import { trimMeta } from "../../api/trim.ts";
+import { SKIP_DURATION_IF_OFF } from "../../api/names/annotations.ts";
+import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
+import { trimMeta } from "../../api/kubernetes/trim.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";

@@ -1,8 +1,8 @@
-import type { Node } from "../../api/core.ts";
-import type { FencingTarget, OffProof } from "../../api/fencing-target.ts";
-import { outageOf } from "../../api/off-proof.ts";
-import { BmcError } from "../../bmc/errors.ts";
-import { levelPower } from "../../bmc/topology.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget, OffProof } from "../../api/ironfence/fencing-target.ts";
+import { outageOf } from "../../api/kubernetes/outage.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
+import { levelPower } from "../../bmc/devices/topology.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";

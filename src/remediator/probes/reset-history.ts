@@ -1,4 +1,4 @@
-import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import type { DeviceProbe } from "./probe-result.ts";
 

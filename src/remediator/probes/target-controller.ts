@@ -1,7 +1,7 @@
-import { SECRETS } from "../../api/core-types.ts";
-import type { Node } from "../../api/core.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { isSameOutage, outageOf } from "../../api/off-proof.ts";
+import { SECRETS } from "../../api/kubernetes/core-types.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { isSameOutage, outageOf } from "../../api/kubernetes/outage.ts";
 import { Controller } from "../../kube/reconcile/controller.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";

@@ -1,15 +1,15 @@
-import { REFUSED, SERVED_BY } from "../../api/annotations.ts";
-import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
-import type { Metal3Phase, Metal3Remediation } from "../../api/metal3-remediation.ts";
+import { REFUSED, SERVED_BY } from "../../api/names/annotations.ts";
+import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { BareMetalHost } from "../../api/metal3/metal3.ts";
+import type { Metal3Phase, Metal3Remediation } from "../../api/metal3/metal3-remediation.ts";
 import {
   METAL3_POWER_OFF_PREFIX,
   METAL3_REMEDIATION_FINALIZER,
   NODE_ANNOTATIONS_BACKUP,
   NODE_LABELS_BACKUP,
-} from "../../api/metal3-remediation.ts";
-import { OKD_MACHINE_GROUP } from "../../api/okd-machine.ts";
+} from "../../api/metal3/metal3-remediation.ts";
+import { OKD_MACHINE_GROUP } from "../../api/okd/okd-machine.ts";
 import type { OwnerReference } from "../../kube/resource.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
 import { groupOf, machineOwners } from "../../nodes/subject.ts";

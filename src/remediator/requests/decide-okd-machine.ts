@@ -2,14 +2,14 @@ import type {
   BareMetalRemediation,
   BareMetalRemediationSpec,
   BareMetalRemediationStatus,
-} from "../../api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../api/bare-metal-remediation.ts";
-import type { Machine } from "../../api/cluster-api.ts";
-import { selects } from "../../api/label-selector.ts";
-import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
-import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-remediation.ts";
-import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd-machine.ts";
+} from "../../api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { Machine } from "../../api/cluster-api/cluster-api.ts";
+import { selects } from "../../api/schema/label-selector.ts";
+import type { MachineHealthCheck } from "../../api/cluster-api/machine-health-check.ts";
+import type { BareMetalHost } from "../../api/metal3/metal3.ts";
+import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3/metal3-remediation.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION } from "../../api/okd/okd-machine.ts";
 import type { JsonPatchOperation } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { pointer } from "../../kube/objects/json-pointer.ts";

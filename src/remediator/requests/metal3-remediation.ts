@@ -1,15 +1,15 @@
-import { REFUSED, SERVED_BY } from "../../api/annotations.ts";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import type { BareMetalHost } from "../../api/metal3.ts";
-import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3.ts";
-import type { Metal3Remediation } from "../../api/metal3-remediation.ts";
+import { REFUSED, SERVED_BY } from "../../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { BareMetalHost } from "../../api/metal3/metal3.ts";
+import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../api/metal3/metal3.ts";
+import type { Metal3Remediation } from "../../api/metal3/metal3-remediation.ts";
 import {
   METAL3_REMEDIATION_FINALIZER,
   METAL3_REMEDIATION_KIND,
   readMetal3Remediation,
   UNHEALTHY_HOST,
   UNHEALTHY_HOST_VALUE,
-} from "../../api/metal3-remediation.ts";
+} from "../../api/metal3/metal3-remediation.ts";
 import type { JsonPatchOperation, WriteOptions } from "../../kube/client.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";
@@ -20,8 +20,8 @@ import { keyOf } from "../../kube/watched.ts";
 import { handToOwner } from "../machine-objects/owner-remediated.ts";
 import { isFinal } from "../machine/model/state.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
-import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
-import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/host-store.ts";
+import { hostOfMachine } from "../hosts/bare-metal-host/lookup/machine-host.ts";
+import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/store/host-store.ts";
 import type { Metal3Mirror, Metal3Step } from "./decide-metal3-remediation.ts";
 import { decideMetal3, machineOf } from "./decide-metal3-remediation.ts";
 import type { RequestKind } from "./request.ts";

@@ -1,5 +1,5 @@
-import type { BareMetalRemediationStatus } from "../../api/bare-metal-remediation.ts";
-import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3-remediation.ts";
+import type { BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
+import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3/metal3-remediation.ts";
 
 /** Annotations of one object may have 256 KiB in all. A larger backup is kept by the child alone. */
 const BACKUP_CHARS_MAX = 100_000;

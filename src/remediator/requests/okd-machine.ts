@@ -1,8 +1,8 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import type { Machine } from "../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../api/machine-health-check.ts";
-import { OKD_MACHINE_HEALTH_CHECKS, readOkdMachineHealthCheck } from "../../api/okd-machine-health-check.ts";
-import { OKD_MACHINES, readOkdMachine } from "../../api/okd-machine.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { Machine } from "../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../api/cluster-api/machine-health-check.ts";
+import { OKD_MACHINE_HEALTH_CHECKS, readOkdMachineHealthCheck } from "../../api/okd/okd-machine-health-check.ts";
+import { OKD_MACHINES, readOkdMachine } from "../../api/okd/okd-machine.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
@@ -12,7 +12,7 @@ import { isReady } from "../../nodes/ready.ts";
 import { getNode } from "../clusters/node-writes.ts";
 import type { OkdMachineStep } from "./decide-okd-machine.ts";
 import { concerns, decideOkdMachine, isRequested, otherRemediator, remediationSpec } from "./decide-okd-machine.ts";
-import { hostOfMachine } from "../hosts/bare-metal-host/machine-host.ts";
+import { hostOfMachine } from "../hosts/bare-metal-host/lookup/machine-host.ts";
 import type { RequestKind } from "./request.ts";
 import { childName, createChild, removeChild, runRequests } from "./request.ts";
 

@@ -1,6 +1,6 @@
-import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/bare-metal-remediation.ts";
-import { REQUEST } from "../../api/labels.ts";
+import type { BareMetalRemediation, BareMetalRemediationSpec } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { REQUEST } from "../../api/names/labels.ts";
 import { Controller } from "../../kube/reconcile/controller.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../kube/resource.ts";

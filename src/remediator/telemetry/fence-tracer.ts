@@ -1,4 +1,4 @@
-import type { MeasuredCall } from "../../bmc/measured-device.ts";
+import type { MeasuredCall } from "../../bmc/devices/measured-device.ts";
 
 /** A remediation, as its trace names it. */
 export interface TracedFence {

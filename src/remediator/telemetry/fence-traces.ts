@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
-import type { MeasuredCall } from "../../bmc/measured-device.ts";
+import type { MeasuredCall } from "../../bmc/devices/measured-device.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Random } from "../../runtime/random.ts";
 import type { Span } from "../../telemetry/otlp-exporter.ts";

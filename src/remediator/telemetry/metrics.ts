@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
-import { DEVICE_OPERATIONS, DEVICE_PROTOCOLS, DEVICE_RESULTS } from "../../bmc/measured-device.ts";
-import type { MeasuredCall } from "../../bmc/measured-device.ts";
+import { DEVICE_OPERATIONS, DEVICE_PROTOCOLS, DEVICE_RESULTS } from "../../bmc/devices/measured-device.ts";
+import type { MeasuredCall } from "../../bmc/devices/measured-device.ts";
 import { createCounter, createGauge, createHistogram, metric } from "../../telemetry/metric.ts";
 import type { Metric } from "../../telemetry/metric.ts";
 import { REASONS } from "../machine/model/reasons.ts";

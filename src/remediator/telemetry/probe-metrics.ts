@@ -1,7 +1,7 @@
 import type { Registry } from "prom-client";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import type { Vendor } from "../../bmc/vendor.ts";
-import { VENDORS } from "../../bmc/vendor.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import type { Vendor } from "../../bmc/identity/vendor.ts";
+import { VENDORS } from "../../bmc/identity/vendor.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";

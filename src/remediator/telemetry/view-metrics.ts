@@ -1,7 +1,7 @@
 import type { Registry } from "prom-client";
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import type { Node } from "../../api/core.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { collectedGauge, metric } from "../../telemetry/metric.ts";
 import type { Metric } from "../../telemetry/metric.ts";

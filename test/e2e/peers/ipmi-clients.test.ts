@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { runPeer } from "../../../hack/e2e/peers.ts";
 import { PASSWORD } from "../../integration/bmc-fixture.ts";
-import { CIPHER_SUITE_IDS } from "../../../src/bmc/ipmi/cipher-suite.ts";
+import { CIPHER_SUITE_IDS } from "../../../src/bmc/interface/cipher-suites.ts";
 import { Secret } from "../../../src/runtime/secret.ts";
 import { startIpmiWorld, USERNAME } from "../../integration/ipmi-fixture.ts";
 

@@ -8,7 +8,7 @@ import { eventually } from "../../../hack/e2e/eventually.ts";
 import { assertReadFails, fenceDevice, forever, openPeer, overrideBoot } from "../../../hack/e2e/peers.ts";
 import { installPythonTools } from "../../../hack/e2e/python-tools.ts";
 import { freePorts } from "../../../hack/lib/ports.ts";
-import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
+import type { DeviceConfig } from "../../../src/bmc/interface/device-config.ts";
 import { startChild } from "../../../hack/lib/processes.ts";
 import type { Child } from "../../../hack/lib/processes.ts";
 

@@ -1,10 +1,13 @@
 import type { BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import { STATEFUL_SETS } from "../../../hack/kube-mock/controllers/cluster-types.ts";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { LEASES } from "../../../src/api/core-types.ts";
-import { BARE_METAL_REMEDIATIONS, BARE_METAL_REMEDIATION_TEMPLATES } from "../../../src/api/bare-metal-remediation.ts";
-import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { LEASES } from "../../../src/api/kubernetes/core-types.ts";
+import {
+  BARE_METAL_REMEDIATIONS,
+  BARE_METAL_REMEDIATION_TEMPLATES,
+} from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODE_HEALTH_CHECKS } from "../../../src/api/ironfence/node-health-check.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
 import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/agent/installation.ts";
 import { COMPONENTS } from "../../../src/config/parsers.ts";

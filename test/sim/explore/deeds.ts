@@ -1,10 +1,10 @@
-import { CONFIRM, FENCED_BY, NHC_TIMED_OUT, NODE_NAME, QUARANTINED_BY } from "../../../src/api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { NODES, PODS } from "../../../src/api/core-types.ts";
-import type { Taint } from "../../../src/api/core.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import { RESTORED_BY_VELERO } from "../../../src/api/labels.ts";
-import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { CONFIRM, FENCED_BY, NHC_TIMED_OUT, NODE_NAME, QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES, PODS } from "../../../src/api/kubernetes/core-types.ts";
+import type { Taint } from "../../../src/api/kubernetes/core.ts";
+import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
+import { RESTORED_BY_VELERO } from "../../../src/api/names/labels.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import { NAMESPACE } from "../cluster.ts";
 import { isFinal } from "../invariants/facts.ts";
 import { machineOf } from "../okd-machines.ts";

@@ -1,4 +1,4 @@
-import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
+import type { BmcErrorCode } from "../../../src/bmc/interface/errors.ts";
 import type { CallFault, Lie } from "../rack-driver.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";

@@ -1,6 +1,6 @@
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
-import type { Node } from "../../../src/api/core.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
 import type { OrderRecord, Step } from "../invariants/facts.ts";
 import { conditionOf } from "../invariants/facts.ts";
 import { Arena } from "./arena.ts";

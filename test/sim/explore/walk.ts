@@ -1,7 +1,7 @@
 import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
-import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
+import type { BmcErrorCode } from "../../../src/bmc/interface/errors.ts";
 import type { Lie } from "../rack-driver.ts";
 import type { Act, Deed, Fault, Run, Shape, When } from "./run.ts";
 

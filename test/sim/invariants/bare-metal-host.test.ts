@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../../src/api/core.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { holdOrder, imageAfterReboots, isOperated } from "./bare-metal-host.ts";
 import type { Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
-import { powerOffAnnotation } from "../../../src/api/metal3.ts";
+import { powerOffAnnotation } from "../../../src/api/metal3/metal3.ts";
 
 // The rule can break, on facts made by hand, and holds on their lawful twin.
 

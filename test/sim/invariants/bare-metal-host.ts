@@ -1,11 +1,11 @@
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { fieldAt } from "../../../src/api/foreign.ts";
-import { CONTROL_PLANE_ROLES } from "../../../src/api/labels.ts";
-import { readBareMetalHost } from "../../../src/api/metal3.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import { fieldAt } from "../../../src/api/schema/read-fields.ts";
+import { CONTROL_PLANE_ROLES } from "../../../src/api/names/labels.ts";
+import { readBareMetalHost } from "../../../src/api/metal3/metal3.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { heldBy, storedOwner } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
-import { maintenanceOf } from "../../../src/remediator/hosts/bare-metal-host/power-path.ts";
+import { heldBy, storedOwner } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
+import { maintenanceOf } from "../../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite } from "./facts.ts";
 

@@ -1,7 +1,7 @@
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../../src/api/core.ts";
-import { CONTROL_PLANE_ROLES, REQUEST } from "../../../src/api/labels.ts";
-import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
+import { CONTROL_PLANE_ROLES, REQUEST } from "../../../src/api/names/labels.ts";
+import type { NodeHealthCheck } from "../../../src/api/ironfence/node-health-check.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, Invariant } from "./facts.ts";
 import { agentWrite, isFinal } from "./facts.ts";

@@ -1,7 +1,7 @@
-import { CONFIRM } from "../../../src/api/annotations.ts";
-import type { ConfigMap, Node } from "../../../src/api/core.ts";
-import { RESTORED_BY_VELERO } from "../../../src/api/labels.ts";
-import { stops } from "../../../src/api/stop-switch.ts";
+import { CONFIRM } from "../../../src/api/names/annotations.ts";
+import type { ConfigMap, Node } from "../../../src/api/kubernetes/core.ts";
+import { RESTORED_BY_VELERO } from "../../../src/api/names/labels.ts";
+import { stops } from "../../../src/api/ironfence/stop-switch.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import { isReady } from "../../../src/nodes/ready.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";

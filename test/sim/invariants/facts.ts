@@ -1,11 +1,11 @@
 import type { SimulatedPower, OrderOutcome, PowerOrderType } from "../../../hack/rack/events.ts";
 import type { Workload } from "../../../hack/rack/host.ts";
-import { QUARANTINED_BY } from "../../../src/api/annotations.ts";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node, Pod, Taint, VolumeAttachment } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import type { NodeHealthCheck } from "../../../src/api/node-health-check.ts";
-import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node, Pod, Taint, VolumeAttachment } from "../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import type { NodeHealthCheck } from "../../../src/api/ironfence/node-health-check.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
 /** What is true of a host, whatever anybody reports of it. `hack/rack`'s Host is one. */

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
-import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node, Taint } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node, Taint } from "../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import type { Facts, Invariant } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, ownerOf, signerOf, taintKey } from "./facts.ts";
 

@@ -1,4 +1,4 @@
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { REASONS } from "../../../src/remediator/machine/model/reasons.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, Invariant } from "./facts.ts";

@@ -1,5 +1,5 @@
-import type { Node, Pod } from "../../../src/api/core.ts";
-import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/taints.ts";
+import type { Node, Pod } from "../../../src/api/kubernetes/core.ts";
+import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import { mustLeave } from "../../../src/remediator/machine/node-patches/pods.ts";
 import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
 import { parseDurationMs } from "../../../src/runtime/duration.ts";

@@ -3,12 +3,12 @@ import { startBareMetalHostOperator } from "../../../hack/rack/bare-metal-host-o
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
 import type { HostSpec } from "../../../hack/rack/host.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
-import { SECRETS } from "../../../src/api/core-types.ts";
-import type { BareMetalHost } from "../../../src/api/metal3.ts";
-import { BMC_SECRET_LABEL, BMC_SECRET_VALUE, readBareMetalHost } from "../../../src/api/metal3.ts";
+import { SECRETS } from "../../../src/api/kubernetes/core-types.ts";
+import type { BareMetalHost } from "../../../src/api/metal3/metal3.ts";
+import { BMC_SECRET_LABEL, BMC_SECRET_VALUE, readBareMetalHost } from "../../../src/api/metal3/metal3.ts";
 import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import type { Cluster } from "../cluster.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { REMOVED_IMAGE } from "../../../src/api/annotations.ts";
-import { fieldAt } from "../../../src/api/foreign.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import { REMOVED_IMAGE } from "../../../src/api/names/annotations.ts";
+import { fieldAt } from "../../../src/api/schema/read-fields.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { METAL3, Metal3World } from "./world.ts";
 
 function imageOf(world: Metal3World): unknown {

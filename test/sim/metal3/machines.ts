@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";
 import { apiVersionOf } from "../../../src/kube/resource.ts";
 import { childName } from "../../../src/remediator/requests/request.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../../src/api/core-types.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../../src/api/kubernetes/core-types.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE } from "../cluster.ts";
 import { Metal3World } from "./world.ts";
 import { readyOf } from "../../../src/remediator/hosts/fencing-target/target-store.ts";

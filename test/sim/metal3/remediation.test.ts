@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Metal3Request } from "./machines.ts";
 import { METAL3_REMEDIATIONS, Metal3Machines } from "./machines.ts";
 import { Metal3World } from "./world.ts";

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import type { OperatorOptions, BareMetalHostOperator } from "../../../hack/rack/bare-metal-host-operator.ts";
 import type { Host } from "../../../hack/rack/host.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
-import { PODS } from "../../../src/api/core-types.ts";
-import type { BareMetalHost } from "../../../src/api/metal3.ts";
-import { REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/names/annotations.ts";
+import { PODS } from "../../../src/api/kubernetes/core-types.ts";
+import type { BareMetalHost } from "../../../src/api/metal3/metal3.ts";
+import { REBOOT_ANNOTATION_PREFIX } from "../../../src/api/metal3/metal3.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { Family } from "../../../src/config/parsers.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";

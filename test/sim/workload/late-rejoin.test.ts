@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NODES } from "../../../src/api/core-types.ts";
+import { NODES } from "../../../src/api/kubernetes/core-types.ts";
 import { CAPS, WorkloadWorld } from "./world.ts";
 
 const PROVIDER_ID = `metal3://${CAPS}/n1/m1`;

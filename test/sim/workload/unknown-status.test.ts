@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { NODES, PODS } from "../../../src/api/core-types.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES, PODS } from "../../../src/api/kubernetes/core-types.ts";
 import { CAPS, WorkloadWorld } from "./world.ts";
 
 const CRDS = {

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Fault } from "../../../hack/kube-mock/faults.ts";
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { PODS, SECRETS } from "../../../src/api/core-types.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { PODS, SECRETS } from "../../../src/api/kubernetes/core-types.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { NAMESPACE } from "../world.ts";
 import { WorkloadWorld } from "./world.ts";
 

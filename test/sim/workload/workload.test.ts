@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY } from "../../../src/api/annotations.ts";
-import { FENCED as FENCED_TAINT, OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { FENCED_BY } from "../../../src/api/names/annotations.ts";
+import { FENCED as FENCED_TAINT, OUT_OF_SERVICE } from "../../../src/api/kubernetes/taints.ts";
 import { bears } from "../world.ts";
 import { providerID, WORKLOAD, WorkloadWorld } from "./world.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { toCrd } from "../../../hack/crdgen/crd.ts";
 import { DESCRIPTIONS, descriptionOf } from "../../../hack/crdgen/descriptions.ts";
-import { CUSTOM_KINDS } from "../../../src/api/kinds.ts";
+import { CUSTOM_KINDS } from "../../../src/api/ironfence/kinds.ts";
 
 type Schema = { [key: string]: unknown };
 

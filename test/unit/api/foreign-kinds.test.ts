@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
-import { readCluster, readMachine } from "../../../src/api/cluster-api.ts";
-import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
-import { readOkdMachine } from "../../../src/api/okd-machine.ts";
+import { readCluster, readMachine } from "../../../src/api/cluster-api/cluster-api.ts";
+import { readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3/metal3.ts";
+import { readOkdMachine } from "../../../src/api/okd/okd-machine.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
 const SINCE = "2026-01-01T10:00:00Z";

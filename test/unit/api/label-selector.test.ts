@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { compileSelector, SelectorError } from "../../../src/api/label-selector.ts";
+import { compileSelector, SelectorError } from "../../../src/api/schema/label-selector.ts";
 
 const LABELS = { pool: "a", zone: "1", empty: "" };
 

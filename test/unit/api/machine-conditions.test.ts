@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readMachine } from "../../../src/api/cluster-api.ts";
-import { fieldAt } from "../../../src/api/foreign.ts";
-import type { ConditionWrite } from "../../../src/api/machine-conditions.ts";
-import { hasConditionWithAnyMessage, changeConditions, hasCondition } from "../../../src/api/machine-conditions.ts";
+import { readMachine } from "../../../src/api/cluster-api/cluster-api.ts";
+import { fieldAt } from "../../../src/api/schema/read-fields.ts";
+import type { ConditionWrite } from "../../../src/api/cluster-api/machine-conditions.ts";
+import {
+  hasConditionWithAnyMessage,
+  changeConditions,
+  hasCondition,
+} from "../../../src/api/cluster-api/machine-conditions.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
 const T0 = Date.UTC(2026, 0, 1);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { readMachineHealthCheck } from "../../../src/api/machine-health-check.ts";
+import { readMachineHealthCheck } from "../../../src/api/cluster-api/machine-health-check.ts";
 
 function read(version: string, spec: object) {
   const raw: KubeObject & { spec: object } = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readNode, readNodeMarks } from "../../../src/api/read-node.ts";
-import { trimMeta, trimNode } from "../../../src/api/trim.ts";
+import { readNode, readNodeMarks } from "../../../src/api/kubernetes/read-node.ts";
+import { trimMeta, trimNode } from "../../../src/api/kubernetes/trim.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
 const METADATA = { name: "n1", uid: "u1", resourceVersion: "1" };

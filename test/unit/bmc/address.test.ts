@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { ADDRESS_LENGTH_MAX, parseBmcAddress } from "../../../src/bmc/address.ts";
-import { BmcError } from "../../../src/bmc/errors.ts";
+import { ADDRESS_LENGTH_MAX, parseBmcAddress } from "../../../src/bmc/interface/address.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
 
 const refused = (text: string): BmcError => {
   try {

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { BmcGate } from "../../../src/bmc/bmc-gate.ts";
+import { BmcGate } from "../../../src/bmc/gate/bmc-gate.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const BMC = fileURLToPath(new URL("../../../src/bmc", import.meta.url));

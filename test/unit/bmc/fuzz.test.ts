@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { fuzzProperty, inputsFor } from "../../../hack/fuzz/property.ts";
 import { tryInput } from "../../../hack/fuzz/target.ts";
 import { FUZZ_TARGETS } from "../../../hack/fuzz/targets.ts";
-import { BmcError } from "../../../src/bmc/errors.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
 
 // A short run of what the bench does for long. SEED=n repeats a run.
 

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { createSecretKey, randomBytes } from "node:crypto";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { CIPHER_SUITES } from "../../../src/bmc/ipmi/cipher-suite.ts";
-import { encodeRequest, encodeResponse, parseRequest, parseResponse } from "../../../src/bmc/ipmi/message.ts";
-import { DATAGRAM_BYTES_MAX, encodeSessionless, parsePacket } from "../../../src/bmc/ipmi/rmcp.ts";
-import { deriveKeys, seal, unseal } from "../../../src/bmc/ipmi/sealed.ts";
-import type { SessionKeys } from "../../../src/bmc/ipmi/sealed.ts";
-import { SequenceWindow } from "../../../src/bmc/ipmi/sequence-window.ts";
+import { CIPHER_SUITES } from "../../../src/bmc/ipmi/packets/cipher-suite.ts";
+import { encodeRequest, encodeResponse, parseRequest, parseResponse } from "../../../src/bmc/ipmi/packets/message.ts";
+import { DATAGRAM_BYTES_MAX, encodeSessionless, parsePacket } from "../../../src/bmc/ipmi/packets/rmcp.ts";
+import { deriveKeys, seal, unseal } from "../../../src/bmc/ipmi/packets/sealed.ts";
+import type { SessionKeys } from "../../../src/bmc/ipmi/packets/sealed.ts";
+import { SequenceWindow } from "../../../src/bmc/ipmi/session/sequence-window.ts";
 
 const suites = fc.constantFrom(...Object.values(CIPHER_SUITES).filter(({ authenticates }) => authenticates));
 const bytes = (maxLength: number): fc.Arbitrary<Buffer> => fc.uint8Array({ maxLength }).map((it) => Buffer.from(it));

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { fruImage } from "../../../hack/ipmi-mock/fru-image.ts";
-import { parseBootFlags, parseChassisStatus, setBootFlags } from "../../../src/bmc/ipmi/chassis.ts";
-import { readFruIdentity } from "../../../src/bmc/ipmi/fru-identity.ts";
-import { parseProductArea } from "../../../src/bmc/ipmi/fru.ts";
-import { parseSystemGuid } from "../../../src/bmc/ipmi/guid.ts";
-import type { Request, Response } from "../../../src/bmc/ipmi/message.ts";
+import { parseBootFlags, parseChassisStatus, setBootFlags } from "../../../src/bmc/ipmi/commands/chassis.ts";
+import { readFruIdentity } from "../../../src/bmc/ipmi/commands/fru-identity.ts";
+import { parseProductArea } from "../../../src/bmc/ipmi/commands/fru.ts";
+import { parseSystemGuid } from "../../../src/bmc/ipmi/commands/guid.ts";
+import type { Request, Response } from "../../../src/bmc/ipmi/packets/message.ts";
 import { sameUuid } from "../../../src/remediator/hosts/model/identity.ts";
 
 // What the BMC says of its host, byte by byte.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LoginThrottle } from "../../../src/bmc/login-throttle.ts";
+import { LoginThrottle } from "../../../src/bmc/gate/login-throttle.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import { settle } from "../../lib/virtual-clock.ts";
 

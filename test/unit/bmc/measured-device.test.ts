@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { PowerDriver } from "../../../src/bmc/driver.ts";
-import { BmcError } from "../../../src/bmc/errors.ts";
-import type { MeasuredCall } from "../../../src/bmc/measured-device.ts";
-import { measureDevices } from "../../../src/bmc/measured-device.ts";
-import type { DeviceConfig, OpenDevice } from "../../../src/bmc/open-device.ts";
+import type { PowerDriver } from "../../../src/bmc/interface/driver.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
+import type { MeasuredCall } from "../../../src/bmc/devices/measured-device.ts";
+import { measureDevices } from "../../../src/bmc/devices/measured-device.ts";
+import type { DeviceConfig, OpenDevice } from "../../../src/bmc/interface/device-config.ts";
 import { sleep } from "../../../src/runtime/clock.ts";
 import { Secret } from "../../../src/runtime/secret.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { BmcError } from "../../../src/bmc/errors.ts";
-import { failure } from "../../../src/bmc/redfish/answer.ts";
-import type { RedfishAnswer } from "../../../src/bmc/redfish/answer.ts";
-import { parseBootOverride } from "../../../src/bmc/redfish/boot.ts";
-import { isObject, JSON_DEPTH_MAX, parseJsonObject } from "../../../src/bmc/redfish/json.ts";
-import type { JsonObject } from "../../../src/bmc/redfish/json.ts";
-import { pathOnOrigin } from "../../../src/bmc/redfish/reference.ts";
-import { combineWithChassis, parseChassis, parsePower, parseSystem } from "../../../src/bmc/redfish/system.ts";
-import { parseTask, retryAfterMs } from "../../../src/bmc/redfish/task.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
+import { failure } from "../../../src/bmc/redfish/http/answer.ts";
+import type { RedfishAnswer } from "../../../src/bmc/redfish/http/answer.ts";
+import { parseBootOverride } from "../../../src/bmc/redfish/orders/boot.ts";
+import { JSON_DEPTH_MAX, parseJsonObject } from "../../../src/bmc/redfish/http/json.ts";
+import { isRecord } from "../../../src/runtime/record.ts";
+import type { JsonObject } from "../../../src/bmc/redfish/http/json.ts";
+import { pathOnOrigin } from "../../../src/bmc/redfish/http/reference.ts";
+import { combineWithChassis, parseChassis, parsePower, parseSystem } from "../../../src/bmc/redfish/system/system.ts";
+import { parseTask, retryAfterMs } from "../../../src/bmc/redfish/orders/task.ts";
 
 const ORIGIN = "https://bmc-3";
 
@@ -28,10 +29,10 @@ function guarded(work: () => void): void {
 
 test("JSON is read to its greatest depth and no deeper, brackets in strings aside", () => {
   const nested = (depth: number): string => `${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`;
-  assert.ok(isObject(parseJsonObject(nested(JSON_DEPTH_MAX), "x")));
+  assert.ok(isRecord(parseJsonObject(nested(JSON_DEPTH_MAX), "x")));
   assert.throws(() => parseJsonObject(nested(JSON_DEPTH_MAX + 1), "x"), { code: "BadResponse" });
   assert.throws(() => parseJsonObject("[".repeat(500_000), "x"), { code: "BadResponse" });
-  assert.ok(isObject(parseJsonObject(JSON.stringify({ a: `\\"${"[".repeat(100)}`, b: "\\" }), "x")));
+  assert.ok(isRecord(parseJsonObject(JSON.stringify({ a: `\\"${"[".repeat(100)}`, b: "\\" }), "x")));
 });
 
 test("a reference stays on its origin or is refused", () => {
@@ -242,7 +243,7 @@ test("no JSON that a BMC can send makes a parser throw anything but a BmcError, 
   }));
   fc.assert(
     fc.property(object, (value) => {
-      assert.ok(isObject(value));
+      assert.ok(isRecord(value));
       const says = Object.hasOwn(value, "PowerState") ? value["PowerState"] : undefined;
       guarded(() => {
         const system = parseSystem(ORIGIN, {

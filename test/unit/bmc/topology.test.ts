@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PowerDriver, PowerReading, PowerState } from "../../../src/bmc/driver.ts";
-import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
-import { BmcError } from "../../../src/bmc/errors.ts";
-import { levelPower, Topology } from "../../../src/bmc/topology.ts";
+import type { PowerDriver, PowerReading, PowerState } from "../../../src/bmc/interface/driver.ts";
+import type { BmcErrorCode } from "../../../src/bmc/interface/errors.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
+import { levelPower, Topology } from "../../../src/bmc/devices/topology.ts";
 
 const readings = (states: readonly PowerState[]): PowerReading[] => states.map((state) => ({ state, raw: state }));
 

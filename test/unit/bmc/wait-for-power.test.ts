@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import type { PowerReading, PowerState } from "../../../src/bmc/driver.ts";
-import { BmcError } from "../../../src/bmc/errors.ts";
-import { POLL_MS_MIN, waitForPower } from "../../../src/bmc/wait-for-power.ts";
-import type { PowerProof } from "../../../src/bmc/wait-for-power.ts";
+import type { PowerReading, PowerState } from "../../../src/bmc/interface/driver.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
+import { POLL_MS_MIN, waitForPower } from "../../../src/bmc/devices/wait-for-power.ts";
+import type { PowerProof } from "../../../src/bmc/devices/wait-for-power.ts";
 import { sleep } from "../../../src/runtime/clock.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { BmcError } from "../../../src/bmc/errors.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
 import { ERROR_CODES, pageOfError } from "../../../src/cli/errors/error-codes.ts";
 import { reportError } from "../../../src/cli/errors/error-report.ts";
 import {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
 import type { ClusterFacts, StrategyType } from "../../../src/cli/fence/plan.ts";
 import { planFence } from "../../../src/cli/fence/plan.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { PowerState } from "../../../src/bmc/driver.ts";
-import { BmcError } from "../../../src/bmc/errors.ts";
+import type { PowerState } from "../../../src/bmc/interface/driver.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
 import { CommandFailure, CommandRefusal } from "../../../src/cli/errors/failures.ts";
 import type { CliContext } from "../../../src/cli/terminal/context.ts";
 import type { OrderResult } from "../../../src/cli/hosts/power-order.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
-import { CONFIG_MAPS, NODES, SECRETS } from "../../../src/api/core-types.ts";
+import { CONFIG_MAPS, NODES, SECRETS } from "../../../src/api/kubernetes/core-types.ts";
 import { RefusedWatches } from "../../../src/cli/agent/refused-watches.ts";
 import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import type { Condition } from "../../../src/api/meta.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import type { Condition } from "../../../src/api/schema/meta.ts";
 import { problemsOf } from "../../../src/cli/status/problems.ts";
 import { AT, OVERVIEW } from "./overview-fixture.ts";
 

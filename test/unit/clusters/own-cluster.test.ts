@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
-import { NODES } from "../../../src/api/core-types.ts";
-import { trimNode } from "../../../src/api/trim.ts";
+import { NODES } from "../../../src/api/kubernetes/core-types.ts";
+import { trimNode } from "../../../src/api/kubernetes/trim.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
 import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";

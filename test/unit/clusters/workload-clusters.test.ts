@@ -5,7 +5,7 @@ import { Registry } from "prom-client";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
-import { NAMESPACES, NODES, SECRETS } from "../../../src/api/core-types.ts";
+import { NAMESPACES, NODES, SECRETS } from "../../../src/api/kubernetes/core-types.ts";
 import type { SecretObject } from "../../../src/kube/objects/secret-reader.ts";
 import { createWorkloadClusters } from "../../../src/clusters/workload-clusters.ts";
 import type { ClusterConnection, HeldCluster } from "../../../src/clusters/workload-clusters.ts";

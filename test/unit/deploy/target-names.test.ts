@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { ApiError } from "../../../hack/kube-mock/api-error.ts";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { readCrds } from "../../../hack/lib/crds.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 

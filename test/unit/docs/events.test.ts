@@ -44,7 +44,7 @@ const SOURCES: readonly Source[] = [
   },
   {
     records: "src/remediator/requests/metal3-remediation.ts",
-    names: "src/{api/metal3-remediation,remediator/requests/{metal3-remediation,decide-metal3-remediation}}.ts",
+    names: "src/{api/metal3/metal3-remediation,remediator/requests/{metal3-remediation,decide-metal3-remediation}}.ts",
     patterns: [
       /const REFUSALS = ([^;]*);/g,
       /type Metal3Phase = ([^;]*);/g,

@@ -11,10 +11,10 @@ import {
   PERSISTENT_VOLUMES,
   PODS,
   VOLUME_ATTACHMENTS,
-} from "../../../src/api/core-types.ts";
-import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/core.ts";
+} from "../../../src/api/kubernetes/core-types.ts";
+import type { Lease, Node, Pod, VolumeAttachment } from "../../../src/api/kubernetes/core.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { OUT_OF_SERVICE } from "../../../src/api/taints.ts";
+import { OUT_OF_SERVICE } from "../../../src/api/kubernetes/taints.ts";
 import { toMicroTime, toTime } from "../../../src/runtime/time.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";

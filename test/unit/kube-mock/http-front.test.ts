@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { startKubeMock } from "../../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../../hack/kube-mock/kube-mock.ts";
-import { NODES } from "../../../src/api/core-types.ts";
+import { NODES } from "../../../src/api/kubernetes/core-types.ts";
 import { loadCluster } from "../../../src/kube/connection/credentials.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { createHttpTransport } from "../../../src/kube/connection/http-transport.ts";

@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
-import { countNodes, edgesOf, healthCheckSummary, nodeText } from "../../../plugins/headlamp/src/objects.ts";
-import { remediationSummary, targetSummary } from "../../../plugins/headlamp/src/objects.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../../src/api/node-health-check.ts";
+import {
+  countNodes,
+  edgesOf,
+  healthCheckSummary,
+  nodeText,
+  remediationSummary,
+  targetSummary,
+} from "../../../plugins/headlamp/src/objects.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
+import { NODE_HEALTH_CHECKS } from "../../../src/api/ironfence/node-health-check.ts";
 import { healthCheck, node, remediation, target } from "../cli/dashboard/fixture.ts";
 
 // What of the Headlamp plugin can be tested without its packages, of which nothing is installed here. The types of the API are

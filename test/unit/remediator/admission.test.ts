@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
-import type { Node } from "../../../src/api/core.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
 import { DeletedMembers } from "../../../src/remediator/controller/deleted-members.ts";
 import { isReady } from "../../../src/nodes/ready.ts";
 import { etcdNodes, keepsQuorum, mayRunEtcd, quorumMessage } from "../../../src/remediator/machine/rules/quorum.ts";

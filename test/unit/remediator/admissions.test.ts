@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { formatAttempt } from "../../../src/remediator/machine/model/state.ts";
 import { Admissions } from "../../../src/remediator/controller/admissions.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";

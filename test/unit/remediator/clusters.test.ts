@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NODE_NAME, QUARANTINED_BY } from "../../../src/api/annotations.ts";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import { NAMESPACES, NODES } from "../../../src/api/core-types.ts";
-import type { Node, Taint } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { QUARANTINE } from "../../../src/api/taints.ts";
+import { NODE_NAME, QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NAMESPACES, NODES } from "../../../src/api/kubernetes/core-types.ts";
+import type { Node, Taint } from "../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import { QUARANTINE } from "../../../src/api/kubernetes/taints.ts";
 import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import type { OwnerReference } from "../../../src/kube/resource.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { parse } from "yaml";
-import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediationStatus } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import { parseState, STATE_NAMES } from "../../../src/remediator/machine/model/state.ts";
 import { NOW, snapshot } from "./snapshots.ts";

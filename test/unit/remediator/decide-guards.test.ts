@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";
 import type { Observations } from "../../../src/remediator/machine/model/observations.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Condition } from "../../../src/api/meta.ts";
+import type { Condition } from "../../../src/api/schema/meta.ts";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
 import type { Observations } from "../../../src/remediator/machine/model/observations.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediationStatus } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { decide } from "../../../src/remediator/machine/decide.ts";
 import { parseState } from "../../../src/remediator/machine/model/state.ts";
 import { NOW, snapshot } from "./snapshots.ts";

@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../../src/api/core.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { Watched } from "../../../src/kube/watched.ts";

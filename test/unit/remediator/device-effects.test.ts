@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BmcError } from "../../../src/bmc/errors.ts";
-import type { BmcErrorCode } from "../../../src/bmc/errors.ts";
-import { PartlyTakenError } from "../../../src/bmc/topology.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
+import type { BmcErrorCode } from "../../../src/bmc/interface/errors.ts";
+import { PartlyTakenError } from "../../../src/bmc/devices/topology.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";

@@ -4,12 +4,15 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { readCrds } from "../../../hack/lib/crds.ts";
-import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { NODES, PODS } from "../../../src/api/core-types.ts";
-import type { Node, Taint } from "../../../src/api/core.ts";
-import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/taints.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES, PODS } from "../../../src/api/kubernetes/core-types.ts";
+import type { Node, Taint } from "../../../src/api/kubernetes/core.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { EffectContext } from "../../../src/remediator/effects/effect-context.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Node } from "../../../src/api/core.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { getNode, patchNode } from "../../../src/remediator/clusters/node-writes.ts";

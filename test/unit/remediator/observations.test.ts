@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Lease } from "../../../src/api/core.ts";
+import type { Lease } from "../../../src/api/kubernetes/core.ts";
 import {
   NOTHING_READ,
   recordFailedReading,

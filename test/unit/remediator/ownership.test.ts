@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediationStatus } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { isKubeError, KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import type { EffectContext } from "../../../src/remediator/effects/effect-context.ts";

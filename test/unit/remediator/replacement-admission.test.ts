@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { ReplacementAdmission } from "../../../src/remediator/controller/replacement-admission.ts";
 
 const TIME = "2026-01-01T00:00:00Z";

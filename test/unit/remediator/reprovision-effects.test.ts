@@ -5,10 +5,13 @@ import type { ApiServer, RequestRecord } from "../../../hack/kube-mock/api-serve
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { readCrds, readForeignCrds } from "../../../hack/lib/crds.ts";
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../../src/api/core-types.ts";
-import type { Node } from "../../../src/api/core.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
 import type { Watched } from "../../../src/kube/watched.ts";
 import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../../src/kube/resource.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../../../src/api/annotations.ts";
-import type { Node, Taint } from "../../../src/api/core.ts";
-import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/taints.ts";
+import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
+import type { Node, Taint } from "../../../src/api/kubernetes/core.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/kubernetes/taints.ts";
 import { backupOf, restorePatch } from "../../../src/remediator/machine/node-patches/node-backup.ts";
 import { node } from "./snapshots.ts";
 

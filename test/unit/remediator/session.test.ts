@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";

@@ -1,8 +1,8 @@
-import { readMachine } from "../../../src/api/cluster-api.ts";
-import type { BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node, Taint } from "../../../src/api/core.ts";
-import type { Condition } from "../../../src/api/meta.ts";
+import { readMachine } from "../../../src/api/cluster-api/cluster-api.ts";
+import type { BareMetalRemediationStatus } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node, Taint } from "../../../src/api/kubernetes/core.ts";
+import type { Condition } from "../../../src/api/schema/meta.ts";
 import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";
 import type { BoundedStrategy } from "../../../src/remediator/machine/model/strategy.ts";
 import type { Observations, SentOrder } from "../../../src/remediator/machine/model/observations.ts";

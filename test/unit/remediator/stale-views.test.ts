@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import { reportStaleViews } from "../../../src/remediator/controller/stale-views.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

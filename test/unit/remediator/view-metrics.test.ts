@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
 import type { MetricViews } from "../../../src/remediator/telemetry/view-metrics.ts";
 import { countViews } from "../../../src/remediator/telemetry/view-metrics.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Pod, Toleration, VolumeAttachment } from "../../../src/api/core.ts";
+import type { Pod, Toleration, VolumeAttachment } from "../../../src/api/kubernetes/core.ts";
 import {
   attachmentsOf,
   claimsOf,

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../../src/api/bare-metal-remediation.ts";
-import { readBareMetalHost } from "../../../src/api/metal3.ts";
-import { readOkdMachineHealthCheck } from "../../../src/api/okd-machine-health-check.ts";
-import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../../src/api/metal3-remediation.ts";
-import { readOkdMachine } from "../../../src/api/okd-machine.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { readBareMetalHost } from "../../../src/api/metal3/metal3.ts";
+import { readOkdMachineHealthCheck } from "../../../src/api/okd/okd-machine-health-check.ts";
+import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../../src/api/metal3/metal3-remediation.ts";
+import { readOkdMachine } from "../../../src/api/okd/okd-machine.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import type { ObjectMeta } from "../../../src/kube/resource.ts";
 import type { OkdMachineSnapshot } from "../../../src/remediator/requests/decide-okd-machine.ts";

@@ -2,8 +2,11 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { NAMESPACES } from "../../../hack/kube-mock/controllers/cluster-types.ts";
 import { readCrds, readForeignCrds } from "../../../hack/lib/crds.ts";
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../../src/api/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import type { KubeObject, ResourceType } from "../../../src/kube/resource.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { didYouMean } from "../../../src/runtime/did-you-mean.ts";
+import { didYouMean } from "../../../src/runtime/text/did-you-mean.ts";
 
 const NODES = ["worker-1", "worker-2", "worker-10", "control-plane-1"];
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BmcError } from "../../../src/bmc/errors.ts";
-import { stringAt } from "../../../src/bmc/redfish/json.ts";
-import { printable } from "../../../src/runtime/printable.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
+import { stringAt } from "../../../src/bmc/redfish/http/json.ts";
+import { printable } from "../../../src/runtime/text/printable.ts";
 
 const ESCAPES = "\u001b[2J\u001b]0;owned\u0007 \u009b31m\r\n\u202etxt";
 const SHOWN = " [2J ]0;owned   31m txt";

@@ -4,22 +4,27 @@ import { describe, it } from "node:test";
 import type { ApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { PROVISIONED_STATUS } from "../../../hack/rack/bare-metal-host-status.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../src/api/bare-metal-remediation.ts";
-import { ALLOWED_ADDRESSES, ALLOW_PROVIDER_ID, HOST_OWNER, POWER_OFF_REQUEST } from "../../../src/api/annotations.ts";
-import { SECRETS } from "../../../src/api/core-types.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
-import type { HostIdentity, PowerDriver, PowerReading } from "../../../src/bmc/driver.ts";
-import { BmcError } from "../../../src/bmc/errors.ts";
-import type { DeviceConfig } from "../../../src/bmc/open-device.ts";
-import type { OpenDevice } from "../../../src/bmc/open-device.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import {
+  ALLOWED_ADDRESSES,
+  ALLOW_PROVIDER_ID,
+  HOST_OWNER,
+  POWER_OFF_REQUEST,
+} from "../../../src/api/names/annotations.ts";
+import { SECRETS } from "../../../src/api/kubernetes/core-types.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
+import type { HostIdentity } from "../../../src/bmc/identity/host-identity.ts";
+import type { PowerDriver, PowerReading } from "../../../src/bmc/interface/driver.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
+import type { DeviceConfig, OpenDevice } from "../../../src/bmc/interface/device-config.ts";
 import { openDeviceOn } from "../../lib/open-device.ts";
 import { createKubeRuntime } from "../../../src/kube/connection/create-runtime.ts";
 import type { KubeRuntime } from "../../../src/kube/runtime.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
 import type { BareMetalHostDirectory } from "../../../src/remediator/hosts/bare-metal-host/directory.ts";
 import { createBareMetalHostDirectory } from "../../../src/remediator/hosts/bare-metal-host/directory.ts";
-import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
+import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { createCompositeDirectory } from "../../../src/remediator/hosts/composite-directory.ts";
 import { createFencingTargetDirectory } from "../../../src/remediator/hosts/fencing-target/directory.ts";
 import type { FencedHost, HostDirectory } from "../../../src/remediator/hosts/model/host.ts";
@@ -28,7 +33,7 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../lib/virtual-clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import type { HostOwner } from "../../../src/remediator/machine/model/host-facts.ts";
-import { powerOffAnnotation } from "../../../src/api/metal3.ts";
+import { powerOffAnnotation } from "../../../src/api/metal3/metal3.ts";
 
 // BareMetalHosts on an API server in memory: who owns one, what is asked of its operator, and what its BMC is trusted with.
 

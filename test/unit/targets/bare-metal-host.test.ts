@@ -1,23 +1,27 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Node } from "../../../src/api/core.ts";
-import type { BareMetalHost, Metal3Machine } from "../../../src/api/metal3.ts";
-import { powerOffAnnotation, readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3.ts";
-import type { HostIdentity } from "../../../src/bmc/driver.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
+import type { BareMetalHost, Metal3Machine } from "../../../src/api/metal3/metal3.ts";
+import { powerOffAnnotation, readBareMetalHost, readMetal3Machine } from "../../../src/api/metal3/metal3.ts";
+import type { HostIdentity } from "../../../src/bmc/identity/host-identity.ts";
 import type { Subject } from "../../../src/nodes/subject.ts";
 import { localNode } from "../../../src/nodes/subject.ts";
-import type { Located } from "../../../src/remediator/hosts/bare-metal-host/host-search.ts";
-import { HostIndex } from "../../../src/remediator/hosts/bare-metal-host/host-index.ts";
-import { foreignHolds } from "../../../src/remediator/hosts/bare-metal-host/host-store.ts";
-import { disputeOf } from "../../../src/remediator/hosts/bare-metal-host/node-claims.ts";
-import { judgeHost } from "../../../src/remediator/hosts/bare-metal-host/judge-host.ts";
-import { maintenanceOf, powerPathOf, refusalOf } from "../../../src/remediator/hosts/bare-metal-host/power-path.ts";
+import type { Located } from "../../../src/remediator/hosts/bare-metal-host/lookup/host-search.ts";
+import { HostIndex } from "../../../src/remediator/hosts/bare-metal-host/lookup/host-index.ts";
+import { foreignHolds } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
+import { disputeOf } from "../../../src/remediator/hosts/bare-metal-host/lookup/node-claims.ts";
+import { judgeHost } from "../../../src/remediator/hosts/bare-metal-host/power/judge-host.ts";
+import {
+  maintenanceOf,
+  powerPathOf,
+  refusalOf,
+} from "../../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 import {
   powerByStatus,
   STATUS_SETTLE_MS,
   StatusPowerReader,
-} from "../../../src/remediator/hosts/bare-metal-host/power-reader.ts";
-import { parseProviderID } from "../../../src/remediator/hosts/bare-metal-host/provider-id.ts";
+} from "../../../src/remediator/hosts/bare-metal-host/power/power-reader.ts";
+import { parseProviderID } from "../../../src/remediator/hosts/bare-metal-host/lookup/provider-id.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 interface HostParts {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BmcError } from "../../../src/bmc/errors.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import { startController, uuid, World } from "./world.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NODES } from "../../../src/api/core-types.ts";
-import type { Node } from "../../../src/api/core.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../../src/api/fencing-target.ts";
+import { NODES } from "../../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
 import type { ClusterConnection, ClusterRef } from "../../../src/clusters/workload-clusters.ts";
 import type { Subject } from "../../../src/nodes/subject.ts";
 import { localNode } from "../../../src/nodes/subject.ts";

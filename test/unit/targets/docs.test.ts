@@ -10,8 +10,8 @@ test("every condition reason of a FencingTarget is explained in docs/reference/t
     [
       "src/remediator/probes/target-status.ts",
       "src/remediator/probes/probe-result.ts",
-      "src/bmc/errors.ts",
-      "src/bmc/driver.ts",
+      "src/bmc/interface/errors.ts",
+      "src/bmc/interface/driver.ts",
       "docs/reference/target-reasons.md",
     ].map(read),
   );

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CONFIG_MAPS } from "../../../src/api/core-types.ts";
-import type { ConfigMap } from "../../../src/api/core.ts";
+import { CONFIG_MAPS } from "../../../src/api/kubernetes/core-types.ts";
+import type { ConfigMap } from "../../../src/api/kubernetes/core.ts";
 import { watchStopSwitch } from "../../../src/remediator/controller/stop-switch.ts";
 import { IN_CONTACT } from "../../lib/contact.ts";
 import { settle } from "../../lib/virtual-clock.ts";

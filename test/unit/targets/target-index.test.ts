@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
-import type { BareMetalHost } from "../../../src/api/metal3.ts";
-import { HostIndex } from "../../../src/remediator/hosts/bare-metal-host/host-index.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
+import type { BareMetalHost } from "../../../src/api/metal3/metal3.ts";
+import { HostIndex } from "../../../src/remediator/hosts/bare-metal-host/lookup/host-index.ts";
 import { TargetIndex } from "../../../src/remediator/hosts/fencing-target/target-index.ts";
 
 const NAMESPACE = "ironfence-system";

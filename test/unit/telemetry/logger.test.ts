@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { BmcError } from "../../../src/bmc/errors.ts";
+import { BmcError } from "../../../src/bmc/interface/errors.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { DeadlineError } from "../../../src/runtime/deadline.ts";
 import { Secret } from "../../../src/runtime/secret.ts";

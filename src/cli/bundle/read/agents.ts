@@ -1,4 +1,4 @@
-import { PODS } from "../../../api/core-types.ts";
+import { PODS } from "../../../api/kubernetes/core-types.ts";
 import { objectPath } from "../../../kube/api-client/api-paths.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeTransport, TransportRequest } from "../../../kube/transport.ts";

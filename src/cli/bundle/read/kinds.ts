@@ -1,8 +1,8 @@
-import { CONFIG_MAPS, EVENTS, LEASES, NODE_LEASE_NAMESPACE, NODES, PODS } from "../../../api/core-types.ts";
-import { CUSTOM_KINDS } from "../../../api/kinds.ts";
-import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../../api/metal3.ts";
-import { METAL3_REMEDIATION_KIND } from "../../../api/metal3-remediation.ts";
-import { STOP_SWITCH_NAME } from "../../../api/stop-switch.ts";
+import { CONFIG_MAPS, EVENTS, LEASES, NODE_LEASE_NAMESPACE, NODES, PODS } from "../../../api/kubernetes/core-types.ts";
+import { CUSTOM_KINDS } from "../../../api/ironfence/kinds.ts";
+import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../../api/metal3/metal3.ts";
+import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
+import { STOP_SWITCH_NAME } from "../../../api/ironfence/stop-switch.ts";
 import { CLUSTER_API_CHECKS } from "../../../detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../../../detector/machines/vendors/okd.ts";
 import type { ListOptions } from "../../../kube/client.ts";
@@ -13,7 +13,7 @@ import type { KindVersions } from "../../../kube/objects/served-kind.ts";
 import { findServed } from "../../../kube/objects/served-kind.ts";
 import { HOST_KIND } from "../../status/hosts.ts";
 import type { Part, PartDeps, PartFile, PartResult } from "../part.ts";
-import type { Fields } from "../../../runtime/fields.ts";
+import type { Fields } from "../../../runtime/record.ts";
 
 const LIST_TIMEOUT_MS = 30_000;
 const OF_IRONFENCE = { labelSelector: "app.kubernetes.io/name=ironfence" };

@@ -1,7 +1,7 @@
 import { isSecretName } from "./secret-names.ts";
 import type { SecretKind } from "./text-rules.ts";
 import { hiddenIn, isSecretArgument, RANDOM_RUN, TEXT_RULES, withoutShortFlags } from "./text-rules.ts";
-import type { Fields } from "../../../runtime/fields.ts";
+import type { Fields } from "../../../runtime/record.ts";
 
 /** A longer text is cut before it is searched: no message of Kubernetes and no line of a log needs more. */
 const TEXT_CHARACTERS_MAX = 16_384;

@@ -1,4 +1,4 @@
-import { AGENT_COMPONENTS, AGENT_STANDS_BY, AGENT_VERSION } from "../../../api/annotations.ts";
+import { AGENT_COMPONENTS, AGENT_STANDS_BY, AGENT_VERSION } from "../../../api/names/annotations.ts";
 import type { LeaderLease } from "../../../kube/lease/lease-record.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { Check, Finding } from "../check.ts";

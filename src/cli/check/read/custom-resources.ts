@@ -1,7 +1,7 @@
 import * as z from "zod";
-import { fieldAt } from "../../../api/foreign.ts";
-import type { CustomKind } from "../../../api/kind.ts";
-import { CUSTOM_KINDS } from "../../../api/kinds.ts";
+import { fieldAt } from "../../../api/schema/read-fields.ts";
+import type { CustomKind } from "../../../api/schema/kind.ts";
+import { CUSTOM_KINDS } from "../../../api/ironfence/kinds.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";

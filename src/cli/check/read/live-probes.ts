@@ -1,6 +1,6 @@
-import type { Node } from "../../../api/core.ts";
-import type { FencingTarget } from "../../../api/fencing-target.ts";
-import type { OpenDevice } from "../../../bmc/open-device.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import type { OpenDevice } from "../../../bmc/interface/device-config.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { createFencingTargetDirectory } from "../../../remediator/hosts/fencing-target/directory.ts";
 import type { FencingTargetDirectory } from "../../../remediator/hosts/fencing-target/directory.ts";

@@ -1,7 +1,7 @@
 import { parseFamilies } from "../../../config/parsers.ts";
 import type { ClusterOptions } from "../../../config/run-options.ts";
-import type { FencingTarget } from "../../../api/fencing-target.ts";
-import { textAt } from "../../../api/foreign.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import { textAt } from "../../../api/schema/read-fields.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import type { TemplateReference } from "../../../detector/shared/model/template-reference.ts";
 import type { KubeClient } from "../../../kube/client.ts";

@@ -1,4 +1,4 @@
-import { printable } from "../../../runtime/printable.ts";
+import { printable } from "../../../runtime/text/printable.ts";
 
 /** Markup that is safe to send: only `html` makes it, and whatever it is filled with is escaped. */
 export class Html {

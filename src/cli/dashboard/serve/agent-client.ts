@@ -1,6 +1,6 @@
-import type { Node } from "../../../api/core.ts";
-import { NODES } from "../../../api/core-types.ts";
-import { FENCING_TARGETS } from "../../../api/fencing-target.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { NODES } from "../../../api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../../api/ironfence/fencing-target.ts";
 import type { Family } from "../../../config/parsers.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import { KubeError } from "../../../kube/errors.ts";

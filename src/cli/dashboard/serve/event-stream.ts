@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../../runtime/clock.ts";
 import { sleep } from "../../../runtime/clock.ts";
-import { printable } from "../../../runtime/printable.ts";
+import { printable } from "../../../runtime/text/printable.ts";
 import { toTime } from "../../../runtime/time.ts";
 import type { Content, LivePages } from "./live-pages.ts";
 import { messageOf } from "./live-pages.ts";

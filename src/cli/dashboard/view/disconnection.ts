@@ -1,6 +1,6 @@
-import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
-import type { Node } from "../../../api/core.ts";
-import type { FencingTarget } from "../../../api/fencing-target.ts";
+import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 import { mayRunEtcd } from "../../../remediator/machine/rules/quorum.ts";
 import { conditionOf } from "../../status/object-problems.ts";

@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
-import type { Node } from "../../../api/core.ts";
+import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { clusterKey, nodeKey, subjectOf } from "../../../nodes/subject.ts";
 import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
 import type { Reason } from "../../../remediator/machine/model/reasons.ts";

@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
-import type { FencingTarget } from "../../../api/fencing-target.ts";
+import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { EvaluatedNodeChecks } from "../../../detector/nodes/evaluate-once.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 import { isFinal } from "../../../remediator/machine/model/state.ts";

@@ -1,10 +1,10 @@
-import { ONE_MACHINE_AT_A_TIME } from "../../../api/annotations.ts";
-import type { Machine } from "../../../api/cluster-api.ts";
-import { CLUSTER_API_GROUP, DEPLOYMENT_NAME_LABEL } from "../../../api/cluster-api.ts";
-import type { Condition } from "../../../api/meta.ts";
-import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import { hasConditionWithAnyMessage } from "../../../api/machine-conditions.ts";
-import { conditionOf } from "../../../api/foreign.ts";
+import { ONE_MACHINE_AT_A_TIME } from "../../../api/names/annotations.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { CLUSTER_API_GROUP, DEPLOYMENT_NAME_LABEL } from "../../../api/cluster-api/cluster-api.ts";
+import type { Condition } from "../../../api/schema/meta.ts";
+import type { ConditionWrite } from "../../../api/cluster-api/machine-conditions.ts";
+import { hasConditionWithAnyMessage } from "../../../api/cluster-api/machine-conditions.ts";
+import { conditionOf } from "../../../api/schema/read-fields.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "../../shared/model/attempts.ts";

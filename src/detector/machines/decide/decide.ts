@@ -1,8 +1,8 @@
-import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import type { Cluster } from "../../../api/cluster-api.ts";
-import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
-import { MACHINE_HEALTH_CHECK_KIND } from "../../../api/machine-health-check.ts";
+import type { ConditionWrite } from "../../../api/cluster-api/machine-conditions.ts";
+import type { Cluster } from "../../../api/cluster-api/cluster-api.ts";
+import { CLUSTER_API_GROUP, PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/cluster-api/machine-health-check.ts";
+import { MACHINE_HEALTH_CHECK_KIND } from "../../../api/cluster-api/machine-health-check.ts";
 import type { MachineAnnouncement, MachineCheckDecision, MachineCheckSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import { decideMachine } from "./decide-machine.ts";

@@ -1,6 +1,6 @@
-import type { Machine } from "../../../api/cluster-api.ts";
-import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { ConditionWrite } from "../../../api/cluster-api/machine-conditions.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/cluster-api/machine-health-check.ts";
 import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { RecordAttempts } from "../../shared/model/health-check-decision.ts";

@@ -1,6 +1,6 @@
-import type { Cluster, Machine } from "../../../api/cluster-api.ts";
-import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
+import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { ConditionWrite } from "../../../api/cluster-api/machine-conditions.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/cluster-api/machine-health-check.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { KindVersions } from "../../../kube/objects/served-kind.ts";
 import type { HealthCriteria } from "./machine-health.ts";

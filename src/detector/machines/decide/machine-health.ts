@@ -1,7 +1,7 @@
-import type { Cluster, Machine } from "../../../api/cluster-api.ts";
-import { REMEDIATE_MACHINE_ANNOTATION } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheckSpec } from "../../../api/machine-health-check.ts";
-import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
+import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { REMEDIATE_MACHINE_ANNOTATION } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheckSpec } from "../../../api/cluster-api/machine-health-check.ts";
+import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { matchConditions } from "../../shared/model/match-conditions.ts";

@@ -1,5 +1,5 @@
-import type { Cluster, Machine } from "../../../api/cluster-api.ts";
-import type { Node, NodeCondition } from "../../../api/core.ts";
+import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
 
 // One Machine that a health check covers, and its health.
 

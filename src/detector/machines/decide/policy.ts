@@ -1,12 +1,12 @@
-import { ATTEMPT_BUDGET, ONE_MACHINE_AT_A_TIME } from "../../../api/annotations.ts";
-import type { Machine } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import { ATTEMPT_BUDGET, ONE_MACHINE_AT_A_TIME } from "../../../api/names/annotations.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { AttemptBudget } from "../../shared/model/attempts.ts";
 import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../../shared/model/attempts.ts";
 import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import { TEMPLATE_SUFFIX } from "../../shared/model/template-reference.ts";
-import type { LabelMatcher } from "../../../api/label-selector.ts";
-import { compileSelector, isEmpty, SelectorError } from "../../../api/label-selector.ts";
+import type { LabelMatcher } from "../../../api/schema/label-selector.ts";
+import { compileSelector, isEmpty, SelectorError } from "../../../api/schema/label-selector.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 import type { UnhealthyLimit } from "./threshold.ts";
 import { compileUnhealthyLimit } from "./threshold.ts";

@@ -1,5 +1,5 @@
-import type { Machine } from "../../../api/cluster-api.ts";
-import { CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_NAME_LABEL } from "../../../api/cluster-api.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { CLONED_FROM_GROUP_KIND, CLONED_FROM_NAME, CLUSTER_NAME_LABEL } from "../../../api/cluster-api/cluster-api.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import type { NewRemediation, Template } from "../../shared/model/template.ts";

@@ -1,4 +1,4 @@
-import type { MachineHealthCheckSpec } from "../../../api/machine-health-check.ts";
+import type { MachineHealthCheckSpec } from "../../../api/cluster-api/machine-health-check.ts";
 import type { Amount } from "../../shared/model/amount.ts";
 import { parseAmount } from "../../shared/model/amount.ts";
 

@@ -1,6 +1,6 @@
-import type { Cluster, Machine } from "../../../api/cluster-api.ts";
-import { changeConditions } from "../../../api/machine-conditions.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { changeConditions } from "../../../api/cluster-api/machine-conditions.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { JsonPatchOperation, KubeClient } from "../../../kube/client.ts";

@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
-import { PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import { PAUSED_ANNOTATION, PAUSED_FOR_OTHERS } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import { collectedGauge, metric } from "../../../telemetry/metric.ts";
 

@@ -1,4 +1,4 @@
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 
 /** Metrics of the health checks of one vendor. */
 export interface MachineMetrics {

@@ -1,5 +1,5 @@
 import type { Counter, Gauge, Registry } from "prom-client";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import { parseKey } from "../../../kube/watched.ts";
 import { createCounter, createGauge, metric } from "../../../telemetry/metric.ts";
 import type { Metric } from "../../../telemetry/metric.ts";

@@ -1,5 +1,5 @@
-import type { Machine } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { ObjectKey } from "../../../kube/client.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";

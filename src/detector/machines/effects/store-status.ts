@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Cluster } from "../../../api/cluster-api.ts";
-import { CLUSTER_NAME_LABEL } from "../../../api/cluster-api.ts";
-import { fieldAt } from "../../../api/foreign.ts";
-import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import { changeConditions, hasCondition } from "../../../api/machine-conditions.ts";
-import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/machine-health-check.ts";
+import type { Cluster } from "../../../api/cluster-api/cluster-api.ts";
+import { CLUSTER_NAME_LABEL } from "../../../api/cluster-api/cluster-api.ts";
+import { fieldAt } from "../../../api/schema/read-fields.ts";
+import type { ConditionWrite } from "../../../api/cluster-api/machine-conditions.ts";
+import { changeConditions, hasCondition } from "../../../api/cluster-api/machine-conditions.ts";
+import type { MachineHealthCheck, MachineHealthCheckStatus } from "../../../api/cluster-api/machine-health-check.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
 import { pointer } from "../../../kube/objects/json-pointer.ts";
 import { setField } from "../../../kube/objects/set-field.ts";

@@ -1,9 +1,9 @@
-import { ATTEMPT_BUDGET } from "../../../api/annotations.ts";
-import type { Cluster, Machine } from "../../../api/cluster-api.ts";
-import { mayBeNodeOf } from "../../../api/cluster-api.ts";
-import { conditionOf } from "../../../api/foreign.ts";
-import { hasConditionWithAnyMessage } from "../../../api/machine-conditions.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import { ATTEMPT_BUDGET } from "../../../api/names/annotations.ts";
+import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { mayBeNodeOf } from "../../../api/cluster-api/cluster-api.ts";
+import { conditionOf } from "../../../api/schema/read-fields.ts";
+import { hasConditionWithAnyMessage } from "../../../api/cluster-api/machine-conditions.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { ClusterNodes } from "./cluster-nodes.ts";
 import type { CheckState } from "../../shared/views/check-states.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";

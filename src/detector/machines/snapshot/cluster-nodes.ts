@@ -1,6 +1,6 @@
-import { NODES } from "../../../api/core-types.ts";
-import type { Node, NodeCondition } from "../../../api/core.ts";
-import { trimNode } from "../../../api/trim.ts";
+import { NODES } from "../../../api/kubernetes/core-types.ts";
+import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
+import { trimNode } from "../../../api/kubernetes/trim.ts";
 import type { ClusterRef, HeldCluster, WorkloadClusters } from "../../../clusters/workload-clusters.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { Clock } from "../../../runtime/clock.ts";

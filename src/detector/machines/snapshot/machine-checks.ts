@@ -1,5 +1,5 @@
-import type { Cluster, Machine } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { ClusterRef, WorkloadClusters } from "../../../clusters/workload-clusters.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 import { keyText, nameOf, parseKey } from "../../../kube/watched.ts";

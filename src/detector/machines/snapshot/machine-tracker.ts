@@ -1,4 +1,4 @@
-import type { Machine } from "../../../api/cluster-api.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { MachineHealth } from "../decide/observed-machine.ts";
 

@@ -1,5 +1,5 @@
-import type { Machine } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { MachineAnnouncement, MachineEventReason } from "../decide/decision.ts";

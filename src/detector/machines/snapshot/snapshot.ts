@@ -1,5 +1,5 @@
-import type { Machine } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { KubeObject, OwnerReference } from "../../../kube/resource.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";

@@ -6,9 +6,9 @@ import {
   readCluster,
   readMachine,
   SKIP_REMEDIATION_ANNOTATION,
-} from "../../../api/cluster-api.ts";
-import type { ConditionWrite } from "../../../api/machine-conditions.ts";
-import { MACHINE_HEALTH_CHECK_KIND, readMachineHealthCheck } from "../../../api/machine-health-check.ts";
+} from "../../../api/cluster-api/cluster-api.ts";
+import type { ConditionWrite } from "../../../api/cluster-api/machine-conditions.ts";
+import { MACHINE_HEALTH_CHECK_KIND, readMachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { KindVersions } from "../../../kube/objects/served-kind.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import { judgeMachine } from "../decide/machine-health.ts";

@@ -1,12 +1,12 @@
-import type { Machine } from "../../../api/cluster-api.ts";
-import { readCluster } from "../../../api/cluster-api.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { readCluster } from "../../../api/cluster-api/cluster-api.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import {
   OKD_MACHINE_HEALTH_CHECKS,
   readOkdMachineHealthCheck,
   wantsExternalRemediation,
-} from "../../../api/okd-machine-health-check.ts";
-import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES, readOkdMachine } from "../../../api/okd-machine.ts";
+} from "../../../api/okd/okd-machine-health-check.ts";
+import { EXTERNAL_REMEDIATION_ANNOTATION, OKD_MACHINES, readOkdMachine } from "../../../api/okd/okd-machine.ts";
 import type { MachineHealthCheckKind, Remedy } from "../decide/kind.ts";
 import type { HealthCriteria } from "../decide/machine-health.ts";
 import { judgeNode } from "../decide/machine-health.ts";

@@ -3,10 +3,10 @@ import {
   MANUALLY_CONFIRMED_HEALTHY,
   NHC_TIMED_OUT,
   OLD_REMEDIATION_CR,
-} from "../../../api/annotations.ts";
-import type { Node } from "../../../api/core.ts";
-import { EXCLUDE_FROM_REMEDIATION } from "../../../api/labels.ts";
-import type { RemediationRecord, UnhealthyNode } from "../../../api/node-health-check.ts";
+} from "../../../api/names/annotations.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../../../api/names/labels.ts";
+import type { RemediationRecord, UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { NodeFacts } from "./decision.ts";
 import { TERMINATING } from "./decision.ts";

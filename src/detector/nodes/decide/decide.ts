@@ -1,7 +1,7 @@
-import { CURRENT_CONFIG, DESIRED_CONFIG } from "../../../api/annotations.ts";
-import { INFRASTRUCTURE_GROUP } from "../../../api/metal3.ts";
-import { METAL3_REMEDIATION_KIND } from "../../../api/metal3-remediation.ts";
-import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/node-health-check.ts";
+import { CURRENT_CONFIG, DESIRED_CONFIG } from "../../../api/names/annotations.ts";
+import { INFRASTRUCTURE_GROUP } from "../../../api/metal3/metal3.ts";
+import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
+import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import type { ThresholdJudgment, NodeCounts } from "./threshold.ts";
 import { chooseCounts, judgeThreshold, countNodes } from "./threshold.ts";
 import type { NodeAnnouncement, NodeCheckDecision, NodeFacts, NodeCheckSnapshot } from "./decision.ts";

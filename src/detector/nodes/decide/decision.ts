@@ -1,5 +1,9 @@
-import type { Node } from "../../../api/core.ts";
-import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../../../api/node-health-check.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type {
+  NodeHealthCheckStatus,
+  RemediationRecord,
+  UnhealthyNode,
+} from "../../../api/ironfence/node-health-check.ts";
 import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { NodeCounts } from "./threshold.ts";

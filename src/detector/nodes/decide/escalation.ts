@@ -1,4 +1,4 @@
-import type { RemediationRecord } from "../../../api/node-health-check.ts";
+import type { RemediationRecord } from "../../../api/ironfence/node-health-check.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import { remediationKind } from "../../shared/model/template-reference.ts";

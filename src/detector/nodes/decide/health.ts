@@ -1,5 +1,5 @@
-import type { NodeCondition } from "../../../api/core.ts";
-import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
+import type { NodeCondition } from "../../../api/kubernetes/core.ts";
+import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { matchConditions } from "../../shared/model/match-conditions.ts";
 

@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import type { NodeFacts } from "./decision.ts";
 import type { NodeCheckEvaluation } from "./evaluation.ts";

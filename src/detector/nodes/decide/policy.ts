@@ -1,7 +1,7 @@
-import { ATTEMPT_BUDGET, SKIP_DURATION_IF_OFF, START_ANEW } from "../../../api/annotations.ts";
-import type { EscalatingRemediation, NodeHealthCheckSpec } from "../../../api/node-health-check.ts";
-import { nodeHealthCheckSpecSchema } from "../../../api/node-health-check.ts";
-import type { ObjectReference } from "../../../api/meta.ts";
+import { ATTEMPT_BUDGET, SKIP_DURATION_IF_OFF, START_ANEW } from "../../../api/names/annotations.ts";
+import type { EscalatingRemediation, NodeHealthCheckSpec } from "../../../api/ironfence/node-health-check.ts";
+import { nodeHealthCheckSpecSchema } from "../../../api/ironfence/node-health-check.ts";
+import type { ObjectReference } from "../../../api/schema/meta.ts";
 import { parseDurationMs } from "../../../runtime/duration.ts";
 import type { AttemptBudget } from "../../shared/model/attempts.ts";
 import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../../shared/model/attempts.ts";
@@ -10,9 +10,9 @@ import { DEFAULT_THRESHOLD } from "./threshold.ts";
 import { parseAmount } from "../../shared/model/amount.ts";
 import type { RemediationStep, TemplateReference } from "../../shared/model/template-reference.ts";
 import { TEMPLATE_SUFFIX } from "../../shared/model/template-reference.ts";
-import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
-import type { LabelMatcher } from "../../../api/label-selector.ts";
-import { compileSelector, SelectorError } from "../../../api/label-selector.ts";
+import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition.ts";
+import type { LabelMatcher } from "../../../api/schema/label-selector.ts";
+import { compileSelector, SelectorError } from "../../../api/schema/label-selector.ts";
 
 /** A health check's spec, checked and compiled. */
 export interface NodePolicy {

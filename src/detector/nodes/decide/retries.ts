@@ -1,4 +1,4 @@
-import type { RemediationRecord } from "../../../api/node-health-check.ts";
+import type { RemediationRecord } from "../../../api/ironfence/node-health-check.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import { toTime } from "../../../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "../../shared/model/attempts.ts";

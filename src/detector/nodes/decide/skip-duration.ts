@@ -1,11 +1,11 @@
-import type { Node } from "../../../api/core.ts";
-import { isSameOutage, outageOf } from "../../../api/off-proof.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { isSameOutage, outageOf } from "../../../api/kubernetes/outage.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { NodeFacts } from "./decision.ts";
 import type { ObservedHost, ObservedTarget } from "../../shared/model/observed-host.ts";
 import type { NodeHealth } from "./health.ts";
-import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
+import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition.ts";
 import type { NodePolicy } from "./policy.ts";
 import { SKEW_NOTABLE_MS } from "../../shared/model/clock-skew.ts";
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Condition } from "../../../api/meta.ts";
-import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/node-health-check.ts";
+import type { Condition } from "../../../api/schema/meta.ts";
+import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import type { TemplateProblem } from "../../shared/model/template.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { Storm } from "./storm.ts";

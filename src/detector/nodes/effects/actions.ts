@@ -1,6 +1,6 @@
-import { MANUALLY_CONFIRMED_HEALTHY, OLD_REMEDIATION_CR } from "../../../api/annotations.ts";
-import { NODES } from "../../../api/core-types.ts";
-import type { Node } from "../../../api/core.ts";
+import { MANUALLY_CONFIRMED_HEALTHY, OLD_REMEDIATION_CR } from "../../../api/names/annotations.ts";
+import { NODES } from "../../../api/kubernetes/core-types.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import { trimRemediation } from "../../shared/model/remediation.ts";

@@ -1,6 +1,6 @@
-import { MACHINE } from "../../../api/annotations.ts";
-import type { Node } from "../../../api/core.ts";
-import { EXCLUDE_FROM_REMEDIATION } from "../../../api/labels.ts";
+import { MACHINE } from "../../../api/names/annotations.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../../../api/names/labels.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../../kube/resource.ts";

@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { ResourceType } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";

@@ -1,9 +1,9 @@
-import type { Pod } from "../../../api/core.ts";
-import { PODS } from "../../../api/core-types.ts";
-import type { LabelSelector } from "../../../api/meta.ts";
+import type { Pod } from "../../../api/kubernetes/core.ts";
+import { PODS } from "../../../api/kubernetes/core-types.ts";
+import type { LabelSelector } from "../../../api/schema/meta.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
-import { compileSelector, SelectorError } from "../../../api/label-selector.ts";
+import { compileSelector, SelectorError } from "../../../api/schema/label-selector.ts";
 
 /** In this namespace OKD runs the etcd members, a guard pod for each, and one PodDisruptionBudget for the guard pods. */
 const ETCD_NAMESPACE = "openshift-etcd";

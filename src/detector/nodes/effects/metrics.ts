@@ -1,5 +1,9 @@
 import type { Counter, Gauge, Registry } from "prom-client";
-import type { NodeHealthCheckStatus, RemediationRecord, UnhealthyNode } from "../../../api/node-health-check.ts";
+import type {
+  NodeHealthCheckStatus,
+  RemediationRecord,
+  UnhealthyNode,
+} from "../../../api/ironfence/node-health-check.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { CompactHistogram } from "../../../telemetry/compact-histogram.ts";
 import { collectedGauge, createCounter, createGauge, metric } from "../../../telemetry/metric.ts";

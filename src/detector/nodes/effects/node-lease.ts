@@ -1,5 +1,5 @@
-import { LEASES } from "../../../api/core-types.ts";
-import type { Lease, Node } from "../../../api/core.ts";
+import { LEASES } from "../../../api/kubernetes/core-types.ts";
+import type { Lease, Node } from "../../../api/kubernetes/core.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { Clock } from "../../../runtime/clock.ts";

@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { CurrentNodes } from "../../shared/views/current-nodes.ts";

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { NodeHealthCheckStatus } from "../../../api/node-health-check.ts";
+import type { NodeHealthCheckStatus } from "../../../api/ironfence/node-health-check.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
 import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { HealthCheckStore } from "../../shared/shell/health-check-store.ts";

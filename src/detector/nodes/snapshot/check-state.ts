@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { CheckState } from "../../shared/views/check-states.ts";
 import type { ConditionTimes } from "../../shared/views/condition-times.ts";
 import type { LiveNodes } from "../../shared/views/current-nodes.ts";

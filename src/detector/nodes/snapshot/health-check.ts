@@ -1,6 +1,6 @@
-import type { NodeHealthCheckStatus } from "../../../api/node-health-check.ts";
-import { nodeHealthCheckStatusSchema } from "../../../api/node-health-check.ts";
-import { trimMeta } from "../../../api/trim.ts";
+import type { NodeHealthCheckStatus } from "../../../api/ironfence/node-health-check.ts";
+import { nodeHealthCheckStatusSchema } from "../../../api/ironfence/node-health-check.ts";
+import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { field } from "../../shared/model/remediation.ts";
 

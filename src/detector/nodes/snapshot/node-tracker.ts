@@ -1,5 +1,5 @@
-import { MANUALLY_CONFIRMED_HEALTHY } from "../../../api/annotations.ts";
-import type { Node } from "../../../api/core.ts";
+import { MANUALLY_CONFIRMED_HEALTHY } from "../../../api/names/annotations.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { NodeHealth } from "../decide/health.ts";
 import { judgeHealth } from "../decide/health.ts";

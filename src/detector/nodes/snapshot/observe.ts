@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { RemediationObject } from "../../shared/model/remediation.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { NodeAnnouncement } from "../decide/decision.ts";

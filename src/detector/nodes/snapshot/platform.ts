@@ -1,4 +1,4 @@
-import { trimMeta } from "../../../api/trim.ts";
+import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { DynamicKinds } from "../../shared/views/dynamic-kinds.ts";

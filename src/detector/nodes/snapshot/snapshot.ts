@@ -1,6 +1,6 @@
-import { BARE_METAL_REMEDIATIONS } from "../../../api/bare-metal-remediation.ts";
-import type { Node } from "../../../api/core.ts";
-import type { UnhealthyNode } from "../../../api/node-health-check.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import type { ObjectKey } from "../../../kube/client.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import type { NodeCounts } from "../decide/threshold.ts";

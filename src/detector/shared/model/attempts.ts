@@ -1,5 +1,5 @@
-import { REMEDIATION_ATTEMPTS } from "../../../api/annotations.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../api/bare-metal-remediation.ts";
+import { REMEDIATION_ATTEMPTS } from "../../../api/names/annotations.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { parseDurationMs } from "../../../runtime/duration.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";

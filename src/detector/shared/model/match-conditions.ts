@@ -1,4 +1,4 @@
-import type { UnhealthyCondition } from "../../../api/unhealthy-condition.ts";
+import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition.ts";
 
 /** A condition that has the status of an unhealthy condition. */
 export interface ConditionMatch {

@@ -1,5 +1,5 @@
-import type { OffProof } from "../../../api/fencing-target.ts";
-import type { Condition } from "../../../api/meta.ts";
+import type { OffProof } from "../../../api/ironfence/fencing-target.ts";
+import type { Condition } from "../../../api/schema/meta.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 
 /** What the detector reads of a FencingTarget. */

@@ -7,11 +7,11 @@ import {
   REFUSED,
   SERVED_BY,
   TEMPLATE_NAME,
-} from "../../../api/annotations.ts";
-import { CLONED_FROM_GROUP_KIND } from "../../../api/cluster-api.ts";
-import { IS_CONTROL_PLANE_NODE } from "../../../api/labels.ts";
-import { METAL3_REMEDIATION_KIND } from "../../../api/metal3-remediation.ts";
-import { trimMeta } from "../../../api/trim.ts";
+} from "../../../api/names/annotations.ts";
+import { CLONED_FROM_GROUP_KIND } from "../../../api/cluster-api/cluster-api.ts";
+import { IS_CONTROL_PLANE_NODE } from "../../../api/names/labels.ts";
+import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
+import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 

@@ -1,7 +1,7 @@
-import type { Node } from "../../../api/core.ts";
-import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/annotations.ts";
-import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/labels.ts";
-import { trimMeta } from "../../../api/trim.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/names/annotations.ts";
+import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/names/labels.ts";
+import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject, ObjectMeta, OwnerReference, ResourceType } from "../../../kube/resource.ts";
 import { apiVersionOf } from "../../../kube/resource.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";

@@ -1,4 +1,4 @@
-import { REMEDIATION_ATTEMPTS } from "../../../api/annotations.ts";
+import { REMEDIATION_ATTEMPTS } from "../../../api/names/annotations.ts";
 import type { JsonPatchOperation, KubeClient } from "../../../kube/client.ts";
 import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";

@@ -1,4 +1,4 @@
-import type { Node, NodeCondition } from "../../../api/core.ts";
+import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
 
 /**
  * Whether anything differs that a health check uses. Kubelets report every few seconds, and nearly no report changes

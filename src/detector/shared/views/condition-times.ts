@@ -1,4 +1,4 @@
-import type { Node, NodeCondition } from "../../../api/core.ts";
+import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
 import type { ClockOffset } from "../../../kube/clock-offset.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";

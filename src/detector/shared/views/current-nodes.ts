@@ -1,6 +1,6 @@
-import { NODES } from "../../../api/core-types.ts";
-import type { Node } from "../../../api/core.ts";
-import { trimNode } from "../../../api/trim.ts";
+import { NODES } from "../../../api/kubernetes/core-types.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { trimNode } from "../../../api/kubernetes/trim.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { ViewFreshness } from "./view-freshness.ts";
 

@@ -1,9 +1,9 @@
-import { CONFIG_MAPS } from "../../../api/core-types.ts";
-import type { ConfigMap } from "../../../api/core.ts";
-import type { FencingTarget } from "../../../api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../../api/fencing-target.ts";
-import { STOP_SWITCH_NAME, stoppedBy } from "../../../api/stop-switch.ts";
-import { trimMeta } from "../../../api/trim.ts";
+import { CONFIG_MAPS } from "../../../api/kubernetes/core-types.ts";
+import type { ConfigMap } from "../../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../api/ironfence/fencing-target.ts";
+import { STOP_SWITCH_NAME, stoppedBy } from "../../../api/ironfence/stop-switch.ts";
+import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { KubeObject } from "../../../kube/resource.ts";

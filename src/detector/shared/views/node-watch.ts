@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { ClockOffset } from "../../../kube/clock-offset.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";

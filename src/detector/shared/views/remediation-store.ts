@@ -1,4 +1,4 @@
-import type { RemediationRecord } from "../../../api/node-health-check.ts";
+import type { RemediationRecord } from "../../../api/ironfence/node-health-check.ts";
 import type { ObjectKey } from "../../../kube/client.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";

@@ -3,7 +3,7 @@ import { isKubeError, KubeError } from "../../../kube/errors.ts";
 import type { ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { keyText } from "../../../kube/watched.ts";
-import { didYouMean } from "../../../runtime/did-you-mean.ts";
+import { didYouMean } from "../../../runtime/text/did-you-mean.ts";
 import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
 import type { RemediationStep, TemplateReference } from "../model/template-reference.ts";
 import { remediationKind } from "../model/template-reference.ts";

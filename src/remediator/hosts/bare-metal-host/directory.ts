@@ -1,19 +1,19 @@
-import { TRUST_POWER_STATUS } from "../../../api/annotations.ts";
-import type { Node } from "../../../api/core.ts";
-import type { BareMetalHost } from "../../../api/metal3.ts";
-import type { OpenDevice } from "../../../bmc/open-device.ts";
-import { Topology } from "../../../bmc/topology.ts";
+import { TRUST_POWER_STATUS } from "../../../api/names/annotations.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { BareMetalHost } from "../../../api/metal3/metal3.ts";
+import type { OpenDevice } from "../../../bmc/interface/device-config.ts";
+import { Topology } from "../../../bmc/devices/topology.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
 import type { FencedHost, HostDirectory, HostPower } from "../model/host.ts";
 import { HostRefusal } from "../model/host.ts";
 import { meaningfulSerial, meaningfulUuid } from "../model/identity.ts";
-import { openHostDevice } from "./host-device.ts";
-import type { Located } from "./host-search.ts";
-import { HostIndex } from "./host-index.ts";
-import { disputeOf } from "./node-claims.ts";
-import { DirectPower, judgeFirst, OperatorPower } from "./host-power.ts";
+import { openHostDevice } from "./power/host-device.ts";
+import type { Located } from "./lookup/host-search.ts";
+import { HostIndex } from "./lookup/host-index.ts";
+import { disputeOf } from "./lookup/node-claims.ts";
+import { DirectPower, judgeFirst, OperatorPower } from "./power/host-power.ts";
 import {
   BARE_METAL_HOSTS,
   claimHost,
@@ -22,12 +22,12 @@ import {
   releaseHost,
   storedOwner,
   storedReboot,
-} from "./host-store.ts";
-import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./power-path.ts";
-import { disputeWithConsumer } from "./consumer-node.ts";
-import type { Unreadable } from "./watch-hosts.ts";
-import { watchHosts } from "./watch-hosts.ts";
-import { BmcPowerReader, StatusPowerReader } from "./power-reader.ts";
+} from "./store/host-store.ts";
+import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./store/power-path.ts";
+import { disputeWithConsumer } from "./lookup/consumer-node.ts";
+import type { Unreadable } from "./store/watch-hosts.ts";
+import { watchHosts } from "./store/watch-hosts.ts";
+import { BmcPowerReader, StatusPowerReader } from "./power/power-reader.ts";
 import type { HostOwner } from "../../machine/model/host-facts.ts";
 
 export interface BareMetalHostDirectoryDeps {

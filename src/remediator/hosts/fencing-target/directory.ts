@@ -1,8 +1,8 @@
-import type { Node } from "../../../api/core.ts";
-import type { FencingTarget } from "../../../api/fencing-target.ts";
-import type { OpenDevice } from "../../../bmc/open-device.ts";
-import type { IdentityJudge, IdentityVerdict } from "../../../bmc/topology.ts";
-import { Topology } from "../../../bmc/topology.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import type { OpenDevice } from "../../../bmc/interface/device-config.ts";
+import type { IdentityJudge, IdentityVerdict } from "../../../bmc/devices/topology.ts";
+import { Topology } from "../../../bmc/devices/topology.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Watched } from "../../../kube/watched.ts";

@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { NodeClusters } from "../../clusters/node-clusters.ts";

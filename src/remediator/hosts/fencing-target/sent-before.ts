@@ -1,4 +1,4 @@
-import type { FencingTarget } from "../../../api/fencing-target.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 
 /** Reasons of the condition Reachable that mean that nothing was sent to a device. */
 const NEVER_SENT: ReadonlySet<string> = new Set([

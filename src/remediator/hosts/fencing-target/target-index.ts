@@ -1,4 +1,4 @@
-import type { FencingTarget } from "../../../api/fencing-target.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { NodeId } from "../../../nodes/subject.ts";

@@ -1,6 +1,6 @@
-import type { FencingTarget, FencingTargetStatus, TargetOutcome } from "../../../api/fencing-target.ts";
-import { FENCING_TARGETS } from "../../../api/fencing-target.ts";
-import type { Condition } from "../../../api/meta.ts";
+import type { FencingTarget, FencingTargetStatus, TargetOutcome } from "../../../api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../../api/ironfence/fencing-target.ts";
+import type { Condition } from "../../../api/schema/meta.ts";
 import { isKubeError, KubeError } from "../../../kube/errors.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { toTime } from "../../../runtime/time.ts";

@@ -1,5 +1,5 @@
-import { BARE_METAL_REMEDIATIONS } from "../../../api/bare-metal-remediation.ts";
-import type { Condition } from "../../../api/meta.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Condition } from "../../../api/schema/meta.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";

@@ -1,6 +1,6 @@
-import { parseBmcAddress } from "../../../bmc/address.ts";
-import type { BmcAddress } from "../../../bmc/address.ts";
-import { BmcError } from "../../../bmc/errors.ts";
+import { parseBmcAddress } from "../../../bmc/interface/address.ts";
+import type { BmcAddress } from "../../../bmc/interface/address.ts";
+import { BmcError } from "../../../bmc/interface/errors.ts";
 
 // The BMCs to which a Secret may be sent. A user who may write FencingTargets chooses addresses and Secrets, and must not be able to
 // read passwords that way, so the Secret itself names the addresses that it allows. Pure.

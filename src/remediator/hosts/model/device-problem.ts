@@ -1,5 +1,5 @@
-import type { BmcErrorCode } from "../../../bmc/errors.ts";
-import { BmcError } from "../../../bmc/errors.ts";
+import type { BmcErrorCode } from "../../../bmc/interface/errors.ts";
+import { BmcError } from "../../../bmc/interface/errors.ts";
 import type { DeviceProblem, Reason } from "../../machine/model/reasons.ts";
 import { HostRefusal, TargetError } from "./host.ts";
 

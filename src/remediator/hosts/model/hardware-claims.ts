@@ -1,5 +1,5 @@
-import { parseBmcAddress } from "../../../bmc/address.ts";
-import { BmcError } from "../../../bmc/errors.ts";
+import { parseBmcAddress } from "../../../bmc/interface/address.ts";
+import { BmcError } from "../../../bmc/interface/errors.ts";
 import { canonicalUuid } from "./identity.ts";
 
 // What identifies a piece of hardware in the indexes of FencingTargets and of BareMetalHosts. Two objects with the same claim

@@ -1,7 +1,7 @@
-import type { TargetOutcome } from "../../../api/fencing-target.ts";
-import type { BootOverride, PowerReading } from "../../../bmc/driver.ts";
-import type { IdentityVerdict, WholeReading } from "../../../bmc/topology.ts";
-import type { Node } from "../../../api/core.ts";
+import type { TargetOutcome } from "../../../api/ironfence/fencing-target.ts";
+import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
+import type { IdentityVerdict, WholeReading } from "../../../bmc/devices/topology.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/host-facts.ts";
 

@@ -1,12 +1,12 @@
-import type { FencingTarget } from "../../../api/fencing-target.ts";
-import type { HostIdentity } from "../../../bmc/driver.ts";
-import { meaningfulSerial, meaningfulUuid } from "../../../bmc/placeholders.ts";
-import { sameUuid } from "../../../bmc/uuid.ts";
-import type { IdentityJudge, IdentityVerdict } from "../../../bmc/topology.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import type { HostIdentity } from "../../../bmc/identity/host-identity.ts";
+import { meaningfulSerial, meaningfulUuid } from "../../../bmc/identity/placeholders.ts";
+import { sameUuid } from "../../../bmc/identity/uuid.ts";
+import type { IdentityJudge, IdentityVerdict } from "../../../bmc/devices/topology.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
 
-export { meaningfulSerial, meaningfulUuid } from "../../../bmc/placeholders.ts";
-export { canonicalUuid, sameUuid } from "../../../bmc/uuid.ts";
+export { meaningfulSerial, meaningfulUuid } from "../../../bmc/identity/placeholders.ts";
+export { canonicalUuid, sameUuid } from "../../../bmc/identity/uuid.ts";
 
 // The identity that a host must have, and whether a device reports it. Pure. Names and addresses move, hardware ids do not.
 

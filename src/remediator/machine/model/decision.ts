@@ -1,5 +1,5 @@
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
-import type { BootOverride } from "../../../bmc/driver.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { BootOverride } from "../../../bmc/interface/driver.ts";
 
 /** One call that the shell makes, one at a time. It returns an event, which `observe` adds to the observations. */
 export type Effect =

@@ -1,8 +1,8 @@
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
-import type { Lease, Node } from "../../../api/core.ts";
-import type { BootOverride, PowerReading } from "../../../bmc/driver.ts";
-import type { BmcErrorCode } from "../../../bmc/errors.ts";
-import type { IdentityVerdict, WholeReading } from "../../../bmc/topology.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Lease, Node } from "../../../api/kubernetes/core.ts";
+import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
+import type { BmcErrorCode } from "../../../bmc/interface/errors.ts";
+import type { IdentityVerdict, WholeReading } from "../../../bmc/devices/topology.ts";
 import type { ApiFailure } from "./api-failure.ts";
 import type { Hold } from "./hold.ts";
 import type { HostOwner } from "./host-facts.ts";

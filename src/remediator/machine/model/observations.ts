@@ -1,13 +1,13 @@
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
-import type { Node } from "../../../api/core.ts";
-import type { BootOverride, PowerState } from "../../../bmc/driver.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { BootOverride, PowerState } from "../../../bmc/interface/driver.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { InstalledHost, MachineReport, NodeMachine, ReplacementReport } from "./reprovision.ts";
 import type { Hold } from "./hold.ts";
 import type { ApiFailure } from "./api-failure.ts";
 import type { HostOwner } from "./host-facts.ts";
-import type { IdentityVerdict } from "../../../bmc/topology.ts";
-import type { Machine } from "../../../api/cluster-api.ts";
+import type { IdentityVerdict } from "../../../bmc/devices/topology.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
 
 /**
  * What this process has learned itself about one remediation. All times are monotonic. It starts empty, so everything

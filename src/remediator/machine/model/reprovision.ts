@@ -1,4 +1,4 @@
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { MachineRef } from "../../../nodes/subject.ts";
 
 // What a reprovision sees of the objects that it acts on, each by a live read of this process. Times are monotonic.

@@ -1,5 +1,5 @@
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
-import type { Node } from "../../../api/core.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { BoundedStrategy } from "./strategy.ts";
 import type { Observations } from "./observations.ts";
 import type { Attempt, State } from "./state.ts";

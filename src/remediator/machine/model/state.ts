@@ -1,5 +1,5 @@
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
-import { bareMetalRemediationStateSchema } from "../../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationStateSchema } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { parseTimeMs, toMicroTime } from "../../../runtime/time.ts";
 import type { Reason } from "./reasons.ts";
 

@@ -1,5 +1,5 @@
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
-import type { Condition } from "../../../api/meta.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Condition } from "../../../api/schema/meta.ts";
 import { toMicroTime, toTime } from "../../../runtime/time.ts";
 import type { Now, Snapshot } from "./snapshot.ts";
 import { VERSION } from "../../../runtime/version.ts";

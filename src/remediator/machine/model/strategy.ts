@@ -1,5 +1,5 @@
-import type { BareMetalRemediationSpec } from "../../../api/bare-metal-remediation.ts";
-import { bareMetalRemediationSpecSchema } from "../../../api/bare-metal-remediation.ts";
+import type { BareMetalRemediationSpec } from "../../../api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { parseDurationMs } from "../../../runtime/duration.ts";
 
 /** A strategy with its durations parsed and bounded. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { FENCED_BY, QUARANTINED_BY } from "../../../api/annotations.ts";
-import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
-import type { Node, Taint } from "../../../api/core.ts";
-import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../api/taints.ts";
+import { FENCED_BY, QUARANTINED_BY } from "../../../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node, Taint } from "../../../api/kubernetes/core.ts";
+import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../api/kubernetes/taints.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
 import { pointer } from "../../../kube/objects/json-pointer.ts";

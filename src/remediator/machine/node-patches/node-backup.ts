@@ -1,7 +1,7 @@
-import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../../../api/annotations.ts";
-import type { BareMetalRemediationStatus } from "../../../api/bare-metal-remediation.ts";
-import type { Node } from "../../../api/core.ts";
-import { CONDITION_TAINT_PREFIX, FENCED, QUARANTINE, sameTaint } from "../../../api/taints.ts";
+import { FENCED_BY, MANUALLY_CONFIRMED_HEALTHY, QUARANTINED_BY } from "../../../api/names/annotations.ts";
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { CONDITION_TAINT_PREFIX, FENCED, QUARANTINE, sameTaint } from "../../../api/kubernetes/taints.ts";
 import type { JsonPatchOperation } from "../../../kube/client.ts";
 
 export type Backup = NonNullable<BareMetalRemediationStatus["backup"]>;

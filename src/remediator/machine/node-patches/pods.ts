@@ -1,5 +1,5 @@
-import type { NodeCondition, Pod, Toleration, VolumeAttachment } from "../../../api/core.ts";
-import { OUT_OF_SERVICE } from "../../../api/taints.ts";
+import type { NodeCondition, Pod, Toleration, VolumeAttachment } from "../../../api/kubernetes/core.ts";
+import { OUT_OF_SERVICE } from "../../../api/kubernetes/taints.ts";
 
 const MIRROR = "kubernetes.io/config.mirror";
 

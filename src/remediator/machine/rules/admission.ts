@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { keepsQuorum, quorumMessage } from "./quorum.ts";
 import type { EtcdMember } from "../model/observations.ts";
 import type { Admission } from "../model/snapshot.ts";

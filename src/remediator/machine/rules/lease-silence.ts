@@ -1,4 +1,4 @@
-import type { Lease } from "../../../api/core.ts";
+import type { Lease } from "../../../api/kubernetes/core.ts";
 import type { Contact } from "../../../kube/contact.ts";
 import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";

@@ -1,6 +1,6 @@
-import type { Machine } from "../../../api/cluster-api.ts";
-import { mayBeNodeOf } from "../../../api/cluster-api.ts";
-import type { Node } from "../../../api/core.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { mayBeNodeOf } from "../../../api/cluster-api/cluster-api.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { fail, transition, run, waitBecause } from "./transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
 import { clusterOf } from "../../../nodes/subject.ts";

@@ -1,5 +1,5 @@
-import type { PowerReading } from "../../../bmc/driver.ts";
-import type { WholeReading } from "../../../bmc/topology.ts";
+import type { PowerReading } from "../../../bmc/interface/driver.ts";
+import type { WholeReading } from "../../../bmc/devices/topology.ts";
 import type { ObservedPower } from "../model/observations.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "../model/timings.ts";
 

@@ -1,5 +1,5 @@
-import { ETCD_ROLE } from "../../../api/labels.ts";
-import type { Node } from "../../../api/core.ts";
+import { ETCD_ROLE } from "../../../api/names/labels.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import type { EtcdMember } from "../model/observations.ts";
 

@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { Sibling } from "../model/snapshot.ts";
 import type { LastReboot } from "../model/host-facts.ts";

@@ -1,6 +1,6 @@
-import { CLUSTER_API_GROUP } from "../../../api/cluster-api.ts";
-import { CONTROL_PLANE_ROLES } from "../../../api/labels.ts";
-import type { Node } from "../../../api/core.ts";
+import { CLUSTER_API_GROUP } from "../../../api/cluster-api/cluster-api.ts";
+import { CONTROL_PLANE_ROLES } from "../../../api/names/labels.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { conditionOf, processing } from "../model/status.ts";
 import { fail, transition, run, waitBecause } from "./transitions.ts";
 import { rebootOfThisOutage } from "./reboot-proof.ts";

@@ -1,4 +1,4 @@
-import { CONFIRM } from "../../../api/annotations.ts";
+import { CONFIRM } from "../../../api/names/annotations.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { run, waitBecause } from "./transitions.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";

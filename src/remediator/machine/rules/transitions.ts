@@ -7,8 +7,8 @@ import { changeStatus, conditionOf, processing } from "../model/status.ts";
 import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "../model/timings.ts";
 import type { Hold } from "../model/hold.ts";
 import type { Decision, Effect } from "../model/decision.ts";
-import { allowsOn } from "../../../bmc/topology.ts";
-import type { IdentityVerdict } from "../../../bmc/topology.ts";
+import { allowsOn } from "../../../bmc/devices/topology.ts";
+import type { IdentityVerdict } from "../../../bmc/devices/topology.ts";
 
 // The decisions that every state is made of. Functions that begin with `ensure` return what has to be done first, or
 // undefined if nothing is left to do. All are pure.

@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Decision } from "../model/decision.ts";
 import type { AttemptSnapshot, Now, Snapshot } from "../model/snapshot.ts";
 import type { ConditionUpdate } from "../model/status.ts";

@@ -1,7 +1,7 @@
 import { untilNextRead } from "./powering-off.ts";
 import { orderOn } from "./powering-on.ts";
 import { restoreLabels } from "./rejoining.ts";
-import { CLUSTER_API_GROUP } from "../../../api/cluster-api.ts";
+import { CLUSTER_API_GROUP } from "../../../api/cluster-api/cluster-api.ts";
 import { holdsOrder, identityVerdict, transition, run, ensureNotHeld, waitBecause } from "../rules/transitions.ts";
 import { isOnDue, isSettled, isSpent, hadNoPowerOff, readsOn } from "../rules/power-orders.ts";
 import type { Reason } from "../model/reasons.ts";
@@ -16,9 +16,9 @@ import { conditionOf, nodeRejoined } from "../model/status.ts";
 import { groupOf } from "../../../nodes/subject.ts";
 import { IDENTITY_AGE_MAX_MS, ORDER_SETTLED_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
-import { allowsOn } from "../../../bmc/topology.ts";
-import type { IdentityVerdict } from "../../../bmc/topology.ts";
-import { powerOffAnnotation } from "../../../api/metal3.ts";
+import { allowsOn } from "../../../bmc/devices/topology.ts";
+import type { IdentityVerdict } from "../../../bmc/devices/topology.ts";
+import { powerOffAnnotation } from "../../../api/metal3/metal3.ts";
 
 /**
  * Undoes what was done, in the order in which it is safe: the out-of-service taint off, the boot override cleared, the

@@ -1,4 +1,4 @@
-import { bareMetalRemediationStateSchema } from "../../../api/bare-metal-remediation.ts";
+import { bareMetalRemediationStateSchema } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { newAttempt, run, undo, waitBecause } from "../rules/transitions.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { UnknownState } from "../model/state.ts";

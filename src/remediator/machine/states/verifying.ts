@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { signedTaint } from "../node-patches/marks.ts";
 import {

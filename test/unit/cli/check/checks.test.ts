@@ -6,10 +6,10 @@ import {
   AGENT_VERSION,
   FENCED_BY,
   REMEDIATION_ATTEMPTS,
-} from "../../../../src/api/annotations.ts";
-import type { BareMetalRemediation } from "../../../../src/api/bare-metal-remediation.ts";
-import type { FencingTarget } from "../../../../src/api/fencing-target.ts";
-import { FENCED, OUT_OF_SERVICE } from "../../../../src/api/taints.ts";
+} from "../../../../src/api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
+import { FENCED, OUT_OF_SERVICE } from "../../../../src/api/kubernetes/taints.ts";
 import { runChecks } from "../../../../src/cli/check/check.ts";
 import type { Facts } from "../../../../src/cli/check/facts.ts";
 import { CHECKS } from "../../../../src/cli/check/lines/checks.ts";

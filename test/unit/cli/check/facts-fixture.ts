@@ -1,6 +1,6 @@
-import type { Node } from "../../../../src/api/core.ts";
-import type { FencingTarget } from "../../../../src/api/fencing-target.ts";
-import type { NodeHealthCheck } from "../../../../src/api/node-health-check.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
+import type { NodeHealthCheck } from "../../../../src/api/ironfence/node-health-check.ts";
 import type { CheckResult } from "../../../../src/cli/check/check.ts";
 import { runChecks } from "../../../../src/cli/check/check.ts";
 import { CHECKS } from "../../../../src/cli/check/lines/checks.ts";

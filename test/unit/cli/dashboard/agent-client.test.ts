@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Node } from "../../../../src/api/core.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../../../src/api/bare-metal-remediation.ts";
-import { NODES } from "../../../../src/api/core-types.ts";
-import { FENCING_TARGETS } from "../../../../src/api/fencing-target.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../../../src/api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../../../src/api/ironfence/fencing-target.ts";
 import { agentClient } from "../../../../src/cli/dashboard/serve/agent-client.ts";
 import type { Family } from "../../../../src/config/parsers.ts";
 import type { KubeClient } from "../../../../src/kube/client.ts";

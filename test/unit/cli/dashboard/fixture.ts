@@ -1,8 +1,8 @@
-import { NODE_NAME } from "../../../../src/api/annotations.ts";
-import type { BareMetalRemediation } from "../../../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../../../src/api/core.ts";
-import type { FencingTarget } from "../../../../src/api/fencing-target.ts";
-import type { NodeHealthCheck } from "../../../../src/api/node-health-check.ts";
+import { NODE_NAME } from "../../../../src/api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
+import type { NodeHealthCheck } from "../../../../src/api/ironfence/node-health-check.ts";
 import { AT } from "../overview-fixture.ts";
 
 type Status = NonNullable<BareMetalRemediation["status"]>;

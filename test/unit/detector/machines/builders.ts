@@ -1,8 +1,8 @@
-import type { Cluster, Machine } from "../../../../src/api/cluster-api.ts";
-import { readCluster, readMachine } from "../../../../src/api/cluster-api.ts";
-import type { Node } from "../../../../src/api/core.ts";
-import type { MachineHealthCheck } from "../../../../src/api/machine-health-check.ts";
-import { readMachineHealthCheck } from "../../../../src/api/machine-health-check.ts";
+import type { Cluster, Machine } from "../../../../src/api/cluster-api/cluster-api.ts";
+import { readCluster, readMachine } from "../../../../src/api/cluster-api/cluster-api.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
+import type { MachineHealthCheck } from "../../../../src/api/cluster-api/machine-health-check.ts";
+import { readMachineHealthCheck } from "../../../../src/api/cluster-api/machine-health-check.ts";
 import { CLUSTER_API_CHECKS } from "../../../../src/detector/machines/vendors/cluster-api.ts";
 import { decide } from "../../../../src/detector/machines/decide/decide.ts";
 import type {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Node } from "../../../../src/api/core.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { ClusterConnection } from "../../../../src/clusters/workload-clusters.ts";
 import { ClusterNodes } from "../../../../src/detector/machines/snapshot/cluster-nodes.ts";
 import { MonotonicTimes } from "../../../../src/detector/shared/views/condition-times.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
-import type { MachineHealthCheck } from "../../../../src/api/machine-health-check.ts";
-import type { Condition } from "../../../../src/api/meta.ts";
+import type { MachineHealthCheck } from "../../../../src/api/cluster-api/machine-health-check.ts";
+import type { Condition } from "../../../../src/api/schema/meta.ts";
 import { MachineCheckCounts } from "../../../../src/detector/machines/effects/machine-check-counts.ts";
 
 type Status = MachineHealthCheck["status"];

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Machine } from "../../../../src/api/cluster-api.ts";
-import type { Node } from "../../../../src/api/core.ts";
-import { readOkdMachineHealthCheck } from "../../../../src/api/okd-machine-health-check.ts";
-import { readOkdMachine } from "../../../../src/api/okd-machine.ts";
+import type { Machine } from "../../../../src/api/cluster-api/cluster-api.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
+import { readOkdMachineHealthCheck } from "../../../../src/api/okd/okd-machine-health-check.ts";
+import { readOkdMachine } from "../../../../src/api/okd/okd-machine.ts";
 import type { ObjectMeta } from "../../../../src/kube/resource.ts";
 import { chooseRemedy, judgeOkdMachine } from "../../../../src/detector/machines/vendors/okd.ts";
 import type { ObservedNode } from "../../../../src/detector/machines/decide/observed-machine.ts";

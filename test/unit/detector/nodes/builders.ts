@@ -1,7 +1,7 @@
-import type { Node, NodeCondition } from "../../../../src/api/core.ts";
-import type { Condition } from "../../../../src/api/meta.ts";
-import type { NodeHealthCheckStatus } from "../../../../src/api/node-health-check.ts";
-import { outageOf } from "../../../../src/api/off-proof.ts";
+import type { Node, NodeCondition } from "../../../../src/api/kubernetes/core.ts";
+import type { Condition } from "../../../../src/api/schema/meta.ts";
+import type { NodeHealthCheckStatus } from "../../../../src/api/ironfence/node-health-check.ts";
+import { outageOf } from "../../../../src/api/kubernetes/outage.ts";
 import { countAttempts } from "../../../../src/detector/shared/model/attempts.ts";
 import type { NodeFacts, NodeCheckSnapshot } from "../../../../src/detector/nodes/decide/decision.ts";
 import type { NodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { NodeHealthCheckStatus } from "../../../../src/api/node-health-check.ts";
+import type { NodeHealthCheckStatus } from "../../../../src/api/ironfence/node-health-check.ts";
 import type {
   NodeCheckDecision,
   NodeFacts,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Registry } from "prom-client";
-import type { NodeHealthCheckStatus } from "../../../../src/api/node-health-check.ts";
+import type { NodeHealthCheckStatus } from "../../../../src/api/ironfence/node-health-check.ts";
 import { NodeHealthCheckMetrics } from "../../../../src/detector/nodes/effects/metrics.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import { T0 } from "./builders.ts";

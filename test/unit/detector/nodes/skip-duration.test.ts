@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { CURRENT_CONFIG, DESIRED_CONFIG, SKIP_DURATION_IF_OFF } from "../../../../src/api/annotations.ts";
-import type { Node } from "../../../../src/api/core.ts";
+import { CURRENT_CONFIG, DESIRED_CONFIG, SKIP_DURATION_IF_OFF } from "../../../../src/api/names/annotations.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { NodeFacts, NodeCheckSnapshot } from "../../../../src/detector/nodes/decide/decision.ts";
 import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
 import { compileNodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";

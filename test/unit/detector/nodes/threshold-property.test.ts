@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
-import type { NodeHealthCheckStatus } from "../../../../src/api/node-health-check.ts";
+import type { NodeHealthCheckStatus } from "../../../../src/api/ironfence/node-health-check.ts";
 import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
 import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
 import type { NodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { REMEDIATION_ATTEMPTS } from "../../../../src/api/annotations.ts";
+import { REMEDIATION_ATTEMPTS } from "../../../../src/api/names/annotations.ts";
 import {
   attemptAllowedAtMs,
   countAttempts,

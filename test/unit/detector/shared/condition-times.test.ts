@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { Node } from "../../../../src/api/core.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import { MonotonicTimes } from "../../../../src/detector/shared/views/condition-times.ts";
 import { describeClockOffset } from "../../../../src/detector/shared/model/clock-skew.ts";
 import { NodeTracker } from "../../../../src/detector/nodes/snapshot/node-tracker.ts";

@@ -1,5 +1,5 @@
-import type { BareMetalRemediationStatus } from "../../../../src/api/bare-metal-remediation.ts";
-import type { Condition } from "../../../../src/api/meta.ts";
+import type { BareMetalRemediationStatus } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Condition } from "../../../../src/api/schema/meta.ts";
 import type {
   InstalledHost,
   MachineReport,

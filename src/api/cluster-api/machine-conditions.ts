@@ -1,0 +1,156 @@
+import type { KubeObject } from "../../kube/resource.ts";
+import { toTime } from "../../runtime/time.ts";
+import type { ConditionForms } from "./cluster-api.ts";
+import { CLUSTER_API_GROUP } from "./cluster-api.ts";
+import { listAt, textAt } from "../schema/read-fields.ts";
+import type { Condition } from "../schema/meta.ts";
+
+// Writing conditions of Cluster API's objects. Upstream keeps two forms side by side, and its controllers of different ages
+// read different ones: v1beta1's with a severity and no reason while it is true, and metav1.Condition.
+
+/** Absent if the condition is true. */
+export type Severity = "Error" | "Warning" | "Info";
+
+/** What a condition is to say, in both forms. */
+export interface ConditionWrite {
+  type: string;
+  status: "True" | "False";
+  reason: string;
+  message: string;
+  /** Ignored if the condition is true: it says nothing more then. Undefined if that form has no such condition. */
+  v1beta1: { reason: string; message: string; severity: Severity } | undefined;
+}
+
+/** An object's conditions in both forms. Its version decides which form is its own. */
+type VersionedConditions = ConditionForms & { apiVersion: string };
+
+type Form = "metav1" | "v1beta1";
+
+/** Whether the object says this already, in its version's own form, and in the other where it has that. */
+export function hasCondition(object: VersionedConditions, wanted: ConditionWrite): boolean {
+  return compare(object, wanted, (found, { message = "" }) => found.message === message);
+}
+
+/**
+ * The same, with any message: releases of upstream's controller have different messages. If one of them works on the same
+ * object, it would overwrite our message and we its message, forever.
+ */
+export function hasConditionWithAnyMessage(object: VersionedConditions, wanted: ConditionWrite): boolean {
+  return compare(object, wanted, () => true);
+}
+
+function compare(
+  object: VersionedConditions,
+  wanted: ConditionWrite,
+  isWorded: (found: Condition, texts: ConditionTexts) => boolean,
+): boolean {
+  return formsOf(object).every(([form, conditions]) => {
+    if (!isKnownTo(form, wanted)) return true;
+    const texts = conditionTextsOf(wanted, form);
+    const found = conditions.find(({ type }) => type === wanted.type);
+    return found?.status === texts.status && found.reason === (texts.reason ?? "") && isWorded(found, texts);
+  });
+}
+
+/** A list of conditions that is to be another one. */
+export interface ConditionListChange {
+  /** Where it lies in the object. */
+  path: readonly string[];
+  conditions: readonly unknown[];
+}
+
+/**
+ * What makes the object say `wanted`, and no more have conditions of the types `unwanted`. Guard the write by a
+ * resourceVersion, since whole lists are replaced. Empty if there is nothing to do.
+ *
+ * @param raw the object as the server sent it.
+ */
+export function changeConditions(
+  raw: KubeObject,
+  wanted: readonly ConditionWrite[],
+  unwanted: readonly string[],
+  nowMs: number,
+): ConditionListChange[] {
+  const own = ownForm(raw.apiVersion);
+  const forms: Form[] = ["metav1", "v1beta1"];
+  return forms.flatMap((form) => {
+    const path = pathOf(raw.apiVersion, form);
+    const before = listAt(raw, ...path);
+    // The other form is kept true where the object has it. Where its CRD does not know it, it would be dropped each time.
+    if (form !== own && before.length === 0) return [];
+    let conditions = before.filter((condition) => !unwanted.includes(textAt(condition, "type") ?? ""));
+    for (const write of wanted) if (isKnownTo(form, write)) conditions = upsert(conditions, write, form, raw, nowMs);
+    const isSame = conditions.length === before.length && conditions.every((item, index) => item === before[index]);
+    return isSame ? [] : [{ path, conditions }];
+  });
+}
+
+function isKnownTo(form: Form, { v1beta1 }: ConditionWrite): boolean {
+  return form === "metav1" || v1beta1 !== undefined;
+}
+
+function ownForm(apiVersion: string): Form {
+  return apiVersion === `${CLUSTER_API_GROUP}/v1beta2` ? "metav1" : "v1beta1";
+}
+
+function pathOf(apiVersion: string, form: Form): string[] {
+  if (form === ownForm(apiVersion)) return ["status", "conditions"];
+  return form === "metav1" ? ["status", "v1beta2", "conditions"] : ["status", "deprecated", "v1beta1", "conditions"];
+}
+
+/** Where `readConditions` puts them: an object of another vendor has one form alone. */
+function formsOf({ apiVersion, conditions, v1beta1Conditions }: VersionedConditions): [Form, readonly Condition[]][] {
+  const own = ownForm(apiVersion);
+  const isFirst = apiVersion !== `${CLUSTER_API_GROUP}/v1beta1`;
+  const [ownOnes, others] = isFirst ? [conditions, v1beta1Conditions] : [v1beta1Conditions, conditions];
+  return others.length === 0
+    ? [[own, ownOnes]]
+    : [
+        [own, ownOnes],
+        [own === "metav1" ? "v1beta1" : "metav1", others],
+      ];
+}
+
+interface ConditionTexts {
+  status: string;
+  reason?: string;
+  message?: string;
+  severity?: Severity;
+}
+
+function conditionTextsOf({ status, reason, message, v1beta1 }: ConditionWrite, form: Form): ConditionTexts {
+  if (form === "metav1") return { status, reason, message };
+  if (status === "True" || v1beta1 === undefined) return { status };
+  return {
+    status,
+    severity: v1beta1.severity,
+    reason: v1beta1.reason,
+    ...(v1beta1.message !== "" && { message: v1beta1.message }),
+  };
+}
+
+function upsert(
+  list: readonly unknown[],
+  write: ConditionWrite,
+  form: Form,
+  { metadata }: KubeObject,
+  nowMs: number,
+): unknown[] {
+  const place = list.findIndex((condition) => textAt(condition, "type") === write.type);
+  const before = list[place];
+  const texts = conditionTextsOf(write, form);
+  // Key by key as the server keeps them, so that only what differs counts as different.
+  const isSame =
+    textAt(before, "status") === texts.status &&
+    (textAt(before, "reason") ?? "") === (texts.reason ?? "") &&
+    (textAt(before, "message") ?? "") === (texts.message ?? "");
+  if (isSame) return [...list];
+  const sinceBefore = textAt(before, "status") === texts.status ? textAt(before, "lastTransitionTime") : undefined;
+  const after = {
+    type: write.type,
+    ...texts,
+    lastTransitionTime: sinceBefore ?? toTime(nowMs),
+    ...(form === "metav1" && metadata.generation !== undefined && { observedGeneration: metadata.generation }),
+  };
+  return place < 0 ? [...list, after] : list.with(place, after);
+}

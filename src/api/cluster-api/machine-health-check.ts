@@ -1,0 +1,195 @@
+import type { KubeObject, ObjectMeta } from "../../kube/resource.ts";
+import { parseDurationMs } from "../../runtime/duration.ts";
+import { CLUSTER_API_GROUP, readConditions } from "./cluster-api.ts";
+import { fieldAt, listAt, textAt } from "../schema/read-fields.ts";
+import type { Condition, LabelSelector } from "../schema/meta.ts";
+import { labelSelectorSchema } from "../schema/meta.ts";
+import { trimMeta } from "../kubernetes/trim.ts";
+import type { UnhealthyCondition } from "../schema/unhealthy-condition.ts";
+
+// Cluster API's MachineHealthCheck, of v1beta1 and v1beta2 alike. Field names differ between the versions and are turned into
+// one set of names here, and nowhere else.
+
+export const MACHINE_HEALTH_CHECK_KIND = "MachineHealthCheck";
+
+/** Upstream's, where a health check does not say. */
+const DEFAULT_NODE_STARTUP_TIMEOUT_MS = 600_000;
+
+/** Names a remediation template in a MachineHealthCheck's own namespace. */
+export interface MachineTemplateReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+}
+
+/** What a MachineHealthCheck asks for, whatever its version or vendor. */
+export interface MachineHealthCheckSpec {
+  /** Empty if its machines are of the cluster that it is an object of (OKD). */
+  clusterName: string;
+  selector: LabelSelector;
+  /** 0: a machine may wait for its node forever. */
+  nodeStartupTimeoutMs: number;
+  unhealthyNodeConditions: readonly UnhealthyCondition[];
+  unhealthyMachineConditions: readonly UnhealthyCondition[];
+  /** `[3-5]`; it takes precedence. */
+  unhealthyInRange: string | undefined;
+  /** A number of machines or a share of them; undefined: 100 %. */
+  unhealthyLessThanOrEqualTo: number | string | undefined;
+  /** Undefined: what is done to an unhealthy machine without one is the vendor's. */
+  template: MachineTemplateReference | undefined;
+  /** What is asked for and cannot be done, in words. It is reported, and a field that guards remediation prevents it. */
+  problems: readonly string[];
+}
+
+/** Its status; undefined fields were not written yet. */
+export interface MachineHealthCheckStatus {
+  expectedMachines: number | undefined;
+  currentHealthy: number | undefined;
+  remediationsAllowed: number | undefined;
+  observedGeneration: number | undefined;
+  targets: readonly string[] | undefined;
+  /** In both forms, as a Machine has them. */
+  conditions: readonly Condition[];
+  v1beta1Conditions: readonly Condition[];
+}
+
+/** A health check over machines, as the detector works with it. */
+export interface MachineHealthCheck extends KubeObject {
+  metadata: ObjectMeta & { namespace: string };
+  spec: MachineHealthCheckSpec;
+  status: MachineHealthCheckStatus;
+}
+
+/** Reads a MachineHealthCheck of either version of Cluster API. */
+export function readMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
+  const spec = raw.apiVersion === `${CLUSTER_API_GROUP}/v1beta1` ? readV1Beta1(raw) : readV1Beta2(raw);
+  return { ...identityOf(raw), spec, status: readMachineHealthCheckStatus(raw) };
+}
+
+/** What every kind of MachineHealthCheck has in common apart from its spec. */
+export function identityOf(raw: KubeObject): Pick<MachineHealthCheck, "apiVersion" | "kind" | "metadata"> {
+  const { apiVersion, kind, metadata } = raw;
+  return { apiVersion, kind, metadata: { ...trimMeta(metadata), namespace: metadata.namespace ?? "" } };
+}
+
+/** The fields of a status have the same names in every version, and OKD's. */
+export function readMachineHealthCheckStatus(raw: KubeObject): MachineHealthCheckStatus {
+  const targets = fieldAt(raw, "status", "targets");
+  return {
+    expectedMachines: numberAt(raw, "status", "expectedMachines"),
+    currentHealthy: numberAt(raw, "status", "currentHealthy"),
+    remediationsAllowed: numberAt(raw, "status", "remediationsAllowed"),
+    observedGeneration: numberAt(raw, "status", "observedGeneration"),
+    targets: Array.isArray(targets) ? targets.filter((name) => typeof name === "string") : undefined,
+    ...readConditions(raw),
+  };
+}
+
+/** The parts of a spec that v1beta1 and OKD write alike: durations as texts. */
+export function readDurations(
+  raw: KubeObject,
+  problems: string[],
+): Pick<MachineHealthCheckSpec, "nodeStartupTimeoutMs" | "unhealthyNodeConditions"> {
+  const startup = fieldAt(raw, "spec", "nodeStartupTimeout");
+  return {
+    nodeStartupTimeoutMs:
+      startup === undefined
+        ? DEFAULT_NODE_STARTUP_TIMEOUT_MS
+        : (durationOf(startup, "spec.nodeStartupTimeout", problems) ?? 0),
+    unhealthyNodeConditions: readConditionRules(listAt(raw, "spec", "unhealthyConditions"), (rule, index) =>
+      durationOf(fieldAt(rule, "timeout"), `spec.unhealthyConditions[${index}].timeout`, problems),
+    ),
+  };
+}
+
+/** @param problems gets what is wrong with it, in words. */
+export function readSelector(raw: KubeObject, problems: string[]): LabelSelector {
+  const selector = labelSelectorSchema.safeParse(fieldAt(raw, "spec", "selector") ?? {});
+  if (selector.success) return selector.data;
+  problems.push("spec.selector is no label selector");
+  return {};
+}
+
+/** A number of machines, or a share of them as a text. */
+export function amountAt(value: unknown, ...path: readonly string[]): number | string | undefined {
+  return numberAt(value, ...path) ?? textAt(value, ...path);
+}
+
+function readV1Beta1(raw: KubeObject): MachineHealthCheckSpec {
+  const problems: string[] = [];
+  return {
+    clusterName: textAt(raw, "spec", "clusterName") ?? "",
+    selector: readSelector(raw, problems),
+    ...readDurations(raw, problems),
+    unhealthyMachineConditions: readConditionRules(listAt(raw, "spec", "unhealthyMachineConditions"), (rule, index) =>
+      durationOf(fieldAt(rule, "timeout"), `spec.unhealthyMachineConditions[${index}].timeout`, problems),
+    ),
+    unhealthyInRange: textAt(raw, "spec", "unhealthyRange"),
+    unhealthyLessThanOrEqualTo: amountAt(raw, "spec", "maxUnhealthy"),
+    template: readTemplateReference(raw, "spec", "remediationTemplate"),
+    problems,
+  };
+}
+
+function readV1Beta2(raw: KubeObject): MachineHealthCheckSpec {
+  const problems: string[] = [];
+  const startupSeconds = numberAt(raw, "spec", "checks", "nodeStartupTimeoutSeconds");
+  const timeoutOf = (rule: unknown) => (numberAt(rule, "timeoutSeconds") ?? 0) * 1_000;
+  if (listAt(raw, "spec", "checks", "unhealthyExpressions").length > 0) {
+    problems.push(
+      "spec.checks.unhealthyExpressions are not evaluated: machines that only they find are not remediated",
+    );
+  }
+  return {
+    clusterName: textAt(raw, "spec", "clusterName") ?? "",
+    selector: readSelector(raw, problems),
+    nodeStartupTimeoutMs: startupSeconds === undefined ? DEFAULT_NODE_STARTUP_TIMEOUT_MS : startupSeconds * 1_000,
+    unhealthyNodeConditions: readConditionRules(listAt(raw, "spec", "checks", "unhealthyNodeConditions"), timeoutOf),
+    unhealthyMachineConditions: readConditionRules(
+      listAt(raw, "spec", "checks", "unhealthyMachineConditions"),
+      timeoutOf,
+    ),
+    unhealthyInRange: textAt(raw, "spec", "remediation", "triggerIf", "unhealthyInRange"),
+    unhealthyLessThanOrEqualTo: amountAt(raw, "spec", "remediation", "triggerIf", "unhealthyLessThanOrEqualTo"),
+    template: readTemplateReference(raw, "spec", "remediation", "templateRef"),
+    problems,
+  };
+}
+
+/** Its namespace is the health check's own, whatever v1beta1's reference says: upstream reads it nowhere else either. */
+export function readTemplateReference(
+  raw: KubeObject,
+  ...path: readonly string[]
+): MachineTemplateReference | undefined {
+  if (fieldAt(raw, ...path) === undefined) return undefined;
+  return {
+    apiVersion: textAt(raw, ...path, "apiVersion") ?? "",
+    kind: textAt(raw, ...path, "kind") ?? "",
+    name: textAt(raw, ...path, "name") ?? "",
+  };
+}
+
+/** Rules that cannot be read are left out: a rule that is not understood must make nothing unhealthy. */
+function readConditionRules(
+  rules: readonly unknown[],
+  durationMsOf: (rule: unknown, index: number) => number | undefined,
+): UnhealthyCondition[] {
+  return rules.flatMap((rule, index) => {
+    const type = textAt(rule, "type");
+    const status = textAt(rule, "status");
+    const durationMs = durationMsOf(rule, index);
+    return type === undefined || status === undefined || durationMs === undefined ? [] : [{ type, status, durationMs }];
+  });
+}
+
+function durationOf(value: unknown, where: string, problems: string[]): number | undefined {
+  const durationMs = typeof value === "string" ? parseDurationMs(value) : undefined;
+  if (durationMs !== undefined && durationMs >= 0) return durationMs;
+  problems.push(`${where} is not a duration such as 300s or 10m`);
+  return undefined;
+}
+
+function numberAt(value: unknown, ...path: readonly string[]): number | undefined {
+  const found = fieldAt(value, ...path);
+  return typeof found === "number" ? found : undefined;
+}

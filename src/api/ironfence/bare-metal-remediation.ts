@@ -1,0 +1,266 @@
+import * as z from "zod";
+import type { CustomKind } from "../schema/kind.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import { clusterRefSchema, conditionsSchema, timeSchema } from "../schema/meta.ts";
+import { DURATION_PATTERN } from "../../runtime/duration.ts";
+
+const duration = (value: string, description: string) =>
+  z.string().regex(new RegExp(DURATION_PATTERN, "u")).default(value).meta({ description });
+
+const strategySchema = z
+  .object({
+    type: z.enum(["Reboot", "Reprovision", "Escalate"]).default("Reboot").meta({
+      description:
+        "Reboot: power off, prove off, release the workloads, power on. Reprovision: the same, but the host is installed again. Escalate: 1 + retryLimit reboots, then one reprovision, in one remediation.",
+    }),
+    retryLimit: z.int().min(0).max(10).default(1).meta({
+      description: "How many more reboots follow one that did not help.",
+    }),
+    timeout: duration("600s", "How long the node may take to be Ready again after power-on."),
+    powerOffTimeout: duration("120s", "How long the host may take to be proven off."),
+    powerOnTimeout: duration(
+      "300s",
+      "How long the host may take to be on after the order; at least 30s. No duration counts for more than 24h.",
+    ),
+    drainTimeout: duration(
+      "300s",
+      "How long pods and volume attachments may take to leave the node, from the moment at which their release begins.",
+    ),
+    workloadRelease: z.enum(["OutOfServiceTaint", "DeleteNode"]).default("OutOfServiceTaint").meta({
+      description: "How workloads are freed once the host is proven off.",
+    }),
+    podRelease: z.enum(["Eager", "GarbageCollector"]).default("Eager").meta({
+      description:
+        "Eager: ironfence deletes the pods of the proven-off host itself, at once. GarbageCollector: the pod garbage collector of Kubernetes does, every 20 s.",
+    }),
+    via: z.enum(["NetworkBoot", "BareMetalHost", "MachineDeletion"]).default("NetworkBoot").meta({
+      description:
+        "How a host is reprovisioned. NetworkBoot: its boot override is set once to the network. BareMetalHost: Metal3 takes its image off and puts it on again; for hosts without a consumer. MachineDeletion: its Machine is deleted, so that its MachineSet makes another one; never of the control plane.",
+    }),
+    requireReboot: z.boolean().default(true).meta({
+      description:
+        "Refuse to reprovision a host unless a proven reboot of this outage is on record: a host is never wiped because its BMC was away.",
+    }),
+  })
+  .meta({ description: "What is done to bring the node back." });
+
+export const bareMetalRemediationSpecSchema = z.object({
+  strategy: strategySchema.prefault({}).meta({ default: {} }),
+});
+export type BareMetalRemediationSpec = z.infer<typeof bareMetalRemediationSpecSchema>;
+
+const taintSchema = z.object({
+  key: z.string(),
+  value: z.string().optional(),
+  effect: z.string(),
+  timeAdded: z.string().optional(),
+});
+
+const bareMetalRemediationStatusSchema = z.object({
+  observedGeneration: z.int().optional(),
+  phase: z.string().optional().meta({ description: "The state of the remediation." }),
+  stateVersion: z.int().min(1).optional().meta({
+    description:
+      "Version of the format of this status. An agent that knows only older versions does not act on it. Absent: 1, for agents up to 0.1.0.",
+  }),
+  writtenBy: z.string().optional().meta({ description: "Version of the agent that wrote the phase." }),
+  conditions: conditionsSchema.optional(),
+  attempt: z
+    .object({
+      id: z.string().meta({ description: "Identifies one power-off order; the taint on the node carries it." }),
+      kind: z.enum(["Reboot", "Reprovision"]).meta({ description: "What this power cycle is for." }),
+      action: z.enum(["None", "Inherited", "ForceOff", "On"]).meta({
+        description:
+          "The last power order, stored before it is sent. Inherited: none yet, but the previous owner may have left the host off.",
+      }),
+      actionAt: z.string().meta({ format: "date-time" }),
+      orders: z.int().min(0).optional().meta({
+        description: "Orders of this action in this power cycle that may have taken effect, the stored one included.",
+      }),
+      sent: z.boolean().meta({ description: "Whether the order was sent. Its answer may have been lost." }),
+      done: z.boolean().meta({ description: "Whether the order's effect has been read back." }),
+      startedAt: z.string().meta({ format: "date-time" }),
+      deadline: z.string().meta({ format: "date-time", description: "When the time of the present phase ends." }),
+      offConfirmedAt: z.string().meta({ format: "date-time" }).optional(),
+      releasingSince: z.string().meta({ format: "date-time" }).optional(),
+      bootOverride: z.boolean().meta({ description: "Whether a boot override may be set and must be cleared." }),
+      secondTaint: z.boolean().optional().meta({
+        description:
+          "Whether an out-of-service taint of this id comes with an ownership taint. Not set for an id of agent 0.1.0, which only annotates the node.",
+      }),
+    })
+    .optional(),
+  drain: z
+    .object({
+      attemptID: z.string().meta({ description: "The power cycle that the counts are of." }),
+      pods: z.int().min(0).meta({ description: "Pods that had to leave the node." }),
+      attachments: z.int().min(0).meta({
+        description: "Volume attachments that had to leave the node. They are counted once no pod is left.",
+      }),
+      left: z
+        .int()
+        .min(0)
+        .meta({ description: "Pods and volume attachments that were still bound at the last count." }),
+    })
+    .optional()
+    .meta({ description: "How far the release of workloads is. Absent if everything had left at the first count." }),
+  retryCount: z.int().min(0).optional().meta({ description: "Power cycles begun after the first." }),
+  provenReboots: z.int().min(0).optional().meta({ description: "Reboots in which the host was proven off." }),
+  outcome: z
+    .object({ verdict: z.enum(["Failed", "TimedOut", "Deleted"]), reason: z.string(), message: z.string() })
+    .optional()
+    .meta({ description: "Why the remediation is being undone." }),
+  lastRemediated: timeSchema.optional(),
+  node: z
+    .object({
+      name: z.string().optional().meta({ description: "Absent for a Machine that has not become a Node." }),
+      cluster: clusterRefSchema
+        .extend({
+          uid: z.string().optional().meta({
+            description:
+              "UID of its namespace kube-system at that time. If a kubeconfig leads to another cluster, nothing is done there.",
+          }),
+          own: z.boolean().optional().meta({
+            description:
+              "It is the cluster that the agent runs in, by --own-cluster: its nodes are those of the same name there.",
+          }),
+        })
+        .optional()
+        .meta({
+          description: "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent runs in.",
+        }),
+      uid: z.string().optional(),
+      bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
+      bootIDAtStart: z.string().optional().meta({
+        description:
+          "The boot of the node when the remediation began. If the node is Ready in another boot, it is back.",
+      }),
+      wasReady: z.boolean().optional().meta({
+        description:
+          "Whether the node was Ready when the remediation began. A node that was not, and is Ready before any power order, needs no power cycle.",
+      }),
+      zone: z.string().optional().meta({ description: "Its failure zone then: it counts towards that zone's limit." }),
+    })
+    .optional(),
+  machine: z
+    .object({
+      apiVersion: z.string(),
+      kind: z.string(),
+      namespace: z.string(),
+      name: z.string(),
+      uid: z.string(),
+    })
+    .optional()
+    .meta({ description: "The Machine that requested the remediation." }),
+  target: z
+    .object({
+      kind: z.string(),
+      name: z.string(),
+      namespace: z.string(),
+      uid: z.string(),
+      systemUUID: z.string().optional().meta({
+        description:
+          "Identity of the host, by its target, when it was last ordered off. A target that is created again must have the same.",
+      }),
+      serialNumber: z.string().optional(),
+    })
+    .optional(),
+  backup: z
+    .object({
+      nodeUID: z.string().meta({ description: "The Node object that was saved before it was deleted." }),
+      labels: z.record(z.string(), z.string()).optional(),
+      annotations: z.record(z.string(), z.string()).optional(),
+      taints: z.array(taintSchema).optional(),
+      unschedulable: z.boolean().optional(),
+    })
+    .optional(),
+  installation: z
+    .object({
+      step: z.enum(["Deprovisioning", "Provisioning", "Provisioned"]),
+      image: z
+        .string()
+        .meta({ description: "JSON: the fields of the BareMetalHost that say what is installed on it." }),
+    })
+    .optional()
+    .meta({ description: "What was taken off a BareMetalHost that is reprovisioned, to be put back." }),
+  replacement: z
+    .object({
+      owner: z
+        .object({ apiVersion: z.string(), kind: z.string(), name: z.string(), uid: z.string() })
+        .meta({ description: "The owner that creates another Machine." }),
+      deletedAt: timeSchema.optional().meta({ description: "When the agent saw that the Machine is being deleted." }),
+      nodeName: z.string().optional().meta({ description: "The Node that replaced the old one." }),
+    })
+    .optional()
+    .meta({ description: "The Machine is deleted, or about to be, so that another one takes its place." }),
+  timeline: z
+    .array(
+      z.object({ step: z.string(), time: z.string().meta({ format: "date-time" }), message: z.string().optional() }),
+    )
+    .max(200)
+    .optional(),
+});
+/** The fields from which the next step is decided. */
+export const bareMetalRemediationStateSchema = bareMetalRemediationStatusSchema.pick({
+  stateVersion: true,
+  attempt: true,
+  outcome: true,
+  node: true,
+  machine: true,
+  target: true,
+  backup: true,
+  installation: true,
+  replacement: true,
+});
+export type BareMetalRemediationStatus = z.infer<typeof bareMetalRemediationStatusSchema>;
+
+/** `ironfence.io/v1alpha1` BareMetalRemediation. */
+export interface BareMetalRemediation extends KubeObject {
+  spec: BareMetalRemediationSpec;
+  status?: BareMetalRemediationStatus;
+}
+
+export const BARE_METAL_REMEDIATIONS: CustomKind = {
+  group: "ironfence.io",
+  version: "v1alpha1",
+  kind: "BareMetalRemediation",
+  plural: "baremetalremediations",
+  singular: "baremetalremediation",
+  namespaced: true,
+  shortNames: ["bmr"],
+  categories: ["ironfence"],
+  description:
+    "Fences one node through its BMC and brings it back. The health check that finds the node unhealthy creates it.",
+  spec: bareMetalRemediationSpecSchema,
+  status: bareMetalRemediationStatusSchema,
+  printerColumns: [
+    { name: "Node", type: "string", jsonPath: ".status.node.name" },
+    { name: "Phase", type: "string", jsonPath: ".status.phase" },
+    { name: "Succeeded", type: "string", jsonPath: '.status.conditions[?(@.type=="Succeeded")].status' },
+    { name: "Attempt", type: "integer", jsonPath: ".status.retryCount" },
+    { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
+    { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Processing")].reason' },
+    { name: "Message", type: "string", jsonPath: '.status.conditions[?(@.type=="Processing")].message' },
+  ],
+};
+
+const bareMetalRemediationTemplateSpecSchema = z.object({
+  template: z.object({ spec: bareMetalRemediationSpecSchema.prefault({}).meta({ default: {} }) }),
+});
+
+export const BARE_METAL_REMEDIATION_TEMPLATES: CustomKind = {
+  group: "ironfence.io",
+  version: "v1alpha1",
+  kind: "BareMetalRemediationTemplate",
+  plural: "baremetalremediationtemplates",
+  singular: "baremetalremediationtemplate",
+  namespaced: true,
+  shortNames: ["bmrt"],
+  categories: ["ironfence"],
+  description: "What a health check copies into each BareMetalRemediation that it creates.",
+  spec: bareMetalRemediationTemplateSpecSchema,
+  printerColumns: [
+    { name: "Strategy", type: "string", jsonPath: ".spec.template.spec.strategy.type" },
+    { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
+  ],
+};

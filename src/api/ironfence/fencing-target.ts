@@ -1,0 +1,254 @@
+import * as z from "zod";
+import type { CustomKind } from "../schema/kind.ts";
+import type { KubeObject } from "../../kube/resource.ts";
+import { clusterRefSchema, conditionsSchema, nameSchema, timeSchema } from "../schema/meta.ts";
+import { DURATION_PATTERN } from "../../runtime/duration.ts";
+
+const deviceSchema = z.object({
+  address: z.string().min(1).max(2048).meta({
+    description:
+      "The BMC, for example redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System. It may be omitted if the BMC has only one.",
+  }),
+  allowPlainHTTP: z.boolean().optional().meta({
+    description: "Allow an address with plain HTTP. The password is then sent unencrypted, and answers can be forged.",
+  }),
+  credentialsSecretRef: z.object({ name: nameSchema }).meta({
+    description:
+      "A Secret of this namespace with keys username and password, and kg if an IPMI BMC has its own key (K_G). Its annotation ironfence.io/allowed-addresses lists the addresses that it may be sent to.",
+  }),
+  level: z.int().min(1).max(9).default(1).meta({
+    description: "Levels are tried from the lowest to the highest; all devices of one level must prove the host off.",
+  }),
+  tls: z
+    .object({
+      caSecretRef: z
+        .object({
+          name: nameSchema,
+          key: z
+            .string()
+            .max(253)
+            .regex(/^[-._a-zA-Z0-9]+$/)
+            .default("ca.crt"),
+        })
+        .optional()
+        .meta({ description: "A Secret of this namespace with the PEM bundle that signed the BMC's certificate." }),
+      sha256Fingerprint: z
+        .string()
+        .regex(/^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$/)
+        .optional()
+        .meta({
+          description:
+            "SHA-256 of the BMC's certificate, in hex, with or without colons. Only this certificate is trusted.",
+        }),
+      insecureSkipVerify: z.boolean().default(false).meta({
+        description: "Trust any certificate. An attacker between ironfence and the BMC can then read its password.",
+      }),
+      minVersion: z.enum(["1.0", "1.1", "1.2", "1.3"]).optional().meta({
+        description:
+          "Oldest version of TLS that is accepted; the default is 1.2. A lower version, for BMCs that support nothing newer, also accepts weak ciphers, short keys and finite-field Diffie-Hellman.",
+      }),
+    })
+    .optional(),
+  redfish: z
+    .object({
+      powerChassis: z
+        .array(
+          z
+            .string()
+            .regex(/^\/redfish\/v1\/[\x21-\x7e]+$/)
+            .max(512),
+        )
+        .max(4)
+        .optional()
+        .meta({
+          description:
+            "Paths of the Chassis that have to read Off for the host to be off, for example /redfish/v1/Chassis/1. With an empty list none counts. By default each Chassis counts that the System links to and that contains only this System.",
+          "x-kubernetes-list-type": "atomic",
+        }),
+    })
+    .optional()
+    .meta({ description: "For Redfish only." }),
+  ipmi: z
+    .object({
+      cipherSuites: z
+        .array(z.literal([1, 2, 3, 15, 16, 17]))
+        .min(1)
+        .max(6)
+        .optional()
+        .meta({
+          description:
+            "Cipher suites to try, in this order. The default is 17, then 3. Suites 2 and 16 do not encrypt. With 1 and 15, an attacker who can send packets in the name of the BMC can make a running host look off.",
+          "x-kubernetes-list-type": "atomic",
+        }),
+      bootMode: z.enum(["UEFI", "Legacy"]).optional().meta({
+        description: "Firmware that a network boot is ordered for. The default is UEFI.",
+      }),
+    })
+    .optional()
+    .meta({ description: "For IPMI only." }),
+  timeouts: z
+    .object({
+      connect: z.string().regex(new RegExp(DURATION_PATTERN, "u")).default("5s"),
+      call: z.string().regex(new RegExp(DURATION_PATTERN, "u")).default("15s"),
+    })
+    .optional()
+    .meta({ description: "Deadlines of this device's calls." }),
+});
+export type Device = z.infer<typeof deviceSchema>;
+
+const fencingTargetSpecSchema = z.object({
+  nodeName: nameSchema.meta({ description: "The node that these devices power." }),
+  clusterRef: clusterRefSchema.optional().meta({
+    description:
+      "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent runs in. A node of the same name in another cluster is another node.",
+  }),
+  maintenance: z
+    .boolean()
+    .default(false)
+    .meta({ description: "While this is true, no power order is sent, neither Off nor On." }),
+  identity: z
+    .object({
+      systemUUID: z
+        .string()
+        .regex(/^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/)
+        .optional()
+        .meta({ description: "SMBIOS system UUID, in either byte order." }),
+      serialNumber: z.string().min(1).max(256).optional(),
+      verification: z.enum(["Required", "None"]).default("Required").meta({
+        description:
+          "None also fences a host whose BMC reports neither UUID nor serial number: a swapped cable then powers off the wrong host. A mismatch is still refused.",
+      }),
+    })
+    .prefault({})
+    .meta({
+      default: {},
+      description:
+        "The identity that the host must have. If neither value is given, the systemUUID of the Ready node is pinned at the first probe.",
+    }),
+  devices: z.array(deviceSchema).min(1).max(8).meta({ "x-kubernetes-list-type": "atomic" }),
+});
+export type FencingTargetSpec = z.infer<typeof fencingTargetSpecSchema>;
+
+const fencingTargetStatusSchema = z.object({
+  observedGeneration: z.int().optional(),
+  powerState: z.enum(["Off", "On", "Changing", "Unknown"]).optional(),
+  lastProbeTime: timeSchema.optional(),
+  certificateNotAfter: timeSchema.optional().meta({
+    description:
+      "When the first TLS certificate of the devices expires, as probes have read it. Absent if no device has shown one.",
+  }),
+  identity: z
+    .object({
+      nodeName: z.string().meta({ description: "The node that it was pinned from. It is not used for another node." }),
+      clusterRef: clusterRefSchema
+        .optional()
+        .meta({ description: "The cluster of that node, as in the spec at that time." }),
+      systemUUID: z.string(),
+    })
+    .optional()
+    .meta({ description: "Pinned from the node while it was Ready." }),
+  owner: z
+    .object({
+      uid: z.string(),
+      kind: z.string(),
+      namespace: z.string(),
+      name: z.string(),
+      since: timeSchema,
+      stateVersion: z.int().min(1).optional().meta({
+        description: "The state version of the agent that took the host for it; 0.1.0 has none.",
+      }),
+    })
+    .optional()
+    .meta({ description: "The one remediation that may send power orders to this host now." }),
+  etcdMember: z
+    .object({
+      nodeName: z
+        .string()
+        .meta({ description: "The node of which this was recorded. It says nothing of another node." }),
+      clusterRef: clusterRefSchema
+        .optional()
+        .meta({ description: "The cluster of that node, as in the spec at that time." }),
+      role: z.enum(["etcd", "control-plane"]).meta({ description: "The role label by which the node has a member." }),
+    })
+    .optional()
+    .meta({
+      description:
+        "The node has a member of etcd, according to its labels. If its Node is deleted, the member counts as down until the node joins again. Remove this field, or the target, if the member was removed from etcd.",
+    }),
+  lastReboot: z
+    .object({
+      time: timeSchema,
+      nodeUID: z.string().optional(),
+      offConfirmedAt: timeSchema,
+      bootID: z.string().optional().meta({ description: "The boot that was ended by this reboot." }),
+    })
+    .optional()
+    .meta({ description: "The last reboot in which the host was proven off and then ordered on." }),
+  outcomes: z
+    .array(
+      z.object({
+        time: timeSchema.meta({ description: "When the remediation released the host." }),
+        startTime: timeSchema.optional().meta({ description: "When the remediation was created." }),
+        result: z.enum(["Succeeded", "Failed", "TimedOut", "CalledOff"]),
+        reason: z.string(),
+        message: z.string().max(256),
+        attempts: z.int().min(1).meta({ description: "Power cycles that were begun." }),
+        remediation: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
+      }),
+    )
+    .max(10)
+    .optional()
+    .meta({
+      "x-kubernetes-list-type": "atomic",
+      description:
+        "The results of the last remediations of this host, the newest first. They outlive the remediations.",
+    }),
+  offProof: z
+    .object({
+      time: timeSchema.meta({
+        description: "When the second reading was made. A proof is valid for some seconds.",
+      }),
+      nodeUID: z.string(),
+      bootID: z.string().optional(),
+      notReadySince: timeSchema.meta({
+        description: "The outage that the proof belongs to: when the Ready condition of the node changed.",
+      }),
+    })
+    .optional()
+    .meta({
+      description:
+        "Two readings in a row were Off while the node was not Ready, and the identity of the host was verified. Written if a health check uses it. The next other reading, and every owner, removes it.",
+    }),
+  conditions: conditionsSchema.optional(),
+});
+export type FencingTargetStatus = z.infer<typeof fencingTargetStatusSchema>;
+export type OffProof = NonNullable<FencingTargetStatus["offProof"]>;
+export type TargetOutcome = NonNullable<FencingTargetStatus["outcomes"]>[number];
+
+/** `ironfence.io/v1alpha1` FencingTarget. */
+export interface FencingTarget extends KubeObject {
+  spec: FencingTargetSpec;
+  status?: FencingTargetStatus;
+}
+
+export const FENCING_TARGETS: CustomKind = {
+  group: "ironfence.io",
+  version: "v1alpha1",
+  kind: "FencingTarget",
+  plural: "fencingtargets",
+  singular: "fencingtarget",
+  namespaced: true,
+  shortNames: ["ft"],
+  categories: ["ironfence"],
+  description: "The devices that can power one node off and on. It is used only in the namespace of the agent.",
+  spec: fencingTargetSpecSchema,
+  status: fencingTargetStatusSchema,
+  printerColumns: [
+    { name: "Node", type: "string", jsonPath: ".spec.nodeName" },
+    { name: "Power", type: "string", jsonPath: ".status.powerState" },
+    { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].reason' },
+    { name: "Probed", type: "date", jsonPath: ".status.lastProbeTime" },
+    { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
+  ],
+};

@@ -1,0 +1,41 @@
+import type { ResourceType } from "../../kube/resource.ts";
+
+// Kubernetes' own kinds as ironfence uses them.
+
+const core = (kind: string, plural: string, namespaced: boolean): ResourceType => ({
+  group: "",
+  version: "v1",
+  kind,
+  plural,
+  namespaced,
+});
+
+export const NODES = core("Node", "nodes", false);
+export const NAMESPACES = core("Namespace", "namespaces", false);
+export const PODS = core("Pod", "pods", true);
+export const SECRETS = core("Secret", "secrets", true);
+export const CONFIG_MAPS = core("ConfigMap", "configmaps", true);
+export const PERSISTENT_VOLUMES = core("PersistentVolume", "persistentvolumes", false);
+export const VOLUME_ATTACHMENTS: ResourceType = {
+  group: "storage.k8s.io",
+  version: "v1",
+  kind: "VolumeAttachment",
+  plural: "volumeattachments",
+  namespaced: false,
+};
+export const LEASES: ResourceType = {
+  group: "coordination.k8s.io",
+  version: "v1",
+  kind: "Lease",
+  plural: "leases",
+  namespaced: true,
+};
+/** Where kubelets keep their leases, each under its node's name. */
+export const NODE_LEASE_NAMESPACE = "kube-node-lease";
+export const EVENTS: ResourceType = {
+  group: "events.k8s.io",
+  version: "v1",
+  kind: "Event",
+  plural: "events",
+  namespaced: true,
+};

@@ -1,0 +1,136 @@
+import type { KubeObject } from "../../kube/resource.ts";
+import type { Node } from "./core.ts";
+import { isRecord } from "../../runtime/record.ts";
+
+/** What a field must be, if it is there at all: null counts as absent. */
+type Shape =
+  | "string"
+  | "boolean"
+  | "number"
+  | "texts"
+  | { listOf: Shape }
+  | { fields: Readonly<Record<string, Shape>>; needs?: readonly string[] };
+
+const TAINT: Shape = {
+  fields: { key: "string", effect: "string", value: "string", timeAdded: "string" },
+  needs: ["key", "effect"],
+};
+const CONDITION: Shape = {
+  fields: { type: "string", status: "string", reason: "string", message: "string", lastTransitionTime: "string" },
+  needs: ["type", "status"],
+};
+const OWNER: Shape = {
+  fields: {
+    apiVersion: "string",
+    kind: "string",
+    name: "string",
+    uid: "string",
+    controller: "boolean",
+    blockOwnerDeletion: "boolean",
+  },
+  needs: ["apiVersion", "kind", "name", "uid"],
+};
+const NODE: Shape = {
+  fields: {
+    apiVersion: "string",
+    kind: "string",
+    metadata: {
+      fields: {
+        name: "string",
+        uid: "string",
+        resourceVersion: "string",
+        labels: "texts",
+        annotations: "texts",
+        finalizers: { listOf: "string" },
+        ownerReferences: { listOf: OWNER },
+        generateName: "string",
+        generation: "number",
+        creationTimestamp: "string",
+        deletionTimestamp: "string",
+      },
+    },
+    spec: { fields: { taints: { listOf: TAINT }, providerID: "string", unschedulable: "boolean" } },
+    status: {
+      fields: {
+        conditions: { listOf: CONDITION },
+        nodeInfo: { fields: { bootID: "string", systemUUID: "string", machineID: "string" } },
+      },
+    },
+  },
+};
+
+/** What is kept of an identity that a kubelet reports: real ones have 36 characters, and what is kept is stored in other objects. */
+const IDENTITY_LENGTH_MAX = 256;
+
+/**
+ * A Node of the fields that are read, which have the types that Kubernetes gives them. The API server of a workload cluster may be
+ * anybody's, so nothing else of its object is copied or kept; and the identities are a kubelet's word.
+ *
+ * @throws TypeError naming the field that has another type.
+ */
+export function readNode(raw: KubeObject): Node {
+  const wrong = misshapen(raw, NODE, "");
+  if (wrong !== undefined) throw new TypeError(`${wrong} is not what a Node has there`);
+  const node = named(raw, NODE) as Partial<Node> & KubeObject;
+  const { nodeInfo } = node.status ?? {};
+  const identities = Object.entries(nodeInfo ?? {}).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value.slice(0, IDENTITY_LENGTH_MAX) : value,
+  ]);
+  return {
+    ...node,
+    spec: node.spec ?? {},
+    status: { ...node.status, ...(nodeInfo !== undefined && { nodeInfo: Object.fromEntries(identities) }) },
+  };
+}
+
+/**
+ * A Node whose marks can be read and changed, whatever its status looks like: a kubelet that reports nonsense must not keep a
+ * taint on its node. A status that `readNode` would refuse is empty.
+ *
+ * @throws TypeError as `readNode`, for fields outside the status.
+ */
+export function readNodeMarks(raw: KubeObject): Node {
+  const { status } = raw as Partial<Node>;
+  const isSound = status === undefined || misshapen({ status }, NODE, "") === undefined;
+  return readNode(isSound ? raw : ({ ...raw, status: {} } as KubeObject));
+}
+
+/**
+ * The fields of a value that its shape names, without those that are null. Go writes a time that is not set as null, and a field
+ * that is null as absent (API conventions, "Optional vs. Required").
+ */
+function named(value: unknown, shape: Shape): unknown {
+  if (typeof shape === "string") return value;
+  if ("listOf" in shape) return (value as readonly unknown[]).map((item) => named(item, shape.listOf));
+  const kept = Object.entries(shape.fields).flatMap(([name, innerShape]) => {
+    const inner = (value as Readonly<Record<string, unknown>>)[name];
+    return inner === null || inner === undefined ? [] : [[name, named(inner, innerShape)] as const];
+  });
+  return Object.fromEntries(kept);
+}
+
+/** The path of the first field that is not of its shape; undefined if all are. */
+function misshapen(value: unknown, shape: Shape, path: string): string | undefined {
+  if (typeof shape === "string" && shape !== "texts") return typeof value === shape ? undefined : path;
+  if (shape === "texts") {
+    return isRecord(value) && Object.values(value).every((text) => typeof text === "string") ? undefined : path;
+  }
+  if ("listOf" in shape) {
+    return Array.isArray(value) ? firstOf(value, (item) => misshapen(item, shape.listOf, path)) : path;
+  }
+  if (!isRecord(value)) return path;
+  const { fields, needs = [] } = shape;
+  if (needs.some((name) => value[name] === undefined || value[name] === null)) return path;
+  return firstOf(Object.entries(fields), ([name, inner]) =>
+    value[name] === undefined || value[name] === null ? undefined : misshapen(value[name], inner, `${path}.${name}`),
+  );
+}
+
+function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const found = find(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

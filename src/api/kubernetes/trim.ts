@@ -1,0 +1,98 @@
+import type { KubeObject, ObjectMeta, OwnerReference } from "../../kube/resource.ts";
+import {
+  CURRENT_CONFIG,
+  DESIRED_CONFIG,
+  FENCED_BY,
+  MACHINE,
+  MANUALLY_CONFIRMED_HEALTHY,
+  QUARANTINED_BY,
+} from "../names/annotations.ts";
+import type { Node, NodeCondition } from "./core.ts";
+import { readNode } from "./read-node.ts";
+
+// What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and similar fields are dropped.
+
+const KEPT_NODE_ANNOTATIONS: readonly string[] = [
+  MANUALLY_CONFIRMED_HEALTHY,
+  MACHINE,
+  CURRENT_CONFIG,
+  DESIRED_CONFIG,
+  FENCED_BY,
+  QUARANTINED_BY,
+];
+
+/** An object's metadata without managed fields and self links, and with only the annotations named. */
+export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string[]): ObjectMeta {
+  const { name, namespace, generateName, uid, resourceVersion, generation } = metadata;
+  const { creationTimestamp, deletionTimestamp, labels, annotations, finalizers, ownerReferences } = metadata;
+  return {
+    name,
+    uid,
+    resourceVersion,
+    ...(namespace !== undefined && { namespace }),
+    ...(generateName !== undefined && { generateName }),
+    ...(generation !== undefined && { generation }),
+    ...(creationTimestamp !== undefined && { creationTimestamp }),
+    ...(deletionTimestamp !== undefined && { deletionTimestamp }),
+    ...(labels !== undefined && { labels }),
+    ...(annotations !== undefined && { annotations: keep(annotations, keptAnnotations) }),
+    ...(finalizers !== undefined && { finalizers }),
+    ...(ownerReferences !== undefined && { ownerReferences: ownerReferences.map(trimOwner) }),
+  };
+}
+
+/** Field by field: what else a server sends there would be kept, and may be nested without end. */
+function trimOwner({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): OwnerReference {
+  return {
+    apiVersion,
+    kind,
+    name,
+    uid,
+    ...(controller !== undefined && { controller }),
+    ...(blockOwnerDeletion !== undefined && { blockOwnerDeletion }),
+  };
+}
+
+function keep(annotations: Record<string, string>, kept: readonly string[] | undefined): Record<string, string> {
+  if (kept === undefined) return annotations;
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => kept.includes(key)));
+}
+
+/**
+ * A Node without images, volumes, addresses and foreign annotations: read it live before backing it up.
+ *
+ * @throws TypeError if it is no Node, which an API server that anybody may run can claim.
+ */
+export function trimNode(raw: KubeObject): Node {
+  const node = readNode(raw);
+  const { unschedulable, providerID, taints } = node.spec;
+  const { bootID, systemUUID, machineID } = node.status.nodeInfo ?? {};
+  return {
+    apiVersion: raw.apiVersion,
+    kind: raw.kind,
+    metadata: trimMeta(node.metadata, KEPT_NODE_ANNOTATIONS),
+    spec: {
+      ...(unschedulable !== undefined && { unschedulable }),
+      ...(providerID !== undefined && { providerID }),
+      ...(taints !== undefined && { taints }),
+    },
+    status: {
+      conditions: (node.status.conditions ?? []).map(trimNodeCondition),
+      nodeInfo: {
+        ...(bootID !== undefined && { bootID }),
+        ...(systemUUID !== undefined && { systemUUID }),
+        ...(machineID !== undefined && { machineID }),
+      },
+    },
+  };
+}
+
+function trimNodeCondition(condition: NodeCondition): NodeCondition {
+  const { type, status, reason, lastTransitionTime } = condition;
+  return {
+    type,
+    status,
+    ...(reason !== undefined && { reason }),
+    ...(lastTransitionTime !== undefined && { lastTransitionTime }),
+  };
+}

@@ -1,0 +1,47 @@
+import type { KubeObject } from "../../kube/resource.ts";
+import type { MachineHealthCheck } from "../cluster-api/machine-health-check.ts";
+import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS } from "./okd-machine.ts";
+import {
+  MACHINE_HEALTH_CHECK_KIND,
+  amountAt,
+  identityOf,
+  readDurations,
+  readMachineHealthCheckStatus,
+  readSelector,
+  readTemplateReference,
+} from "../cluster-api/machine-health-check.ts";
+
+/** How they are served. */
+export const OKD_MACHINE_HEALTH_CHECKS = {
+  group: OKD_MACHINE_GROUP,
+  kind: MACHINE_HEALTH_CHECK_KIND,
+  versions: OKD_MACHINE_VERSIONS,
+} as const;
+/** On a health check: what is done to an unhealthy machine where there is no template. */
+const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
+/** As that annotation's value: the machine is annotated for power fencing, in place of being deleted. */
+const EXTERNAL_BAREMETAL = "external-baremetal";
+
+/** Reads OKD's MachineHealthCheck (machine.openshift.io/v1beta1): Cluster API's of old, without cluster, range and machine conditions. */
+export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
+  const problems: string[] = [];
+  return {
+    ...identityOf(raw),
+    spec: {
+      clusterName: "",
+      selector: readSelector(raw, problems),
+      ...readDurations(raw, problems),
+      unhealthyMachineConditions: [],
+      unhealthyInRange: undefined,
+      unhealthyLessThanOrEqualTo: amountAt(raw, "spec", "maxUnhealthy"),
+      template: readTemplateReference(raw, "spec", "remediationTemplate"),
+      problems,
+    },
+    status: readMachineHealthCheckStatus(raw),
+  };
+}
+
+/** Whether the health check wants its machines power-fenced by whoever watches for that annotation. */
+export function wantsExternalRemediation({ metadata }: Pick<KubeObject, "metadata">): boolean {
+  return metadata.annotations?.[REMEDIATION_STRATEGY_ANNOTATION] === EXTERNAL_BAREMETAL;
+}

@@ -1,0 +1,98 @@
+import { parseBmcAddress } from "../interface/address.ts";
+import type { PowerDriver } from "../interface/driver.ts";
+import type { BmcErrorCode } from "../interface/errors.ts";
+import { BmcError } from "../interface/errors.ts";
+import type { OpenDevice } from "../interface/device-config.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** The calls of a driver that are measured: those that the agent makes. */
+export const DEVICE_OPERATIONS = [
+  "identify",
+  "readPower",
+  "findOffObstacle",
+  "forceOff",
+  "on",
+  "setBootOverride",
+  "readBootOverride",
+] as const;
+export type DeviceOperation = (typeof DEVICE_OPERATIONS)[number];
+
+export const DEVICE_PROTOCOLS = ["redfish", "ipmi"] as const;
+
+/** `denied`: user, password, permissions or certificate. `error`: all other failures. */
+export const DEVICE_RESULTS = ["ok", "timeout", "unreachable", "denied", "error"] as const;
+export type DeviceResult = (typeof DEVICE_RESULTS)[number];
+
+/** One call of a driver that has ended. */
+export interface MeasuredCall {
+  protocol: (typeof DEVICE_PROTOCOLS)[number];
+  operation: DeviceOperation;
+  result: DeviceResult;
+  seconds: number;
+}
+
+/** The same; each call of its devices is reported when it has ended, unless its caller has given it up. */
+export function measureDevices(open: OpenDevice, clock: Clock, onCall: (call: MeasuredCall) => void): OpenDevice {
+  return (config, deps) => {
+    const driver = open(config, deps);
+    const { protocol } = parseBmcAddress(config.address);
+    return measured(driver, async (operation, call) => {
+      const startMs = clock.monotonicMs();
+      const report = (result: DeviceResult): void =>
+        onCall({ protocol, operation, result, seconds: (clock.monotonicMs() - startMs) / 1_000 });
+      try {
+        const answer = await call();
+        report("ok");
+        return answer;
+      } catch (error) {
+        const result = error instanceof BmcError ? RESULTS[error.code] : "error";
+        if (result !== undefined) report(result);
+        throw error;
+      }
+    });
+  };
+}
+
+type Measure = <T>(operation: DeviceOperation, call: () => Promise<T>) => Promise<T>;
+
+function measured(driver: PowerDriver, measure: Measure): PowerDriver {
+  const readSupportedOrders = driver.readSupportedOrders?.bind(driver);
+  const findOffObstacle = driver.findOffObstacle?.bind(driver);
+  const resetBmc = driver.resetBmc?.bind(driver);
+  return {
+    address: driver.address,
+    get lastReset() {
+      return driver.lastReset;
+    },
+    get certificateUntilMs() {
+      return driver.certificateUntilMs;
+    },
+    identify: (signal) => measure("identify", () => driver.identify(signal)),
+    readPower: (signal) => measure("readPower", () => driver.readPower(signal)),
+    forceOff: (signal) => measure("forceOff", () => driver.forceOff(signal)),
+    on: (signal) => measure("on", () => driver.on(signal)),
+    setBootOverride: (override, signal) => measure("setBootOverride", () => driver.setBootOverride(override, signal)),
+    readBootOverride: (signal) => measure("readBootOverride", () => driver.readBootOverride(signal)),
+    ...(findOffObstacle !== undefined && {
+      findOffObstacle: (signal) => measure("findOffObstacle", () => findOffObstacle(signal)),
+    }),
+    ...(readSupportedOrders !== undefined && { readSupportedOrders }),
+    ...(resetBmc !== undefined && { resetBmc }),
+    close: () => driver.close(),
+  };
+}
+
+const RESULTS: Readonly<Record<BmcErrorCode, DeviceResult | undefined>> = {
+  Unreachable: "unreachable",
+  Timeout: "timeout",
+  TlsUntrusted: "denied",
+  AuthFailed: "denied",
+  PrivilegeTooLow: "denied",
+  SystemNotFound: "error",
+  SystemAmbiguous: "error",
+  Unsupported: "error",
+  Busy: "error",
+  Refused: "error",
+  BadResponse: "error",
+  Aborted: undefined,
+};

@@ -1,0 +1,30 @@
+import { BmcMemory } from "./bmc-memory.ts";
+import { CallLimits } from "./call-limits.ts";
+import { LoginBreaker } from "./login-breaker.ts";
+import { LoginThrottle } from "./login-throttle.ts";
+import { KeyedMutexes } from "./mutex.ts";
+import { SecureContexts } from "./secure-contexts.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/**
+ * What every driver of a process goes through before it talks to a BMC. A BMC does not distinguish between drivers, so they
+ * share one gate: the entry point creates it, and each driver gets it when it is opened.
+ */
+export class BmcGate {
+  /** Bounds the concurrent calls to one host and to one BMC. */
+  readonly callLimits = new CallLimits();
+  /** Stops logins that a BMC has refused. */
+  readonly loginBreaker: LoginBreaker;
+  /** Spreads the starts of logins, whatever BMC they go to. */
+  readonly loginThrottle: LoginThrottle;
+  /** One for each BMC: it gets one IPMI command, or one Redfish login, at a time. */
+  readonly mutexes = new KeyedMutexes();
+  readonly secureContexts = new SecureContexts();
+  readonly memory: BmcMemory;
+
+  constructor(clock: Clock) {
+    this.loginBreaker = new LoginBreaker(clock);
+    this.loginThrottle = new LoginThrottle(clock);
+    this.memory = new BmcMemory(clock);
+  }
+}

@@ -1,0 +1,69 @@
+import { BmcError } from "../../interface/errors.ts";
+
+const HIDDEN = "[secret]";
+/** A shorter one would be replaced in ordinary words. */
+const LENGTH_MIN = 4;
+/** Each login sends the password again and gives one token, so the password is never the oldest. */
+const KEPT_MAX = 16;
+
+/**
+ * The passwords and tokens that were sent to one BMC. A BMC may repeat its request in the text of an error, and with basic
+ * authentication each request contains the password.
+ */
+export class SentSecrets {
+  #sent: readonly string[] = [];
+  /** The forms in which they may come back. The longest is first, since one may be a part of another. */
+  #forms: readonly string[] = [];
+
+  /** Takes note of the credentials in a request, right before it is sent. */
+  note(headers: Readonly<Record<string, string>>, body: Readonly<Record<string, unknown>>): void {
+    const { authorization, "x-auth-token": token } = headers;
+    const encoded = authorization?.replace(/^Basic /u, "");
+    if (encoded !== undefined) {
+      const login = Buffer.from(encoded, "base64").toString();
+      // A user name has no colon (RFC 7617).
+      this.#add(login.slice(login.indexOf(":") + 1));
+      this.#add(encoded);
+    }
+    if (token !== undefined) this.#add(token);
+    const { UserName: user, Password: password } = body;
+    if (typeof password !== "string") return;
+    this.#add(password);
+    this.#add(Buffer.from(`${String(user)}:${password}`).toString("base64"));
+  }
+
+  /** `text` without what was sent, however the BMC has encoded it. */
+  hide(text: string): string {
+    return this.#forms.reduce((hidden, form) => hidden.replaceAll(form, HIDDEN), text);
+  }
+
+  /** `error`, or if it repeats what was sent, one that does not: without its causes, which repeat it as well. */
+  hideIn(error: BmcError): BmcError {
+    const isRepeated = chainOf(error).some(({ message }) => this.hide(message) !== message);
+    return isRepeated ? new BmcError(error.code, this.hide(error.message)) : error;
+  }
+
+  #add(value: string): void {
+    if (value.length < LENGTH_MIN || this.#sent.at(-1) === value) return;
+    this.#sent = [...this.#sent.filter((sent) => sent !== value), value].slice(-KEPT_MAX);
+    this.#forms = [...new Set(this.#sent.flatMap(formsOf))].toSorted((a, b) => b.length - a.length);
+  }
+}
+
+function formsOf(value: string): readonly string[] {
+  const escaped = JSON.stringify(value).slice(1, -1);
+  const encoded = encodeURIComponent(value.toWellFormed());
+  // What encodeURIComponent leaves alone, others encode; and some write hexadecimal digits in lower case, or a blank as a plus.
+  const strictly = encoded.replaceAll(/[!'()*]/gu, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+  const lower = (text: string): string => text.replaceAll(/%[0-9A-F]{2}/gu, (code) => code.toLowerCase());
+  const forms = [value, escaped, escaped.replaceAll("/", "\\/"), encoded, strictly, lower(encoded), lower(strictly)];
+  forms.push(strictly.replaceAll("%20", "+"), Buffer.from(value).toString("base64"));
+  return forms;
+}
+
+/** Causes are at most a few levels deep: an error of the driver, of the service, of the connection, of a socket. */
+function chainOf(error: Error): readonly Error[] {
+  const chain: Error[] = [];
+  for (let at: unknown = error; at instanceof Error && chain.length < 10; at = at.cause) chain.push(at);
+  return chain;
+}

@@ -1,0 +1,57 @@
+import { EMPTY, listAt, stringAt } from "../http/json.ts";
+import { pathOnOrigin } from "../http/reference.ts";
+import type { ResetAction } from "../../gate/reset-actions.ts";
+import { resetType } from "./reset-types.ts";
+import type { Service } from "../session/service.ts";
+import { parseAllowed } from "../system/system.ts";
+import type { BmcErrorCode } from "../../interface/errors.ts";
+import { BmcError } from "../../interface/errors.ts";
+import { isRecord } from "../../../runtime/record.ts";
+
+/** Failures that mean only that the service does not show the ActionInfo. */
+const INFO_UNREADABLE: ReadonlySet<BmcErrorCode> = new Set([
+  "BadResponse",
+  "PrivilegeTooLow",
+  "Unsupported",
+  "Refused",
+]);
+
+/** The reset type to send for an order; undefined if neither list of the service has one that does it. */
+export async function chooseResetType(
+  service: Service,
+  wanted: "Off" | "On",
+  reset: ResetAction,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const type = reset.allowedTypes === undefined ? undefined : resetType(wanted, reset.allowedTypes);
+  return type ?? resetType(wanted, await readAllowedTypes(service, reset, signal));
+}
+
+/** All reset types that the service lists, next to the action and in its ActionInfo; undefined if it lists none. */
+export async function readAllowedTypes(
+  service: Service,
+  reset: ResetAction,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const { allowedTypes } = reset;
+  const inInfo = await typesOfInfo(service, reset, signal);
+  if (allowedTypes === undefined || inInfo === undefined) return allowedTypes ?? inInfo;
+  return [...new Set([...allowedTypes, ...inInfo])];
+}
+
+async function typesOfInfo(
+  service: Service,
+  reset: ResetAction,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  if (reset.actionInfo === undefined) return undefined;
+  const path = pathOnOrigin(service.origin, reset.actionInfo, "the link to the Reset action's info");
+  // Types that cannot be read count as not listed: they must not keep an Off from being sent.
+  const info = await service.find(path, signal).catch((error: unknown) => {
+    if (error instanceof BmcError && INFO_UNREADABLE.has(error.code)) return undefined;
+    throw error;
+  });
+  const parameters = (listAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isRecord(item));
+  const parameter = parameters.find((item) => stringAt(item, "Name") === "ResetType");
+  return parseAllowed(parameter ?? EMPTY, "AllowableValues");
+}

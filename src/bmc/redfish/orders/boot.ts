@@ -1,0 +1,73 @@
+import type { BootOverride } from "../../interface/driver.ts";
+import { has, objectAt, stringAt, stringsAt } from "../http/json.ts";
+import type { JsonObject } from "../http/json.ts";
+
+// The boot override of a System (DSP0268, ComputerSystem.Boot). Pure.
+
+/** Overrides that make a host boot from the network, the preferred one first: not every network serves HTTP boot. */
+const NETWORK_TARGETS = ["Pxe", "UefiHttp"] as const;
+
+/**
+ * Whether this resource has the override: the System itself, or the settings object that some vendors require for writes (AMI). A
+ * settings object may have only the boot order (Lenovo, Dell). Then it is not used for the override.
+ */
+export function hasBoot(body: JsonObject): boolean {
+  const boot = objectAt(body, "Boot");
+  return has(boot, "BootSourceOverrideEnabled") || has(boot, "BootSourceOverrideTarget");
+}
+
+/** The settings object that takes writes in place of the System, if it names one (DSP0266, "Settings resource"). */
+export function settingsReference(system: JsonObject): string | undefined {
+  return stringAt(objectAt(objectAt(system, "@Redfish.Settings"), "SettingsObject"), "@odata.id");
+}
+
+/** Whether the BMC lists its boot sources, without the network among them. */
+export function lacksNetworkBoot(body: JsonObject): boolean {
+  return networkTarget(body) === undefined;
+}
+
+/** From where the host boots next. A continuous network override counts as set: it is not cleared. */
+export function parseBootOverride(body: JsonObject): BootOverride {
+  const boot = objectAt(body, "Boot");
+  if (stringAt(boot, "BootSourceOverrideEnabled") === "Disabled") return "None";
+  const target = stringAt(boot, "BootSourceOverrideTarget");
+  return NETWORK_TARGETS.some((known) => known === target) ? "NetworkOnce" : "None";
+}
+
+/** Whether the host boots with `UEFI` or `Legacy`, if the BMC reports it. */
+export function bootMode(body: JsonObject): string | undefined {
+  return stringAt(objectAt(body, "Boot"), "BootSourceOverrideMode");
+}
+
+/**
+ * The changes to the Boot object that set the override, to be tried in this order until one is accepted. Only the last one contains
+ * the mode: some BMCs refuse it, others require it, and it is always the present mode.
+ */
+export function bootPatches(override: BootOverride, body: JsonObject): readonly JsonObject[] {
+  if (override === "None") {
+    const disabled = { BootSourceOverrideEnabled: "Disabled" };
+    return [{ Boot: { ...disabled, BootSourceOverrideTarget: "None" } }, { Boot: disabled }];
+  }
+  const once = { BootSourceOverrideEnabled: "Once", BootSourceOverrideTarget: networkTarget(body) ?? "Pxe" };
+  const mode = bootMode(body);
+  return [{ Boot: once }, ...(mode === undefined ? [] : [{ Boot: { ...once, BootSourceOverrideMode: mode } }])];
+}
+
+/**
+ * The value of `If-Match` at each try, from 1 on, until one is not answered with 412 or 428. A service may require none, the tag as
+ * it gives it, or, if it compares strictly (RFC 9110, section 13.1.1: weak tags never match), the tag as a strong one. Some give it
+ * with additional quotes, or none, and compare the text inside.
+ */
+export function ifMatch(etag: string | undefined, tries: number): string | undefined {
+  if (etag === undefined) return tries === 1 ? undefined : "*";
+  const inner = etag.replace(/^W\//, "").replaceAll(/["\\]/g, "");
+  const strong = etag.replace(/^W\//, "");
+  // The tag is read again before each try, so the second try also covers a concurrent change.
+  const tags = [etag, strong, ...(strong === `"${inner}"` ? [] : [`"${inner}"`])];
+  return tags[tries - 1] ?? "*";
+}
+
+function networkTarget(body: JsonObject): string | undefined {
+  const allowed = stringsAt(objectAt(body, "Boot"), "BootSourceOverrideTarget@Redfish.AllowableValues");
+  return NETWORK_TARGETS.find((target) => allowed?.includes(target) ?? true);
+}

@@ -1,0 +1,34 @@
+import type { SupportedOrders } from "../../interface/driver.ts";
+import { lacksNetworkBoot } from "./boot.ts";
+import type { JsonObject } from "../http/json.ts";
+
+// Which of our orders a service supports, by the lists that it gives (DSP0266, "Actions"). Pure.
+
+/** `On` is the standard's name; some services know `ForceOn` only. Fencing uses only `ForceOff`. */
+export const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const;
+
+/** Toggles the power. It is not an order for a state, and is used for On only if the service allows nothing else. */
+export const POWER_BUTTON = "PushPowerButton";
+
+/**
+ * The type to send for an order; undefined if no allowed type does it.
+ *
+ * @param allowed what the service lists. A list is optional: without one, the type that the standard has always had is tried.
+ */
+export function resetType(wanted: "Off" | "On", allowed: readonly string[] | undefined): string | undefined {
+  const types = RESET_TYPES[wanted];
+  return allowed === undefined ? types[0] : types.find((candidate) => allowed.includes(candidate));
+}
+
+/** @param boot the resource that holds the boot override, if there is one. */
+export function supportedOrders(
+  allowedTypes: readonly string[] | undefined,
+  boot: JsonObject | undefined,
+): SupportedOrders {
+  return {
+    allowedTypes,
+    off: resetType("Off", allowedTypes),
+    on: resetType("On", allowedTypes) ?? allowedTypes?.find((type) => type === POWER_BUTTON),
+    networkBoot: boot !== undefined && !lacksNetworkBoot(boot),
+  };
+}

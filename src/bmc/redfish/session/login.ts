@@ -1,0 +1,169 @@
+import {
+  failure,
+  lacksPrivilege,
+  messageIds,
+  mustChangePassword,
+  PASSWORD_CHANGE_ADVICE,
+  sessionsDisabled,
+  sessionsFull,
+} from "../http/answer.ts";
+import type { RedfishAnswer } from "../http/answer.ts";
+import type { Connection } from "../http/connection.ts";
+import { objectAt, stringAt } from "../http/json.ts";
+import type { JsonObject } from "../http/json.ts";
+import type { OpenSession } from "./abandoned-sessions.ts";
+import { pathOnOrigin } from "../http/reference.ts";
+import { BmcError } from "../../interface/errors.ts";
+import type { BmcCredentials } from "../../interface/credentials.ts";
+import type { ExpiringSet } from "../../gate/expiring-set.ts";
+
+/** How requests are authenticated. */
+export type Access = SessionAccess | BasicAccess;
+
+export interface SessionAccess extends OpenSession {
+  kind: "Session";
+}
+
+export interface BasicAccess {
+  kind: "Basic";
+  headers: Readonly<Record<string, string>>;
+  /** Basic authentication is tried only because no session was free. */
+  sessionsFull: boolean;
+  /** A session without a token: it cannot be used, and has to be ended. */
+  unusable?: OpenSession;
+}
+
+/** The path at nearly all services. Reading the service root first would cost every fence a request. */
+const SESSIONS = "/redfish/v1/SessionService/Sessions";
+
+/** What a login needs of its service. */
+export interface LoginDeps {
+  connection: Connection;
+  login: BmcCredentials;
+  /** Returns the service root, which names the collection of sessions if it is not the usual one. */
+  readRoot: (signal: AbortSignal) => Promise<JsonObject>;
+  /** Services whose root names another collection. Their password is not tried at the usual path again. */
+  unusualPaths: ExpiringSet;
+  /** Whether there is time for one more try: one that is cut off may leave an unknown session behind. */
+  hasTime: () => boolean;
+}
+
+/**
+ * Logs in: with a session if the service supports it, otherwise with basic authentication (which sends nothing yet).
+ *
+ * @throws BmcError AuthFailed if user or password are refused.
+ */
+export async function logIn(deps: LoginDeps, signal: AbortSignal): Promise<Access> {
+  const { connection, login, unusualPaths } = deps;
+  const { origin } = connection;
+  const start = (unusualPaths.has(origin) ? await sessionsPath(deps, signal) : undefined) ?? SESSIONS;
+  const first = await postLogin(connection, start, login, signal);
+  if (isCreated(first)) return session(origin, start, login, first);
+  if (sessionsFull(first)) return basic(login, true);
+  if (sessionsDisabled(first)) return basic(login, false);
+  if (lacksPrivilege(first)) throw loginFailure(`POST ${origin}${start}`, first);
+  // Whatever has answered, the root shows whether that answer came from the sessions of this service.
+  const path = await sessionsPath(deps, signal);
+  if (path === undefined) return basic(login, false);
+  const isAnswered = path === start || answersFor(path, first);
+  if (!isAnswered) unusualPaths.add(origin);
+  if (!isAnswered && !deps.hasTime()) {
+    throw new BmcError("Timeout", `POST ${origin}${path}: too slow to log in there as well: set a longer timeout`);
+  }
+  const answer = isAnswered ? first : await postLogin(connection, path, login, signal);
+  if (isCreated(answer)) return session(origin, path, login, answer);
+  if (isMissing(answer) || sessionsDisabled(answer)) return basic(login, false);
+  if (sessionsFull(answer)) return basic(login, true);
+  throw loginFailure(`POST ${origin}${path}`, answer);
+}
+
+async function sessionsPath(deps: LoginDeps, signal: AbortSignal): Promise<string | undefined> {
+  const linked = sessionsReference(await deps.readRoot(signal));
+  return linked === undefined ? undefined : pathOnOrigin(deps.connection.origin, linked, "the link to the sessions");
+}
+
+function postLogin(
+  connection: Connection,
+  path: string,
+  login: BmcCredentials,
+  signal: AbortSignal,
+): Promise<RedfishAnswer> {
+  const body = { UserName: login.username, Password: login.password.reveal() };
+  return connection.send({ method: "POST", path, body }, signal);
+}
+
+function isCreated({ status }: RedfishAnswer): boolean {
+  return status === 200 || status === 201;
+}
+
+function isMissing({ status }: RedfishAnswer): boolean {
+  return status === 404 || status === 405 || status === 501;
+}
+
+/** Whether the answer to the first try came from the sessions at `path`: a wrong password must not be sent twice. */
+function answersFor(path: string, first: RedfishAnswer): boolean {
+  const isUsual = path.replace(/\/+$/, "") === SESSIONS;
+  // iLO redirects to the same path with a slash, and its link has one.
+  return isUsual && !(path !== SESSIONS && (isMissing(first) || (first.status >= 300 && first.status < 400)));
+}
+
+/** DSP0266, "Session management": the service root links to the sessions; older services leave the link to SessionService. */
+function sessionsReference(root: JsonObject): string | undefined {
+  const linked = stringAt(objectAt(objectAt(root, "Links"), "Sessions"), "@odata.id");
+  const service = stringAt(objectAt(root, "SessionService"), "@odata.id");
+  return linked ?? (service === undefined ? undefined : `${service.replace(/\/+$/, "")}/Sessions`);
+}
+
+function session(origin: string, collection: string, login: BmcCredentials, answer: RedfishAnswer): Access {
+  const token = answer.header("x-auth-token")?.trim() ?? "";
+  const path = sessionPath(origin, collection, answer);
+  if (token !== "") return { kind: "Session", headers: { "x-auth-token": token }, path };
+  const access = basic(login, false);
+  return path === undefined ? access : { ...access, unusable: { path, headers: access.headers } };
+}
+
+/**
+ * The path of the new session. Behind a forwarded port a BMC may use its name on its own network: then only the path is used, with
+ * the known origin. Some BMCs give only an id, or only the id in the body.
+ */
+export function sessionPath(origin: string, collection: string, answer: RedfishAnswer): string | undefined {
+  const members = collection.replace(/\/+$/, "");
+  const location = answer.header("location");
+  const elsewhere = location === undefined ? undefined : (URL.parse(location)?.pathname ?? `${members}/${location}`);
+  const id = stringAt(answer.body, "Id");
+  const named = [location, stringAt(answer.body, "@odata.id"), elsewhere, id === undefined ? id : `${members}/${id}`];
+  for (const reference of named) {
+    const path = usablePath(origin, reference);
+    // Only a session is ever deleted.
+    if (path !== undefined && /\/Sessions?\/[^/]+\/?$/i.test(path)) return path;
+  }
+  return undefined;
+}
+
+function usablePath(origin: string, reference: string | undefined): string | undefined {
+  try {
+    return pathOnOrigin(origin, reference, "the location of the new session");
+  } catch (error) {
+    if (error instanceof BmcError) return undefined;
+    throw error;
+  }
+}
+
+function basic({ username, password }: BmcCredentials, sessionsFull: boolean): BasicAccess {
+  const authorization = `Basic ${Buffer.from(`${username}:${password.reveal()}`).toString("base64")}`;
+  return { kind: "Basic", headers: { authorization }, sessionsFull };
+}
+
+/** The message does not contain the text of the answer: a service may repeat what it was sent, including the password. */
+function loginFailure(what: string, answer: RedfishAnswer): BmcError {
+  const ids = messageIds(answer.body)
+    .slice(0, 3)
+    .filter((id) => /^[\w.]{1,100}$/.test(id));
+  const refused = [401, 403].includes(answer.status) || ids.some((id) => /UnauthorizedLoginAttempt/.test(id));
+  const message = `${what}: HTTP ${answer.status}${ids.length === 0 ? "" : ` (${ids.join(", ")})`}`;
+  if (mustChangePassword(answer)) return new BmcError("PrivilegeTooLow", `${message}: ${PASSWORD_CHANGE_ADVICE}`);
+  if (lacksPrivilege(answer))
+    return new BmcError("PrivilegeTooLow", `${message}: the account may not log in by Redfish`);
+  if (refused) return new BmcError("AuthFailed", `${message}: user or password refused`);
+  return new BmcError(failure(what, answer).code, `${message}: login failed`);
+}

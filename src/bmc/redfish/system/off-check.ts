@@ -1,0 +1,219 @@
+import { stringAt } from "../http/json.ts";
+import { pathOnOrigin } from "../http/reference.ts";
+import type { Resource, Service } from "../session/service.ts";
+import { combineWithChassis, parseChassis } from "./system.ts";
+import type { System } from "./system.ts";
+import type { OffObstacle, PowerReading, PowerState } from "../../interface/driver.ts";
+import type { BmcErrorCode } from "../../interface/errors.ts";
+import { BmcError } from "../../interface/errors.ts";
+import { BMC_SETTLE_MS, RESTART_MS_MIN } from "../../gate/possible-restarts.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+
+/** No host is powered on and off again within this time. */
+const RESET_JITTER_MS = 1_000;
+/** One read of the Chassis is valid for the readings of this time: the two readings of a proof share one. */
+export const CHASSIS_VALID_MS = 1_000;
+
+/** Failures that another try does not change, unlike those of a BMC that is unreachable or busy. */
+const UNREADABLE: ReadonlySet<BmcErrorCode> = new Set(["PrivilegeTooLow", "BadResponse", "Unsupported", "Refused"]);
+const CHASSIS_ADVICE =
+  "name the Chassis with the power of the host in devices[].redfish.powerChassis, or none ([]), give the account permission to read it, or update the firmware";
+
+/**
+ * Checks each Off that a System shows. After a restart OpenBMC can show a running host as Off (openbmc issue 2224), caches show an
+ * old state, and a host can be powered on between two readings. An Off in doubt is reported as `Unknown`.
+ */
+export class OffCheck {
+  readonly #service: Service;
+  readonly #clock: Clock;
+  /** The chassis whose power counts, if the configuration names them. */
+  readonly #named: readonly string[] | undefined;
+  /** The interruptions of the service at the last reading that showed that the BMC reads the state of its host. */
+  #soundAt: number | undefined;
+  #readAtMs = -Infinity;
+  /** `LastResetTime` of the last Off, if no other state was read since. */
+  #lastReset: { value: string | undefined } | undefined;
+  /** The last read of the Chassis that did not contradict an Off. */
+  #chassisOff: { atMs: number; interruptions: number } | undefined;
+  /**
+   * Chassis that do not have the power of this System, each with the time until which it is not read again. A Chassis without
+   * content may be incomplete while the BMC starts; HGX has many that stay so.
+   */
+  readonly #ignoredChassis = new Map<string, { untilMs: number; interruptions: number }>();
+  /** Since when each Manager has shown its present start time. */
+  readonly #starts = new Map<string, { startedMs: number; atMs: number; interruptions: number }>();
+
+  constructor(service: Service, clock: Clock, powerChassis: readonly string[] | undefined) {
+    this.#service = service;
+    this.#clock = clock;
+    this.#named = powerChassis;
+  }
+
+  /** Called when an order is sent: earlier reads prove nothing about the time after it. */
+  forget(): void {
+    this.#lastReset = undefined;
+    this.#chassisOff = undefined;
+  }
+
+  /** Records every reading of the System, whatever it was made for. */
+  noteState(state: PowerState): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#readAtMs > RESTART_MS_MIN) this.#soundAt = undefined;
+    this.#readAtMs = nowMs;
+    if (state !== "Off") this.forget();
+    // After a restart a BMC may show Off without having read the state. One that shows On has read it.
+    if (state === "On") this.#soundAt = this.#service.interruptions;
+  }
+
+  /** The power of a System that shows Off: Off, or Unknown in doubt. */
+  async assess(system: System, signal: AbortSignal): Promise<PowerReading> {
+    const doubt =
+      (system.isStale ? "from a cache" : undefined) ??
+      this.#resetDoubt(system) ??
+      (await this.#restartDoubt(system, signal));
+    return doubt === undefined
+      ? this.#combineWithChassis(system, signal)
+      : { state: "Unknown", raw: `Off, but ${doubt}` };
+  }
+
+  #resetDoubt({ lastReset }: System): string | undefined {
+    const before = this.#lastReset;
+    this.#lastReset = { value: lastReset };
+    return before === undefined || isSameReset(before.value, lastReset)
+      ? undefined
+      : "it was reset since the last reading";
+  }
+
+  /** Checks for a restart of the BMC, unless this driver has read the host On since the last possible restart. */
+  async #restartDoubt({ managers }: System, signal: AbortSignal): Promise<string | undefined> {
+    const { interruptions, mayHaveRestarted } = this.#service;
+    if (this.#soundAt === interruptions) return undefined;
+    const agesMs: number[] = [];
+    for (const path of this.#managersOf(managers)) {
+      const ageMs = this.#ageOf(path, await this.#findReadable(path, signal));
+      if (ageMs !== undefined) agesMs.push(ageMs);
+    }
+    const youngMs = agesMs.find((ageMs) => Math.abs(ageMs) < BMC_SETTLE_MS);
+    if (youngMs !== undefined) return `its BMC started ${Math.round(youngMs / 1_000)} s ago`;
+    if (agesMs.length === 0 && mayHaveRestarted)
+      return "its BMC was unreachable or has lost our session, and may have restarted";
+    this.#soundAt = interruptions;
+    return undefined;
+  }
+
+  async #combineWithChassis(system: System, signal: AbortSignal): Promise<PowerReading> {
+    const { interruptions } = this.#service;
+    const atMs = this.#clock.monotonicMs();
+    const last = this.#chassisOff;
+    if (last?.interruptions === interruptions && atMs - last.atMs < CHASSIS_VALID_MS) return system.power;
+    const readings: PowerReading[] = [];
+    for (const path of this.#chassisOf(system)) {
+      const power = await this.#chassisPower(path, system, signal);
+      if (power !== undefined) readings.push(power);
+    }
+    const reading = combineWithChassis(system.power, readings);
+    if (reading.state === "Off") this.#chassisOff = { atMs, interruptions };
+    return reading;
+  }
+
+  /** What would prevent a proof of Off for this System, whatever its power is now. */
+  async findObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    return (await this.#chassisObstacle(system, signal)) ?? (await this.#managerObstacle(system, signal));
+  }
+
+  async #managerObstacle({ managers }: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    for (const path of this.#managersOf(managers)) {
+      try {
+        await this.#findReadable(path, signal);
+      } catch (error) {
+        if (!(error instanceof BmcError) || !UNREADABLE.has(error.code)) throw error;
+        const what = `manager ${path} cannot be read, so an Off may come from a BMC that has just restarted`;
+        return {
+          reason: "ManagerUnreadable",
+          message: `${what} (${error.message}): restart the BMC, or update its firmware`,
+        };
+      }
+    }
+    return undefined;
+  }
+
+  async #chassisObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
+    for (const path of this.#chassisOf(system)) {
+      try {
+        const power = await this.#chassisPower(path, system, signal);
+        if (system.power.state !== "Off" || power === undefined || power.state === "Off") continue;
+        const what = `${path} shows ${power.raw} although the System shows Off, which would never be believed`;
+        return { reason: "ChassisDisagrees", message: `${what}: ${CHASSIS_ADVICE}` };
+      } catch (error) {
+        if (!(error instanceof BmcError) || !UNREADABLE.has(error.code)) throw error;
+        const what = `the power of chassis ${path} cannot be read, so an Off of the System would not be believed`;
+        return { reason: "ChassisUnreadable", message: `${what} (${error.message}): ${CHASSIS_ADVICE}` };
+      }
+    }
+    return undefined;
+  }
+
+  #managersOf(links: readonly string[]): readonly string[] {
+    return links.map((link) => pathOnOrigin(this.#service.origin, link, "the System's link to its Manager"));
+  }
+
+  /** The paths of the chassis whose power may count: those in the configuration, otherwise those to which the System links. */
+  #chassisOf(system: System): readonly string[] {
+    const what = "the System's link to its Chassis";
+    const paths = this.#named ?? system.chassis.map((link) => pathOnOrigin(this.#service.origin, link, what));
+    const { interruptions } = this.#service;
+    const nowMs = this.#clock.monotonicMs();
+    return paths.filter((path) => {
+      const known = this.#ignoredChassis.get(path);
+      return known === undefined || nowMs >= known.untilMs || interruptions !== known.interruptions;
+    });
+  }
+
+  /** The power of a chassis; undefined if it does not count, or shows none. */
+  async #chassisPower(path: string, system: System, signal: AbortSignal): Promise<PowerReading | undefined> {
+    const resource = await this.#service.find(path, signal);
+    if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };
+    const chassis = parseChassis(this.#service.origin, resource.body, system.paths);
+    if (this.#named !== undefined) return chassis.power ?? { state: "Unknown", raw: "(no PowerState)" };
+    if (chassis.whose === "System") return chassis.power;
+    const untilMs = chassis.whose === "Other" ? Infinity : this.#clock.monotonicMs() + BMC_SETTLE_MS;
+    this.#ignoredChassis.set(path, { untilMs, interruptions: this.#service.interruptions });
+    return undefined;
+  }
+
+  /** How long the BMC has been up (`LastResetTime` of the Manager), if it reports it: by its own clock, or by ours if that stands still. */
+  #ageOf(path: string, manager: Resource | undefined): number | undefined {
+    if (manager === undefined) return undefined;
+    const startedMs = parseTimeMs(stringAt(manager.body, "LastResetTime"));
+    const nowMs = parseTimeMs(stringAt(manager.body, "DateTime") ?? manager.date);
+    if (startedMs === undefined || nowMs === undefined) return undefined;
+    const atMs = this.#clock.monotonicMs();
+    const { interruptions } = this.#service;
+    const known = this.#starts.get(path);
+    // A BMC without a battery may show the same start time after each restart. Without an interruption it has not restarted.
+    const isSame = known?.startedMs === startedMs && known.interruptions === interruptions;
+    const start = isSame ? known : { startedMs, atMs, interruptions };
+    this.#starts.set(path, start);
+    const ageMs = nowMs - startedMs;
+    return Math.abs(ageMs) < BMC_SETTLE_MS ? Math.max(ageMs, atMs - start.atMs) : ageMs;
+  }
+
+  /** The account may not have permission to read the managers. Then they are ignored. */
+  async #findReadable(path: string, signal: AbortSignal): Promise<Resource | undefined> {
+    try {
+      return await this.#service.find(path, signal);
+    } catch (error) {
+      if (error instanceof BmcError && error.code === "PrivilegeTooLow") return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Some BMCs compute this time at each reading, and it can differ by a second. */
+function isSameReset(before: string | undefined, now: string | undefined): boolean {
+  const beforeMs = parseTimeMs(before);
+  const nowMs = parseTimeMs(now);
+  if (beforeMs === undefined || nowMs === undefined) return before === now;
+  return Math.abs(nowMs - beforeMs) <= RESET_JITTER_MS;
+}

@@ -1,0 +1,273 @@
+import type { Node } from "../../../../api/kubernetes/core.ts";
+import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
+import type { BootOverride, PowerReading } from "../../../../bmc/interface/driver.ts";
+import { BmcError } from "../../../../bmc/interface/errors.ts";
+import type { BmcErrorCode } from "../../../../bmc/interface/errors.ts";
+import type { IdentityVerdict, Topology, WholeReading } from "../../../../bmc/devices/topology.ts";
+import type { KubeErrorCode } from "../../../../kube/errors.ts";
+import { isKubeError } from "../../../../kube/errors.ts";
+import { isLaterVersion } from "../../../../kube/watch/resource-version.ts";
+import type { KubeRuntime } from "../../../../kube/runtime.ts";
+import { abortReason } from "../../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../../runtime/deadline.ts";
+import { ON_CHECK_MAX_MS } from "../../../machine/model/timings.ts";
+import type { FencedHost, HostPower, OrderCheck } from "../../model/host.ts";
+import { HostRefusal, OrderNotDueError } from "../../model/host.ts";
+import { foreignHolds, holdOff, isHeld, isUnheld, liftHold, readHost } from "../store/host-store.ts";
+import { judgeHost } from "./judge-host.ts";
+import { hostText, powerPathOf, refusalOf } from "../store/power-path.ts";
+import type { PowerReader } from "./power-reader.ts";
+import type { HostOwner } from "../../../machine/model/host-facts.ts";
+
+export interface HostPowerDeps {
+  runtime: KubeRuntime;
+  ref: FencedHost["ref"];
+  /** The remediation that gives the orders; undefined for a caller that only reads. */
+  owner: HostOwner | undefined;
+  /** The watched host; undefined if it is gone. */
+  watched: () => BareMetalHost | undefined;
+  /** Another host that was inspected with the same serial number, if there is one now. */
+  sameSerial: () => BareMetalHost | undefined;
+}
+
+/** How much of an error message of the operator is repeated. */
+const ERROR_LENGTH_MAX = 200;
+
+/**
+ * A host that its operator powers. ironfence asks the operator by an annotation, and sends no order to the BMC: `forceOff` adds
+ * the annotation, `on` removes it, and `readPower` shows the result. Off counts only while our annotation is present, because the
+ * operator powers the host on as soon as it is not.
+ */
+export class OperatorPower implements HostPower {
+  readonly #deps: HostPowerDeps;
+  readonly #sense: PowerReader;
+  /** The newest state of the host that this process knows: its own writes may not have been watched yet. */
+  #known: BareMetalHost;
+
+  constructor(deps: HostPowerDeps, sense: PowerReader, host: BareMetalHost) {
+    this.#deps = deps;
+    this.#sense = sense;
+    this.#known = host;
+  }
+
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
+    return asDevice(this.#known, () => this.#sense.verify(node, signal));
+  }
+
+  async readPower(signal: AbortSignal): Promise<PowerReading> {
+    const reading = await asDevice(this.#known, () => this.#sense.read(signal));
+    const host = this.#newest();
+    const { owner } = this.#deps;
+    if (owner === undefined) return reading;
+    const held = isHeld(host, owner);
+    if (reading.state === (held ? "Off" : "On")) return reading;
+    const state = reading.state === "Off" ? "Changing" : reading.state;
+    return { state, raw: `${reading.raw}; ${operatorText(host, held)}` };
+  }
+
+  /** There is one device: the operator. */
+  async readWhole(signal: AbortSignal): Promise<WholeReading> {
+    const reading = await this.readPower(signal);
+    return { ...reading, runs: reading.state === "On" };
+  }
+
+  async forceOff(signal: AbortSignal, check?: OrderCheck): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    const owner = requireOwner(this.#deps, this.#known);
+    await this.#sense.requireVerified(signal);
+    const uuid = this.#sense.systemUUID;
+    const hold = (bounded: AbortSignal): Promise<BareMetalHost> => holdOff(runtime, ref, owner, uuid, bounded, check);
+    // A write that is cut off may have been stored, so it ends like a timeout.
+    this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, check, signal, hold));
+  }
+
+  async on(signal: AbortSignal): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    const owner = requireOwner(this.#deps, this.#known);
+    this.#known = await asDevice(this.#known, () => liftHold(runtime, ref, owner, signal));
+  }
+
+  /** @throws BmcError Unsupported for a network boot: the operator installs its hosts itself. */
+  setBootOverride(override: BootOverride): Promise<void> {
+    if (override === "None") return Promise.resolve();
+    const message = `${hostText(this.#known)} is installed by its operator, not by a network boot: use via BareMetalHost or MachineDeletion, or detach it`;
+    return Promise.reject(new BmcError("Unsupported", message));
+  }
+
+  readBootOverride(): Promise<BootOverride> {
+    return Promise.resolve("None");
+  }
+
+  close(): Promise<void> {
+    return this.#sense.close();
+  }
+
+  #newest(): BareMetalHost {
+    const watched = this.#deps.watched();
+    const isNewer =
+      watched !== undefined && isLaterVersion(watched.metadata.resourceVersion, this.#known.metadata.resourceVersion);
+    if (isNewer) this.#known = watched;
+    return this.#known;
+  }
+}
+
+/**
+ * A host that its operator has detached: ironfence uses its BMC like the devices of a FencingTarget. An earlier request to the
+ * operator is removed with the On. Otherwise the operator would hold the host off when it takes the host back.
+ */
+export class DirectPower implements HostPower {
+  readonly #deps: HostPowerDeps;
+  readonly #topology: Topology;
+  readonly #host: BareMetalHost;
+
+  constructor(deps: HostPowerDeps, topology: Topology, host: BareMetalHost) {
+    this.#deps = deps;
+    this.#topology = topology;
+    this.#host = host;
+  }
+
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
+    return this.#topology.verify((answers) => judgeFirst(this.#host, node, answers, this.#deps.sameSerial()), signal);
+  }
+
+  readPower(signal: AbortSignal): Promise<PowerReading> {
+    return this.#topology.readPower(signal);
+  }
+
+  readWhole(signal: AbortSignal): Promise<WholeReading> {
+    return this.#topology.readWhole(signal);
+  }
+
+  async forceOff(signal: AbortSignal, check?: OrderCheck): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    requireOwner(this.#deps, this.#host);
+    const read = (bounded: AbortSignal): Promise<BareMetalHost> => readHost(runtime, ref, bounded);
+    const current = await asDevice(this.#host, () => inTime(runtime, this.#host, check, signal, read)).catch(
+      (error: unknown) => {
+        // Nothing was sent yet.
+        throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;
+      },
+    );
+    const refusal = refusalOf(current);
+    if (refusal !== undefined) throw refusal;
+    if (powerPathOf(current) !== "Direct") {
+      throw new HostRefusal(
+        "HostDetaching",
+        `the operator has taken ${hostText(current)} back, and powers it from now on`,
+      );
+    }
+    check?.ensureDue();
+    await this.#topology.forceOff(signal);
+  }
+
+  async on(signal: AbortSignal): Promise<void> {
+    const { runtime, ref } = this.#deps;
+    const owner = requireOwner(this.#deps, this.#host);
+    const lift = (bounded: AbortSignal): Promise<unknown> => liftHold(runtime, ref, owner, bounded);
+    if (this.#needsNoLift(owner)) await asDevice(this.#host, () => this.#tryTo(lift, signal));
+    else await asDevice(this.#host, () => lift(signal));
+    await this.#topology.on(signal);
+  }
+
+  /** Makes an API call that an On can do without: it continues if there is no answer in time. */
+  async #tryTo(call: (signal: AbortSignal) => Promise<unknown>, signal: AbortSignal): Promise<void> {
+    const { runtime } = this.#deps;
+    try {
+      await withDeadline(runtime.clock, `reading ${hostText(this.#host)}`, ON_CHECK_MAX_MS, signal, call);
+    } catch (error) {
+      if (signal.aborted) throw abortReason(signal);
+      const isUnread = error instanceof DeadlineError || (isKubeError(error) && !isKubeError(error, "NotFound"));
+      if (!isUnread) throw error;
+      runtime.logger.warn({ host: hostText(this.#host), err: error }, "BareMetalHost not read before a power-on");
+    }
+  }
+
+  /** Whether the known state of the host shows that it is detached and that no hold of ironfence exists: then no read is needed. */
+  #needsNoLift(owner: HostOwner): boolean {
+    const host = this.#deps.watched() ?? this.#host;
+    return powerPathOf(host) === "Direct" && isUnheld(host, owner);
+  }
+
+  setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
+    return this.#topology.setBootOverride(override, signal);
+  }
+
+  readBootOverride(signal: AbortSignal): Promise<BootOverride> {
+    return this.#topology.readBootOverride(signal);
+  }
+
+  close(): Promise<void> {
+    return this.#topology.close();
+  }
+}
+
+/** Bounds an API call by the time in which its power-off must be sent. */
+function inTime<T>(
+  runtime: KubeRuntime,
+  host: BareMetalHost,
+  check: OrderCheck | undefined,
+  signal: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (check === undefined) return call(signal);
+  check.ensureDue();
+  return withDeadline(runtime.clock, `the power-off of ${hostText(host)}`, check.leftMs(), signal, call);
+}
+
+/** The judge of a host with one device. */
+export function judgeFirst(
+  host: BareMetalHost,
+  node: Node | undefined,
+  answers: Parameters<Parameters<Topology["verify"]>[0]>[0],
+  sameSerial: BareMetalHost | undefined,
+): IdentityVerdict {
+  const [answer] = answers;
+  return answer === undefined
+    ? { verified: false, reason: "Unknown", message: `${hostText(host)} has no device` }
+    : judgeHost(host, node, answer, sameSerial);
+}
+
+/** What the operator was asked for, what it reports, and what else holds the host off. */
+function operatorText(host: BareMetalHost, held: boolean): string {
+  const { poweredOn, errorType, errorMessage = "", online, paused } = host;
+  const asked = held ? "has been asked to hold it off" : "is to power it on";
+  const others = foreignHolds(host);
+  return [
+    `the operator of ${hostText(host)} ${asked}, and reports poweredOn ${poweredOn ?? "nothing"}`,
+    ...(errorType === undefined ? [] : [`${errorType}: ${errorMessage.slice(0, ERROR_LENGTH_MAX)}`]),
+    ...(paused ? ["it is paused"] : []),
+    ...(held || online ? [] : ["spec.online is false"]),
+    ...(held || others.length === 0
+      ? []
+      : [`${others.join(", ")}, which ironfence does not remove, holds it off as well`]),
+  ].join("; ");
+}
+
+function requireOwner({ owner }: HostPowerDeps, host: BareMetalHost): HostOwner {
+  if (owner !== undefined) return owner;
+  throw new HostRefusal("NotTheOwner", `${hostText(host)} is powered only for a remediation that owns it`);
+}
+
+/** What a failed API call means for an order. It depends on whether the call may have been carried out. */
+const AS_DEVICE: Partial<Record<KubeErrorCode, BmcErrorCode>> = {
+  Network: "Timeout",
+  Timeout: "Timeout",
+  NotFound: "Unreachable",
+  Unauthorized: "PrivilegeTooLow",
+  Forbidden: "PrivilegeTooLow",
+  Conflict: "Busy",
+  TooManyRequests: "Busy",
+  Unavailable: "Busy",
+};
+
+/** Here the API server controls the power of the host, so its failures are those of a device. */
+async function asDevice<T>(host: BareMetalHost, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    if (!isKubeError(error) || error.code === "Aborted") throw error;
+    const code = AS_DEVICE[error.code] ?? "Refused";
+    const message = `${hostText(host)} cannot be asked: ${error.message}`;
+    throw new BmcError(code, message, { cause: error });
+  }
+}

@@ -1,0 +1,303 @@
+import { HOST_OWNER, LAST_REBOOT, POWER_OFF_REQUEST, REMOVED_IMAGE } from "../../../../api/names/annotations.ts";
+import { textAt } from "../../../../api/schema/read-fields.ts";
+import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
+import {
+  POWER_OFF_ANNOTATION_PREFIX,
+  METAL3_GROUP,
+  METAL3_VERSIONS,
+  REBOOT_ANNOTATION_PREFIX,
+  powerOffAnnotation,
+  readBareMetalHost,
+} from "../../../../api/metal3/metal3.ts";
+import type { JsonPatchOperation } from "../../../../kube/client.ts";
+import { isKubeError, KubeError } from "../../../../kube/errors.ts";
+import { pointer } from "../../../../kube/objects/json-pointer.ts";
+import type { KubeObject, ResourceType } from "../../../../kube/resource.ts";
+import type { KubeRuntime } from "../../../../kube/runtime.ts";
+import { toMicroTime, toTime } from "../../../../runtime/time.ts";
+import type { FencedHost, HostRelease, OrderCheck } from "../../model/host.ts";
+import { HostRefusal } from "../../model/host.ts";
+import { isActiveOwner } from "../../model/active-owner.ts";
+import { hostText, refusalOf } from "./power-path.ts";
+import type { HostOwner } from "../../../machine/model/host-facts.ts";
+
+// All writes to a BareMetalHost: only our own annotations, each by compare-and-swap on the live object. Two owners cannot both win,
+// and nothing is requested of a host that has changed since it was read.
+
+export const BARE_METAL_HOSTS: ResourceType = {
+  group: METAL3_GROUP,
+  version: METAL3_VERSIONS[0],
+  kind: "BareMetalHost",
+  plural: "baremetalhosts",
+  namespaced: true,
+};
+
+/** How often one write is tried before its last error is thrown. The operator writes to its hosts as well. */
+const WRITE_TRIES_MAX = 6;
+
+const HARD = JSON.stringify({ mode: "hard" });
+
+type HostRef = FencedHost["ref"];
+
+/** Annotations of others that hold the host off, or are about to reboot it. */
+export function foreignHolds({ metadata }: BareMetalHost): string[] {
+  const isForeign = (key: string): boolean =>
+    (key.startsWith(REBOOT_ANNOTATION_PREFIX) || `${key}/` === REBOOT_ANNOTATION_PREFIX) &&
+    !key.startsWith(POWER_OFF_ANNOTATION_PREFIX);
+  return Object.keys(metadata.annotations ?? {}).filter(isForeign);
+}
+
+/** The owner in the annotation of the host, and the system UUID of the host that it has found. */
+export interface StoredOwner extends HostOwner {
+  systemUUID: string | undefined;
+}
+
+/** Undefined if there is none. An owner that cannot be parsed is unknown, and may be live. */
+export function storedOwner({ metadata }: BareMetalHost): StoredOwner | undefined {
+  const text = metadata.annotations?.[HOST_OWNER];
+  if (text === undefined) return undefined;
+  const stored = parseJson(text);
+  return {
+    uid: textAt(stored, "uid") ?? "unknown",
+    kind: textAt(stored, "kind") ?? "an unknown",
+    namespace: textAt(stored, "namespace") ?? "",
+    name: textAt(stored, "name") ?? `owner (correct the annotation ${HOST_OWNER})`,
+    systemUUID: textAt(stored, "systemUUID"),
+  };
+}
+
+export function storedReboot({ metadata }: BareMetalHost): FencedHost["lastReboot"] {
+  const stored = parseJson(metadata.annotations?.[LAST_REBOOT]);
+  const time = textAt(stored, "time");
+  const offConfirmedAt = textAt(stored, "offConfirmedAt");
+  if (time === undefined || offConfirmedAt === undefined) return undefined;
+  const nodeUID = textAt(stored, "nodeUID");
+  const bootID = textAt(stored, "bootID");
+  return { time, offConfirmedAt, ...(nodeUID !== undefined && { nodeUID }), ...(bootID !== undefined && { bootID }) };
+}
+
+/** The status at the time when the operator was asked to hold the host off; undefined for a request of another owner. */
+export function storedRequest(
+  { metadata }: BareMetalHost,
+  owner: HostOwner,
+): { poweredOn: string | undefined; lastUpdated: string | undefined } | undefined {
+  const stored = parseJson(metadata.annotations?.[POWER_OFF_REQUEST]);
+  if (textAt(stored, "uid") !== owner.uid) return undefined;
+  return { poweredOn: textAt(stored, "poweredOn"), lastUpdated: textAt(stored, "lastUpdated") };
+}
+
+/** Claims the host for `owner`, unless another live remediation has it (see `claimTarget`). */
+export async function claimHost(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  signal: AbortSignal,
+): ReturnType<FencedHost["claim"]> {
+  let rival: HostOwner | undefined;
+  const change = async (host: BareMetalHost): Promise<AnnotationChange | undefined> => {
+    const present = storedOwner(host);
+    rival = undefined;
+    if (present?.uid === owner.uid) return undefined;
+    if (present !== undefined && (await isActiveOwner(runtime, present, signal))) {
+      const { uid, kind, namespace, name } = present;
+      rival = { uid, kind, namespace, name };
+      return undefined;
+    }
+    return { [HOST_OWNER]: ownerJson(runtime, owner, undefined) };
+  };
+  await updateAnnotations(runtime, ref, change, signal);
+  return rival === undefined ? { owned: true } : { owned: false, by: rival };
+}
+
+/** Releases the claim if `owner` has it, and removes the holds unless the host is handed over as it is. */
+export async function releaseHost(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  { asItIs }: HostRelease,
+  signal: AbortSignal,
+): Promise<void> {
+  const change = (host: BareMetalHost): AnnotationChange | undefined => {
+    const isOwner = storedOwner(host)?.uid === owner.uid;
+    const lifted = asItIs ? {} : liftHolds(host, isOwner ? () => true : (key) => key === powerOffAnnotation(owner));
+    // The noted image was restored before, or another user has given the host an image.
+    const isNoted = isOwner && host.metadata.annotations?.[REMOVED_IMAGE] !== undefined;
+    const changed = { ...lifted, ...(isOwner && { [HOST_OWNER]: null }), ...(isNoted && { [REMOVED_IMAGE]: null }) };
+    return Object.keys(changed).length === 0 ? undefined : changed;
+  };
+  try {
+    await updateAnnotations(runtime, ref, change, signal);
+  } catch (error) {
+    if (!isKubeError(error, "NotFound")) throw error;
+  }
+}
+
+/** Records a reboot that was proven off. */
+export async function recordHostReboot(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  reboot: NonNullable<FencedHost["lastReboot"]>,
+  signal: AbortSignal,
+): Promise<void> {
+  await updateAnnotations(runtime, ref, () => ({ [LAST_REBOOT]: JSON.stringify(reboot) }), signal);
+}
+
+/**
+ * Asks the operator to hold the host off for `owner`, which must own it. A repeated request wakes an operator that takes the host
+ * for off: it reconciles a host at once when its annotations change, and otherwise once a minute.
+ *
+ * @param systemUUID the UUID of the host that the BMC powers, stored for times without a Node to compare with.
+ * @param check checked between the read and each write.
+ * @throws HostRefusal if the live host must not be powered off.
+ */
+export function holdOff(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  systemUUID: string | undefined,
+  signal: AbortSignal,
+  check?: OrderCheck,
+): Promise<BareMetalHost> {
+  const change = (host: BareMetalHost): AnnotationChange | undefined => {
+    check?.ensureDue();
+    requireOwner(host, owner);
+    const refusal = refusalOf(host);
+    if (refusal !== undefined) throw refusal;
+    const key = powerOffAnnotation(owner);
+    const knows = systemUUID === undefined || storedOwner(host)?.systemUUID === systemUUID;
+    const asked = isHeld(host, owner) ? storedRequest(host, owner) : undefined;
+    const { poweredOn, lastUpdated } = host;
+    // The host is off already, perhaps because of an earlier request. That request stays the one that the status must be newer than.
+    const before = poweredOn === false && asked !== undefined ? asked : { poweredOn: String(poweredOn), lastUpdated };
+    const request = { uid: owner.uid, at: toMicroTime(runtime.clock.nowMs()), ...before };
+    return {
+      ...liftHolds(host, (other) => other !== key),
+      [key]: HARD,
+      [POWER_OFF_REQUEST]: JSON.stringify(request),
+      ...(!knows && { [HOST_OWNER]: ownerJson(runtime, owner, systemUUID) }),
+    };
+  };
+  return updateAnnotations(runtime, ref, change, signal);
+}
+
+/**
+ * Removes every hold of ironfence from a host that `owner` owns, including those of earlier owners that handed it over as it was
+ * or are gone. Holds of others stay.
+ */
+export function liftHold(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  owner: HostOwner,
+  signal: AbortSignal,
+): Promise<BareMetalHost> {
+  const change = (host: BareMetalHost): AnnotationChange | undefined => {
+    requireOwner(host, owner);
+    const lifted = liftHolds(host, () => true);
+    return Object.keys(lifted).length === 0 ? undefined : lifted;
+  };
+  return updateAnnotations(runtime, ref, change, signal);
+}
+
+/** Whether the object shows that this owner holds the host off. */
+export function isHeld({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
+  return metadata.annotations?.[powerOffAnnotation(owner)] === HARD;
+}
+
+/** Whether a host belongs to this owner and has no hold of ironfence: then nothing is removed before it is powered on. */
+export function isUnheld(host: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
+  return storedOwner(host)?.uid === owner.uid && heldBy(host).length === 0;
+}
+
+/** UIDs of the remediations that hold a host off. */
+export function heldBy({ metadata }: BareMetalHost): string[] {
+  const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX));
+  return keys.map((key) => key.slice(POWER_OFF_ANNOTATION_PREFIX.length));
+}
+
+/** Reads the host live. @throws KubeError, NotFound if it was deleted, or deleted and created again. */
+export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: AbortSignal): Promise<BareMetalHost> {
+  const key = { namespace: ref.namespace, name: ref.name };
+  const host = readBareMetalHost(await runtime.client.get<KubeObject>(BARE_METAL_HOSTS, key, signal));
+  if (host.metadata.uid === ref.uid) return host;
+  throw new KubeError("NotFound", `${hostText(host)} was deleted and created again`);
+}
+
+/** Annotations to set; null removes one. */
+type AnnotationChange = Record<string, string | null>;
+
+function liftHolds({ metadata }: BareMetalHost, lifts: (key: string) => boolean): AnnotationChange {
+  const present = Object.keys(metadata.annotations ?? {});
+  const keys = present.filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && lifts(key));
+  // The request remains when another user has removed a hold.
+  const isStale =
+    present.includes(POWER_OFF_REQUEST) &&
+    !present.some((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && !keys.includes(key));
+  const lifted = isStale ? [...keys, POWER_OFF_REQUEST] : keys;
+  return Object.fromEntries(lifted.map((key) => [key, null]));
+}
+
+function requireOwner(host: BareMetalHost, owner: HostOwner): void {
+  const present = storedOwner(host);
+  if (present?.uid === owner.uid) return;
+  const whose = present === undefined ? "nobody" : `${present.kind} ${present.namespace}/${present.name}`;
+  throw new HostRefusal("NotTheOwner", `${hostText(host)} belongs to ${whose} by its annotation ${HOST_OWNER}`);
+}
+
+function ownerJson(
+  runtime: KubeRuntime,
+  { uid, kind, namespace, name }: HostOwner,
+  systemUUID: string | undefined,
+): string {
+  return JSON.stringify({ uid, kind, namespace, name, since: toTime(runtime.clock.nowMs()), systemUUID });
+}
+
+/**
+ * Reads the live host, calls `change`, and writes the result to the version that was read. If the host has changed, it starts again.
+ *
+ * @returns the host after the write.
+ */
+async function updateAnnotations(
+  runtime: KubeRuntime,
+  ref: HostRef,
+  change: (host: BareMetalHost) => AnnotationChange | undefined | Promise<AnnotationChange | undefined>,
+  signal: AbortSignal,
+): Promise<BareMetalHost> {
+  const key = { namespace: ref.namespace, name: ref.name };
+  for (let tries = 1; ; tries++) {
+    const host = await readHost(runtime, ref, signal);
+    const wanted = await change(host);
+    if (wanted === undefined) return host;
+    const { uid, resourceVersion } = host.metadata;
+    try {
+      const operations = annotationPatch(host, wanted);
+      const guard = { uid, resourceVersion };
+      return readBareMetalHost(await runtime.client.patch(BARE_METAL_HOSTS, key, guard, operations, {}, signal));
+    } catch (error) {
+      // If there is no answer, the caller decides again: a power order must not be sent minutes after its checks.
+      if (tries >= WRITE_TRIES_MAX || !isKubeError(error, "Conflict")) throw error;
+    }
+  }
+}
+
+function annotationPatch({ metadata }: BareMetalHost, wanted: AnnotationChange): JsonPatchOperation[] {
+  const present = metadata.annotations ?? {};
+  const operations: JsonPatchOperation[] = [];
+  if (metadata.annotations === undefined)
+    operations.push({ op: "add", path: pointer("metadata", "annotations"), value: {} });
+  for (const [name, value] of Object.entries(wanted)) {
+    const path = pointer("metadata", "annotations", name);
+    if (value !== null) operations.push({ op: "add", path, value });
+    else if (name in present) operations.push({ op: "remove", path });
+  }
+  return operations;
+}
+
+/** Undefined for anything that is not JSON: users edit annotations. */
+function parseJson(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

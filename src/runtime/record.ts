@@ -1,0 +1,7 @@
+/** An object of JSON or YAML whose fields are not known yet. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether a value is an object, and neither an array nor null. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
