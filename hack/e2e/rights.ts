@@ -132,7 +132,10 @@ export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
   ["ironfence-okd: list policy/poddisruptionbudgets", "integration/detector-platform.test.ts"],
   ["ironfence-bundle: list config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],
   ["ironfence-bundle: list policy/poddisruptionbudgets", "integration/detector-platform.test.ts"],
-  ["ironfence-metal3-remediation: get machine.openshift.io/machines", "unit/requests/metal3-remediation.test.ts"],
+  [
+    "ironfence-metal3-remediation: get machine.openshift.io/machines",
+    "unit/remediator/requests/metal3-remediation.test.ts",
+  ],
   ["ironfence-reprovision: get machine.openshift.io/machines", "sim/machine-deletion.test.ts"],
   ["ironfence-reprovision: list machine.openshift.io/machines", "sim/machine-deletion.test.ts"],
   ["ironfence-reprovision: delete machine.openshift.io/machines", "sim/machine-deletion.test.ts"],

@@ -22,7 +22,7 @@ import { ProbeRecords } from "../../src/remediator/probes/probe-records.ts";
 import { startTargetController } from "../../src/remediator/probes/target-controller.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { Secret } from "../../src/runtime/secret.ts";
-import { NAMESPACE, uuid, World } from "../unit/targets/world.ts";
+import { NAMESPACE, uuid, World } from "../unit/remediator/hosts/targets-fixture.ts";
 
 // Targets with the real Redfish driver against simulated BMCs over HTTPS on loopback.
 

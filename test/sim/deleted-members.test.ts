@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { NODES } from "../../src/api/core-types.ts";
-import { FENCING_TARGETS } from "../../src/api/fencing-target.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 /** Etcd of five members does without two of them. */

@@ -11,7 +11,7 @@ interface Area {
 /** For each folder of `src`; one that is not named has its unit tests alone. */
 const AREAS: Readonly<Record<string, Area>> = {
   bmc: {
-    fast: ["test/unit/bmc/**/*.test.ts", "test/unit/targets/fencing-target.test.ts"],
+    fast: ["test/unit/bmc/**/*.test.ts", "test/unit/remediator/hosts/fencing-target/fencing-target.test.ts"],
     slow: ["test/integration/{bmc,ipmi}-*.test.ts"],
   },
   clusters: {
@@ -31,7 +31,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     slow: [],
   },
   remediator: {
-    fast: ["test/unit/{remediator,requests,targets}/**/*.test.ts"],
+    fast: ["test/unit/remediator/**/*.test.ts"],
     slow: [
       "test/sim/{reboot,safety,orders,abort,reprovision,edits,turns,interference,refused-writes}.test.ts",
       "test/sim/{held-orders,several-devices,renewals,unvouched,came-back,stale,orphans}.test.ts",

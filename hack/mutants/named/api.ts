@@ -12,7 +12,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     "a Node whose fields have other types is left out, and fails nobody who reads it",
     "if (wrong !== undefined) throw",
     'if (wrong === "") throw',
-    "test/unit/api/read-node.test.ts",
+    "test/unit/api/kubernetes/read-node.test.ts",
   ),
   mutant(
     "owner-of-any-fields",
@@ -20,7 +20,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     "of an owner reference only the fields that are read are kept",
     "ownerReferences: ownerReferences.map(trimOwner)",
     "ownerReferences",
-    "test/unit/api/read-node.test.ts",
+    "test/unit/api/kubernetes/read-node.test.ts",
   ),
   mutant(
     "identity-of-any-length",
@@ -28,7 +28,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     "what a kubelet reports of its host is kept so short that a status that repeats it can be stored",
     "value.slice(0, IDENTITY_LENGTH_MAX)",
     "value",
-    "test/unit/api/read-node.test.ts",
+    "test/unit/api/kubernetes/read-node.test.ts",
   ),
   // OKD.
   mutant(
@@ -46,7 +46,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     "a pause whose end is not a valid time lasts until a user ends it",
     "return text !== undefined && /^",
     "return text !== undefined && !/^x",
-    "test/unit/targets/stop-switch.test.ts",
+    "test/unit/remediator/controller/stop-switch.test.ts",
   ),
   mutant(
     "pause-ends-early",
@@ -54,6 +54,6 @@ export const API_MUTANTS: readonly Mutant[] = [
     "a pause holds power-offs until its end has come",
     "nowMs >= untilMs) return false;",
     "nowMs >= untilMs - 3_600_000) return false;",
-    "test/unit/targets/stop-switch.test.ts",
+    "test/unit/remediator/controller/stop-switch.test.ts",
   ),
 ];

@@ -211,7 +211,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "a host that is powering off may still write",
     '["PoweringOff", "Changing"],',
     '["PoweringOff", "Off"],',
-    "test/unit/bmc/redfish-parsers.test.ts",
+    "test/unit/bmc/redfish/parsers.test.ts",
   ),
   mutant(
     "anything-is-a-system",

@@ -19,7 +19,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "no control character of a BMC reaches a status, an Event or a terminal",
     "super(printable(message), options);",
     "super(message, options);",
-    "test/unit/runtime/printable.test.ts",
+    "test/unit/runtime/text/printable.test.ts",
   ),
   mutant(
     "placeholder-uuid-identifies",
@@ -69,7 +69,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "an order that one device may have received is not reported as refused because another device refuses it",
     '[["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]]',
     '[["Timeout", "BadResponse"], ["Unreachable"]]',
-    "test/unit/bmc/topology.test.ts",
+    "test/unit/bmc/devices/topology.test.ts",
   ),
   mutant(
     "unverified-host-network-booted",

@@ -243,7 +243,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "what ends by the clocks of several API servers ends by the one that is furthest behind",
     "contact().earliestServerTimeMs ??",
     "contact().serverTimeMs ??",
-    "test/unit/targets/stop-switch.test.ts",
+    "test/unit/remediator/controller/stop-switch.test.ts",
   ),
   // What a server has that was restored from a backup.
   mutant(

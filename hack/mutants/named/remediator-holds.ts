@@ -171,7 +171,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "the end of a pause is noticed soon, though the clock by which it comes is set",
     "const RECHECK_MAX_MS = 30_000;",
     "const RECHECK_MAX_MS = 3_600_000;",
-    "test/unit/targets/stop-switch.test.ts",
+    "test/unit/remediator/controller/stop-switch.test.ts",
   ),
   mutant(
     "unread-switch-undoes",

@@ -47,7 +47,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "a status that is written to a target changes no message of its rivals, which would be written in turn, without end",
     "entry !== undefined && claimTheSame(previous, entry)",
     "entry === undefined && claimTheSame(previous, previous)",
-    "test/unit/targets/target-index.test.ts",
+    "test/unit/remediator/hosts/fencing-target/target-index.test.ts",
   ),
   mutant(
     "rival-remediated-unheeded",
@@ -283,7 +283,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "no probe disturbs a host that a remediation owns",
     "if (owner !== undefined && (await isActiveOwner(runtime, owner, signal))) {",
     'if (owner !== undefined && owner.uid === "") {',
-    "test/unit/targets/target-controller.test.ts",
+    "test/unit/remediator/probes/target-controller.test.ts",
   ),
 
   // Others who reach the same BMC.

@@ -161,7 +161,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "a stop switch that is not read yet stops",
     "if (!view.synced) {",
     "if (view.problem !== undefined) {",
-    "test/unit/targets/stop-switch.test.ts",
+    "test/unit/remediator/controller/stop-switch.test.ts",
   ),
   mutant(
     "quorum-lost",

@@ -1,9 +1,9 @@
-import type { BareMetalRemediation } from "../../api/bare-metal-remediation.ts";
-import type { Node } from "../../api/core.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { folderOf } from "../../api/kinds.ts";
-import type { Condition } from "../../api/meta.ts";
-import type { NodeHealthCheck } from "../../api/node-health-check.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { folderOf } from "../../api/ironfence/kinds.ts";
+import type { Condition } from "../../api/schema/meta.ts";
+import type { NodeHealthCheck } from "../../api/ironfence/node-health-check.ts";
 import { judgeThreshold } from "../../detector/nodes/decide/threshold.ts";
 import type { NodePolicy } from "../../detector/nodes/decide/policy.ts";
 import { compileNodePolicy } from "../../detector/nodes/decide/policy.ts";

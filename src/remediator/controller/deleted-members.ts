@@ -1,7 +1,7 @@
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
-import type { Node } from "../../api/core.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
-import { CONTROL_PLANE_ROLES, ETCD_ROLE } from "../../api/labels.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { CONTROL_PLANE_ROLES, ETCD_ROLE } from "../../api/names/labels.ts";
 import type { Change } from "../../kube/watched.ts";
 import { mayRunEtcd } from "../machine/rules/quorum.ts";
 import type { NodeId } from "../../nodes/subject.ts";

@@ -1,5 +1,5 @@
-import type { Node } from "../../api/core.ts";
-import type { FencingTarget } from "../../api/fencing-target.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { Controller } from "../../kube/reconcile/controller.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";

@@ -1,4 +1,4 @@
-import { ETCD_ROLE } from "../../../src/api/labels.ts";
+import { ETCD_ROLE } from "../../../src/api/names/labels.ts";
 import type { Facts, HostTruth, Invariant } from "./facts.ts";
 
 /** How old the reads may be that a power-off rests on: a member that has just failed counts as up for so long. */

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NODE_NAME } from "../../../src/api/annotations.ts";
-import type { BareMetalRemediation } from "../../../src/api/bare-metal-remediation.ts";
-import type { FencingTarget } from "../../../src/api/fencing-target.ts";
+import { NODE_NAME } from "../../../src/api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
 import { fenceExplainer } from "../../../src/cli/explain/fence.ts";
 import type { FenceStep } from "../../../src/cli/explain/fence.ts";
 import type { NodeExplanation } from "../../../src/cli/explain/words.ts";

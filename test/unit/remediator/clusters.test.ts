@@ -18,7 +18,7 @@ import { NodeClusters } from "../../../src/remediator/clusters/node-clusters.ts"
 import { RemediationIndex } from "../../../src/remediator/controller/remediation-index.ts";
 import type { NodeId } from "../../../src/nodes/subject.ts";
 import { isUnresolved, nodeKey, parseNodeKey, subjectOf } from "../../../src/nodes/subject.ts";
-import { World } from "../targets/world.ts";
+import { World } from "./hosts/targets-fixture.ts";
 import { node } from "./snapshots.ts";
 
 const W1: ClusterRef = { namespace: "caps", name: "w1" };

@@ -1,5 +1,5 @@
-import type { FencingTarget } from "../../../api/fencing-target.ts";
-import { maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import { maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { Problem } from "../../status/object-problems.ts";

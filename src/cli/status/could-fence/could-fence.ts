@@ -1,4 +1,4 @@
-import type { Node } from "../../../api/core.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { agentProblems, itemsOf, missingKinds } from "../object-problems.ts";
 import type { Overview } from "../read.ts";
 import { healthCheckJudge, watcherFinder } from "./health-checks.ts";

@@ -1,6 +1,6 @@
-import type { Node } from "../../../api/core.ts";
-import { EXCLUDE_FROM_REMEDIATION } from "../../../api/labels.ts";
-import type { NodeHealthCheck } from "../../../api/node-health-check.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../../../api/names/labels.ts";
+import type { NodeHealthCheck } from "../../../api/ironfence/node-health-check.ts";
 import type { NodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { judgeThreshold } from "../../../detector/nodes/decide/threshold.ts";

@@ -1,10 +1,10 @@
-import type { Node } from "../../../api/core.ts";
-import type { FencingTarget } from "../../../api/fencing-target.ts";
-import type { BareMetalHost } from "../../../api/metal3.ts";
-import { readBareMetalHost } from "../../../api/metal3.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import type { BareMetalHost } from "../../../api/metal3/metal3.ts";
+import { readBareMetalHost } from "../../../api/metal3/metal3.ts";
 import { localNode } from "../../../nodes/subject.ts";
-import { HostIndex } from "../../../remediator/hosts/bare-metal-host/host-index.ts";
-import { hostText, maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/power-path.ts";
+import { HostIndex } from "../../../remediator/hosts/bare-metal-host/lookup/host-index.ts";
+import { hostText, maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import { probeOldMs } from "../../../remediator/probes/probe-intervals.ts";
 import { itemsOf } from "../object-problems.ts";
 import type { Overview } from "../read.ts";

@@ -1,8 +1,8 @@
-import type { Node } from "../../../api/core.ts";
-import type { Machine } from "../../../api/cluster-api.ts";
-import { CLUSTER_API_GROUP } from "../../../api/cluster-api.ts";
-import { conditionOf } from "../../../api/foreign.ts";
-import type { MachineHealthCheck } from "../../../api/machine-health-check.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
+import { CLUSTER_API_GROUP } from "../../../api/cluster-api/cluster-api.ts";
+import { conditionOf } from "../../../api/schema/read-fields.ts";
+import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { MachineHealthCheckKind } from "../../../detector/machines/decide/kind.ts";
 import type { MachinePolicy } from "../../../detector/machines/decide/policy.ts";
 import { compileMachinePolicy } from "../../../detector/machines/decide/policy.ts";

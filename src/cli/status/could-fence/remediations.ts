@@ -1,5 +1,5 @@
-import { NODE_NAME } from "../../../api/annotations.ts";
-import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
+import { NODE_NAME } from "../../../api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { conditionOf, itemsOf, remediationProblems, reportedCondition } from "../object-problems.ts";
 import type { Overview } from "../read.ts";

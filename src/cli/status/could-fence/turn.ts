@@ -1,5 +1,5 @@
-import type { BareMetalRemediation } from "../../../api/bare-metal-remediation.ts";
-import type { Node } from "../../../api/core.ts";
+import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
 import { RUN_OPTIONS } from "../../../config/run-options.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import { isReady } from "../../../nodes/ready.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
-import type { BareMetalRemediation } from "../../../../src/api/bare-metal-remediation.ts";
-import type { Node } from "../../../../src/api/core.ts";
-import { ETCD_ROLE } from "../../../../src/api/labels.ts";
+import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
+import { ETCD_ROLE } from "../../../../src/api/names/labels.ts";
 import { judgeNodes } from "../../../../src/cli/status/could-fence/could-fence.ts";
 import type { Overview } from "../../../../src/cli/status/read.ts";
 import { isReady } from "../../../../src/nodes/ready.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { REMEDIATION_ATTEMPTS } from "../../../../src/api/annotations.ts";
-import type { Condition } from "../../../../src/api/meta.ts";
-import type { NodeHealthCheck } from "../../../../src/api/node-health-check.ts";
-import { EXCLUDE_FROM_REMEDIATION } from "../../../../src/api/labels.ts";
+import { REMEDIATION_ATTEMPTS } from "../../../../src/api/names/annotations.ts";
+import type { Condition } from "../../../../src/api/schema/meta.ts";
+import type { NodeHealthCheck } from "../../../../src/api/ironfence/node-health-check.ts";
+import { EXCLUDE_FROM_REMEDIATION } from "../../../../src/api/names/labels.ts";
 import { runChecks } from "../../../../src/cli/check/check.ts";
 import type { Level } from "../../../../src/cli/check/check.ts";
 import { CHECKS } from "../../../../src/cli/check/lines/checks.ts";
