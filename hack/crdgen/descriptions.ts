@@ -67,6 +67,10 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "lastReboot.offConfirmedAt": "When the host was proven off.",
   "offProof.nodeUID": "UID of the Node at that time.",
   "offProof.bootID": "The boot that the node had reported.",
+  "earlyOffProof.nodeUID": "UID of the Node at that time.",
+  "earlyOffProof.bootID": "The boot that the node had reported.",
+  "earlyOffProof.leaseUID": "UID of the lease of the node.",
+  "wrongHost.time": "When that remediation released the host.",
 
   // BareMetalRemediation.
   "template.spec": "The spec of each BareMetalRemediation that is made from this template.",

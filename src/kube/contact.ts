@@ -15,4 +15,6 @@ export interface Contact {
 export interface ClusterContact extends Contact {
   /** As `serverTimeMs`, by the clock that was furthest behind of late: the clocks of several API servers may differ. */
   earliestServerTimeMs: number | undefined;
+  /** Monotonic time at which a call last failed, was refused as one too many, or was slow. */
+  troubledAtMs?: number;
 }

@@ -28,6 +28,7 @@ import { RemediationSession, trimRemediation } from "./controller/session.ts";
 import { keepFinalizers } from "./controller/keep-finalizers.ts";
 import { isBegun, isFinal, slotOf } from "./machine/model/state.ts";
 import { watchStopSwitch } from "./controller/stop-switch.ts";
+import type { KubeletLeases } from "../nodes/leases/kubelet-leases.ts";
 import type { NodeId } from "../nodes/subject.ts";
 import { clusterKey } from "../nodes/subject.ts";
 import { createBareMetalHostDirectory } from "./hosts/bare-metal-host/directory.ts";
@@ -74,6 +75,8 @@ export interface RemediatorDeps {
   namespace: string;
   openDevice: OpenDevice;
   registry: Registry;
+  /** The leases of the nodes of the agent's own cluster. Without them no host is proven off before a duration. */
+  leases?: KubeletLeases | undefined;
   /** Whether BareMetalHosts are hosts to fence, in addition to those of FencingTargets. */
   bareMetalHosts?: boolean;
   /** Records every decision, and what it rests on; nothing is recorded if it is absent. */
@@ -148,6 +151,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     hasExternalEtcd,
     directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(runtime, directory, bareMetalHosts),
     stopSwitch,
+    leases: deps.leases,
     metrics,
     admissions,
     zoneLabel,
@@ -325,9 +329,15 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       endListeners.add(listener);
       return () => endListeners.delete(listener);
     };
+    const early = deps.leases && {
+      nodes,
+      leases: deps.leases,
+      isStopped: () => stopSwitch.stopped !== undefined,
+      remediations: latest,
+    };
     await Promise.all([
       startTargetController(
-        { runtime, targets, clusters, directory, namespace, openDevice, records, ...managed },
+        { runtime, targets, clusters, directory, namespace, openDevice, records, ...managed, ...(early && { early }) },
         running,
       ),
       tendOrphans({ runtime, clusters, targets, remediations, isServed, onSessionEnd: onLetGo, metrics }, running),

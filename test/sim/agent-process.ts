@@ -22,6 +22,7 @@ import { guardWrites } from "../../src/kube/connection/guarded-transport.ts";
 import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
+import { KubeletLeases } from "../../src/nodes/leases/kubelet-leases.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
 import { serveMetal3Remediations } from "../../src/remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
@@ -266,7 +267,8 @@ export class AgentProcess {
       signal,
     );
     const bareMetalHosts = families.has("bare-metal-host");
-    const deps = { runtime, nodes, clusters, targets, registry, bareMetalHosts, recorder: this.#recorder() };
+    const leases = new KubeletLeases(runtime);
+    const deps = { runtime, nodes, leases, clusters, targets, registry, bareMetalHosts, recorder: this.#recorder() };
     const options = this.#remediatorOptions();
     const parts = [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)];
     if (families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
@@ -278,7 +280,7 @@ export class AgentProcess {
     }
     if (families.has("node-health-check")) {
       const options = { leaseNamespace: "medik8s-leases", namespace: NAMESPACE };
-      parts.push(runNodeHealthChecks({ runtime, nodes, registry, options }, signal));
+      parts.push(runNodeHealthChecks({ runtime, nodes, registry, leases, options }, signal));
     }
     await Promise.all(parts);
     await clusters.settled?.();

@@ -240,7 +240,8 @@ function reading(bmc: Bmc, lie: Lie | undefined): PowerReading {
       return { state: "Unknown", raw: "null" };
     default: {
       const power = bmc.readPower();
-      return { state: power === "On" || power === "Off" ? power : "Changing", raw: power };
+      if (power === "Off") return { state: power, raw: power, agrees: true };
+      return { state: power === "On" ? power : "Changing", raw: power };
     }
   }
 }

@@ -166,6 +166,11 @@ export class World extends Cluster {
     this.createPod("n1", "db");
     await this.clock.advance(3_000);
     await this.hang("n1");
+    this.holdPods();
+  }
+
+  /** Holds the pod `db` by a finalizer, so that it does not leave before `freePod`. */
+  holdPods(): void {
     this.server
       .collection(PODS)
       .mergePatch({ namespace: "default", name: "db" }, { metadata: { finalizers: ["test/held"] } });

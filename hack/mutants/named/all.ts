@@ -9,6 +9,7 @@ import { DETECTOR_MUTANTS } from "./detector.ts";
 import { DETECTOR_ACTIONS_MUTANTS } from "./detector-actions.ts";
 import { DETECTOR_DECISIONS_MUTANTS } from "./detector-decisions.ts";
 import { DETECTOR_MACHINES_MUTANTS } from "./detector-machines.ts";
+import { EARLY_MUTANTS } from "./early.ts";
 import { KUBE_MUTANTS } from "./kube.ts";
 import { REMEDIATOR_MUTANTS } from "./remediator.ts";
 import { REMEDIATOR_BARE_METAL_HOST_MUTANTS } from "./remediator-bare-metal-host.ts";
@@ -39,6 +40,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...DETECTOR_ACTIONS_MUTANTS,
   ...DETECTOR_DECISIONS_MUTANTS,
   ...DETECTOR_MACHINES_MUTANTS,
+  ...EARLY_MUTANTS,
   ...KUBE_MUTANTS,
   ...REMEDIATOR_MUTANTS,
   ...REMEDIATOR_BARE_METAL_HOST_MUTANTS,

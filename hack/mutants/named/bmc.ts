@@ -51,8 +51,8 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "half-off",
     "devices/topology",
     "a host with several devices is off only if each shows Off",
-    "if (off[0] !== undefined && off.length === devices) return off[0];",
-    "if (off[0] !== undefined) return off[0];",
+    "if (off[0] !== undefined && off.length === devices) return devices > 1",
+    "if (off[0] !== undefined) return devices > 1",
     TARGETS,
   ),
   mutant(

@@ -257,8 +257,8 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     "claim-keeps-off-proof",
     "hosts/fencing-target/target-store",
     "a proof that a host is off ends with whoever takes the host",
-    "stateVersion: STATE_VERSION }, offProof: null };",
-    "stateVersion: STATE_VERSION } };",
+    "stateVersion: STATE_VERSION },\n        offProof: null,",
+    "stateVersion: STATE_VERSION },",
     OFF_PROOF,
   ),
   mutant(

@@ -44,8 +44,14 @@ const strategySchema = z
   })
   .meta({ description: "What is done to bring the node back." });
 
-export const bareMetalRemediationSpecSchema = z.object({
-  strategy: strategySchema.prefault({}).meta({ default: {} }),
+/** What a template may say: when a host may be powered on is of one remediation alone. */
+const templateStrategySchema = z.object({ strategy: strategySchema.prefault({}).meta({ default: {} }) });
+
+export const bareMetalRemediationSpecSchema = templateStrategySchema.extend({
+  powerOnNotBefore: timeSchema.optional().meta({
+    description:
+      "Until then the host is neither powered on nor, once it has come back by itself, powered off again. Set by a health check that does not wait for the end of a duration, because the host is proven off: the duration ends at this time.",
+  }),
 });
 export type BareMetalRemediationSpec = z.infer<typeof bareMetalRemediationSpecSchema>;
 
@@ -245,7 +251,7 @@ export const BARE_METAL_REMEDIATIONS: CustomKind = {
 };
 
 const bareMetalRemediationTemplateSpecSchema = z.object({
-  template: z.object({ spec: bareMetalRemediationSpecSchema.prefault({}).meta({ default: {} }) }),
+  template: z.object({ spec: templateStrategySchema.prefault({}).meta({ default: {} }) }),
 });
 
 export const BARE_METAL_REMEDIATION_TEMPLATES: CustomKind = {

@@ -219,10 +219,41 @@ const fencingTargetStatusSchema = z.object({
       description:
         "Two readings in a row were Off while the node was not Ready, and the identity of the host was verified. Written if a health check uses it. The next other reading, and every owner, removes it.",
     }),
+  onInBoot: z.string().optional().meta({
+    description:
+      "The boot of the Ready node in which a probe last read the host On. Without it no Off counts before a duration begins. Written if a health check uses it.",
+  }),
+  earlyOffProof: z
+    .object({
+      time: timeSchema.meta({ description: "When the host was last read Off. A proof is valid for 5 s." }),
+      nodeUID: z.string(),
+      bootID: z.string(),
+      leaseUID: z.string(),
+      leaseResourceVersion: z.string().meta({
+        description:
+          "The version of the lease of the node, which was not renewed for longer than a live kubelet takes.",
+      }),
+    })
+    .optional()
+    .meta({
+      description:
+        "Two readings at least 1 s apart were Off while the node was still Ready and did not renew its lease any more, and the identity of the host was verified. Written if a health check uses it, and removed within seconds.",
+    }),
+  wrongHost: z
+    .object({
+      time: timeSchema,
+      generation: z.int().meta({ description: "The generation of the target. An edit of the spec ends the bar." }),
+    })
+    .optional()
+    .meta({
+      description:
+        "A node renewed its lease although its host was proven off. No proof of this target counts before a duration begins until its spec is edited.",
+    }),
   conditions: conditionsSchema.optional(),
 });
 export type FencingTargetStatus = z.infer<typeof fencingTargetStatusSchema>;
 export type OffProof = NonNullable<FencingTargetStatus["offProof"]>;
+export type EarlyOffProof = NonNullable<FencingTargetStatus["earlyOffProof"]>;
 export type TargetOutcome = NonNullable<FencingTargetStatus["outcomes"]>[number];
 
 /** `ironfence.io/v1alpha1` FencingTarget. */

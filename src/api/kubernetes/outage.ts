@@ -1,5 +1,5 @@
 import { parseTimeMs } from "../../runtime/time.ts";
-import type { Node } from "./core.ts";
+import type { Node, NodeCondition } from "./core.ts";
 
 /** One outage of a node: it ends with the Node, with another boot, and whenever the Ready condition moves. */
 export interface Outage {
@@ -9,11 +9,20 @@ export interface Outage {
   notReadySince: string;
 }
 
-/** The outage that a node is in; undefined while it is Ready, and if it does not show since when it is not. */
+/** What a kubelet says of Ready while it shuts its host down in order (kubelet, nodeshutdown manager). */
+export const NODE_SHUTTING_DOWN = "node is shutting down";
+
+/** Whether the kubelet has posted Ready=False because it shuts its host down: a user or a program wants the host to be off. */
+export function isShuttingDown({ type, status, message }: NodeCondition): boolean {
+  return type === "Ready" && status === "False" && message?.includes(NODE_SHUTTING_DOWN) === true;
+}
+
+/** The outage that a node is in; undefined while it is Ready or shuts its host down, and if it does not show since when it is not. */
 export function outageOf(node: Node | undefined): Outage | undefined {
   const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
   const isAway = ready?.status === "False" || ready?.status === "Unknown";
-  if (node === undefined || !isAway || parseTimeMs(ready.lastTransitionTime) === undefined) return undefined;
+  if (node === undefined || !isAway || isShuttingDown(ready) || parseTimeMs(ready.lastTransitionTime) === undefined)
+    return undefined;
   const { bootID } = node.status.nodeInfo ?? {};
   return {
     nodeUID: node.metadata.uid,

@@ -8,6 +8,7 @@ import {
   QUARANTINED_BY,
 } from "../names/annotations.ts";
 import type { Node, NodeCondition } from "./core.ts";
+import { isShuttingDown, NODE_SHUTTING_DOWN } from "./outage.ts";
 import { readNode } from "./read-node.ts";
 
 // What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and similar fields are dropped.
@@ -90,6 +91,8 @@ export function trimNode(raw: KubeObject): Node {
 function trimNodeCondition(condition: NodeCondition): NodeCondition {
   const { type, status, reason, lastTransitionTime } = condition;
   return {
+    // Messages are long and change often. Only this one says something that the rest does not.
+    ...(isShuttingDown(condition) && { message: NODE_SHUTTING_DOWN }),
     type,
     status,
     ...(reason !== undefined && { reason }),

@@ -264,7 +264,7 @@ export function levelPower(readings: readonly PowerReading[], devices: number): 
   const changing = readings.find((reading) => reading.state === "Changing");
   if (changing !== undefined) return changing;
   const off = readings.filter((reading) => reading.state === "Off");
-  if (off[0] !== undefined && off.length === devices) return off[0];
+  if (off[0] !== undefined && off.length === devices) return devices > 1 ? { ...off[0], agrees: true } : off[0];
   return readings.find((reading) => reading.state === "Unknown") ?? { state: "Unknown", raw: "not all devices answer" };
 }
 

@@ -10,6 +10,8 @@ export interface PowerReading {
   state: PowerState;
   /** The literal value of the BMC, for example `PoweringOff`, for messages. */
   raw: string;
+  /** For Off: another part of the hardware shows the same, the Chassis or a second device. */
+  agrees?: true;
 }
 
 /** From where a host boots next: once from the network, or according to its own boot order. */

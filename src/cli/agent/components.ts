@@ -19,6 +19,7 @@ import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
+import { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import { runRemediator } from "../../remediator/remediator.ts";
 import { serveMetal3Remediations } from "../../remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../../remediator/requests/okd-machine.ts";
@@ -80,22 +81,31 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
   );
   const { ownCluster: name } = options;
   const all = name === undefined ? clusters : withOwnCluster(name, ownCluster(runtime, nodes, running), clusters);
+  const leases = new KubeletLeases(runtime);
   const parts: Parts = {
-    ...(options.components.has("detector") && startDetector(deps, all, running)),
-    ...(options.components.has("remediator") && startRemediator(deps, all, running)),
+    ...(options.components.has("detector") && startDetector(deps, all, leases, running)),
+    ...(options.components.has("remediator") && startRemediator(deps, all, leases, running)),
   };
   await Promise.all(Object.entries(parts).map(([name, part]) => guard(name, part)));
   await clusters.settled();
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 
-function startDetector(deps: ComponentDeps, clusters: WorkloadClusters, signal: AbortSignal): Parts {
+function startDetector(
+  deps: ComponentDeps,
+  clusters: WorkloadClusters,
+  leases: KubeletLeases,
+  signal: AbortSignal,
+): Parts {
   const { options, runtime, registry, nodes } = deps;
   const { families, nodeLeaseNamespace: leaseNamespace, namespace } = options;
   const counts = new MachineCheckCounts(registry);
   return {
     ...(families.has("node-health-check") && {
-      detector: runNodeHealthChecks({ runtime, nodes, registry, options: { leaseNamespace, namespace } }, signal),
+      detector: runNodeHealthChecks(
+        { runtime, nodes, registry, leases, options: { leaseNamespace, namespace } },
+        signal,
+      ),
     }),
     ...(families.has("machine-health-check") && {
       "detector of machines": runMachineHealthChecks(
@@ -112,7 +122,12 @@ function startDetector(deps: ComponentDeps, clusters: WorkloadClusters, signal: 
   };
 }
 
-function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal: AbortSignal): Parts {
+function startRemediator(
+  deps: ComponentDeps,
+  clusters: WorkloadClusters,
+  leases: KubeletLeases,
+  signal: AbortSignal,
+): Parts {
   const { options, runtime, registry, nodes, openDevice, isOrderAllowed, handOver, recorder, tracer } = deps;
   const { families, namespace } = options;
   const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, signal);
@@ -120,6 +135,7 @@ function startRemediator(deps: ComponentDeps, clusters: WorkloadClusters, signal
     {
       runtime,
       nodes,
+      leases,
       clusters,
       targets,
       namespace,

@@ -11,7 +11,10 @@ import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
 import { CheckStates } from "../shared/views/check-states.ts";
 import { KIND_RETRY_MS, kindKey } from "../shared/views/dynamic-kinds.ts";
+import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
+import type { OverdueNodes } from "../shared/views/overdue-nodes.ts";
+import { overdueNodes } from "../shared/views/overdue-nodes.ts";
 import { NodeWatch } from "../shared/views/node-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
@@ -50,6 +53,8 @@ export interface NodeHealthCheckControllerDeps {
   leaseNamespace: string;
   /** The agent's own namespace. */
   namespace: string;
+  /** The leases of the nodes; without them nothing begins before a duration. */
+  leases: KubeletLeases | undefined;
 }
 
 type NodeReconcile = Reconcile<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
@@ -64,6 +69,7 @@ export class NodeHealthCheckController {
   readonly #templates: TemplateResolver;
   readonly #platform: Platform;
   readonly #fencingTargets: FencingTargetWatch;
+  readonly #overdue: OverdueNodes | undefined;
   readonly #actionDeps: NodeActionDeps;
   readonly #startGuard: NodeStartGuard;
   readonly #nodes: NodeWatch;
@@ -122,7 +128,9 @@ export class NodeHealthCheckController {
       (nodeName) => this.#onHostPower(nodeName),
       signal,
     );
+    this.#overdue = deps.leases && overdueNodes(runtime, nodes, deps.leases, signal);
     this.#startGuard = new NodeStartGuard({
+      overdue: this.#overdue,
       clock,
       checks: this.#checks,
       nodes,
@@ -137,6 +145,7 @@ export class NodeHealthCheckController {
       remediations: this.#remediations,
       leases: new NodeLeases(runtime, leaseNamespace),
       fencingTargets: this.#fencingTargets,
+      overdue: this.#overdue,
     };
     checks.subscribe((change) => this.#onCheck(change));
   }
@@ -204,7 +213,10 @@ export class NodeHealthCheckController {
       // The cause of a node's last failure may have been fixed.
       const isAwaited = nodeName !== undefined && reportedNodes.has(nodeName);
       const isAsked =
-        compiled.policy.skipsDurationIfOff && (nodeName === undefined || compiled.tracker.isNotHealthy(nodeName));
+        compiled.policy.skipsDurationIfOff &&
+        (nodeName === undefined ||
+          compiled.tracker.isNotHealthy(nodeName) ||
+          (compiled.tracker.selects(nodeName) && this.#fencingTargets.isProvenEarly(nodeName)));
       if (isAwaited || isAsked) this.#shell.enqueue(name);
     }
   }
@@ -276,6 +288,7 @@ export class NodeHealthCheckController {
         canSee: (record) => this.#remediations.canSee(record),
         blocked: silentMs > NODES_STALE_MS ? "the API server has reported nothing about nodes for 3 minutes" : unlisted,
         fencingTargets: this.#fencingTargets,
+        overdue: this.#overdue,
       },
       runtime.clock.nowMs(),
     );
@@ -295,6 +308,7 @@ export class NodeHealthCheckController {
       run: (check, action, signal) =>
         runAction(this.#actionDeps, this.#contextOf(check, state, compiled), action, signal),
       observe: (event) => {
+        if (event.type === "created" && event.skipped?.isEarly === true) this.#deps.metrics.countEarly();
         if (event.type === "markedOld") this.#deps.metrics.countOld(event.nodeName);
         return observe(state, event);
       },
@@ -316,6 +330,7 @@ export class NodeHealthCheckController {
       isOkd: platform !== "pending" && platform.isOkd,
       confirmNodes: (signal) => this.#nodes.current.confirm(signal),
       mayStart: () => this.#startGuard.mayStart(check, state, compiled),
+      mayStartEarly: () => this.#startGuard.mayStartEarly(check, state, compiled),
       nodesNamed: (nodeName) => this.#startGuard.nodesNamed(nodeName),
       hostOf: (nodeName) => this.#fencingTargets.hostOf(nodeName),
     };

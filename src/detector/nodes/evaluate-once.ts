@@ -129,11 +129,12 @@ export async function evaluateNodeHealthChecks(
 /** This process did not observe when a proof arrived, so the age of a proof is known by its own time only. */
 function asJustArrived(
   fencingTargets: FencingTargetWatch,
-): Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs"> {
+): Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs" | "provenEarly"> {
   return {
     get problem() {
       return fencingTargets.problem;
     },
+    provenEarly: () => fencingTargets.provenEarly(),
     fenceableSinceMs: (nodeName) => fencingTargets.fenceableSinceMs(nodeName),
     hostOf: (nodeName) => {
       const { targets, ...host } = fencingTargets.hostOf(nodeName);

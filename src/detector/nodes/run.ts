@@ -3,6 +3,7 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { whenServed } from "../../kube/objects/when-served.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
@@ -16,6 +17,8 @@ export interface NodeHealthChecksDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
   registry: Registry;
+  /** The leases of the nodes of the agent's own cluster. Without them nothing begins before a duration. */
+  leases?: KubeletLeases | undefined;
   options: NodeHealthCheckOptions;
 }
 
@@ -45,7 +48,7 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
 }
 
 async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, nodes, registry, options } = deps;
+  const { runtime, nodes, registry, leases, options } = deps;
   // An AbortController of its own ends the watches with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
@@ -57,7 +60,10 @@ async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<v
   });
   try {
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
-    const controller = new NodeHealthCheckController({ runtime, nodes, checks, metrics, ...options }, everything);
+    const controller = new NodeHealthCheckController(
+      { runtime, nodes, checks, metrics, leases, ...options },
+      everything,
+    );
     await controller.run(everything);
   } finally {
     scope.abort(new Error("the detector has ended"));

@@ -17,6 +17,8 @@ const NOT_READ: ReadonlySet<number> = new Set([429, 500]);
  * "etcdserver: mvcc: database space exceeded": then no kubelet can renew its lease, although everything can still be read.
  */
 const ETCD_ERROR = "etcdserver: ";
+/** A call that takes longer shows an API server that is overloaded, unless it lists. */
+const SLOW_MS = 1_000;
 /**
  * How long, once to twice, the clock of an API server that answered counts as one of the cluster's. A clock that was corrected
  * must not hold up for long what ends by it.
@@ -34,6 +36,7 @@ export function followContact(
   let isRefused = false;
   let date: { serverMs: number; atMs: number } | undefined;
   let clockSteadySinceMs = -Infinity;
+  let troubledAtMs = -Infinity;
   const offsets = new RecentSmallest();
   const serverTimeAt = (atMs: number): number | undefined => date && date.serverMs + atMs - date.atMs;
   const onAnswer = (header: string | undefined): void => {
@@ -52,8 +55,12 @@ export function followContact(
     { method, path }: Pick<TransportRequest, "method" | "path">,
     call: Promise<T>,
   ): Promise<T> => {
+    const startedMs = clock.monotonicMs();
     try {
       const answer = await call;
+      const endedMs = clock.monotonicMs();
+      const isSlow = endedMs - startedMs > SLOW_MS && !path.includes("?");
+      if (isSlow || answer.status === 429 || answer.status >= 500) troubledAtMs = endedMs;
       const isUnread = NOT_READ.has(answer.status);
       // A write may be failed by a webhook, which says nothing of etcd: it is neither contact nor an outage.
       if (isRefusedByEtcd(method, path, answer)) {
@@ -67,7 +74,10 @@ export function followContact(
       else if (!isUnread) onAnswer(answer.headers["date"]);
       return answer;
     } catch (error) {
-      if (isKubeError(error, "Network", "Timeout")) hasFailed = true;
+      if (isKubeError(error, "Network", "Timeout")) {
+        hasFailed = true;
+        troubledAtMs = clock.monotonicMs();
+      }
       throw error;
     }
   };
@@ -80,6 +90,7 @@ export function followContact(
         serverTimeMs: serverTimeAt(atMs),
         earliestServerTimeMs: earliestServerTimeMs === undefined ? undefined : earliestServerTimeMs + atMs,
         clockSteadySinceMs,
+        troubledAtMs,
       };
     },
     transport: {

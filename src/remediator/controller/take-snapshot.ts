@@ -2,6 +2,7 @@ import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remedi
 import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/names/annotations.ts";
 import { REQUEST, RESTORED_BY_VELERO } from "../../api/names/labels.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { FINALIZER } from "../effects/finalizer.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
@@ -28,6 +29,8 @@ export interface SnapshotDeps {
   zoneLabel: string;
   /** The node of its own cluster that this agent runs on; undefined if it is not configured. */
   ownNode: string | undefined;
+  /** The leases of the nodes of the agent's own cluster, as long as they are watched. */
+  leases?: Pick<KubeletLeases, "of"> | undefined;
   /** What the remediation needs and the agent cannot read, as a text; undefined if everything is read. */
   unreadFor(session: RemediationSession): string | undefined;
   /** Other remediations of the same node or Machine. */
@@ -73,10 +76,24 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
     host: lookup.found ? { found: true, facts: factsOf(lookup.host, subject) } : lookup,
     hold: strictestHold(watchedHold(deps.stopSwitch, lookup), session.observations.hold?.found),
     siblings: deps.siblingsOf(session).map(siblingOf),
+    earlyForMs: earlyForMs(deps.runtime, strategy.powerOnNotBeforeMs),
+    leaseUnchanged:
+      strategy.powerOnNotBeforeMs === undefined || nodeName === undefined || subject.cluster !== undefined
+        ? undefined
+        : deps.leases?.of(nodeName),
     remainingMs: session.remainingMs(state, strategy),
     freshId: deps.runtime.random.uuid(),
     observations: session.observations,
   };
+}
+
+/** A duration that is longer is not waited for: nobody sets one. */
+const EARLY_MAX_MS = 24 * 3_600_000;
+
+/** How long it is until the host may be powered on, by the clock of the API server. */
+function earlyForMs(runtime: KubeRuntime, powerOnNotBeforeMs: number | undefined): number {
+  const leftMs = powerOnNotBeforeMs === undefined ? 0 : powerOnNotBeforeMs - serverNowMs(runtime);
+  return leftMs > EARLY_MAX_MS ? 0 : Math.max(0, leftMs);
 }
 
 /** The time by the clock that stamped the object, whatever the agent's own clock reads, as far as an answer has shown it. */

@@ -207,7 +207,7 @@ class HostProber {
     const { clock, random } = this.#deps.runtime;
     const hosts = [...this.#deps.directory.index.values()].length;
     const memory: HostMemory = {
-      trigger: { fingerprint: fenced.version, readyUuid: "", outage: "" },
+      trigger: { fingerprint: fenced.version, readyUuid: "", outage: "", unreadBoot: "" },
       probedAtMs: undefined,
       dueAtMs: clock.monotonicMs() + firstHostDelayMs(hosts, DEFAULT_PROBE_INTERVALS, random),
       state: "unprobed",

@@ -14,6 +14,8 @@ export interface ProbeTrigger {
   readyUuid: string;
   /** The outage of the node in which its host is to be proven off, else empty. */
   outage: string;
+  /** The boot of the Ready node in which its host is yet to be read On, if a health check asks for that; else empty. */
+  unreadBoot: string;
 }
 
 /** When a target is due, by what is known of it. */
@@ -29,7 +31,8 @@ export function dueAtMs(schedule: ProbeSchedule, trigger: ProbeTrigger, interval
   const changed =
     schedule.trigger.fingerprint !== trigger.fingerprint ||
     (trigger.readyUuid !== "" && trigger.readyUuid !== schedule.trigger.readyUuid) ||
-    (trigger.outage !== "" && trigger.outage !== schedule.trigger.outage);
+    (trigger.outage !== "" && trigger.outage !== schedule.trigger.outage) ||
+    (trigger.unreadBoot !== "" && trigger.unreadBoot !== schedule.trigger.unreadBoot);
   if (!changed) return schedule.dueAtMs;
   return schedule.probedAtMs === undefined ? 0 : Math.min(schedule.dueAtMs, schedule.probedAtMs + intervals.changeMs);
 }

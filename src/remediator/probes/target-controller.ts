@@ -10,6 +10,7 @@ import { keyOf, keyText } from "../../kube/watched.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { isReady } from "../../nodes/ready.ts";
 import { meaningfulUuid } from "../hosts/model/identity.ts";
+import { EarlyProver } from "../early/early-prover.ts";
 import { watchProofsWanted } from "./proofs-wanted.ts";
 import { uuidClaim } from "../hosts/model/hardware-claims.ts";
 import type { TargetControllerDeps } from "./target-prober.ts";
@@ -43,6 +44,16 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
   const enqueue = (concerned: readonly FencingTarget[]): void => {
     for (const target of concerned) controller.enqueue(keyText(keyOf(target)));
   };
+  const early =
+    deps.early &&
+    new EarlyProver({
+      ...deps.early,
+      runtime,
+      targets,
+      directory,
+      isWanted: () => proofs.wanted,
+      isManaged: (target) => deps.whyManaged?.(target)?.why !== undefined,
+    });
   const subscriptions: (() => void)[] = [];
   try {
     await targets.whenSynced(signal);
@@ -65,7 +76,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
       }),
     );
     enqueue([...targets.values()]);
-    await controller.run(signal);
+    await Promise.all([controller.run(signal), early?.run(signal)]);
   } catch (error) {
     // The waits above throw on abort, and that is the clean end.
     if (!signal.aborted) throw error;
@@ -91,7 +102,8 @@ function mattersToTargets(change: Change<Node>): boolean {
   return (
     isReady(object) !== isReady(previous) ||
     (before !== now && !isSameOutage(before, now)) ||
-    object.status.nodeInfo?.systemUUID !== previous.status.nodeInfo?.systemUUID
+    object.status.nodeInfo?.systemUUID !== previous.status.nodeInfo?.systemUUID ||
+    object.status.nodeInfo?.bootID !== previous.status.nodeInfo?.bootID
   );
 }
 

@@ -13,6 +13,7 @@ import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { clusterKey } from "../../nodes/subject.ts";
 import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.ts";
 import { compareIdentity, expectedIdentity, meaningfulUuid } from "../hosts/model/identity.ts";
+import type { EarlyProverDeps } from "../early/early-prover.ts";
 import { probeTarget } from "./probe.ts";
 import type { ProbeRecords } from "./probe-records.ts";
 import type { ProbeIntervals } from "./probe-intervals.ts";
@@ -44,6 +45,8 @@ export interface TargetControllerDeps {
   subscribeManaged?: (listener: () => void) => () => void;
   /** Takes in every probe. */
   records: ProbeRecords;
+  /** What proofs need that are made while a node still says that it is Ready; without it there are none. */
+  early?: Pick<EarlyProverDeps, "nodes" | "leases" | "isStopped" | "remediations">;
   /** DEFAULT_PROBE_INTERVALS by default. */
   intervals?: ProbeIntervals;
 }
@@ -55,7 +58,9 @@ const UNREAD_RECHECK_MS = 5_000;
 interface TargetMemory extends ProbeSchedule {
   failuresInARow: number;
   /** The last probe, until the spec that it was of has changed. */
-  probe: { result: ProbeResult; atMs: number; generation: number | undefined } | undefined;
+  probe:
+    | { result: ProbeResult; atMs: number; generation: number | undefined; readyBoot: string | undefined }
+    | undefined;
   locked: LockedLogin[];
   /** Of the last probe of the right host, unless a remediation has owned the host since. */
   resets: ObservedResets | undefined;
@@ -148,7 +153,8 @@ export class Prober {
     const result = await probeTarget(this.#deps, target, node, { nodeRuntime, refused, toProve }, signal);
     this.#setInOutage(memory, toProve ? memory.inOutage + 1 : 0);
     const nowMs = clock.monotonicMs();
-    memory.probe = { result, atMs: clock.nowMs(), generation: target.metadata.generation };
+    const readyBoot = this.#readyBootOf(target, node);
+    memory.probe = { result, atMs: clock.nowMs(), generation: target.metadata.generation, readyBoot };
     this.#deps.records.note(target.metadata.uid, result.devices, clock.nowMs());
     memory.probedAtMs = nowMs;
     memory.locked = lockedLogins(refused, result.refused, this.#intervals, nowMs);
@@ -278,6 +284,12 @@ export class Prober {
     return outageOf(this.#nodeOf(target).node);
   }
 
+  /** The boot of a Ready node whose host may be proven off before its duration begins; undefined if no health check asks. */
+  #readyBootOf(target: FencingTarget, node: Node | undefined): string | undefined {
+    const isAsked = this.#proofs.wanted && target.spec.clusterRef === undefined;
+    return isAsked && node !== undefined && isReady(node) ? node.status.nodeInfo?.bootID : undefined;
+  }
+
   /** The node that the target names, in its cluster; undefined also while that is away. */
   #nodeOf(target: FencingTarget): { nodeRuntime: KubeRuntime; node: Node | undefined } {
     const { clusters } = this.#deps;
@@ -326,7 +338,10 @@ export class Prober {
     const parts = [target.metadata.generation ?? 0, target.status?.owner?.uid ?? "", ...versions];
     const { nodeUID, bootID, notReadySince } = this.#outageOf(target) ?? {};
     const outage = nodeUID === undefined ? "" : `${nodeUID} ${bootID ?? ""} ${notReadySince}`;
-    return { fingerprint: parts.join(" "), readyUuid: uuid ?? "", outage };
+    const readyBoot = this.#readyBootOf(target, node);
+    // A host that was read On in another boot alone is not proven off early.
+    const isUnread = readyBoot !== undefined && readyBoot !== target.status?.onInBoot;
+    return { fingerprint: parts.join(" "), readyUuid: uuid ?? "", outage, unreadBoot: isUnread ? readyBoot : "" };
   }
 
   #setInOutage(memory: TargetMemory, inOutage: number): void {

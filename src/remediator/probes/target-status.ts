@@ -28,8 +28,8 @@ export interface TargetStatusFacts {
   nodeMissing: string | undefined;
   /** What the node says its system UUID is. */
   nodeSystemUUID: string | undefined;
-  /** The last probe of this very spec; undefined if there was none yet. */
-  probe: { result: ProbeResult; atMs: number } | undefined;
+  /** The last probe of this very spec; undefined if there was none yet. `readyBoot`: the boot of the node before it, if it was Ready. */
+  probe: { result: ProbeResult; atMs: number; readyBoot?: string | undefined } | undefined;
   /** The outage of its node for which a health check wants the host proven off; undefined if there is none. */
   outage: Outage | undefined;
 }
@@ -61,10 +61,12 @@ export function statusChange(
   // The power of another host must not be reported here.
   const powerState = identity?.status === "False" ? "Unknown" : probe && powerOf(probe.result.devices);
   const offProof = standingProof(facts, proven, ready);
+  const onInBoot = powerState === "On" && identity?.status === "True" ? probe?.readyBoot : undefined;
   const notAfter = probe === undefined ? present?.certificateNotAfter : notAfterOf(probe.result.devices, present);
   const generation = target.metadata.generation;
   const same =
     sameProof(offProof, present?.offProof) &&
+    (onInBoot === undefined || onInBoot === present?.onInBoot) &&
     sameConditions(conditions, present?.conditions ?? []) &&
     (powerState === undefined || powerState === present?.powerState) &&
     notAfter === present?.certificateNotAfter &&
@@ -79,6 +81,7 @@ export function statusChange(
     ...(probe !== undefined && generation !== undefined && { observedGeneration: generation }),
     ...(notAfter !== present?.certificateNotAfter && { certificateNotAfter: notAfter ?? null }),
     ...(probe?.result.pin !== undefined && { identity: probe.result.pin }),
+    ...(onInBoot !== undefined && { onInBoot }),
     ...(offProof !== undefined && { offProof: { ...offProof, bootID: offProof.bootID ?? null } }),
     ...(offProof === undefined && present?.offProof !== undefined && { offProof: null }),
   };

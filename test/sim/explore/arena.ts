@@ -8,6 +8,7 @@ import {
   BARE_METAL_REMEDIATION_TEMPLATES,
 } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/ironfence/node-health-check.ts";
+import { SKIP_DURATION_IF_OFF } from "../../../src/api/names/annotations.ts";
 import { ownCluster } from "../../../src/clusters/own-cluster.ts";
 import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/agent/installation.ts";
 import { COMPONENTS } from "../../../src/config/parsers.ts";
@@ -120,7 +121,7 @@ export class Arena extends Cluster {
     this.observer.limit(this.#limits);
     this.#createWorkload(shape.pods ?? 1);
     for (const lease of this.#leases()) this.create(LEASES, lease, { spec: {} });
-    if (shape.detector === true) this.#createHealthCheck();
+    if (shape.detector === true) this.#createHealthCheck(shape.skips === true);
     for (let agent = 0; agent < (shape.agents?.length ?? 1); agent += 1) this.#start(agent);
     this.observer.onStep((step) => {
       if (step.type === "wrote" && step.change.object.kind === "BareMetalRemediation") this.#free(step.change.object);
@@ -379,7 +380,7 @@ export class Arena extends Cluster {
     );
   }
 
-  #createHealthCheck(): void {
+  #createHealthCheck(skips: boolean): void {
     this.create(
       BARE_METAL_REMEDIATION_TEMPLATES,
       { namespace: NAMESPACE, name: "reboot" },
@@ -388,7 +389,7 @@ export class Arena extends Cluster {
     const { group, version, kind } = BARE_METAL_REMEDIATION_TEMPLATES;
     this.create(
       NODE_HEALTH_CHECKS,
-      { name: "all" },
+      { name: "all", ...(skips && { annotations: { [SKIP_DURATION_IF_OFF]: "true" } }) },
       {
         spec: {
           selector: { matchLabels: { "kubernetes.io/os": "linux" } },

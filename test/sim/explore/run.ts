@@ -21,6 +21,8 @@ export interface Shape {
   latencyMs?: number;
   /** Whether the detector runs, too, with a health check that keeps two nodes healthy. */
   detector?: boolean;
+  /** With it: whether the health check skips durations of hosts that are proven off. */
+  skips?: boolean;
   /** Labels of the nodes n1 and n2. */
   labels?: Record<string, string>;
   /** Whether all nodes are of the control plane, with a member of etcd each. */

@@ -5,6 +5,9 @@ const START = 28_000;
 const DEAD = { when: { atMs: 0 }, do: "hang", host: "n1" } as const;
 const ORDERED = { when: { atMs: START }, do: "remediate", node: "n1" } as const;
 
+/** Later than the first probe, which has read the host On. */
+const CUT = { when: { atMs: 20_000 }, do: "order", host: "n1", order: "ForceOff" } as const;
+
 /** The host has not been rebooted before. */
 const INSTALL = { type: "Reprovision", via: "BareMetalHost", requireReboot: false, timeout: "300s" } as const;
 
@@ -227,6 +230,16 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   metal3Checked: { shape: { bareMetalHosts: "used", metal3: "checked" }, script: [DEAD] },
   detected: { shape: { hosts: 4, detector: true }, script: [DEAD] },
+  // A host loses its power while its node still says that it is Ready, and is left off, or comes on again by itself.
+  early: { shape: { hosts: 4, detector: true, skips: true }, script: [CUT] },
+  earlyReturned: {
+    shape: { hosts: 4, detector: true, skips: true },
+    script: [CUT, { when: { on: "Releasing", afterMs: 20 }, do: "order", host: "n1", order: "On" }],
+  },
+  earlyCycled: {
+    shape: { hosts: 4, detector: true, skips: true },
+    script: [CUT, { when: { atMs: 33_500 }, do: "order", host: "n1", order: "On" }],
+  },
   massOutage: {
     shape: { hosts: 4, detector: true },
     script: [

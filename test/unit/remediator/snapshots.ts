@@ -148,6 +148,8 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     zone: undefined,
     runsHere: false,
     siblings: [],
+    earlyForMs: 0,
+    leaseUnchanged: undefined,
     remainingMs: 60_000,
     freshId: "fresh",
     ...changes.other,

@@ -35,7 +35,7 @@ export class OffCheck {
   /** `LastResetTime` of the last Off, if no other state was read since. */
   #lastReset: { value: string | undefined } | undefined;
   /** The last read of the Chassis that did not contradict an Off. */
-  #chassisOff: { atMs: number; interruptions: number } | undefined;
+  #chassisOff: { atMs: number; interruptions: number; agrees: boolean } | undefined;
   /**
    * Chassis that do not have the power of this System, each with the time until which it is not read again. A Chassis without
    * content may be incomplete while the BMC starts; HGX has many that stay so.
@@ -106,15 +106,19 @@ export class OffCheck {
     const { interruptions } = this.#service;
     const atMs = this.#clock.monotonicMs();
     const last = this.#chassisOff;
-    if (last?.interruptions === interruptions && atMs - last.atMs < CHASSIS_VALID_MS) return system.power;
+    if (last?.interruptions === interruptions && atMs - last.atMs < CHASSIS_VALID_MS) {
+      return last.agrees ? { ...system.power, agrees: true } : system.power;
+    }
     const readings: PowerReading[] = [];
     for (const path of this.#chassisOf(system)) {
       const power = await this.#chassisPower(path, system, signal);
       if (power !== undefined) readings.push(power);
     }
     const reading = combineWithChassis(system.power, readings);
-    if (reading.state === "Off") this.#chassisOff = { atMs, interruptions };
-    return reading;
+    if (reading.state !== "Off") return reading;
+    const agrees = readings.length > 0;
+    this.#chassisOff = { atMs, interruptions, agrees };
+    return agrees ? { ...reading, agrees } : reading;
   }
 
   /** What would prevent a proof of Off for this System, whatever its power is now. */

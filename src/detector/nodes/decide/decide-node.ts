@@ -335,7 +335,9 @@ function giveUpOverdue(
     const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
     const step = snapshot.policy.steps.find((candidate) => isOfStep(candidate, record));
     if (remediation === undefined || remediation.terminating || step?.timeoutMs === undefined) return record;
-    const dueMs = (parseTimeMs(record.started) ?? nowMs) + step.timeoutMs;
+    // What began early has its whole time when the duration is over: the host is not powered on before.
+    const startedMs = Math.max(parseTimeMs(record.started) ?? nowMs, remediation.powerOnNotBeforeMs ?? -Infinity);
+    const dueMs = startedMs + step.timeoutMs;
     if (nowMs < dueMs && remediation.succeeded !== "False") {
       checkAgain(evaluation, dueMs);
       return record;

@@ -3,8 +3,10 @@ import { INFRASTRUCTURE_GROUP } from "../../../api/metal3/metal3.ts";
 import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
 import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import type { ThresholdJudgment, NodeCounts } from "./threshold.ts";
-import { chooseCounts, judgeThreshold, countNodes } from "./threshold.ts";
+import { chooseCounts, judgeThreshold, countNodes, withoutOverdue } from "./threshold.ts";
 import type { NodeAnnouncement, NodeCheckDecision, NodeFacts, NodeCheckSnapshot } from "./decision.ts";
+import { judgeEarly, mayBeginEarly } from "./early.ts";
+import type { NodeHealth } from "./health.ts";
 import { isOfAnyStep } from "./escalation.ts";
 import type { NodeCheckGate, NodeCheckEvaluation } from "./evaluation.ts";
 import { checkAgain } from "./evaluation.ts";
@@ -29,7 +31,7 @@ const RECOUNT_MS = 5_000;
  */
 export function decide(given: NodeCheckSnapshot, nowMs: number): NodeCheckDecision {
   const { policy, status: previous } = given;
-  const nodes = given.nodes.map((facts) => ({ ...facts, health: skipDuration(facts, policy, nowMs) }));
+  const nodes = given.nodes.map((facts) => ({ ...facts, health: judgeWithProofs(given, facts, nowMs) }));
   const snapshot = { ...given, nodes };
   const watchedCounts = countNodes(snapshot.selectedNodes, snapshot.nodes);
   const counts = chooseCounts(policy.threshold, watchedCounts, snapshot.liveCounts);
@@ -81,6 +83,27 @@ export function decide(given: NodeCheckSnapshot, nowMs: number): NodeCheckDecisi
   );
   decision.transitions.push(...enablement(previous, status), ...stormTransitions(readStorm(previous), storm));
   return { ...decision, gate, status };
+}
+
+/**
+ * The health of a node with proofs of Off taken into account. Nothing begins early if the threshold would not be met
+ * without the nodes whose renewals are overdue: they may be about to be NotReady.
+ */
+function judgeWithProofs(snapshot: NodeCheckSnapshot, facts: NodeFacts, nowMs: number): NodeHealth {
+  const { policy, templates } = snapshot;
+  const health = skipDuration(facts, policy, nowMs);
+  const early = judgeEarly({ ...facts, health }, policy, nowMs);
+  if (early.state !== "unhealthy" || health.state === "unhealthy") return early;
+  const [step] = policy.steps;
+  const template = "reason" in templates || step === undefined ? undefined : templates.get(step);
+  const isFirst = (facts.previous?.remediations ?? []).length === 0;
+  const isMet = isMetWithoutOverdue(snapshot);
+  return template !== undefined && mayBeginEarly(template) && facts.selected && isFirst && isMet ? early : health;
+}
+
+function isMetWithoutOverdue({ policy, selectedNodes, nodes, liveCounts, overdueNodes }: NodeCheckSnapshot): boolean {
+  const counts = chooseCounts(policy.threshold, countNodes(selectedNodes, nodes), liveCounts);
+  return judgeThreshold(policy.threshold, withoutOverdue(counts, overdueNodes)).isMet;
 }
 
 /** The decision about a health check whose spec is invalid. Its remediations in progress are left alone. */

@@ -13,6 +13,7 @@ import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import type { RecordAttempts } from "../../shared/model/health-check-decision.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
+import type { EarlyFacts } from "../../shared/model/early-facts.ts";
 import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Disabled } from "./status.ts";
 import type { Template } from "../../shared/model/template.ts";
@@ -69,6 +70,8 @@ export interface NodeFacts {
   fenceableSinceMs: number | undefined;
   /** What is known of the power of its host; undefined if the health check does not use it. */
   host: ObservedHost | undefined;
+  /** What is known of its lease; undefined if the health check does not use it. */
+  early: EarlyFacts | undefined;
 }
 
 /** The only condition that OKD's own health check for spot instances (machine-api-termination-handler) uses. */
@@ -103,6 +106,8 @@ export interface NodeCheckSnapshot {
   selectedNodes: number;
   /** Every node that is not healthy, has a remediation, has an entry in the status, or was confirmed by the operator. */
   nodes: readonly NodeFacts[];
+  /** Nodes that count as healthy although the renewals of their leases are overdue. */
+  overdueNodes: number;
   /** The count of a live list, made because the view may be behind; undefined if there is none. */
   liveCounts: NodeCounts | undefined;
   /** Control plane nodes that any health check has in remediation. */

@@ -21,6 +21,8 @@ export interface SkippedDuration {
   untilMs: number;
   /** When the duration would be over. */
   durationUntilMs: number;
+  /** The node still says that it is Ready. */
+  isEarly?: boolean;
 }
 
 const HEALTHY: NodeHealth = { state: "healthy" };

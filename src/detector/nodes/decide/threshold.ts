@@ -49,6 +49,11 @@ export function chooseCounts(threshold: Threshold, watched: NodeCounts, live: No
   return live === undefined || judgeThreshold(threshold, live).isMet ? watched : live;
 }
 
+/** The counts if nodes whose renewals are overdue are healthy no more. */
+export function withoutOverdue(counts: NodeCounts, overdueNodes: number): NodeCounts {
+  return { ...counts, healthy: counts.healthy - overdueNodes };
+}
+
 /** Counts nodes; all that are unhealthy, soon will be or have a remediation must be in `nodes`. */
 export function countNodes(selectedNodes: number, nodes: readonly CountedNode[]): NodeCounts {
   const notHealthy = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);

@@ -10,6 +10,7 @@ import type { Deferral } from "../../shared/model/deferral.ts";
 import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch.ts";
+import type { OverdueNodes } from "../../shared/views/overdue-nodes.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { renewLeaseAfterMs } from "../decide/lease.ts";
 import type { NodePolicy } from "../decide/policy.ts";
@@ -29,6 +30,8 @@ export interface NodeActionDeps {
   remediations: RemediationStore;
   leases: NodeLeases;
   fencingTargets: Pick<FencingTargetWatch, "readHost">;
+  /** Which nodes do not renew their leases; undefined if that is not followed. */
+  overdue: OverdueNodes | undefined;
 }
 
 /** The reconcile that an action belongs to. */
@@ -42,6 +45,8 @@ export interface NodeActionContext {
   confirmNodes: (signal: AbortSignal) => Promise<void>;
   /** Whether a remediation may still start. Several requests may have been sent since the decision. */
   mayStart: () => boolean;
+  /** The same if nodes whose renewals are overdue count as unhealthy. After `mayStart`. */
+  mayStartEarly: () => boolean;
   /**
    * A node in the view, and in the live list if there is a recent one, without a request; undefined if it does not
    * exist there.

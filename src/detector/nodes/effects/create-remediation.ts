@@ -10,8 +10,11 @@ import { buildRemediation } from "../../shared/model/template.ts";
 import { REFUSED_RETRY_MS, STALE_RETRY_MS } from "../../shared/model/deferral.ts";
 import { createRemediationObject } from "../../shared/shell/remediation-writes.ts";
 import { keepKnownConditions } from "../../shared/views/compare-nodes.ts";
+import { toTime } from "../../../runtime/time.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import type { NodeAction } from "../decide/decision.ts";
+import { judgeEarly } from "../decide/early.ts";
+import type { SkippedDuration } from "../decide/health.ts";
 import { skipDuration } from "../decide/skip-duration.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { NodeActionEvent } from "../snapshot/observe.ts";
@@ -60,7 +63,10 @@ export async function* createRemediation(
       STALE_RETRY_MS,
     );
   };
-  if (node === undefined || !stillNeeds(deps, context, action.node, node, host)) {
+  if (skipped?.isEarly === true) await deps.overdue?.confirm(name, signal);
+  const needs = (found: Node | undefined, known: ObservedHost | undefined): boolean =>
+    stillNeeds(deps, context, action, found, known);
+  if (node === undefined || !needs(node, host)) {
     yield leave();
     return;
   }
@@ -77,14 +83,15 @@ export async function* createRemediation(
   if (lease.type === "leaseRefused") return;
   await context.confirmNodes(signal);
   // Nothing is awaited between the start guard and the request. The live read may already be seconds old.
-  if (!mayStart()) return;
+  if (!mayStart() || (skipped?.isEarly === true && !context.mayStartEarly())) return;
   const lastHost = host && context.hostOf(name);
-  const isNeeded = context.nodesNamed(name).every((found) => stillNeeds(deps, context, action.node, found, lastHost));
+  const isNeeded = context.nodesNamed(name).every((found) => needs(found, lastHost));
   if (!isNeeded) {
     yield leave();
     return;
   }
-  const body = buildRemediation(template, node, { healthCheck: ownerReference(check), machine });
+  const owners = { healthCheck: ownerReference(check), machine };
+  const body = buildRemediation(template, node, owners, powerOnNotBefore(deps, name, skipped));
   const isOwn = (found: KubeObject): boolean => isOwnedBy(found, check.metadata.uid);
   const creation = await createRemediationObject(deps, template.type, body, isOwn, signal);
   if (creation.result === "refused") {
@@ -106,7 +113,7 @@ export async function* createRemediation(
 function stillNeeds(
   deps: NodeActionDeps,
   context: NodeActionContext,
-  decided: Node,
+  { node: decided, skipped }: Extract<NodeAction, { type: "create" }>,
   found: Node | undefined,
   host: ObservedHost | undefined,
 ): boolean {
@@ -115,12 +122,25 @@ function stillNeeds(
   const { uid, labels } = found.metadata;
   const nowMs = deps.clock.nowMs();
   const known = keepKnownConditions(found, decided);
+  const health = skipDuration({ node: known, health: tracker.judge(known, nowMs), host }, policy, nowMs);
+  const early = skipped?.isEarly === true ? deps.overdue?.factsOf(found.metadata.name) : undefined;
   return (
     uid === decided.metadata.uid &&
     policy.selects(labels) &&
     labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&
-    skipDuration({ node: known, health: tracker.judge(known, nowMs), host }, policy, nowMs).state === "unhealthy"
+    judgeEarly({ node: known, health, host, early, remediations: [] }, policy, nowMs).state === "unhealthy"
   );
+}
+
+/** The end of the duration that the remediation does not wait for, by the clock of the API server; whole seconds, rounded up. */
+function powerOnNotBefore(
+  { clock, overdue }: NodeActionDeps,
+  nodeName: string,
+  skipped: SkippedDuration | undefined,
+): string | undefined {
+  const facts = skipped?.isEarly === true ? overdue?.factsOf(nodeName) : undefined;
+  if (skipped === undefined || facts === undefined) return undefined;
+  return toTime(facts.serverNowMs + skipped.durationUntilMs - clock.nowMs() + 999);
 }
 
 async function etcdObjection(client: KubeClient, nodeName: string, signal: AbortSignal): Promise<string | undefined> {

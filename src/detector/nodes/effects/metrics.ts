@@ -81,7 +81,21 @@ const BUDGET_SPENT = metric({
   labels: {},
 });
 
-export const NODE_HEALTH_CHECK_METRICS: readonly Metric[] = [HEALTH_CHECKS, BUDGET_SPENT, OLD, ONGOING, DURATION];
+const EARLY = metric({
+  name: "ironfence_early_remediations_total",
+  type: "counter",
+  help: "remediations that began while the node still said that it is Ready, because its host was [proven off](../explanation/early-release.md)",
+  labels: {},
+});
+
+export const NODE_HEALTH_CHECK_METRICS: readonly Metric[] = [
+  HEALTH_CHECKS,
+  BUDGET_SPENT,
+  EARLY,
+  OLD,
+  ONGOING,
+  DURATION,
+];
 
 /** A health check as it is stored. */
 interface StoredCheck {
@@ -97,6 +111,7 @@ interface LastDecision {
 
 /** Metrics of all NodeHealthChecks. */
 export class NodeHealthCheckMetrics {
+  readonly #early: Counter;
   readonly #old: Counter<"name" | "namespace">;
   readonly #ongoing: Gauge<NodeMetricLabel>;
   readonly #durations: CompactHistogram<NodeMetricLabel>;
@@ -128,6 +143,7 @@ export class NodeHealthCheckMetrics {
         [...this.#decisions.values()].reduce((total, { spent }) => total + spent, 0),
       ),
     );
+    this.#early = createCounter(EARLY, registry);
     this.#old = createCounter(OLD, registry);
     this.#ongoing = createGauge(ONGOING, registry);
     this.#durations = new CompactHistogram({ ...DURATION, registry });
@@ -162,6 +178,11 @@ export class NodeHealthCheckMetrics {
     if (gone.size === 0) return;
     for (const name of gone) this.#old.remove({ name, namespace: "" });
     this.#durations.removeIf(({ name }) => gone.has(name));
+  }
+
+  /** A remediation began before the duration of its node. */
+  countEarly(): void {
+    this.#early.inc();
   }
 
   countOld(nodeName: string): void {

@@ -2,13 +2,15 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { CurrentNodes } from "../../shared/views/current-nodes.ts";
+import { isOwnedBy } from "../../shared/model/remediation.ts";
+import type { OverdueNodes } from "../../shared/views/overdue-nodes.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
-import { chooseCounts, judgeThreshold } from "../decide/threshold.ts";
+import { chooseCounts, judgeThreshold, withoutOverdue } from "../decide/threshold.ts";
 import type { CompiledNodeCheck, NodeCheckState } from "../snapshot/check-state.ts";
 import { isStateOf } from "../snapshot/check-state.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { Platform } from "../snapshot/platform.ts";
-import { countNodesNow, countLiveNodes } from "../snapshot/snapshot.ts";
+import { countNodesNow, countLiveNodes, countOverdue, groupByNode } from "../snapshot/snapshot.ts";
 
 export interface NodeStartGuardDeps {
   clock: Clock;
@@ -18,6 +20,7 @@ export interface NodeStartGuardDeps {
   remediations: RemediationStore;
   currentNodes: CurrentNodes;
   platform: Platform;
+  overdue: OverdueNodes | undefined;
 }
 
 /**
@@ -63,5 +66,14 @@ export class NodeStartGuard {
       state.counts = { counts, countsVersion: tracker.countsVersion, liveNodes };
     }
     return judgeThreshold(policy.threshold, state.counts.counts).isMet;
+  }
+
+  /** Whether the threshold would also be met if the nodes were healthy no more whose renewals are overdue. After `mayStart`. */
+  mayStartEarly(check: HealthCheckObject, state: NodeCheckState, { policy, tracker }: CompiledNodeCheck): boolean {
+    const { remediations, overdue } = this.#deps;
+    if (state.counts === undefined || overdue === undefined) return false;
+    const own = groupByNode([...remediations.values()].filter(({ object }) => isOwnedBy(object, check.metadata.uid)));
+    const counts = withoutOverdue(state.counts.counts, countOverdue(tracker, own, overdue));
+    return judgeThreshold(policy.threshold, counts).isMet;
   }
 }

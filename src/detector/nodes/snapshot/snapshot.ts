@@ -12,6 +12,7 @@ import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
 import type { NodeHealth } from "../decide/health.ts";
 import type { FencingTargetWatch } from "../../shared/views/fencing-target-watch.ts";
+import type { OverdueNodes } from "../../shared/views/overdue-nodes.ts";
 import type { NodeTracker } from "./node-tracker.ts";
 import type { NodePolicy } from "../decide/policy.ts";
 import type { LiveNodes } from "../../shared/views/current-nodes.ts";
@@ -50,7 +51,9 @@ export interface NodeSnapshotSources {
   canSee: NodeCheckSnapshot["canSee"];
   blocked: string | undefined;
   /** What is known of the power of hosts, for health checks that use it. */
-  fencingTargets: Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs">;
+  fencingTargets: Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs" | "provenEarly">;
+  /** Which nodes do not renew their leases; undefined if that is not followed. */
+  overdue?: OverdueNodes | undefined;
 }
 
 const HEALTHY: NodeHealth = { state: "healthy" };
@@ -68,10 +71,13 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
     // If a node recovers while its lease is being taken, only the lease refers to it.
     ...state.leaseRenewals.keys(),
   ]);
+  const isFollowed = policy.skipsDurationIfOff && sources.overdue !== undefined;
   const peerChecks = new PeerChecks(sources);
   const attempts = readAttempts(check);
   const fencingTargets = policy.skipsDurationIfOff ? sources.fencingTargets : undefined;
   const attemptsOfOthers = sources.peers.map((peer) => readAttempts(peer.check));
+  const provenEarly = new Set(isFollowed ? sources.fencingTargets.provenEarly() : []);
+  for (const name of provenEarly) names.add(name);
   const nodes = [...names].map((name): NodeFacts => {
     const node = sources.nodes.get({ name });
     const selected = node !== undefined && tracker.selects(name);
@@ -90,6 +96,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
       leaseRenewAtMs: state.leaseRenewals.get(name),
       skew: sources.skewOf?.(name, (type) => policy.unhealthyConditions.some((rule) => rule.type === type)),
       host: fencingTargets?.hostOf(name),
+      early: provenEarly.has(name) || isEarly(ownRemediations) ? sources.overdue?.factsOf(name) : undefined,
       fenceableSinceMs: mayRetry(previous.get(name)) ? sources.fencingTargets.fenceableSinceMs(name) : undefined,
     };
   });
@@ -103,6 +110,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
     isHistoryFull: isHistoryFull(check),
     selectedNodes: tracker.selectedNodes,
     nodes,
+    overdueNodes: provenEarly.size > 0 ? countOverdue(tracker, own, sources.overdue) : 0,
     liveCounts: sources.liveNodes && countLiveNodes(check, tracker, sources.liveNodes, remediations, nowMs),
     controlPlaneBusy: controlPlaneBusy(sources),
     isForeign: (template, name) =>
@@ -121,6 +129,21 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
         ? (sources.blocked ?? sources.platform.unknown)
         : "the health check is being deleted",
   };
+}
+
+/** Whether a remediation began before the duration of its node. */
+function isEarly(remediations: readonly Remediation[]): boolean {
+  return remediations.some(({ powerOnNotBeforeMs }) => powerOnNotBeforeMs !== undefined);
+}
+
+/** How many nodes count as healthy although the renewals of their leases are overdue. */
+export function countOverdue(
+  tracker: NodeTracker,
+  own: ReadonlyMap<string, readonly Remediation[]>,
+  overdue: OverdueNodes | undefined,
+): number {
+  const counts = (name: string): boolean => tracker.selects(name) && !tracker.isNotHealthy(name) && !own.has(name);
+  return (overdue?.names() ?? []).filter((name) => counts(name)).length;
 }
 
 /**
@@ -219,7 +242,7 @@ function controlPlaneBusy(sources: NodeSnapshotSources): Set<string> {
   return busy;
 }
 
-function groupByNode(remediations: readonly Remediation[]): Map<string, Remediation[]> {
+export function groupByNode(remediations: readonly Remediation[]): Map<string, Remediation[]> {
   const groups = new Map<string, Remediation[]>();
   for (const remediation of remediations) {
     const group = groups.get(remediation.nodeName);

@@ -1,4 +1,4 @@
-import type { OffProof } from "../../../api/ironfence/fencing-target.ts";
+import type { EarlyOffProof, OffProof } from "../../../api/ironfence/fencing-target.ts";
 import type { Condition } from "../../../api/schema/meta.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 
@@ -14,6 +14,8 @@ export interface ObservedTarget extends KubeObject {
   ready: Condition | undefined;
   identityVerified: Condition | undefined;
   offProof: OffProof | undefined;
+  /** The proof that was made while the node said that it is Ready. */
+  earlyOffProof?: EarlyOffProof | undefined;
 }
 
 /**
@@ -23,6 +25,8 @@ export interface ObservedTarget extends KubeObject {
 export interface AgedTarget {
   target: ObservedTarget;
   proofArrivedAgoMs: number | undefined;
+  /** The same of the early proof. */
+  earlyProofArrivedAgoMs?: number | undefined;
 }
 
 /** What is known of the host of a node. */

@@ -12,6 +12,7 @@ import { CLONED_FROM_GROUP_KIND } from "../../../api/cluster-api/cluster-api.ts"
 import { IS_CONTROL_PLANE_NODE } from "../../../api/names/labels.ts";
 import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
 import { trimMeta } from "../../../api/kubernetes/trim.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 
@@ -30,6 +31,10 @@ export interface RemediationObject extends KubeObject {
    * BareMetalRemediation.
    */
   powerOrdered: boolean;
+  /** `spec.powerOnNotBefore` of a BareMetalRemediation, if it began early. */
+  powerOnNotBefore?: string;
+  /** The boot of the node when it began (`status.node.bootIDAtStart`), if it began early. */
+  bootIDAtStart?: string;
   /** Whether it is a Metal3Remediation that has failed: that kind has no conditions. */
   phaseFailed: boolean;
   /** When the status of such a Metal3Remediation was last written (RFC 3339), from `managedFields`. */
@@ -54,6 +59,10 @@ export interface Remediation {
   succeededSinceMs: number | undefined;
   /** Whether its remediator reports a power order; without meaning for kinds that do not report orders. */
   powerOrdered: boolean;
+  /** The end of the duration, by the clock of the API server, if it began before that; only ours do. */
+  powerOnNotBeforeMs: number | undefined;
+  /** The boot of the node when it began, if it began early and has reported that. */
+  bootIDAtStart: string | undefined;
   /** Whether its remediator will delete the Node, so that the CR must stay when the Node is deleted. */
   nodeDeletionExpected: boolean;
   /** When a health check gave it up. */
@@ -83,6 +92,9 @@ const HEALTH_CHECK_KIND = "NodeHealthCheck";
 export function trimRemediation(raw: KubeObject): RemediationObject {
   const status = field(raw, "status");
   const action = field(field(status, "attempt"), "action");
+  const powerOnNotBefore =
+    raw.kind === BARE_METAL_REMEDIATIONS.kind ? field(field(raw, "spec"), "powerOnNotBefore") : undefined;
+  const bootIDAtStart = field(field(status, "node"), "bootIDAtStart");
   const phaseFailed = raw.kind === METAL3_REMEDIATION_KIND && field(status, "phase") === "Failed";
   return {
     apiVersion: raw.apiVersion,
@@ -90,6 +102,8 @@ export function trimRemediation(raw: KubeObject): RemediationObject {
     metadata: trimMeta(raw.metadata, KEPT_ANNOTATIONS),
     conditions: readConditions(field(status, "conditions")),
     powerOrdered: typeof action === "string" && !NO_ORDER.includes(action),
+    ...(typeof powerOnNotBefore === "string" && { powerOnNotBefore }),
+    ...(typeof powerOnNotBefore === "string" && typeof bootIDAtStart === "string" && { bootIDAtStart }),
     phaseFailed,
     failedAt: phaseFailed ? statusWrittenAt(raw) : undefined,
   };
@@ -123,6 +137,8 @@ export function readRemediation(object: RemediationObject): Remediation {
         : undefined,
     succeededSinceMs: parseTimeMs(object.phaseFailed ? object.failedAt : succeeded?.lastTransitionTime),
     powerOrdered: object.powerOrdered,
+    powerOnNotBeforeMs: parseTimeMs(object.powerOnNotBefore),
+    bootIDAtStart: object.bootIDAtStart,
     nodeDeletionExpected: condition(NODE_DELETION_EXPECTED)?.status === "True",
     timedOut: annotations[NHC_TIMED_OUT],
   };

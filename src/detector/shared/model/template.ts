@@ -94,6 +94,7 @@ export function buildRemediation(
   template: Template,
   node: Node,
   owners: { healthCheck: OwnerReference; machine: OwnerReference | undefined },
+  powerOnNotBefore?: string,
 ): NewRemediation {
   const { name } = node.metadata;
   const { healthCheck, machine } = owners;
@@ -107,6 +108,10 @@ export function buildRemediation(
       labels: { [PART_OF]: PART_OF_VALUE, ...(isControlPlane(node) && { [IS_CONTROL_PLANE_NODE]: "" }) },
       ownerReferences: machine === undefined ? [healthCheck] : [healthCheck, machine],
     },
-    spec: template.remediationSpec,
+    spec: powerOnNotBefore === undefined ? template.remediationSpec : withPowerOn(template, powerOnNotBefore),
   };
+}
+
+function withPowerOn({ remediationSpec }: Template, powerOnNotBefore: string): unknown {
+  return { ...(remediationSpec as Record<string, unknown>), powerOnNotBefore };
 }

@@ -11,6 +11,7 @@ export function nodeDiffers(before: Node, after: Node): boolean {
     a.uid !== b.uid ||
     !sameStrings(a.labels, b.labels) ||
     !sameStrings(a.annotations, b.annotations) ||
+    before.status.nodeInfo?.bootID !== after.status.nodeInfo?.bootID ||
     !sameConditions(before.status.conditions, after.status.conditions)
   );
 }

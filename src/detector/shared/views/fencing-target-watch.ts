@@ -23,6 +23,8 @@ interface KnownTarget {
   target: ObservedTarget;
   /** By the monotonic clock; undefined if the proof existed when the watch began. */
   proofArrivedAtMs: number | undefined;
+  /** The same of the early proof. */
+  earlyProofArrivedAtMs: number | undefined;
 }
 
 /**
@@ -86,11 +88,25 @@ export class FencingTargetWatch {
     return {
       problem: this.problem ?? (this.pending ? "FencingTargets and the pause are still being read" : undefined),
       stopped: stoppedBy(present, serverTimeMs(this.#runtime))?.reason,
-      targets: targets.map(({ target, proofArrivedAtMs }) => ({
+      targets: targets.map(({ target, proofArrivedAtMs, earlyProofArrivedAtMs }) => ({
         target,
         proofArrivedAgoMs: proofArrivedAtMs === undefined ? undefined : nowMs - proofArrivedAtMs,
+        earlyProofArrivedAgoMs: earlyProofArrivedAtMs === undefined ? undefined : nowMs - earlyProofArrivedAtMs,
       })),
     };
+  }
+
+  /** Names of nodes of the agent's own cluster of which a target has an early proof. */
+  *provenEarly(): Generator<string> {
+    if (this.#targetState().state !== "watched") return;
+    for (const [name, targets] of this.#known) {
+      if ([...targets.values()].some(({ target }) => target.earlyOffProof !== undefined)) yield name;
+    }
+  }
+
+  /** Whether a target of the node has an early proof. */
+  isProvenEarly(nodeName: string): boolean {
+    return [...(this.#known.get(nodeName)?.values() ?? [])].some(({ target }) => target.earlyOffProof !== undefined);
   }
 
   /**
@@ -120,12 +136,22 @@ export class FencingTargetWatch {
     }
   }
 
-  async #readTarget({ target, proofArrivedAgoMs }: AgedTarget, signal: AbortSignal): Promise<AgedTarget[]> {
+  async #readTarget(
+    { target, proofArrivedAgoMs, earlyProofArrivedAgoMs }: AgedTarget,
+    signal: AbortSignal,
+  ): Promise<AgedTarget[]> {
     const raw = await findObject(this.#runtime.client, FENCING_TARGETS, keyOf(target), signal);
     if (raw === undefined) return [];
     const live = trimTarget(raw);
     const isSameProof = live.metadata.uid === target.metadata.uid && live.offProof?.time === target.offProof?.time;
-    return [{ target: live, proofArrivedAgoMs: isSameProof ? proofArrivedAgoMs : undefined }];
+    const isSameEarly = live.metadata.uid === target.metadata.uid && isSameEarlyProof(live, target);
+    return [
+      {
+        target: live,
+        proofArrivedAgoMs: isSameProof ? proofArrivedAgoMs : undefined,
+        earlyProofArrivedAgoMs: isSameEarly ? earlyProofArrivedAgoMs : undefined,
+      },
+    ];
   }
 
   /** Resolves when nothing runs in the background. Abort the signal first. */
@@ -151,8 +177,10 @@ export class FencingTargetWatch {
     const target = change.object;
     const isNews = change.type === "updated" && target.offProof?.time !== change.previous.offProof?.time;
     const proofArrivedAtMs = isNews ? this.#runtime.clock.monotonicMs() : known?.proofArrivedAtMs;
+    const isEarlyNews = change.type === "updated" && target.earlyOffProof?.time !== change.previous.earlyOffProof?.time;
+    const earlyProofArrivedAtMs = isEarlyNews ? this.#runtime.clock.monotonicMs() : known?.earlyProofArrivedAtMs;
     const ofNode = this.#known.get(target.nodeName) ?? new Map<string, KnownTarget>();
-    this.#known.set(target.nodeName, ofNode.set(uid, { target, proofArrivedAtMs }));
+    this.#known.set(target.nodeName, ofNode.set(uid, { target, proofArrivedAtMs, earlyProofArrivedAtMs }));
   }
 }
 
@@ -173,7 +201,13 @@ function trimTarget(raw: KubeObject): ObservedTarget {
     ready: conditionOf("Ready"),
     identityVerified: conditionOf("IdentityVerified"),
     offProof: status?.offProof,
+    earlyOffProof: status?.earlyOffProof,
   };
+}
+
+/** Whether both are of one silence of one lease; a proof that is renewed has another time. */
+function isSameEarlyProof({ earlyOffProof: a }: ObservedTarget, { earlyOffProof: b }: ObservedTarget): boolean {
+  return a !== undefined && a.leaseUID === b?.leaseUID && a.leaseResourceVersion === b.leaseResourceVersion;
 }
 
 function trimSwitch(raw: KubeObject): ConfigMap {

@@ -7,6 +7,7 @@ import { toTime } from "../../../runtime/time.ts";
 import { STATE_VERSION } from "../../machine/model/state.ts";
 import type { FencedHost } from "../model/host.ts";
 import type { HostOwner } from "../../machine/model/host-facts.ts";
+import type { Reason } from "../../machine/model/reasons.ts";
 import { isActiveOwner } from "../model/active-owner.ts";
 
 // All writes to the status of a FencingTarget. Each is a compare-and-swap on the live object, so that two owners cannot both win.
@@ -46,13 +47,19 @@ export async function claimTarget(
       }
       // An owner powers the host off and on: what was read before proves nothing from now on.
       const since = toTime(runtime.clock.nowMs());
-      return { owner: { uid, kind, namespace, name, since, stateVersion: STATE_VERSION }, offProof: null };
+      return {
+        owner: { uid, kind, namespace, name, since, stateVersion: STATE_VERSION },
+        offProof: null,
+        earlyOffProof: null,
+      };
     },
     signal,
   );
   return rival === undefined ? { owned: true } : { owned: false, by: rival };
 }
 
+/** The reason of an outcome that shows that a proof of this target was wrong. */
+const WRONG_HOST: Reason = "WrongHost";
 /** How many outcomes a target keeps. */
 const OUTCOMES_MAX = 10;
 
@@ -68,12 +75,17 @@ export async function releaseTarget(
     await updateTargetStatus(
       runtime,
       ref,
-      ({ status }) => {
+      ({ status, metadata: { generation } }) => {
         if (status?.owner?.uid !== owner.uid) return undefined;
         if (outcome === undefined) return { owner: null };
         // A process that was killed right after this write releases the host again.
         const others = (status.outcomes ?? []).filter(({ remediation }) => remediation.uid !== outcome.remediation.uid);
-        return { owner: null, outcomes: [outcome, ...others].slice(0, OUTCOMES_MAX) };
+        const isWrong = outcome.reason === WRONG_HOST && generation !== undefined;
+        return {
+          owner: null,
+          outcomes: [outcome, ...others].slice(0, OUTCOMES_MAX),
+          ...(isWrong && { wrongHost: { time: outcome.time, generation } }),
+        };
       },
       signal,
     );

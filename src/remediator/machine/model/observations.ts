@@ -96,6 +96,8 @@ export interface ObservedLease {
   durationMs: number;
   /** When a renewal was last seen to happen by this process. */
   renewedAtMs: number | undefined;
+  /** When that was first seen. */
+  firstRenewedAtMs?: number;
   /** When it was last written, at the latest, by the API server's clock; undefined if that is not known. */
   writtenAtMs: number | undefined;
   /** When the lease was last read live. */

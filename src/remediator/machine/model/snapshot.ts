@@ -70,11 +70,29 @@ export interface Snapshot {
   runsHere: boolean;
   /** Remediations of the same node in addition to this one. */
   siblings: readonly Sibling[];
+  /**
+   * For how long the host is still not to be powered on, nor off again if it comes back by itself, because the
+   * remediation began before the duration of its node was over; 0 if it did not, or if that time is over.
+   */
+  earlyForMs: number;
+  /**
+   * Since when the lease of the node has been seen unchanged, on the monotonic clock, if the remediation began early;
+   * undefined if it did not, or if that is not known.
+   */
+  leaseUnchanged: UnchangedLease | undefined;
   /** What is left of the present state's time on this process's own clock, which cannot jump. */
   remainingMs: number;
   /** An id that was never used before, for an attempt or order that this decision begins. */
   freshId: string;
   observations: Observations;
+}
+
+/** A lease of a node as the agent has seen it, whatever remediations there are. */
+export interface UnchangedLease {
+  uid: string;
+  resourceVersion: string;
+  /** Monotonic time at which this version was first seen. */
+  sinceMs: number;
 }
 
 export interface Sibling {

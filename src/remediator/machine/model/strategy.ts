@@ -1,6 +1,7 @@
 import type { BareMetalRemediationSpec } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { parseDurationMs } from "../../../runtime/duration.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
 
 /** A strategy with its durations parsed and bounded. */
 export interface BoundedStrategy {
@@ -17,6 +18,8 @@ export interface BoundedStrategy {
   requireReboot: boolean;
   /** How a host is reprovisioned. */
   via: "NetworkBoot" | "BareMetalHost" | "MachineDeletion";
+  /** By the clock of the API server; absent if the remediation began at the end of a duration, or without one. */
+  powerOnNotBeforeMs?: number;
 }
 
 /** Longest duration that is accepted: the status holds deadlines, and some times are too far off to be written. */
@@ -47,8 +50,10 @@ export function parseStrategy(spec: unknown): ParsedStrategy {
 
 /** @throws Error if a duration cannot be parsed, which the schema of the CRD rules out. */
 export function strategyOf(spec: BareMetalRemediationSpec): BoundedStrategy {
-  const { strategy } = spec;
+  const { strategy, powerOnNotBefore } = spec;
+  const powerOnNotBeforeMs = parseTimeMs(powerOnNotBefore);
   return {
+    ...(powerOnNotBeforeMs !== undefined && { powerOnNotBeforeMs }),
     type: strategy.type,
     retryLimit: strategy.retryLimit,
     powerOffTimeoutMs: durationMs("powerOffTimeout", strategy.powerOffTimeout),

@@ -61,6 +61,15 @@ export const LEASE_DURATION_COUNTED_MAX_MS = 240_000;
  * cannot be read is not taken for one (`src/kube/connection/follow-contact.ts`, whose limit this is below, with time for the calls).
  */
 export const LEASE_REREAD_MS = 3_000;
+/** How old the reading of Off may be on which a power-off order rests that is sent before a duration is over. */
+export const EARLY_READING_AGE_MAX_MS = 1_500;
+/** Between readings of a host that is off and is not to be powered on yet, since others may do that. */
+export const EARLY_POLL_MS = 5_000;
+/**
+ * How long after the first renewal of its lease a node may take to report its new boot: a kubelet reports its status
+ * every 10 s.
+ */
+export const SAME_BOOT_AFTER_MS = 30_000;
 /** Between checks of what is still on the node; doubling from one to the other. */
 export const DRAIN_CHECK_MIN_MS = 250;
 export const DRAIN_CHECK_MAX_MS = 3_000;

@@ -3,8 +3,10 @@ import type { Contact } from "../../../kube/contact.ts";
 import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { isReported } from "../node-patches/marks.ts";
+import { earlySilenceMs } from "../../../nodes/leases/silence.ts";
 import type { ObservedLease } from "../model/observations.ts";
 import type { AttemptSnapshot } from "../model/snapshot.ts";
+import { unchangedSinceMs } from "./early.ts";
 import {
   LEASE_DURATION_COUNTED_MAX_MS,
   RENEWAL_SLACK_MS,
@@ -47,7 +49,8 @@ export function observeLease(
     return { ...known, ...read, writtenAtMs: known.writtenAtMs };
   }
   if (uid !== known.uid || (isNewer && renewTimeMs !== known.renewTimeMs)) {
-    return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: nowMs, ...read };
+    const firstRenewedAtMs = known.firstRenewedAtMs ?? nowMs;
+    return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: nowMs, firstRenewedAtMs, ...read };
   }
   // If the clocks of several API servers differ, the later time counts.
   const latestMs = Math.max(known.writtenAtMs ?? -Infinity, writtenAtMs ?? -Infinity);
@@ -75,6 +78,8 @@ function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): n
  *   renewal since.
  * - If Kubernetes already considers the node dead, its silence before the order counts too, by the clock of the API
  *   server if it stamps writes. A single lost request costs a kubelet one more time-out.
+ * - If the remediation began early, its node may say that it is Ready long after its host has lost its power. Then the
+ *   silence counts that this process has seen since the last change of the lease, whichever order came meanwhile.
  * - Silence does not count while the API server was unreachable, or before this process had contact with it.
  */
 export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, provenAtMs: number): number {
@@ -83,8 +88,9 @@ export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, prov
   const silenceMs = silenceFor(lease.durationMs);
   const chanceAtMs = Math.max(provenAtMs, renewedAtMs) + renewalWait(lease.durationMs);
   const afterOutageMs = lease.answeringSinceMs + silenceMs;
+  const unchangedMs = unchangedSinceMs(snapshot, lease) + earlySilenceMs(lease.durationMs);
   if ([observations.examined?.node, node].some((known) => known !== undefined && isReported(known))) {
-    return Math.max(chanceAtMs, afterOutageMs);
+    return Math.max(Math.min(chanceAtMs, unchangedMs), afterOutageMs);
   }
   if (lease.writtenAtMs !== undefined) {
     const lastMs = Math.max(lease.writtenAtMs, renewedAtMs);

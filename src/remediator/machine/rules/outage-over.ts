@@ -28,7 +28,9 @@ export function endIfBack(
 ): Decision | undefined {
   const { nodeName, observations, attempt, status } = snapshot;
   const rebooted = action !== "None" && (isRebooted(snapshot, node) || hasJoinedSince(snapshot, now));
-  const recovered = (action === "None" || action === "Inherited") && status.node?.wasReady === false;
+  // A node whose host was read Off while it said that it is Ready has come back if it renews its lease in another boot.
+  const wasAway = status.node?.wasReady === false || (snapshot.earlyForMs > 0 && isBackEarly(snapshot, node));
+  const recovered = (action === "None" || action === "Inherited") && wasAway;
   if (!isReady(node) || !(rebooted || recovered)) return undefined;
   if (action !== "None") {
     const power = readIfOn(snapshot, now);
@@ -58,6 +60,11 @@ export function endIfBack(
     // Only what it was in before the outage is no new boot.
     ...(rebooted && { fields: { node: withBoot(status.node, status.node?.bootIDAtStart) } }),
   });
+}
+
+/** Whether a node has begun another boot since its remediation began, before the end of its duration, and lives. */
+function isBackEarly(snapshot: AttemptSnapshot, node: Node): boolean {
+  return snapshot.observations.lease?.renewedAtMs !== undefined && isRebooted(snapshot, node);
 }
 
 /**

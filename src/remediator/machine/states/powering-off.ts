@@ -1,3 +1,4 @@
+import { keepReturned } from "../rules/early.ts";
 import { ensureUndisputed, orderOff, powerOnMeanwhile, ensureQuorum } from "./verifying.ts";
 import { endIfBack, endIfReturned, endWhileHeld } from "../rules/outage-over.ts";
 import {
@@ -55,6 +56,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
       attempt: { ...attempt, sent: true },
     });
   }
+  const returned = keepReturned(snapshot, now);
+  if (returned !== undefined) return returned;
   const { power } = observations;
   if (attempt.sent && power.provenAtMs !== undefined) return decideProven(snapshot, power.provenAtMs, now);
   // The taint is put on before that is recorded, so it may stand here, and the proof that it needs does not.

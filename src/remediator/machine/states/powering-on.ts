@@ -4,6 +4,7 @@ import type { SentOrder } from "../model/observations.ts";
 import type { AttemptSnapshot, Now } from "../model/snapshot.ts";
 import { processing } from "../model/status.ts";
 import { isOnDue, isSpent, latenessOf, orderAgeMs, readsOn, withIntent } from "../rules/power-orders.ts";
+import { ensurePowerOnDue, isEarly } from "../rules/early.ts";
 import {
   ensureDeviceUsable,
   failAttempt,
@@ -24,6 +25,13 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
   const { last } = observations.power;
   const on = order !== undefined || spent ? readsOn(snapshot) : undefined;
   if (on !== undefined) return recordOn(snapshot, on, now.monotonicMs - orderAgeMs(attempt, order, now), now);
+  if (order === undefined && attempt.orders === 0) {
+    if (isEarly(snapshot) && last?.state === "On") {
+      return recordOn(snapshot, { message: "the host was powered on by others", warning: false }, now.monotonicMs, now);
+    }
+    const early = ensurePowerOnDue(snapshot, last?.state === "On", now);
+    if (early !== undefined) return early;
+  }
   // An order that one device refuses may have turned another one on: all are read before it is repeated.
   const unsent = order === undefined || (order.outcome === "Rejected" && last !== undefined && last.runs !== true);
   const due = isOnDue(attempt, order, now, { runs: last?.runs }) && (unsent || last?.state === "Off");

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { endEarlyRelease, isEarly, storeReturn } from "../rules/early.ts";
 import { rereadPower, wrongHost } from "./powering-off.ts";
 import { ensureDeviceUsable, failAttempt, ensureIdentity, transition, run } from "../rules/transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
@@ -22,6 +23,8 @@ export function decideReleasing(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
   const unproven = keepProof(snapshot, now);
   if (unproven !== undefined) return unproven;
+  const returned = endEarlyRelease(snapshot, now);
+  if (returned !== undefined) return returned;
   const wrong = wrongHost(snapshot, observations.power.provenAtMs ?? now.monotonicMs, now);
   if (wrong !== undefined) return wrong;
   const { drain } = observations;
@@ -94,6 +97,12 @@ export function keepProof(snapshot: AttemptSnapshot, now: Now): Decision | undef
 
 function loseProof(snapshot: AttemptSnapshot, now: Now): Decision {
   const { observations, attempt, strategy } = snapshot;
+  const { last } = observations.power;
+  // A BMC that does not answer says nothing of the host; one that shows it on, or about to be, says that it is back.
+  const isBack = observations.device === undefined && last !== undefined && last.state !== "Off";
+  if (isEarly(snapshot) && snapshot.state.name === "Releasing" && isBack) {
+    return storeReturn(snapshot, now, `the host is no longer off (its BMC says ${last.raw})`);
+  }
   // Whatever the strategy says now: it may have been edited since the taint was put on.
   if (snapshot.state.name === "Releasing" && !observations.taintCleared) return run({ do: "untaint" });
   const why = observations.device?.message ?? `its BMC says ${observations.power.last?.raw ?? "nothing"}`;
@@ -161,7 +170,7 @@ export function beginPowerOn(
       orders: 0,
       sent: false,
       done: false,
-      deadlineMs: now.epochMs + strategy.powerOnTimeoutMs,
+      deadlineMs: now.epochMs + snapshot.earlyForMs + strategy.powerOnTimeoutMs,
     },
     conditions: [...processing("PoweringOn", message), ...conditions],
     fields,

@@ -29,6 +29,7 @@ import { keepsQuorum, quorumMessage } from "../rules/quorum.ts";
 import type { Hold } from "../model/hold.ts";
 import type { Decision } from "../model/decision.ts";
 import { endIfBack, endWhileHeld } from "../rules/outage-over.ts";
+import { ensureStillOff } from "../rules/early.ts";
 import { checkMachine } from "../rules/node-of-machine.ts";
 
 /** Checks the live node, its lease and the identity of the host, and stores the intent to power off. */
@@ -75,7 +76,9 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   if (node !== undefined && isReady(node) && !observations.quarantined) {
     return run({ do: "quarantine", attemptId: attempt.id });
   }
-  return orderOff(snapshot, now, attempt.id, "the agent is about to power the host off");
+  return (
+    ensureStillOff(snapshot, now) ?? orderOff(snapshot, now, attempt.id, "the agent is about to power the host off")
+  );
 }
 
 /** Whose host it is must be beyond dispute before it is powered off. */

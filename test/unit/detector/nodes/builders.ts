@@ -142,6 +142,7 @@ export function factsOf(policy: NodePolicy, node: Node, nowMs: number, more: Par
     leaseRenewAtMs: nowMs + 3_600_000,
     skew: undefined,
     host: undefined,
+    early: undefined,
     fenceableSinceMs: undefined,
     ...more,
   };
@@ -165,6 +166,7 @@ export function snapshotOf(
     isForeign: () => false,
     canSee: () => true,
     blocked: undefined,
+    overdueNodes: 0,
     liveCounts: undefined,
     clockSkew: undefined,
     hostProblem: undefined,

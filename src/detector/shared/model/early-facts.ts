@@ -1,0 +1,13 @@
+import type { SeenLease } from "../../../nodes/leases/kubelet-leases.ts";
+
+/** What the detector knows of a node whose host may be proven off before its duration begins. */
+export interface EarlyFacts {
+  /** The lease of the node, as this process has seen it. */
+  lease: SeenLease | undefined;
+  /** Now, on the monotonic clock. */
+  monotonicMs: number;
+  /** Now, by the clock of the API server. */
+  serverNowMs: number;
+  /** Whether the renewal of another control plane node is overdue. */
+  otherControlPlaneOverdue: boolean;
+}

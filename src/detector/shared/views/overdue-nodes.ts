@@ -1,0 +1,49 @@
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import type { Watched } from "../../../kube/watched.ts";
+import { isControlPlane } from "../../../nodes/control-plane.ts";
+import type { KubeletLeases } from "../../../nodes/leases/kubelet-leases.ts";
+import type { EarlyFacts } from "../model/early-facts.ts";
+
+/** Which nodes do not renew their leases, by what this process has seen. */
+export interface OverdueNodes {
+  /** What is known of one node; undefined if leases are not watched. */
+  factsOf(nodeName: string): EarlyFacts | undefined;
+  /** Names of nodes whose renewal is overdue. */
+  names(): readonly string[];
+  /** Reads the lease of a node live, so that a watch that lags shows no silence. */
+  confirm(nodeName: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Follows the leases of nodes from the first question on, until `signal` aborts. */
+export function overdueNodes(
+  runtime: Pick<KubeRuntime, "clock" | "contact">,
+  nodes: Pick<Watched<Node>, "get">,
+  leases: KubeletLeases,
+  signal: AbortSignal,
+): OverdueNodes {
+  const names = (): string[] => {
+    leases.start(signal);
+    return [...leases.overdue()];
+  };
+  return {
+    names,
+    factsOf(nodeName) {
+      leases.start(signal);
+      if (!leases.synced) return undefined;
+      const isPlane = (name: string): boolean => {
+        const node = nodes.get({ name });
+        return node !== undefined && isControlPlane(node);
+      };
+      return {
+        lease: leases.of(nodeName),
+        monotonicMs: runtime.clock.monotonicMs(),
+        serverNowMs: runtime.contact().serverTimeMs ?? runtime.clock.nowMs(),
+        otherControlPlaneOverdue: isPlane(nodeName) && names().some((name) => name !== nodeName && isPlane(name)),
+      };
+    },
+    confirm: async (nodeName, signal) => {
+      await leases.readLive(nodeName, signal);
+    },
+  };
+}

@@ -1,0 +1,232 @@
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { EarlyOffProof, FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import type { KubeletLeases, SeenLease } from "../../nodes/leases/kubelet-leases.ts";
+import { earlySilenceMs, longEarlySilenceMs, overdueAfterMs } from "../../nodes/leases/silence.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
+import type { PowerReading } from "../../bmc/interface/driver.ts";
+import { sleep } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import { toMicroTime } from "../../runtime/time.ts";
+import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.ts";
+import { updateTargetStatus } from "../hosts/fencing-target/target-store.ts";
+import type { HostPower } from "../hosts/model/host.ts";
+import { whyNotEarly } from "./candidate.ts";
+
+/** Between the two readings that make the proof, at least. */
+export const EARLY_CONFIRM_GAP_MS = 1_000;
+/** Between further readings, and after how long without one the proof is void. */
+export const EARLY_REREAD_MS = 1_500;
+export const EARLY_PROOF_AGE_MAX_MS = 5_000;
+/** How often a proof that stands is stored again. */
+const STORE_AGAIN_MS = 2_500;
+/** The longest that one proof takes, the wait for the silence of the lease and for the remediation included. */
+const PROOF_MAX_MS = 60_000;
+/** The longest that it takes to begin: the log-in, the identity, and the first reading. */
+const BEGIN_MAX_MS = 15_000;
+
+export interface EarlyProofDeps {
+  runtime: KubeRuntime;
+  leases: KubeletLeases;
+  directory: FencingTargetDirectory;
+  nodes: Watched<Node>;
+}
+
+/** The host that is to be proven off. */
+export interface EarlySubject {
+  name: string;
+  node: Node;
+  target: FencingTarget;
+  /** The version of the lease that must not change. */
+  lease: Pick<SeenLease, "uid" | "resourceVersion">;
+}
+
+/** What a proof needs to know of the others, and reports of itself. */
+export interface EarlyProofCalls {
+  /** The watch of the leases showed an older version than a live read. */
+  onLag: () => void;
+  onFirstReading: (isOff: boolean) => void;
+  /** Whether the proof may be given to the detector now. */
+  mayGrant: () => boolean;
+  onGranted: (isGranted: boolean) => void;
+}
+
+/** Proves one host off before the duration of its node begins, and keeps the proof until a remediation has taken the host. */
+export class EarlyProof {
+  readonly #deps: EarlyProofDeps;
+  readonly #subject: EarlySubject;
+  readonly #calls: EarlyProofCalls;
+  #offAtMs = -Infinity;
+  #storedAtMs = -Infinity;
+
+  constructor(deps: EarlyProofDeps, subject: EarlySubject, calls: EarlyProofCalls) {
+    this.#deps = deps;
+    this.#subject = subject;
+    this.#calls = calls;
+  }
+
+  /** @returns why the proof has ended, or was none. @throws KubeError if the API server cannot be asked. */
+  async run(signal: AbortSignal): Promise<string> {
+    if (!(await this.#isSilent(signal))) return "its node has renewed its lease";
+    let power: HostPower | undefined;
+    try {
+      const began = await this.#begin(signal);
+      if (typeof began === "string") return began;
+      power = began;
+      return await this.#keep(power, signal);
+    } finally {
+      this.#calls.onGranted(false);
+      await power?.close();
+      if (this.#storedAtMs > -Infinity && !signal.aborted) await this.#store(undefined, signal);
+    }
+  }
+
+  /** Reads the lease live: a watch that lags shows no silence. */
+  async #isSilent(signal: AbortSignal): Promise<boolean> {
+    const { leases, runtime } = this.#deps;
+    const { name, lease } = this.#subject;
+    const live = await leases.readLive(name, signal);
+    const isSame = live?.uid === lease.uid && live.resourceVersion === lease.resourceVersion;
+    if (!isSame) this.#calls.onLag();
+    return isSame && runtime.clock.monotonicMs() - live.sinceMs > overdueAfterMs(live.durationMs);
+  }
+
+  /** Verifies who the host is, and reads it Off for the first time. @returns why it cannot be proven off, otherwise. */
+  async #begin(signal: AbortSignal): Promise<HostPower | string> {
+    const { runtime, directory } = this.#deps;
+    const { name, node } = this.#subject;
+    const found = directory.find({ nodeName: name, cluster: undefined, machine: undefined });
+    if (!found.found) return found.message;
+    const power = await found.host.open(undefined, signal);
+    try {
+      const what = `the first reading of the host of ${name}`;
+      const reading = await withDeadline(runtime.clock, what, BEGIN_MAX_MS, signal, async (bounded) => {
+        const verdict = await power.verifyIdentity(node, bounded);
+        return verdict.verified ? power.readPower(bounded) : verdict.message;
+      });
+      this.#calls.onFirstReading(typeof reading !== "string" && reading.state === "Off");
+      if (typeof reading !== "string" && reading.state === "Off") {
+        this.#offAtMs = runtime.clock.monotonicMs();
+        return power;
+      }
+      await power.close();
+      return typeof reading === "string" ? reading : `its BMC says ${reading.raw}`;
+    } catch (error) {
+      await power.close();
+      if (signal.aborted || !isDeviceFailure(error)) throw error;
+      return error.message;
+    }
+  }
+
+  /** Reads the host again and again, and stores the proof once the lease has been silent for long enough. */
+  async #keep(power: HostPower, signal: AbortSignal): Promise<string> {
+    const { clock } = this.#deps.runtime;
+    const endMs = clock.monotonicMs() + PROOF_MAX_MS;
+    let gapMs = EARLY_CONFIRM_GAP_MS;
+    while (clock.monotonicMs() < endMs) {
+      await sleep(clock, gapMs, signal);
+      gapMs = EARLY_REREAD_MS;
+      const doubt = this.#doubt();
+      if (doubt !== undefined) return doubt;
+      const reading = await this.#read(power, signal);
+      if (reading === undefined) {
+        if (clock.monotonicMs() - this.#offAtMs >= EARLY_PROOF_AGE_MAX_MS) return "its BMC does not answer in time";
+        continue;
+      }
+      if (reading.state !== "Off") return `its BMC says ${reading.raw}`;
+      this.#offAtMs = clock.monotonicMs();
+      const waitMs = this.#silenceLeftMs(reading);
+      if (waitMs > 0) {
+        gapMs = Math.min(gapMs, waitMs);
+        continue;
+      }
+      if (!this.#calls.mayGrant() || clock.monotonicMs() - this.#storedAtMs < STORE_AGAIN_MS) continue;
+      if (!(await this.#isSilent(signal))) return "its node has renewed its lease";
+      this.#calls.onGranted(true);
+      this.#storedAtMs = clock.monotonicMs();
+      if (!(await this.#store(this.#proof(), signal))) return "a remediation owns the host";
+    }
+    return "no remediation has begun in time";
+  }
+
+  /** Why the proof is void, by what is watched. */
+  #doubt(): string | undefined {
+    const { leases, nodes, directory, runtime } = this.#deps;
+    const { name, node, target, lease } = this.#subject;
+    const seen = leases.of(name);
+    if (seen?.uid !== lease.uid || seen.resourceVersion !== lease.resourceVersion)
+      return "its node has renewed its lease";
+    if (runtime.contact().sinceMs > seen.sinceMs) return "the API server was away meanwhile";
+    const present = nodes.get({ name });
+    const current = directory.index.byUid(target.metadata.uid);
+    if (present?.metadata.uid !== node.metadata.uid) return "the Node is another one";
+    if (present.status.nodeInfo?.bootID !== node.status.nodeInfo?.bootID) return "the node is in another boot";
+    if (current === undefined || current.metadata.generation !== target.metadata.generation)
+      return "the target was edited";
+    if (directory.conflictOf(target.metadata.uid) !== undefined) return "the target is ambiguous";
+    return whyNotEarly(present, current);
+  }
+
+  async #read(power: HostPower, signal: AbortSignal): Promise<PowerReading | undefined> {
+    const { clock } = this.#deps.runtime;
+    const leftMs = Math.max(this.#offAtMs + EARLY_PROOF_AGE_MAX_MS - clock.monotonicMs(), 1);
+    try {
+      return await withDeadline(clock, "a reading of the power", leftMs, signal, (bounded) => power.readPower(bounded));
+    } catch (error) {
+      if (signal.aborted || !isDeviceFailure(error)) throw error;
+      return undefined;
+    }
+  }
+
+  /** How long the lease has to stay silent yet: longer if nothing else shows that the host is off. */
+  #silenceLeftMs({ agrees }: PowerReading): number {
+    const { leases, runtime } = this.#deps;
+    const seen = leases.of(this.#subject.name);
+    if (seen === undefined) return Infinity;
+    const needMs = agrees === true ? earlySilenceMs(seen.durationMs) : longEarlySilenceMs(seen.durationMs);
+    return seen.sinceMs + needMs - runtime.clock.monotonicMs();
+  }
+
+  #proof(): EarlyOffProof {
+    const { node, lease } = this.#subject;
+    const { clock } = this.#deps.runtime;
+    return {
+      time: toMicroTime(clock.nowMs() - (clock.monotonicMs() - this.#offAtMs)),
+      nodeUID: node.metadata.uid,
+      bootID: node.status.nodeInfo?.bootID ?? "",
+      leaseUID: lease.uid,
+      leaseResourceVersion: lease.resourceVersion,
+    };
+  }
+
+  /** Stores the proof, or removes it. @returns false if a remediation owns the host: it needs no proof. */
+  async #store(proof: EarlyOffProof | undefined, signal: AbortSignal): Promise<boolean> {
+    const { runtime } = this.#deps;
+    const { metadata, kind } = this.#subject.target;
+    const { namespace = "", name, uid, generation } = metadata;
+    let isFree = true;
+    try {
+      await updateTargetStatus(
+        runtime,
+        { kind, namespace, name, uid },
+        (current) => {
+          isFree = current.status?.owner === undefined && current.metadata.generation === generation;
+          if (proof === undefined)
+            return current.status?.earlyOffProof === undefined ? undefined : { earlyOffProof: null };
+          return isFree ? { earlyOffProof: proof } : undefined;
+        },
+        signal,
+      );
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+      return false;
+    }
+    return isFree;
+  }
+}
+
+function isDeviceFailure(error: unknown): error is Error {
+  return error instanceof DeadlineError || (error instanceof BmcError && error.code !== "Aborted");
+}

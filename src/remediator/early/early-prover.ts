@@ -1,0 +1,240 @@
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { Node } from "../../api/kubernetes/core.ts";
+import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { Watched } from "../../kube/watched.ts";
+import type { KubeletLeases, SeenLease } from "../../nodes/leases/kubelet-leases.ts";
+import { sleep } from "../../runtime/clock.ts";
+import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.ts";
+import { hasReturned } from "../machine/rules/early.ts";
+import { isFinal } from "../machine/model/state.ts";
+import { whyNotEarly } from "./candidate.ts";
+import { EarlyProof } from "./early-proof.ts";
+import { EarlyStarts } from "./release-limits.ts";
+import { RatePermits } from "./rate-permits.ts";
+import type { Wave } from "./wave.ts";
+import { mayRead, mayUse, NO_WAVE, noteOverdue, noteReading } from "./wave.ts";
+
+/** How often overdue renewals are looked for. It costs no call. */
+const LOOK_MS = 250;
+/** Hosts that are read at a time, and how many more may begin in a second. */
+const HOSTS_AT_ONCE = 8;
+const HOSTS_A_SECOND = 8;
+/** Live reads of leases in a second. */
+const LEASE_READS_A_SECOND = 20;
+/** How long nothing is proven after a call to the API server failed, was refused as one too many, or was slow. */
+const TROUBLE_MS = 30_000;
+/** How long no lease is read after the watch of the leases was found to lag. */
+const LAG_MS = 5_000;
+/** Before a host that is not off is read again, as long as its node does not renew its lease: doubling, up to the longest. */
+const RETRY_MIN_MS = 5_000;
+const RETRY_MAX_MS = 60_000;
+
+export interface EarlyProverDeps {
+  runtime: KubeRuntime;
+  nodes: Watched<Node>;
+  leases: KubeletLeases;
+  targets: Watched<FencingTarget>;
+  directory: FencingTargetDirectory;
+  /** Whether any health check asks for proofs. */
+  isWanted: () => boolean;
+  /** Whether power-offs are held. */
+  isStopped: () => boolean;
+  remediations: () => Iterable<BareMetalRemediation>;
+  /** Why another operator powers the host of a target; undefined if none does. */
+  isManaged: (target: FencingTarget) => boolean;
+}
+
+/** A node whose renewal is overdue, in the version of its lease in which it was found so. */
+interface Suspect {
+  lease: Pick<SeenLease, "uid" | "resourceVersion">;
+  /** Whether its host has been read since. */
+  isRead: boolean;
+  tries: number;
+  retryAtMs: number;
+  running: Promise<void> | undefined;
+}
+
+/**
+ * Proves hosts off whose nodes still say that they are Ready, but do not renew their leases any more. It sends no
+ * order, and gives a proof to the detector in the status of the FencingTarget. At rest it calls no BMC.
+ */
+export class EarlyProver {
+  readonly #deps: EarlyProverDeps;
+  readonly #suspects = new Map<string, Suspect>();
+  readonly #starts = new EarlyStarts();
+  readonly #hostPermits: RatePermits;
+  readonly #leasePermits: RatePermits;
+  readonly #granted = new Set<string>();
+  #wave: Wave = NO_WAVE;
+  /** Hosts of the wave that may be read and have not been. */
+  #unread = 0;
+  #laggingUntilMs = -Infinity;
+
+  constructor(deps: EarlyProverDeps) {
+    this.#deps = deps;
+    const { clock } = deps.runtime;
+    this.#hostPermits = new RatePermits(clock, HOSTS_A_SECOND);
+    this.#leasePermits = new RatePermits(clock, LEASE_READS_A_SECOND);
+  }
+
+  /** Runs until `signal` aborts; nothing runs on afterwards, and every device is closed. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { runtime, leases, isWanted } = this.#deps;
+    try {
+      for (;;) {
+        if (isWanted()) {
+          leases.start(signal);
+          this.#look(signal);
+        }
+        await sleep(runtime.clock, LOOK_MS, signal);
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      await Promise.all([...this.#suspects.values()].flatMap(({ running }) => running ?? []));
+    }
+  }
+
+  #look(signal: AbortSignal): void {
+    const { runtime, leases, nodes, targets } = this.#deps;
+    const nowMs = runtime.clock.monotonicMs();
+    for (const remediation of this.#deps.remediations()) {
+      if (remediation.spec.powerOnNotBefore !== undefined) this.#starts.note(remediation.metadata.uid, nowMs);
+    }
+    this.#forgetRenewed();
+    if (!leases.synced || !nodes.synced || !targets.synced) return;
+    const waiting: [string, Suspect, Node, FencingTarget][] = [];
+    for (const name of leases.overdue()) {
+      const node = nodes.get({ name });
+      const target = this.#targetOf(name);
+      if (node === undefined || target === undefined || this.#deps.isManaged(target)) continue;
+      if (whyNotEarly(node, target) !== undefined) continue;
+      const suspect = this.#suspectOf(name, nowMs);
+      if (suspect === undefined || suspect.running !== undefined || suspect.retryAtMs > nowMs) continue;
+      waiting.push([name, suspect, node, target]);
+    }
+    this.#unread = waiting.filter(([, { isRead }]) => !isRead).length;
+    for (const [name, suspect, node, target] of waiting) {
+      if (!this.#mayBegin(nowMs)) break;
+      this.#unread -= suspect.isRead ? 0 : 1;
+      suspect.running = this.#prove(name, suspect, node, target, signal).finally(() => {
+        suspect.running = undefined;
+      });
+    }
+  }
+
+  #mayBegin(nowMs: number): boolean {
+    const running = [...this.#suspects.values()].filter((suspect) => suspect.running !== undefined);
+    const unread = running.filter(({ isRead }) => !isRead).length;
+    return (
+      running.length < HOSTS_AT_ONCE &&
+      mayRead(this.#wave, unread, nowMs) &&
+      this.#isCalm(nowMs) &&
+      this.#leasePermits.take() &&
+      this.#hostPermits.take()
+    );
+  }
+
+  /** Whether the API server answers as it should, and nothing holds power-offs. */
+  #isCalm(nowMs: number): boolean {
+    const { troubledAtMs = -Infinity } = this.#deps.runtime.contact();
+    return nowMs - troubledAtMs >= TROUBLE_MS && nowMs >= this.#laggingUntilMs && !this.#deps.isStopped();
+  }
+
+  /** One that renews its lease, or whose lease is another one, is none any more. */
+  #forgetRenewed(): void {
+    const { leases } = this.#deps;
+    for (const [name, { lease, running }] of this.#suspects) {
+      const seen = leases.of(name);
+      const isSame = seen?.uid === lease.uid && seen.resourceVersion === lease.resourceVersion;
+      if (!isSame && running === undefined) this.#suspects.delete(name);
+    }
+  }
+
+  /** Undefined if a proof of an earlier version of its lease is still being ended. */
+  #suspectOf(name: string, nowMs: number): Suspect | undefined {
+    const seen = this.#deps.leases.of(name);
+    if (seen === undefined) return undefined;
+    const known = this.#suspects.get(name);
+    if (known !== undefined) return known.lease.resourceVersion === seen.resourceVersion ? known : undefined;
+    const { uid, resourceVersion } = seen;
+    const suspect = {
+      lease: { uid, resourceVersion },
+      isRead: false,
+      tries: 0,
+      retryAtMs: -Infinity,
+      running: undefined,
+    };
+    this.#suspects.set(name, suspect);
+    this.#wave = noteOverdue(this.#wave, nowMs);
+    return suspect;
+  }
+
+  /** The only target that names the node. */
+  #targetOf(name: string): FencingTarget | undefined {
+    const [target, other] = this.#deps.directory.index.byNode({ cluster: undefined, name });
+    return other === undefined ? target : undefined;
+  }
+
+  async #prove(name: string, suspect: Suspect, node: Node, target: FencingTarget, signal: AbortSignal): Promise<void> {
+    const { runtime, leases, directory } = this.#deps;
+    const { clock, logger } = runtime;
+    const proof = new EarlyProof(
+      { runtime, leases, directory, nodes: this.#deps.nodes },
+      { name, node, target, lease: suspect.lease },
+      {
+        onLag: () => {
+          this.#laggingUntilMs = clock.monotonicMs() + LAG_MS;
+        },
+        onFirstReading: (isOff) => {
+          if (!suspect.isRead) this.#wave = noteReading(this.#wave, isOff, clock.monotonicMs());
+          suspect.isRead = true;
+        },
+        mayGrant: () => this.#mayGrant(name),
+        onGranted: (isGranted) => {
+          if (isGranted) this.#granted.add(name);
+          else this.#granted.delete(name);
+        },
+      },
+    );
+    try {
+      const why = await proof.run(signal);
+      logger.info({ node: name, target: target.metadata.name, why }, "host not proven off any more before a duration");
+    } catch (error) {
+      if (signal.aborted) return;
+      logger.warn({ node: name, target: target.metadata.name, err: error }, "host not proven off before a duration");
+    } finally {
+      // A host that could not be read counts as one that is not off.
+      if (!suspect.isRead) this.#wave = noteReading(this.#wave, false, clock.monotonicMs());
+      suspect.isRead = true;
+      suspect.retryAtMs = clock.monotonicMs() + Math.min(RETRY_MIN_MS * 2 ** suspect.tries, RETRY_MAX_MS);
+      suspect.tries += 1;
+    }
+  }
+
+  /** Whether the detector may have the proof of this node now. */
+  #mayGrant(name: string): boolean {
+    const nowMs = this.#deps.runtime.clock.monotonicMs();
+    if (!this.#isCalm(nowMs)) return false;
+    const reading = [...this.#suspects.values()].filter(
+      ({ isRead, running }) => !isRead && running !== undefined,
+    ).length;
+    if (!mayUse(this.#wave, this.#unread + reading, nowMs)) return false;
+    if (this.#granted.has(name)) return true;
+    return this.#starts.mayStart({ proven: this.#granted.size, releasing: this.#releasing() }, nowMs);
+  }
+
+  /** Remediations that began early and have not released the workloads of their nodes yet. */
+  #releasing(): number {
+    let count = 0;
+    for (const { spec, status = {}, metadata } of this.#deps.remediations()) {
+      if (spec.powerOnNotBefore === undefined || isFinal(status.phase) || hasReturned({ status })) continue;
+      const { phase = "Resolving" } = status;
+      const isBefore = ["Resolving", "Verifying", "PoweringOff", "Releasing"].includes(phase);
+      // What has a remediation has no proof any more.
+      if (isBefore && metadata.deletionTimestamp === undefined) count += 1;
+    }
+    return count;
+  }
+}

@@ -1,0 +1,64 @@
+import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
+import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import {
+  BARE_METAL_REMEDIATIONS,
+  BARE_METAL_REMEDIATION_TEMPLATES,
+} from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
+import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
+import type { WorldOptions } from "./world.ts";
+import { bears, NAMESPACE, World } from "./world.ts";
+
+// A rack under a health check that remediates hosts before their durations if they are proven off.
+
+/** A host loses its power at once, as when its cord is pulled. */
+export const INSTANT = { powerOffDelayMs: 0 };
+/** After so long Kubernetes has not noticed that a kubelet does not live any more. */
+export const BEFORE_UNKNOWN_MS = 45_000;
+/** The first probes, which read the hosts On, are over by then. */
+const SETTLED_MS = 40_000;
+
+export interface EarlyOptions extends WorldOptions {
+  strategy?: Record<string, string>;
+  /** Of the health check, which asks for proofs by default. */
+  annotations?: Record<string, string>;
+  minHealthy?: number;
+}
+
+/** Runs `test` on a rack whose hosts were read On in their present boots. */
+export function runEarly(given: EarlyOptions, test: (world: World) => Promise<void>): Promise<void> {
+  const { strategy = {}, annotations = { [SKIP_DURATION_IF_OFF]: "true" }, minHealthy = 0, ...options } = given;
+  const hosts = options.hosts ?? ["n1", "n2"].map((name) => ({ name, ...INSTANT }));
+  return World.run({ detector: true, ...options, hosts }, async (world) => {
+    const template = { namespace: NAMESPACE, name: "reboot" };
+    world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: { strategy } } } });
+    const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
+    const selector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
+    const spec = { selector, minHealthy, remediationTemplate: { ...kind, ...template } };
+    world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
+    await world.clock.advance(SETTLED_MS);
+    await test(world);
+  });
+}
+
+/** The cord is pulled: the BMC has power of its own. */
+export function cutPower(world: World, host: string): void {
+  world.somebodyOrders(host, "ForceOff");
+}
+
+/** The remediations that there are. */
+export function begun(world: World): BareMetalRemediation[] {
+  return [...world.server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).values()];
+}
+
+export function isTainted(world: World, name: string): boolean {
+  const node = world.node(name);
+  return node !== undefined && bears(node, OUT_OF_SERVICE);
+}
+
+/** Power orders that the agent has sent, whatever they came to. */
+export function ordersOfAgent(world: World): string[] {
+  return world.devices.calls
+    .filter(({ call }) => call === "ForceOff" || call === "On")
+    .map(({ host, call }) => `${host} ${call}`);
+}
