@@ -90,6 +90,8 @@ const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   "api-away",
   // The agent reports which permissions it lacks.
   "late-crds",
+  // One of the faults is a family without its permissions.
+  "night-shift-agents",
   // One of the mistakes is a family without its permissions.
   "twenty-mistakes",
   // All is taken away, while an agent may still run.

@@ -20,22 +20,31 @@ export interface Prometheus {
   range(expr: string, fromSeconds: number, toSeconds: number): Promise<readonly Series[]>;
   /** The rules that it has loaded, and how their last evaluation went. */
   rules(): Promise<readonly { name: string; health: string; lastError?: string }[]>;
+  /** The alerts that are pending or firing. */
+  alerts(): Promise<readonly { labels: Readonly<Record<string, string>>; state: string }[]>;
   /** How many of the agents it has scraped without an error. */
   targetsUp(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Starts it on the metrics pages of agents, scraped once a second. @param folder where its data is. */
-export async function startPrometheus(agents: readonly string[], folder: string): Promise<Prometheus> {
+/**
+ * Starts it on the metrics pages of agents, scraped once a second.
+ *
+ * @param folder where its data is.
+ * @param rules those of deploy/monitoring by default.
+ */
+export async function startPrometheus(agents: readonly string[], folder: string, rules?: object): Promise<Prometheus> {
   const [port] = await freePorts(1);
   const address = `127.0.0.1:${port}`;
   const config = join(folder, "prometheus.yaml");
+  const ruleFile = rules === undefined ? repositoryPath("deploy/monitoring/rules.yaml") : join(folder, "rules.yaml");
+  if (rules !== undefined) await writeFile(ruleFile, JSON.stringify(rules));
   // YAML is a superset of JSON.
   await writeFile(
     config,
     JSON.stringify({
       global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
-      rule_files: [repositoryPath("deploy/monitoring/rules.yaml")],
+      rule_files: [ruleFile],
       scrape_configs: [{ job_name: "ironfence", static_configs: [{ targets: agents }] }],
     }),
   );
@@ -73,6 +82,7 @@ export async function startPrometheus(agents: readonly string[], folder: string)
       const { groups } = (await call("rules")) as { groups: { rules: { name: string; health: string }[] }[] };
       return groups.flatMap(({ rules }) => rules);
     },
+    alerts: async () => ((await call("alerts")) as { alerts: Awaited<ReturnType<Prometheus["alerts"]>> }).alerts,
     targetsUp: async () => {
       const { activeTargets } = (await call("targets")) as { activeTargets: { health: string }[] };
       return activeTargets.filter(({ health }) => health === "up").length;

@@ -36,6 +36,12 @@ export const TIERS: readonly Tier[] = [
     timeoutMinutes: 30,
   },
   {
+    name: "night-shift",
+    shows: "alerts, page, status and check for the faults of a night on call that take minutes to show",
+    run: ["test:e2e", "--", "test/nightly/night-shift-agents.test.ts"],
+    timeoutMinutes: 30,
+  },
+  {
     name: "headlamp",
     shows: "the Headlamp plugin is typed, linted, rendered with the objects of the demo, and built",
     run: ["headlamp"],

@@ -143,7 +143,8 @@ void describe("ironfence check", () => {
       ["maintenance", "warning", /node worker-3 is in maintenance/],
       // The agent has stored it, so it takes no --live to see it.
       ["bmc-certificates", "warning", /worker-2 has been invalid since/],
-      ["nodes-covered", "warning", /NoTarget: .*worker-4/],
+      ["nodes-covered", "failed", /NoTarget: .*worker-4/],
+      ["could-fence", "failed", /^no: RemediationTemplateNotFound \(4\): /],
       ["templates", "failed", /reboot/],
       ["pause", "warning", /no power-off is sent for .*: a test$/],
       ["leftovers", "warning", /node worker-4 is Ready, and has an out-of-service taint that is not ironfence's/],

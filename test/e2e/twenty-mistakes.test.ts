@@ -162,7 +162,7 @@ void describe("each of twenty mistakes is reported where and when the page says 
   });
 
   play("No agent running", {
-    says: /start one with deploy\/kustomize, or `ironfence run`/,
+    says: /start one with your installation \(deploy\/kustomize or the Helm chart\), or `ironfence run`/,
     make: () => Promise.resolve(),
     mend: () => world.startAgent(["--families", "node-health-check,bare-metal-host"]),
     mendedS: 40,
@@ -315,7 +315,7 @@ void describe("each of twenty mistakes is reported where and when the page says 
   });
 
   play("Our CRDs missing", {
-    says: /does not serve BareMetalRemediation:.*run kubectl apply --server-side -k deploy\/kustomize/,
+    says: /does not serve BareMetalRemediation:.*apply your installation: kubectl apply --server-side -k deploy\/kustomize/,
     make: () =>
       world.api.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/baremetalremediations.ironfence.io"),
     mend: () => applyManifests(world.api, repositoryPath("deploy/crds")),

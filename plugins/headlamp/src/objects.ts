@@ -9,12 +9,14 @@ export interface Condition {
   reason?: string | undefined;
   message?: string | undefined;
   lastTransitionTime?: string | undefined;
+  observedGeneration?: number | undefined;
 }
 
 interface Metadata {
   uid?: string | undefined;
   name: string;
   namespace?: string | undefined;
+  generation?: number | undefined;
   creationTimestamp?: string | undefined;
   annotations?: Record<string, string> | undefined;
   ownerReferences?: { uid: string }[] | undefined;
@@ -113,8 +115,8 @@ export function remediationSummary({ status }: Remediation): Summary {
   return { health, state: status?.phase ?? "Resolving", ...textOf(said, "no agent has begun it yet") };
 }
 
-/** Whether the host of a target could be fenced now. */
-export function targetSummary({ spec, status }: Target): Summary {
+/** Whether the host of a target could be powered off, by its last probe. It agrees with `judgeTarget` of ironfence, but for the age of the probe. */
+export function targetSummary({ metadata, spec, status }: Target): Summary {
   const ready = conditionOf(status?.conditions, "Ready");
   if (spec.maintenance === true) {
     return { health: "warning", state: "no", reason: "Maintenance", message: "spec.maintenance is true" };
@@ -122,6 +124,10 @@ export function targetSummary({ spec, status }: Target): Summary {
   if (ready === undefined)
     return { health: "warning", state: "unknown", ...textOf(ready, "it has not been probed yet") };
   if (ready.status !== "True") return { health: "error", state: "no", ...textOf(ready, "") };
+  if (ready.observedGeneration !== metadata.generation) {
+    const message = "it has not been probed since its spec was changed";
+    return { health: "warning", state: "unknown", reason: "NotProbed", message };
+  }
   return { health: ready.reason === "Degraded" ? "warning" : "success", state: "yes", ...textOf(ready, "") };
 }
 

@@ -1,4 +1,4 @@
-import { groupsOf, judgeNodes } from "./could-fence/could-fence.ts";
+import { groupsOf, judgeNodes, uncoveredOf } from "./could-fence/could-fence.ts";
 import type { CouldFence } from "./could-fence/could-fence.ts";
 import type { Step } from "./could-fence/precondition.ts";
 import type { Problem } from "./object-problems.ts";
@@ -9,11 +9,22 @@ import type { Overview } from "./read.ts";
 export function problemsOf(overview: Overview, could: CouldFence = judgeNodes(overview)): Problem[] {
   const objects = objectProblems(overview);
   const shown = new Set(objects.map(({ kind, reason }) => `${kind} ${reason}`));
-  const found = [...objects, ...nodeProblems(could, shown)];
+  const found = [...objects, ...coverageProblems(overview), ...nodeProblems(could, shown)];
   return [
     ...found.filter(({ severity }) => severity === "error"),
     ...found.filter(({ severity }) => severity !== "error"),
   ];
+}
+
+const NO_TARGET = "NoTarget";
+
+/** Nodes without a host, whatever else keeps them from being fenced. One that no health check covers is probably not meant to be fenced. */
+function coverageProblems(overview: Overview): Problem[] {
+  const { withoutTarget, withoutCheck } = uncoveredOf(overview);
+  const exposed = withoutTarget.filter((name) => !withoutCheck.includes(name));
+  if (exposed.length === 0) return [];
+  const message = `${shorten(exposed)}: could not be fenced now: a health check covers nodes that no FencingTarget and no BareMetalHost of a family of the leader is for: create a FencingTarget for each`;
+  return [{ severity: "error", kind: "Node", reason: NO_TARGET, message }];
 }
 
 /** The kinds of the objects at which a step looks. */
@@ -31,6 +42,7 @@ function nodeProblems({ nodes }: CouldFence, shown: ReadonlySet<string>): Proble
   return groupsOf(nodes).flatMap(({ answer, reason, message, step, isIntended, nodes: names }): Problem[] => {
     const kinds = (step && KINDS_OF[step]) ?? [];
     if (kinds.some((kind) => shown.has(`${kind} ${reason}`))) return [];
+    if (reason === NO_TARGET) return [];
     const could = answer === "no" ? "could not be fenced now" : "nothing shows whether it could be fenced now";
     const text = `${shorten(names)}: ${could}: ${message}`;
     return [{ severity: isIntended ? "warning" : "error", kind: "Node", reason, message: text }];

@@ -1,4 +1,4 @@
-// How often a target is probed, and when its status is too old to rely on. Without imports, since the Headlamp plugin uses it too.
+// How often a target is probed, and when its status is too old to rely on.
 
 /** How often targets are probed. */
 export interface ProbeIntervals {

@@ -12,7 +12,9 @@ import {
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/ironfence/node-health-check.ts";
+import { judgeTarget } from "../../../src/cli/status/could-fence/target-verdict.ts";
 import { healthCheck, node, remediation, target } from "../cli/dashboard/fixture.ts";
+import { OVERVIEW } from "../cli/overview-fixture.ts";
 
 // What of the Headlamp plugin can be tested without its packages, of which nothing is installed here. The types of the API are
 // handed to the plugin's functions below, so a field that is renamed there does not compile. `npm run headlamp` does the rest.
@@ -77,6 +79,22 @@ describe("the Headlamp plugin", () => {
       missing: 2,
       unknown: 1,
     });
+  });
+
+  it("the Headlamp plugin says of a target what ironfence itself says, if the last probe is new", () => {
+    const clock = { nowMs: OVERVIEW.nowMs, oldMs: 3_600_000 };
+    for (const reason of ["Usable", "Degraded", "AuthenticationFailed", "Maintenance"]) {
+      for (const maintenance of [true, false]) {
+        for (const observed of [1, 2]) {
+          const each = target("a", { reason, maintenance, observed });
+          const { state, reason: shown } = targetSummary(each);
+          const { answer, reason: judged } = judgeTarget(each, clock);
+          assert.deepEqual([state, shown], [answer, judged], JSON.stringify({ reason, maintenance, observed }));
+        }
+      }
+    }
+    const unprobed = target("a", { status: { conditions: [] } });
+    assert.equal(targetSummary(unprobed).state, judgeTarget(unprobed, clock).answer);
   });
 
   it("the Headlamp plugin shows what a remediation waits for, and its verdict", () => {

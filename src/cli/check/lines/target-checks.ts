@@ -179,7 +179,7 @@ function judgeCoverage(facts: Facts): readonly Finding[] {
   if (gaps.length > 0) return gaps;
   const { withoutTarget, withoutCheck } = uncoveredOf(overview);
   const idle = withoutTarget.filter((name) => withoutCheck.includes(name));
-  const findings = groupByReason(problemsUnder("nodes-covered", facts).filter(({ severity }) => severity === "error"));
+  const findings = findingsOf("nodes-covered", facts);
   if (idle.length > 0) {
     const message = `${idle.length} nodes have none, and no health check covers them either: ${shorten(idle)}`;
     findings.push(warning(message, "create a FencingTarget for each node that is to be fenced"));

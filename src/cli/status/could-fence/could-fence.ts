@@ -124,7 +124,8 @@ export function uncoveredOf(overview: Overview): { withoutTarget: string[]; with
   const names = (missing: Node[]): string[] => missing.map(({ metadata }) => metadata.name).toSorted();
   return {
     withoutTarget: knowsHosts ? names(nodes.filter((node) => !hasHost(node))) : [],
-    withoutCheck: Array.isArray(healthChecks) ? names(nodes.filter((node) => !isWatched(node))) : [],
+    withoutCheck:
+      healthChecks === undefined || Array.isArray(healthChecks) ? names(nodes.filter((node) => !isWatched(node))) : [],
   };
 }
 

@@ -1,6 +1,6 @@
 import { parseTimeMs } from "../../../runtime/time.ts";
 
-// Whether a fence can rely on one FencingTarget. The Headlamp plugin uses this file too, so it imports next to nothing.
+// Whether a fence can rely on one FencingTarget. The Headlamp plugin has a copy that a test compares with this.
 
 /** As much of a FencingTarget as the verdict needs. */
 export interface JudgedTarget {

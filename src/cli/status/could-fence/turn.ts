@@ -4,6 +4,7 @@ import { RUN_OPTIONS } from "../../../config/run-options.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
+import { DeletedMembers, isDeletedMember } from "../../../remediator/controller/deleted-members.ts";
 import type { EtcdMember } from "../../../remediator/machine/model/observations.ts";
 import { isBegun, isFinal, isUnderWay, slotOf } from "../../../remediator/machine/model/state.ts";
 import type { AdmissionLimits, Contender } from "../../../remediator/machine/rules/admission.ts";
@@ -26,7 +27,12 @@ export function turnJudge(overview: Overview): (node: Node) => Precondition {
   const nodes = itemsOf(overview.nodes);
   const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
   const remediations = itemsOf(overview.remediations);
-  const members = etcdNodes(nodes).map((node): EtcdMember => ({ node: node.metadata.name, up: isReady(node) }));
+  const deleted = new DeletedMembers(() => false);
+  for (const object of itemsOf(overview.targets)) deleted.observeTarget({ type: "added", object });
+  const members = etcdNodes(deleted.among(undefined, nodes)).map((node): EtcdMember => {
+    const isDeleted = isDeletedMember(node);
+    return { node: node.metadata.name, up: isReady(node), ...(isDeleted && { deleted: true }) };
+  });
   const unfinished = remediations.filter(({ status }) => !isFinal(status?.phase));
   const contenders = unfinished
     .filter(({ status }) => isUnderWay(status, nowMs) || slotOf(status, nowMs) !== "None")

@@ -4,10 +4,12 @@ import * as fc from "fast-check";
 import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import { ETCD_ROLE } from "../../../../src/api/names/labels.ts";
+import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
 import { judgeNodes } from "../../../../src/cli/status/could-fence/could-fence.ts";
 import type { Overview } from "../../../../src/cli/status/read.ts";
 import { isReady } from "../../../../src/nodes/ready.ts";
 import { localNode } from "../../../../src/nodes/subject.ts";
+import { DeletedMembers } from "../../../../src/remediator/controller/deleted-members.ts";
 import { Admissions } from "../../../../src/remediator/controller/admissions.ts";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
 import { etcdNodes, mayRunEtcd } from "../../../../src/remediator/machine/rules/quorum.ts";
@@ -27,6 +29,8 @@ const ROLES = {
 
 interface Member {
   role: keyof typeof ROLES;
+  /** Whether its Node was deleted: its target remembers the member of etcd. */
+  isDeleted: boolean;
   ready: "True" | "False" | "Unknown";
   phase: string | undefined;
 }
@@ -35,6 +39,7 @@ const cluster = fc.array(
   fc.record({
     role: fc.constantFrom<keyof typeof ROLES>("worker", "controlPlane", "controlPlane", "etcd"),
     ready: fc.constantFrom<Member["ready"]>("True", "True", "Unknown", "False"),
+    isDeleted: fc.constantFrom(false, false, false, false, true),
     phase: fc.oneof(
       { weight: 5, arbitrary: fc.constant(undefined) },
       {
@@ -52,12 +57,25 @@ function overviewOf(members: readonly Member[], hosts: number): Overview {
   return {
     ...OVERVIEW,
     agent: { ...agent, limits: { hosts } },
-    nodes: members.map(({ role, ready }, index) => node(`n${index}`, ready, ROLES[role])),
-    targets: members.map((_, index) => target(`n${index}`)),
+    nodes: members.flatMap(({ role, ready, isDeleted }, index) =>
+      isDeleted ? [] : [node(`n${index}`, ready, ROLES[role])],
+    ),
+    targets: members.map(({ role }, index) => {
+      const nodeName = `n${index}`;
+      const etcdMember = { nodeName, role: role === "etcd" ? "etcd" : "control-plane" } as const;
+      return target(nodeName, { status: role === "worker" ? {} : { etcdMember } });
+    }),
     remediations: members.flatMap(({ phase }, index) =>
       phase === undefined ? [] : [remediation(`n${index}`, phase, phase)],
     ),
   };
+}
+
+/** The nodes as the remediator counts them: with those that were deleted, and whose members count as down. */
+function countedNodes({ nodes, targets }: Overview): Node[] {
+  const deleted = new DeletedMembers(() => false);
+  for (const object of targets as FencingTarget[]) deleted.observeTarget({ type: "added", object });
+  return [...deleted.among(undefined, nodes as Node[])];
 }
 
 /** Whether the queue of the remediator would grant a new remediation of the node its place. */
@@ -104,7 +122,7 @@ describe("a node that the page says yes to", () => {
     fc.assert(
       fc.property(cluster, fc.integer({ min: 1, max: 4 }), (members, hosts) => {
         const overview = overviewOf(members, hosts);
-        const nodes = overview.nodes as Node[];
+        const nodes = countedNodes(overview);
         for (const { node: name, answer } of judgeNodes(overview).nodes) {
           const hasOwn = members[Number(name.slice(1))]?.phase !== undefined;
           if (answer !== "yes" || hasOwn) continue;
@@ -123,6 +141,7 @@ describe("a node that the page says yes to", () => {
       role: "controlPlane",
       ready,
       phase: undefined,
+      isDeleted: false,
     }));
     const overview = overviewOf(members, 100);
     const found = new Map(judgeNodes(overview).nodes.map(({ node: name, reason }) => [name, reason]));
@@ -130,7 +149,7 @@ describe("a node that the page says yes to", () => {
       [found.get("n0"), found.get("n1"), found.get("n2")],
       ["ControlPlaneQuorum", "ControlPlaneQuorum", "NoHealthCheck"],
     );
-    const nodes = overview.nodes as Node[];
+    const nodes = countedNodes(overview);
     assert.deepEqual(
       ["n0", "n1", "n2"].map((name) => isAdmitted(overview, nodes, name, 100) && isDecided(nodes, name)),
       [false, false, true],
