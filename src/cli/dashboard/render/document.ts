@@ -4,7 +4,7 @@ import { html } from "./html.ts";
 
 /** What surrounds the part of a page that changes. */
 export interface Frame {
-  /** Path of the page, by which it asks for its changes. */
+  /** Path and query of the page, by which it asks for its changes. */
   path: string;
   title: string;
   cluster: string;
@@ -16,7 +16,8 @@ export interface Frame {
 /** A whole page. */
 export function renderDocument({ path, title, cluster, nowMs, version }: Frame, content: Html): string {
   const link = (to: string, text: string): Html =>
-    html`<a href="${to}" ${to === path ? html` aria-current="page"` : undefined}>${text}</a>`;
+    html`<a href="${to}" ${to === path.split("?", 1)[0] ? html` aria-current="page"` : undefined}>${text}</a>`;
+  const onNodes = path.split("?", 1)[0] === "/nodes";
   return shell(
     title,
     html`<body data-path="${path}" data-now="${nowMs}" data-version="${version}">
@@ -28,14 +29,21 @@ export function renderDocument({ path, title, cluster, nowMs, version }: Frame, 
         <noscript><p class="doubt">Without scripts this page does not update itself: reload it.</p></noscript>
         <p id="news" role="alert"></p>
         <p id="said" class="sr" role="status"></p>
-        <p id="filter-row" hidden>
-          <label for="filter">Show nodes with</label> <input id="filter" type="search" autocomplete="off" />
-        </p>
+        ${onNodes ? filterForm(new URLSearchParams(path.split("?", 2)[1]).get("q") ?? "") : undefined}
       </header>
       <main id="live" tabindex="-1">${content}</main>
       <script src="/page.js"></script>
     </body>`,
   );
+}
+
+/** Works without the script, which only saves pressing the button. */
+function filterForm(filter: string): Html {
+  return html`<form id="filter-form" action="/nodes" role="search">
+    <label for="filter">Show nodes with</label>
+    <input id="filter" name="q" type="search" autocomplete="off" maxlength="100" value="${filter}" />
+    <button>Show</button>
+  </form>`;
 }
 
 /** A page that says one thing, such as why there is nothing to see. */

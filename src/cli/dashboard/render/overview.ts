@@ -1,15 +1,13 @@
-import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
 import type { Held } from "../view/fences.ts";
 import { PAST_DAYS } from "../view/fences.ts";
 import type { OverviewPage } from "../view/overview-page.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
-import { answerTag, endedCard, fenceCard, list, nodeLink, nodePath, section, timeTag } from "./parts.ts";
+import { nodesPath } from "./nodes.ts";
+import { answerTag, endedCard, fenceCard, list, nodeLink, section, timeTag } from "./parts.ts";
 
 /** Names in one group; all nodes have a page of their own. */
 const NAMES_MAX = 20;
-/** Nodes in one block of the page of all nodes: a browser lays out only the blocks that are in sight. */
-const BLOCK_NODES = 50;
 
 /** The first page, in the order of the questions of a night on call. */
 export function renderOverviewPage(page: OverviewPage): Html {
@@ -59,7 +57,8 @@ function could({ could: { yes, byHand, no, unknown, groups, unread } }: Overview
   const item = ({ answer, reason, message, nodes }: OverviewPage["could"]["groups"][number]): Html => {
     const more = nodes.length - NAMES_MAX;
     const names = nodes.slice(0, NAMES_MAX).map((name, index) => html`${index === 0 ? "" : " · "}${nodeLink(name)}`);
-    const rest = more > 0 ? html` · <a href="/nodes">and ${more} more</a>` : undefined;
+    const rest =
+      more > 0 ? html` · <a href="${nodesPath({ filter: reason, from: 0 })}">and ${more} more</a>` : undefined;
     return html`<h3>
         ${answerTag({ answer })} ${reason}
         <span class="of">${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}</span>
@@ -89,24 +88,4 @@ function problems({ problems }: OverviewPage): Html {
       </h3>
       <p>${message}</p>`;
   return section("problems", "Problems", list(problems, item, "none"));
-}
-
-/** Every node with its answer, in blocks that a browser lays out only when they come into sight. */
-export function renderNodesPage(nodes: readonly NodeVerdict[]): Html {
-  const blocks = Array.from({ length: Math.ceil(nodes.length / BLOCK_NODES) }, (_, index) =>
-    nodes.slice(index * BLOCK_NODES, (index + 1) * BLOCK_NODES),
-  );
-  const row = (verdict: NodeVerdict): Html => {
-    const { node, reason, message } = verdict;
-    const why = reason === "" ? "" : `${reason}: ${message}`;
-    return html`<li><a href="${nodePath(node)}">${node}</a> ${answerTag(verdict)} <span class="of">${why}</span></li>`;
-  };
-  const body = html`<p id="summary">${nodes.length} nodes: those that could not be fenced come first</p>
-    ${blocks.map(
-      (block) =>
-        html`<ul class="block">
-          ${block.map(row)}
-        </ul> `,
-    )}`;
-  return section("all", "All nodes", body);
 }

@@ -8,7 +8,7 @@ import { html } from "./html.ts";
 // What several pages show.
 
 /** Items of one list; the rest is counted, so that a page stays small whatever the cluster holds. */
-export const ITEMS_MAX = 50;
+export const ITEMS_MAX = 30;
 
 export function nodePath(name: string): string {
   return `/nodes/${encodeURIComponent(name)}`;

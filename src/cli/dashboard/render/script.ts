@@ -1,15 +1,17 @@
 /**
- * The one script. It takes changes from the server and replaces the sections that differ, counts ages, filters nodes, and says when it
- * gets no news: an old page must not look like a new one.
+ * The one script. It takes changes from the server and replaces the sections that differ, counts ages, loads and filters nodes, and says when
+ * it gets no news: an old page must not look like a new one.
  */
 export const SCRIPT = String.raw`"use strict";
 (() => {
   const SILENCE_MAX_MS = 15000;
-  const { path, now, version } = document.body.dataset;
+  const LOADS_MAX = 3;
+  const { now, version } = document.body.dataset;
+  let { path } = document.body.dataset;
   const byId = (id) => document.getElementById(id);
   const live = byId("live"), news = byId("news"), said = byId("said"), asOf = byId("as-of"), filter = byId("filter");
   const known = new Map();
-  let seen = version, source, offsetMs = Number(now) - performance.now(), heardMs = performance.now(), isHeard = false, trouble = "", retryMs = 2000;
+  let seen = version, source, offsetMs = Number(now) - performance.now(), heardMs = performance.now(), isHeard = false, isFiltered = false, trouble = "", retryMs = 2000;
 
   const ageText = (seconds) =>
     seconds < 60 ? seconds + " s" : seconds < 3600 ? Math.floor(seconds / 60) + " m " + (seconds % 60) + " s"
@@ -40,11 +42,72 @@ export const SCRIPT = String.raw`"use strict";
     document.body.classList.toggle("live", text === "" && isHeard);
     if (news.textContent !== text) news.textContent = text;
   }
-  function applyFilter() {
-    const wanted = filter.value.trim().toLowerCase();
-    for (const item of live.querySelectorAll("ul.block > li")) {
-      item.hidden = wanted !== "" && !item.textContent.toLowerCase().includes(wanted);
+  const near = new Set();
+  const watcher = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      near.delete(target);
+      if (isIntersecting) near.add(target);
     }
+    load();
+  }, { rootMargin: "1500px 0px" });
+  const isOld = (block) => block.dataset.has !== block.dataset.v;
+  let loads = 0;
+  function load() {
+    for (const block of [...near].reverse()) {
+      if (loads >= LOADS_MAX) return;
+      if (block.isConnected && isOld(block) && !block.ariaBusy) void loadBlock(block);
+    }
+  }
+  async function loadBlock(block) {
+    const { v, from } = block.dataset;
+    const query = new URLSearchParams(path.split("?")[1]);
+    query.set("from", from);
+    loads += 1;
+    block.ariaBusy = "true";
+    try {
+      const answer = await fetch("/rows?" + query);
+      if (!answer.ok) throw new Error(answer.status);
+      const hasFocus = block.contains(document.activeElement);
+      block.innerHTML = await answer.text();
+      block.className = "block";
+      block.dataset.has = v;
+      if (hasFocus) block.querySelector("a")?.focus({ preventScroll: true });
+    } catch {
+      // Its link leads to the rows, and the next news asks for them again.
+      near.delete(block);
+    } finally {
+      loads -= 1;
+      block.ariaBusy = null;
+    }
+    load();
+  }
+  function watchBlocks() {
+    watcher.disconnect();
+    near.clear();
+    for (const block of live.querySelectorAll("ul.block")) watcher.observe(block);
+  }
+  function claim(section) {
+    for (const block of section.querySelectorAll("ul.block:not(.rest, .end)")) block.dataset.has = block.dataset.v;
+  }
+  // Rows that are loaded stay, or the page would lose its place: each block is told what it should have.
+  function keepRows(old, next) {
+    const blocks = [...next.querySelectorAll("ul.block")];
+    for (const block of blocks) {
+      const had = old.querySelector('ul.block[data-from="' + block.dataset.from + '"]');
+      if (had === null || had.dataset.has === undefined || block.dataset.has !== undefined) continue;
+      had.dataset.v = block.dataset.v;
+      block.replaceWith(had);
+    }
+  }
+  function showFiltered() {
+    const wanted = filter.value.trim();
+    path = wanted === "" ? "/nodes" : "/nodes?q=" + encodeURIComponent(wanted);
+    history.replaceState(null, "", path);
+    seen = "";
+    isFiltered = true;
+    source?.close();
+    source = undefined;
+    listen();
   }
   function replace(markup) {
     const next = document.createElement("template");
@@ -58,6 +121,8 @@ export const SCRIPT = String.raw`"use strict";
       ids.push(section.id);
       const text = section.outerHTML;
       const old = byId(section.id);
+      claim(section);
+      if (old !== null && !isFiltered && known.get(section.id) !== text) keepRows(old, section);
       if (old === null) before === null ? live.prepend(section) : before.after(section);
       else if (known.get(section.id) !== text) old.replaceWith(section);
       known.set(section.id, text);
@@ -68,7 +133,8 @@ export const SCRIPT = String.raw`"use strict";
     if (focused !== null && !live.contains(document.activeElement)) {
       [...live.querySelectorAll("a")].find((link) => link.getAttribute("href") === focused)?.focus({ preventScroll: true });
     }
-    applyFilter();
+    isFiltered = false;
+    watchBlocks();
     showAges();
     const summary = byId("summary")?.textContent;
     if (summary !== undefined && summary !== summaryBefore) said.textContent = summary;
@@ -109,8 +175,23 @@ export const SCRIPT = String.raw`"use strict";
     } else listen();
     showNews();
   });
-  if (live.querySelector("ul.block")) byId("filter-row").hidden = false;
-  filter.addEventListener("input", applyFilter);
+  let typed;
+  filter?.addEventListener("input", () => {
+    clearTimeout(typed);
+    typed = setTimeout(showFiltered, 250);
+  });
+  filter?.form.addEventListener("submit", (event) => {
+    if (!isHeard || trouble !== "") return;
+    event.preventDefault();
+    showFiltered();
+  });
+  live.addEventListener("focusin", ({ target }) => {
+    const block = target.closest("ul.block");
+    if (block) near.add(block);
+    load();
+  });
+  claim(live);
+  watchBlocks();
   setInterval(() => {
     showAges();
     showNews();

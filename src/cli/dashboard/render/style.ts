@@ -38,6 +38,7 @@ code { font-family: ui-monospace, monospace; }
 ul.cards { list-style: none; margin: 0; padding: 0; display: grid; gap: 0.5rem; }
 ul.cards > li { background: var(--card); padding: 0.6rem 0.75rem; border-left: 4px solid var(--line); }
 ul.block { list-style: none; margin: 0; padding: 0; content-visibility: auto; contain-intrinsic-size: auto 100rem; }
+ul.rest { min-height: 100rem; contain-intrinsic-size: auto 100rem; }
 ul.block > li { padding: 0.25rem 0; border-bottom: 1px solid var(--card); }
 ol.steps { list-style: none; display: flex; flex-wrap: wrap; gap: 0.25rem; margin: 0.4rem 0; padding: 0; }
 ol.steps li { padding: 0.1rem 0.6rem; border: 1px solid var(--line); border-radius: 1rem; color: var(--quiet); }

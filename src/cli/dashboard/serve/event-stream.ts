@@ -12,7 +12,7 @@ const KEEP_ALIVE_MS = 4_000;
 /** Then the browser connects again, and is asked again who it is. */
 const STREAM_MAX_MS = 60_000;
 /** A viewer that does not read takes no more memory than this. */
-const BUFFER_BYTES_MAX = 4 * 2 ** 20;
+const BUFFER_BYTES_MAX = 512 * 2 ** 10;
 
 /**
  * Sends a page whenever it changes, and after each read when that was (Server-Sent Events). A read that fails is reported, so that the

@@ -7,7 +7,11 @@ import type { Overview } from "../../status/read.ts";
 import { renderDocument } from "../render/document.ts";
 import type { Html } from "../render/html.ts";
 import { renderNodePage } from "../render/node.ts";
-import { renderNodesPage, renderOverviewPage } from "../render/overview.ts";
+import { nodesPath, renderNodesPage, renderRows } from "../render/nodes.ts";
+import { renderOverviewPage } from "../render/overview.ts";
+import { nodePath } from "../render/parts.ts";
+import type { NodeQuery } from "../view/node-list.ts";
+import { nodeList, nodeQuery } from "../view/node-list.ts";
 import { nodePage } from "../view/node-page.ts";
 import { overviewPage } from "../view/overview-page.ts";
 
@@ -35,10 +39,17 @@ const VERSION_CHARS = 22;
 /** How long something has lasted (`forTag`), which the script of the page counts itself: it is no news. */
 const LASTED = /(<time class="for" datetime="[^"]*">)[^<]*/g;
 
-/** The pages, made from reads that all viewers share: the more a read costs, the more seldom it is made. */
+/** Pages that are kept for viewers to come: a filter may be any text. */
+const CONTENTS_MAX = 64;
+
+/**
+ * The pages, made from reads that all viewers share: the more a read costs, the more seldom it is made. A page is made once for each read,
+ * however many look at it.
+ */
 export class LivePages {
   readonly #overview: () => Promise<Overview>;
   readonly #decisions: () => Promise<EvaluatedNodeChecks | { problem: string }>;
+  #made: MadePages | undefined;
 
   constructor(source: PageSource, clock: Clock, signal: AbortSignal) {
     const bounded = <T>(what: string, read: (signal: AbortSignal) => Promise<T>) =>
@@ -47,34 +58,92 @@ export class LivePages {
     this.#decisions = bounded("reading the decisions of health checks", (within) => source.readDecisions(within));
   }
 
-  /** @returns undefined if there is no such page. @throws KubeError or DeadlineError if the cluster cannot be read. */
-  async content(path: string): Promise<Content | undefined> {
-    const name = nodeNameOf(path);
-    if (path !== "/" && path !== "/nodes" && name === undefined) return undefined;
+  /**
+   * @param target path and query of the page.
+   * @returns undefined if there is no such page. @throws KubeError or DeadlineError if the cluster cannot be read.
+   */
+  async content(target: string): Promise<Content | undefined> {
+    const address = addressOf(target);
+    if (address === undefined) return undefined;
     const overview = await this.#overview();
-    const { page, nodes } = overviewPage(overview);
-    const of = (title: string, html: Html): Content => ({
-      title,
-      cluster: page.cluster,
-      nowMs: overview.nowMs,
-      html,
-      version: createHash("sha256")
-        .update(html.text.replaceAll(LASTED, "$1"))
-        .digest("base64url")
-        .slice(0, VERSION_CHARS),
-    });
-    if (path === "/") return of("Overview", renderOverviewPage(page));
-    if (name === undefined) return of("All nodes", renderNodesPage(nodes));
-    const decisions = await this.#decisions().catch((error: unknown) => ({ problem: messageOf(error) }));
-    const node = nodePage(overview, name, decisions);
-    return node === undefined ? undefined : of(`Node ${name}`, renderNodePage(node));
+    // Only what a page is made from counts: the page of a node also depends on decisions, which are read at other times.
+    const decisions = address.page === "node" ? await this.#decide() : undefined;
+    const made = this.#pagesOf(overview);
+    const known = made.contents.get(address.path);
+    if (known !== undefined && known.decisions === decisions) return known.content;
+    const content = make(address, overview, made, decisions);
+    if (made.contents.size >= CONTENTS_MAX) made.contents.clear();
+    made.contents.set(address.path, { content, decisions });
+    return content;
+  }
+
+  /** The rows of one slice of all nodes, for the script of that page. */
+  async rows(query: URLSearchParams): Promise<string> {
+    const { nodes } = this.#pagesOf(await this.#overview());
+    return renderRows(nodeList(nodes, nodeQuery(query)).rows).text;
   }
 
   /** The whole page. */
-  async document(path: string): Promise<string | undefined> {
-    const content = await this.content(path);
-    return content === undefined ? undefined : renderDocument({ path, ...content }, content.html);
+  async document(target: string): Promise<string | undefined> {
+    const content = await this.content(target);
+    if (content === undefined) return undefined;
+    return renderDocument({ path: addressOf(target)?.path ?? "/", ...content }, content.html);
   }
+
+  async #decide(): Promise<EvaluatedNodeChecks | { problem: string }> {
+    return this.#decisions().catch((error: unknown) => ({ problem: messageOf(error) }));
+  }
+
+  #pagesOf(overview: Overview): MadePages {
+    if (this.#made?.overview !== overview) this.#made = { overview, ...overviewPage(overview), contents: new Map() };
+    return this.#made;
+  }
+}
+
+/** What was made from one read. */
+interface MadePages extends ReturnType<typeof overviewPage> {
+  overview: Overview;
+  contents: Map<string, { content: Content | undefined; decisions: unknown }>;
+}
+
+function make(
+  address: Address,
+  overview: Overview,
+  { page, nodes }: MadePages,
+  decisions: EvaluatedNodeChecks | { problem: string } = { problem: "they were not read" },
+): Content | undefined {
+  const of = (title: string, html: Html): Content => ({
+    title,
+    cluster: page.cluster,
+    nowMs: overview.nowMs,
+    html,
+    version: createHash("sha256")
+      .update(html.text.replaceAll(LASTED, "$1"))
+      .digest("base64url")
+      .slice(0, VERSION_CHARS),
+  });
+  if (address.page === "overview") return of("Overview", renderOverviewPage(page));
+  if (address.page === "nodes") return of("All nodes", renderNodesPage(nodeList(nodes, address)));
+  const node = nodePage(overview, address.name, decisions);
+  return node === undefined ? undefined : of(`Node ${address.name}`, renderNodePage(node));
+}
+
+/** A page that there may be. `path` is the same for all addresses of one page. */
+type Address = { path: string } & (
+  | { page: "overview" }
+  | ({ page: "nodes" } & NodeQuery)
+  | { page: "node"; name: string }
+);
+
+function addressOf(target: string): Address | undefined {
+  const [path = "", query = ""] = target.split("?", 2);
+  if (path === "/") return { page: "overview", path };
+  if (path === "/nodes") {
+    const wanted = nodeQuery(new URLSearchParams(query));
+    return { page: "nodes", path: nodesPath(wanted), ...wanted };
+  }
+  const name = nodeNameOf(path);
+  return name === undefined ? undefined : { page: "node", path: nodePath(name), name };
 }
 
 export function messageOf(error: unknown): string {

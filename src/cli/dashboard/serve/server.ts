@@ -18,8 +18,8 @@ import { LivePages, messageOf } from "./live-pages.ts";
  */
 export type RequestGate = (request: IncomingMessage) => Promise<Answer | undefined>;
 
-/** Streams at once: each makes a page every two seconds. */
-const STREAMS_MAX = 32;
+/** Streams at once. Each may have a few pages of 100 KiB on their way to a viewer that reads slowly. */
+const STREAMS_MAX = 24;
 
 /** Only our own script, style and address; in no frame; and no address in a Referer. */
 const SECURITY_HEADERS = {
@@ -70,7 +70,7 @@ export async function serveDashboard(
       const lastSeen = request.headers["last-event-id"];
       return stream(response, queryOf(request.url ?? ""), typeof lastSeen === "string" ? lastSeen : undefined);
     }
-    const { headers, ...found } = answer ?? (await show(pages, path));
+    const { headers, ...found } = answer ?? (await show(pages, request.url ?? ""));
     sendAnswer(response, { ...found, headers: { ...SECURITY_HEADERS, ...headers } });
   };
   const server = await listen(address, certificate, (request, response) => {
@@ -95,9 +95,10 @@ const ASSETS: Readonly<Record<string, Answer>> = {
   "/page.js": { status: 200, contentType: "text/javascript; charset=utf-8", body: SCRIPT },
 };
 
-async function show(pages: LivePages, path: string): Promise<Answer> {
+async function show(pages: LivePages, target: string): Promise<Answer> {
   try {
-    const body = await pages.document(path);
+    const isRows = pathOf(target) === "/rows";
+    const body = isRows ? await pages.rows(queryOf(target)) : await pages.document(target);
     return body === undefined ? notice(404, "There is no such page") : { status: 200, contentType: HTML, body };
   } catch (error) {
     return notice(502, "The cluster cannot be read", messageOf(error));

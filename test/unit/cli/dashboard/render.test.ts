@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { renderDocument } from "../../../../src/cli/dashboard/render/document.ts";
+import type { Html } from "../../../../src/cli/dashboard/render/html.ts";
 import { html } from "../../../../src/cli/dashboard/render/html.ts";
 import { renderNodePage } from "../../../../src/cli/dashboard/render/node.ts";
-import { renderNodesPage, renderOverviewPage } from "../../../../src/cli/dashboard/render/overview.ts";
+import { renderNodesPage, renderRows } from "../../../../src/cli/dashboard/render/nodes.ts";
+import { renderOverviewPage } from "../../../../src/cli/dashboard/render/overview.ts";
 import { SCRIPT } from "../../../../src/cli/dashboard/render/script.ts";
 import { STYLE } from "../../../../src/cli/dashboard/render/style.ts";
+import { nodeList, nodeQuery } from "../../../../src/cli/dashboard/view/node-list.ts";
 import { nodePage } from "../../../../src/cli/dashboard/view/node-page.ts";
 import { overviewPage } from "../../../../src/cli/dashboard/view/overview-page.ts";
 import type { Overview } from "../../../../src/cli/status/read.ts";
@@ -63,8 +66,16 @@ describe("the pages", () => {
     const { page, nodes } = overviewPage(overview);
     const single = nodePage(overview, HOSTILE, { problem: HOSTILE });
     assert.ok(single);
-    for (const content of [renderOverviewPage(page), renderNodesPage(nodes), renderNodePage(single)]) {
-      const text = renderDocument({ ...frame, title: HOSTILE, cluster: HOSTILE, path: HOSTILE }, content);
+    const query = new URLSearchParams({ q: HOSTILE });
+    const all = nodeList(nodes, nodeQuery(new URLSearchParams()));
+    const filtered = { ...all, filter: HOSTILE, slices: [...all.slices, { from: 50, count: 1, version: "v" }] };
+    for (const [content, path] of [
+      [renderOverviewPage(page), HOSTILE],
+      [renderNodesPage(all), `/nodes?${query.toString()}`],
+      [renderNodesPage(filtered), "/nodes"],
+      [renderNodePage(single), "/nodes/x"],
+    ] as const) {
+      const text = renderDocument({ ...frame, title: HOSTILE, cluster: HOSTILE, path }, content);
       assert.match(text, /hack\(\)/, "the text is shown");
       assert.doesNotMatch(text, /<img|<script>|\u202e/);
       assert.doesNotMatch(text, /"'`&(?!amp;)/, "no attribute ends early");
@@ -81,21 +92,41 @@ describe("the pages", () => {
     assert.equal(text, '<a href="&quot;&gt;&lt;b&gt;"><i>&amp;</i><i>&amp;</i>1</a>');
   });
 
-  it("the pages take less than 100 KiB in all, even if 5,000 nodes cannot be fenced and 500 are", () => {
-    const names = Array.from({ length: 5_000 }, (_, index) => `worker-${index}.rack-7.example.com`);
-    const remediations = names.slice(0, 500).map((name) => remediation(name, "PoweringOff", "BMCTimeout"));
-    const targets = names.map((name, index) =>
-      target(name, { reason: index % 2 === 0 ? "BMCTimeout" : "Unreachable" }),
+  describe("the size of the pages", () => {
+    /** As long as a name of a node and a message of a condition can be in practice. */
+    const message = "x".repeat(1_000);
+    const names = Array.from(
+      { length: 5_000 },
+      (_, index) => `worker-${index}.rack-7.${"long-name-".repeat(4)}.example.com`,
     );
-    const { page } = overviewPage({
+    const { page, nodes } = overviewPage({
       ...OVERVIEW,
       nodes: names.map((name) => node(name, "Unknown")),
-      targets,
-      remediations,
+      targets: names.map((name, index) =>
+        target(name, { reason: index % 2 === 0 ? "BMCTimeout" : "Unreachable", message }),
+      ),
+      remediations: names.slice(0, 500).map((name) => remediation(name, "PoweringOff", "BMCTimeout")),
     });
-    const text = renderDocument(frame, renderOverviewPage({ ...page, nowMs: 0 }));
-    const bytes = Buffer.byteLength(text) + Buffer.byteLength(STYLE) + Buffer.byteLength(SCRIPT);
-    assert.ok(bytes < 100 * KIB, `${bytes} bytes`);
+    const sizeOf = (path: string, content: Html): number =>
+      [renderDocument({ ...frame, path }, content), STYLE, SCRIPT].reduce(
+        (sum, text) => sum + Buffer.byteLength(text),
+        0,
+      );
+
+    it("the pages take less than 100 KiB in all, even if 5,000 nodes cannot be fenced and 500 are", () => {
+      const bytes = sizeOf("/", renderOverviewPage({ ...page, nowMs: 0 }));
+      assert.ok(bytes < 100 * KIB, `${bytes} bytes`);
+    });
+
+    it("the page of 5,000 nodes takes less than 100 KiB in all, wherever it begins, and each slice of rows less than 32 KiB", () => {
+      for (const text of ["", "from=4950", "q=bmctimeout"]) {
+        const list = nodeList(nodes, nodeQuery(new URLSearchParams(text)));
+        assert.equal(list.rows.length, 50);
+        const bytes = sizeOf("/nodes", renderNodesPage(list));
+        assert.ok(bytes < 100 * KIB, `${text}: ${bytes} bytes`);
+        assert.ok(Buffer.byteLength(renderRows(list.rows).text) < 32 * KIB);
+      }
+    });
   });
 
   it("the pages do not change because time passes", () => {

@@ -42,6 +42,8 @@ describe("the server of the dashboard", () => {
     for (const path of [
       "/",
       "/nodes",
+      "/nodes?q=w1",
+      "/rows",
       "/nodes/w1",
       "/events",
       "/page.js",
@@ -109,6 +111,9 @@ describe("the server of the dashboard", () => {
   it("the server of the dashboard has a page for all nodes and for each node, and none for a node that nothing knows", async () => {
     assert.match((await get("/")).text, /Could we fence\?/);
     assert.match((await get("/nodes")).text, /href="\/nodes\/w1"/);
+    assert.match((await get("/nodes?q=w1")).text, /1 of 1 nodes match/);
+    assert.doesNotMatch((await get("/nodes?q=other")).text, /href="\/nodes\/w1"/);
+    assert.match((await get("/rows?from=0")).text, /^<li><a href="\/nodes\/w1">/);
     const { text } = await get("/nodes/w1");
     assert.match(text, /Preconditions of a fence of this node/);
     assert.match(text, /decisions of health checks are not shown: not today/);
@@ -167,5 +172,41 @@ describe("the version of a page", () => {
     assert.ok(isShown === true);
     assert.deepEqual(await shown(42_000, "PoweringOff"), [first, true]);
     assert.notEqual((await shown(42_000, "Releasing"))[0], first);
+  });
+});
+
+describe("the pages of many viewers", () => {
+  it("the pages of many viewers are made once for each read, and each page as often as it differs", async () => {
+    let nowMs = 0;
+    const clock = { ...systemClock, monotonicMs: () => nowMs };
+    let reads = 0;
+    const source = {
+      readOverview: () => {
+        reads += 1;
+        return Promise.resolve({ ...SHOWN });
+      },
+      readDecisions: () => Promise.resolve({ problem: "not today" }),
+    };
+    const pages = new LivePages(source, clock, new AbortController().signal);
+    for (const path of ["/", "/nodes", "/nodes?q=w", "/nodes/w1"]) {
+      const all = await Promise.all(Array.from({ length: 20 }, () => pages.content(path)));
+      assert.ok(all[0] !== undefined);
+      for (const content of all) assert.equal(content, all[0], path);
+    }
+    assert.equal(await pages.content("/nodes?x=1&from=0"), await pages.content("/nodes"), "the same page");
+    assert.notEqual((await pages.content("/nodes"))?.html, (await pages.content("/nodes?q=w"))?.html);
+    assert.equal(reads, 1);
+    const before = await pages.content("/");
+    nowMs += 60_000;
+    assert.notEqual(await pages.content("/"), before, "after the next read");
+    assert.equal(reads, 2);
+  });
+
+  it("the pages of many viewers are bounded in number, whatever they ask for", async () => {
+    const source = { readOverview: () => Promise.resolve(SHOWN), readDecisions: () => Promise.reject(new Error("no")) };
+    const pages = new LivePages(source, systemClock, new AbortController().signal);
+    const first = await pages.content("/nodes?q=0");
+    for (let index = 1; index < 200; index += 1) await pages.content(`/nodes?q=${index}`);
+    assert.notEqual(await pages.content("/nodes?q=0"), first, "it was dropped and made again");
   });
 });

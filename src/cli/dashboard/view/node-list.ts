@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
+
+/** Nodes in one slice: the page has the rows of one, and its script asks for the others when they come near. */
+export const SLICE_NODES = 50;
+const FILTER_CHARS_MAX = 100;
+const VERSION_CHARS = 8;
+/** Enough to see what is wrong; the page of the node has the whole message. */
+const MESSAGE_CHARS_MAX = 160;
+
+/** What of all nodes is asked for. */
+export interface NodeQuery {
+  /** Part of a name, an answer, a reason or a message, in lower case; empty for all nodes. */
+  filter: string;
+  /** The position of the first node of the slice with rows. */
+  from: number;
+}
+
+/** The rows of one slice of all nodes, and where the other slices are. */
+export interface NodeList extends NodeQuery {
+  total: number;
+  matching: number;
+  slices: readonly NodeSlice[];
+  rows: readonly NodeVerdict[];
+}
+
+interface NodeSlice {
+  from: number;
+  count: number;
+  /** Changes with what the rows show. */
+  version: string;
+}
+
+/** Reads the query of an address; whatever is wrong in it is left out. */
+export function nodeQuery(query: URLSearchParams): NodeQuery {
+  const filter = (query.get("q") ?? "").trim().toLowerCase().slice(0, FILTER_CHARS_MAX);
+  const text = query.get("from") ?? "";
+  const from = /^\d{1,7}$/u.test(text) ? Number(text) : 0;
+  return { filter, from: from - (from % SLICE_NODES) };
+}
+
+/** The nodes that a query asks for. Pure. */
+export function nodeList(all: readonly NodeVerdict[], { filter, from: wanted }: NodeQuery): NodeList {
+  const nodes = all.map(shorten).filter((verdict) => filter === "" || textOf(verdict).toLowerCase().includes(filter));
+  const slices = Array.from({ length: Math.ceil(nodes.length / SLICE_NODES) }, (_, index): NodeSlice => {
+    const rows = nodes.slice(index * SLICE_NODES, (index + 1) * SLICE_NODES);
+    return { from: index * SLICE_NODES, count: rows.length, version: versionOf(rows) };
+  });
+  const from = slices.at(wanted / SLICE_NODES)?.from ?? 0;
+  const rows = nodes.slice(from, from + SLICE_NODES);
+  return { filter, from, total: all.length, matching: nodes.length, slices, rows };
+}
+
+function shorten(verdict: NodeVerdict): NodeVerdict {
+  const { message } = verdict;
+  return message.length <= MESSAGE_CHARS_MAX
+    ? verdict
+    : { ...verdict, message: `${message.slice(0, MESSAGE_CHARS_MAX)}…` };
+}
+
+function textOf({ node, answer, reason, message }: NodeVerdict): string {
+  return `${node} ${answer} ${reason} ${message}`;
+}
+
+function versionOf(rows: readonly NodeVerdict[]): string {
+  const text = rows.map(textOf).join("\n");
+  return createHash("sha256").update(text).digest("base64url").slice(0, VERSION_CHARS);
+}
