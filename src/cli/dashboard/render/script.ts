@@ -89,7 +89,7 @@ export const SCRIPT = String.raw`"use strict";
   function claim(section) {
     for (const block of section.querySelectorAll("ul.block:not(.rest, .end)")) block.dataset.has = block.dataset.v;
   }
-  // Rows that are loaded stay, or the page would lose its place: each block is told what it should have.
+  // Rows that are loaded stay, or the page would lose its place. Each block learns which version it should have.
   function keepRows(old, next) {
     const blocks = [...next.querySelectorAll("ul.block")];
     for (const block of blocks) {
