@@ -218,7 +218,7 @@ void describe("ironfence bundle with the permissions of deploy/bundle", () => {
 
     kubelet.log = () => undefined;
     const slow = await bundle("--timeout", "10s");
-    assert.match(slow.index, /- logs: cut off: /);
+    assert.match(slow.index, /- logs: `cut off: /);
     assert.ok(slow.tookMs < 20_000, `${slow.tookMs} ms`);
   });
 

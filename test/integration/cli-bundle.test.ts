@@ -258,7 +258,7 @@ describe("ironfence bundle", () => {
     world.refuse = (path) => (path.includes("/proxy/") ? 503 : path.includes("/events") ? 403 : undefined);
     const { code, err, files } = await bundle();
     assert.equal(code, 0);
-    assert.match(files.get("index.md") ?? "", /- metrics: GET .*ironfence-a%3A8080\/proxy\/metrics: 503/);
+    assert.match(files.get("index.md") ?? "", /- metrics: `GET .*ironfence-a%3A8080\/proxy\/metrics: 503/);
     assert.match(files.get("index.md") ?? "", /- events: /);
     assert.match(err, /^! metrics: /m);
     assert.ok(files.has("logs/ironfence-a.log"));
@@ -271,7 +271,7 @@ describe("ironfence bundle", () => {
     const { code, files } = await bundle(["--timeout", "3s"]);
     assert.equal(code, 0);
     assert.ok(systemClock.monotonicMs() - startMs < 15_000);
-    assert.match(files.get("index.md") ?? "", /- logs: cut off: logs did not end within \d+ ms/);
+    assert.match(files.get("index.md") ?? "", /- logs: `cut off: logs did not end within \d+ ms/);
     assert.ok(files.has("status.txt"));
   });
 

@@ -1,7 +1,9 @@
+import { base64 } from "./secret-forms/form.ts";
+import { SECRET_FORMS } from "./secret-forms/all.ts";
+
 // Secrets for tests of the support bundle: what no bundle may show.
 
-/** As a Secret holds it. */
-export const base64 = (text: string): string => Buffer.from(text).toString("base64");
+export { base64 };
 
 /** Secrets by where they are. None may be in a bundle, in clear text or in base64. */
 export const PLANTED = {
@@ -68,12 +70,14 @@ export const LOG = [
   "-----BEGIN PRIVATE KEY-----",
   ...KEY_LINES,
   "-----END PRIVATE KEY-----",
+  ...SECRET_FORMS.flatMap(([, text]) => text.split("\n")),
   "the last line, after everything",
 ];
 
 /** The planted secrets that a text shows, by where they were planted: in clear text, in base64, in JSON, or in part. */
 export function secretsIn(text: string): string[] {
-  const all = [...Object.entries(PLANTED), ...KEY_LINES.map((line) => ["key", line] as const)];
+  const formed = SECRET_FORMS.flatMap(([name, , secrets]) => secrets.map((secret) => [name, secret] as const));
+  const all = [...formed, ...Object.entries(PLANTED), ...KEY_LINES.map((line) => ["key", line] as const)];
   return all.flatMap(([where, secret]) => {
     const forms = [
       secret,

@@ -1,3 +1,5 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { sleep } from "../../runtime/clock.ts";
 import type { PartFile } from "./part.ts";
 import type { Redactor } from "./redact/redactor.ts";
 
@@ -12,23 +14,99 @@ export interface BundleFile {
 /** Files get space in this order: those that explain most first, and logs, which are the largest, last. */
 const ORDER = ["versions", "status", "check", "live", "explain", "kinds", "leases", "events", "metrics", "logs"];
 
-/** Removes secrets from all files, and cuts them to `bytesMax` together. */
-export function finishFiles(files: readonly PartFile[], redactor: Redactor, bytesMax: number): BundleFile[] {
+/** Lines after which others get the process, Ctrl-C among them. */
+const LINES_AT_ONCE = 500;
+
+/** Searching a line takes ten times as long as finishing it, and a file has to be finished to be written. */
+const SEARCH_SHARE = 0.8;
+
+/** What ends the work before all files are done. */
+export interface Bounds {
+  clock: Clock;
+  /** On the monotonic clock. */
+  endMs: number;
+  signal: AbortSignal;
+}
+
+/** Files without secrets, and files for which there was no time. */
+export interface Finished {
+  files: BundleFile[];
+  gaps: { part: string; why: string }[];
+}
+
+/**
+ * Removes secrets from all files, and cuts them to `bytesMax` together. A file that is not free of secrets in time is left out.
+ *
+ * @throws the reason of the signal on abort.
+ */
+export async function finishFiles(
+  files: readonly PartFile[],
+  redactor: Redactor,
+  bytesMax: number,
+  bounds: Bounds,
+): Promise<Finished> {
+  const startMs = bounds.clock.monotonicMs();
+  const search = new Breaks({ ...bounds, endMs: startMs + SEARCH_SHARE * (bounds.endMs - startMs) });
+  const breaks = new Breaks(bounds);
+  const ranked = files.toSorted((one, other) => rankOf(one.path) - rankOf(other.path));
+  const gaps: Finished["gaps"] = [];
+  const late = (path: string): void => void gaps.push({ part: path, why: LATE });
   // Every file is searched before the first is finished: a secret that one file names may be in any other.
-  const searched = files
-    .map((file) => searchedOf(file, redactor))
-    .sort((one, other) => rankOf(one.path) - rankOf(other.path));
+  const searched: SearchedFile[] = [];
+  for (const file of ranked) {
+    const found = await searchedOf(file, redactor, search);
+    if (found === undefined) late(file.path);
+    else searched.push(found);
+  }
   let leftBytes = bytesMax;
-  return searched.map(({ path, lines, keeps }, index) => {
-    const finished = lines.map((line) => redactor.finish(line));
+  const result: BundleFile[] = [];
+  for (const [index, { path, lines, keeps }] of searched.entries()) {
+    const finished = await inBatches(lines, breaks, (some) => some.map((line) => redactor.finish(line)));
+    if (finished === undefined) {
+      late(path);
+      continue;
+    }
     const isLog = keeps === "last";
     // The logs that follow share the rest.
     const roomBytes = isLog ? Math.floor(leftBytes / (searched.length - index)) : leftBytes;
     const kept = fit(finished, roomBytes, keeps);
     const text = kept.map((line) => `${line}\n`).join("");
     leftBytes -= Buffer.byteLength(text);
-    return { path, text, droppedLines: finished.length - kept.length };
-  });
+    result.push({ path, text, droppedLines: finished.length - kept.length });
+  }
+  return { files: result, gaps };
+}
+
+const LATE = "left out: the time of the whole bundle was over before its secrets were removed";
+
+/** Where work on many lines stops for a moment. */
+class Breaks {
+  readonly #bounds: Bounds;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+  }
+
+  /** @returns whether there is time for more. @throws the reason of the signal on abort. */
+  async pause(): Promise<boolean> {
+    const { clock, endMs, signal } = this.#bounds;
+    await sleep(clock, 0, signal);
+    return clock.monotonicMs() < endMs;
+  }
+}
+
+/** Undefined if there is no time for all. */
+async function inBatches<T>(
+  items: readonly T[],
+  breaks: Breaks,
+  work: (some: readonly T[]) => string[],
+): Promise<string[] | undefined> {
+  const result: string[] = [];
+  for (let from = 0; from < items.length || from === 0; from += LINES_AT_ONCE) {
+    if (!(await breaks.pause())) return undefined;
+    for (const line of work(items.slice(from, from + LINES_AT_ONCE))) result.push(line);
+  }
+  return result;
 }
 
 interface SearchedFile {
@@ -37,14 +115,23 @@ interface SearchedFile {
   keeps: "first" | "last";
 }
 
-function searchedOf(file: PartFile, redactor: Redactor): SearchedFile {
+async function searchedOf(file: PartFile, redactor: Redactor, breaks: Breaks): Promise<SearchedFile | undefined> {
   const path = file.path.replaceAll(/[^\w./-]/gu, "_");
+  const lines = await searchedLines(file, redactor, breaks);
+  return lines && { path, lines, keeps: "log" in file ? "last" : "first" };
+}
+
+function searchedLines(file: PartFile, redactor: Redactor, breaks: Breaks): Promise<string[] | undefined> {
   if ("objects" in file) {
-    return { path, lines: file.objects.map((object) => JSON.stringify(redactor.value(object))), keeps: "first" };
+    return inBatches(file.objects, breaks, (some) => some.map((object) => JSON.stringify(redactor.value(object))));
   }
-  if ("json" in file) return { path, lines: [JSON.stringify(redactor.value(file.json), null, 2)], keeps: "first" };
-  if ("log" in file) return { path, lines: redactor.lines(file.log), keeps: "last" };
-  return { path, lines: redactor.lines(file.text.trimEnd().split("\n")), keeps: "first" };
+  if ("json" in file) {
+    return inBatches([file.json], breaks, (some) =>
+      some.flatMap((json) => JSON.stringify(redactor.value(json), null, 2).split("\n")),
+    );
+  }
+  // A secret may have lines of its own, so that each batch continues the one before.
+  return inBatches("log" in file ? file.log : file.text.trimEnd().split("\n"), breaks, redactor.lineSearch());
 }
 
 function rankOf(path: string): number {

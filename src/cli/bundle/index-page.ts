@@ -3,7 +3,7 @@ import { toTime } from "../../runtime/time.ts";
 import { withoutControls } from "../../runtime/text/printable.ts";
 import type { BundleFile } from "./contents.ts";
 import type { Gathered } from "./gather.ts";
-import type { SecretKind } from "./redact/text-rules.ts";
+import type { SecretKind } from "./redact/marks.ts";
 
 const MEANINGS: Readonly<Record<string, string>> = {
   versions: "versions of the command and of Kubernetes, and how far their clocks differ",
@@ -33,7 +33,7 @@ export function renderIndex({ nowMs, server, files, gaps, redacted }: IndexFacts
   return [
     "# Support bundle of ironfence",
     "",
-    `Gathered at ${toTime(nowMs)} from ${cell(server)} by \`ironfence bundle\` ${VERSION}.`,
+    `Gathered at ${toTime(nowMs)} from ${code(server)} by \`ironfence bundle\` ${VERSION}.`,
     "",
     "Start with `check.txt`, then `status.txt`, then the line of the node in `explain/nodes.jsonl`.",
     "",
@@ -48,7 +48,7 @@ export function renderIndex({ nowMs, server, files, gaps, redacted }: IndexFacts
     "",
     "## What is missing",
     "",
-    ...(gaps.length === 0 ? ["Nothing: every part was read."] : gaps.map(({ part, why }) => `- ${part}: ${cell(why)}`)),
+    ...(gaps.length === 0 ? ["Nothing: every part was read."] : gaps.map(({ part, why }) => `- ${part}: ${code(why)}`)),
     "",
     ...(cut.length === 0
       ? ["Nothing was cut for its size."]
@@ -67,6 +67,7 @@ export function renderIndex({ nowMs, server, files, gaps, redacted }: IndexFacts
   ].join("\n");
 }
 
-function cell(text: string): string {
-  return withoutControls(text).replaceAll(/[|<>`]/gu, "?");
+/** Text from elsewhere as it is: in it, Markdown sees no link, no image and no HTML. */
+function code(text: string): string {
+  return `\`${withoutControls(text).replaceAll("`", "'")}\``;
 }

@@ -31,6 +31,9 @@ const OPTIONS = {
   output: OUTPUT_OPTION,
 } as const;
 
+/** What is left of the time is for the removal of secrets. */
+const GATHER_SHARE = 0.75;
+
 type BundleFlags = Readonly<Partial<Record<keyof typeof OPTIONS, string>> & { live: boolean }>;
 
 /** `ironfence bundle`: everything that is needed to find out what is wrong, without secrets, in one file. */
@@ -46,6 +49,7 @@ export const bundleCommand = buildCommand<BundleFlags, [], CliContext>({
     const bytesMax = requireOption(BUNDLE_OPTIONS.maxSize, texts, env);
     const timeoutMs = requireOption(BUNDLE_OPTIONS.timeout, texts, env);
     const nowMs = clock.nowMs();
+    const endMs = clock.monotonicMs() + timeoutMs;
     const folder = `ironfence-bundle-${toTime(nowMs).replaceAll(/[^\dTZ]/gu, "")}`;
     const output = requireOption(OUTPUT_OPTION, texts, env);
     const path = resolveOption(BUNDLE_OPTIONS.file, texts, env) ?? `${folder}.tar.gz`;
@@ -60,12 +64,20 @@ export const bundleCommand = buildCommand<BundleFlags, [], CliContext>({
       const live = isLive ? { runtime, openDevice } : undefined;
       const deps = { runtime: reading, transport, cluster, options, live };
       const onEnd = (part: string, isComplete: boolean): void => progress.end(part, isComplete);
-      return { server: cluster.server, gathered: await gather(parts, deps, { clock, timeoutMs, onEnd }, signal) };
+      return {
+        server: cluster.server,
+        gathered: await gather(parts, deps, { clock, timeoutMs: GATHER_SHARE * timeoutMs, onEnd }, signal),
+      };
     }).finally(() => progress.clear());
     const redactor = new Redactor();
     const texted = gathered.gaps.map(({ part, why }) => ({ part, why: redactor.text(why) }));
-    const files = finishFiles(gathered.files, redactor, bytesMax);
-    const gaps = texted.map(({ part, why }) => ({ part, why: redactor.finish(why) }));
+    const finished = await finishFiles(gathered.files, redactor, bytesMax, { clock, endMs, signal });
+    const gaps = [
+      ...texted.map(({ part, why }) => ({ part, why: redactor.finish(why) })),
+      ...finished.gaps,
+      ...missedGap(redactor.missed),
+    ];
+    const { files } = finished;
     const facts = { nowMs, server: redactor.text(server), files, gaps, redacted: redactor.counts };
     const index = { path: "index.md", text: renderIndex(facts) };
     await writeArchive(path, await packFiles(folder, [index, ...files], nowMs));
@@ -102,6 +114,12 @@ export const bundleCommand = buildCommand<BundleFlags, [], CliContext>({
     ],
   },
 });
+
+function missedGap(missed: number): { part: string; why: string }[] {
+  if (missed === 0) return [];
+  const why = `${missed} secrets were removed where they are named, but there was no room to look for them elsewhere: read the files before you send them`;
+  return [{ part: "removal of secrets", why }];
+}
 
 /** What was written, for scripts. Its texts are free of secrets already. */
 function toJson(file: string, { files, gaps, redacted }: IndexFacts): string {

@@ -1,15 +1,22 @@
-import { isSecretName } from "./secret-names.ts";
-import type { SecretKind } from "./text-rules.ts";
-import { hiddenIn, isSecretArgument, RANDOM_RUN, TEXT_RULES, withoutShortFlags } from "./text-rules.ts";
 import type { Fields } from "../../../runtime/record.ts";
+import { markArguments, secretInList } from "./command-lines.ts";
+import { decoded } from "./encodings.ts";
+import { HiddenLines } from "./hidden-lines.ts";
+import { KnownSecrets } from "./known-secrets.ts";
+import type { SecretKind } from "./marks.ts";
+import { countMarks, expandMarks, inWords, withoutMarks } from "./marks.ts";
+import { markRandom } from "./random-text.ts";
+import { isSecretName } from "./secret-names.ts";
+import { markSecrets, mayHoldSecret } from "./text-rules.ts";
 
 /** A longer text is cut before it is searched: no message of Kubernetes and no line of a log needs more. */
 const TEXT_CHARACTERS_MAX = 16_384;
 const DEPTH_MAX = 64;
-/** About 150 secrets, each in all its forms. */
-const KNOWN_MAX = 1_000;
-/** A private key has fewer lines. The bound limits how much of a log one line that begins a key can remove. */
-const KEY_LINES_MAX = 200;
+const HARMLESS_CHARS_MAX = 64;
+const HARMLESS_MAX = 10_000;
+/** Colors of a terminal, between the letters of a name. */
+// eslint-disable-next-line no-control-regex
+const COLORS = /\u001b\[[0-9;]{0,32}m/gu;
 
 /** Annotations of projects that keep state there, which a bundle needs. Any other annotation may hold a secret. */
 const KNOWN_ANNOTATIONS =
@@ -36,33 +43,27 @@ const REFERENCE_FIELDS: ReadonlySet<string> = new Set([
  */
 export class Redactor {
   readonly #counts = new Map<SecretKind, number>();
-  readonly #known = new Set<string>();
+  readonly #known: KnownSecrets;
+  /** Short texts without secrets, such as names of fields, which come again and again. */
+  readonly #harmless = new Set<string>();
+
+  constructor(known = new KnownSecrets()) {
+    this.#known = known;
+  }
 
   /** How often each kind of secret was removed. */
   get counts(): ReadonlyMap<SecretKind, number> {
     return this.#counts;
   }
 
+  /** Secrets that were removed where they were found, but could not be kept to be removed everywhere else. */
+  get missed(): number {
+    return this.#known.missed;
+  }
+
   /** Free text, such as a message. */
   text(text: string): string {
-    let result = text;
-    if (text.length > TEXT_CHARACTERS_MAX) {
-      const rest = text.length - TEXT_CHARACTERS_MAX;
-      result = `${text.slice(0, TEXT_CHARACTERS_MAX)} [${rest} more characters]`;
-    }
-    for (const { kind, pattern, replace } of TEXT_RULES) {
-      result = result.replaceAll(pattern, (_all, ...groups: unknown[]) =>
-        replace(
-          this.#mark(kind),
-          groups.filter((group) => typeof group === "string"),
-        ),
-      );
-    }
-    result = withoutShortFlags(result, () => this.#mark("secret of a flag"));
-    return result.replaceAll(RANDOM_RUN, (run) => {
-      const kind = hiddenIn(run);
-      return kind === undefined ? run : this.#mark(kind);
-    });
+    return this.lines(shorten(text).split("\n")).join("\n");
   }
 
   /** A value of JSON, such as a Kubernetes object. */
@@ -72,45 +73,63 @@ export class Redactor {
 
   /** Lines of a log, of which some are JSON objects. */
   lines(lines: readonly string[]): string[] {
-    const result: string[] = [];
-    let keyLines = 0;
-    for (const line of lines) {
-      const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY/u.test(line);
-      const ends = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY/u.test(line);
-      if (keyLines > 0) {
-        keyLines = ends ? 0 : keyLines - 1;
-        continue;
-      }
-      result.push(this.#line(line));
-      if (begins && !ends && !line.includes("{")) keyLines = KEY_LINES_MAX;
-    }
-    return result;
+    return this.lineSearch()(lines);
+  }
+
+  /** The same for the lines of one text that come a few at a time. A secret with lines of its own becomes one line. */
+  lineSearch(): (lines: readonly string[]) => string[] {
+    const hidden = new HiddenLines();
+    let wasHidden = false;
+    return (lines) =>
+      lines.flatMap((line) => {
+        const secret = hidden.next(line);
+        const isFirst = !wasHidden;
+        wasHidden = secret !== undefined;
+        if (secret === undefined) return [this.#line(line)];
+        // A line of several words may be a sentence.
+        if (!/\s/u.test(secret)) this.#known.add(secret);
+        return isFirst ? [this.#mark("named secret")] : [];
+      });
   }
 
   /** Removes from a complete text the secrets that were found anywhere. */
   finish(text: string): string {
-    if (this.#known.size === 0) return text;
-    const longestFirst = [...this.#known].sort((one, other) => other.length - one.length);
-    const pattern = new RegExp(
-      longestFirst.map((known) => known.replaceAll(/[\\^$.*+?()[\]{}|/]/gu, "\\$&")).join("|"),
-      "gu",
-    );
-    return text.replaceAll(pattern, () => this.#mark("known secret"));
+    return this.#known.replaceIn(text, () => this.#mark("known secret"));
   }
 
-  #line(line: string): string {
-    // The API server puts a timestamp before each line if asked.
-    const start = line.indexOf("{");
-    if (start === 0 || /^\S+ \{/u.test(line)) {
-      const parsed = parseJson(line.slice(start));
-      if (parsed !== undefined) return this.text(line.slice(0, start)) + JSON.stringify(this.value(parsed));
+  #plain(line: string): string {
+    if (this.#harmless.has(line)) return line;
+    const shown = this.#marked(line);
+    if (shown === line && line.length <= HARMLESS_CHARS_MAX && this.#harmless.size < HARMLESS_MAX) {
+      this.#harmless.add(line);
     }
-    return this.text(line);
+    return shown;
+  }
+
+  #marked(line: string): string {
+    const text = withoutMarks(shorten(line)).replaceAll(COLORS, "");
+    const marked = markLine(text);
+    const clear = decoded(text);
+    const shown = clear === undefined ? marked : moreMarks(marked, markLine(clear));
+    return expandMarks(shown, (kind) => this.#mark(kind));
+  }
+
+  /** A line may be a value of JSON; the API server puts a timestamp before each line of a log if asked. */
+  #line(line: string): string {
+    const start = line.search(/[{[]/u);
+    if (start === 0 || /^\S+ [{[]/u.test(line)) {
+      const parsed = parseJson(line.slice(start));
+      if (typeof parsed === "object" && parsed !== null) {
+        const [before, shown] = [JSON.stringify(parsed), JSON.stringify(this.value(parsed))];
+        return this.#plain(line.slice(0, start)) + (shown === before ? line.slice(start) : shown);
+      }
+    }
+    return this.#plain(line);
   }
 
   #mark(kind: SecretKind): string {
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
-    return `[redacted: ${kind}]`;
+    return inWords(kind);
   }
 
   #value(value: unknown, depth: number, isSecret: boolean): unknown {
@@ -122,12 +141,12 @@ export class Redactor {
     return value;
   }
 
-  /** A list may be that of the arguments of a program. */
+  /** A list may be that of the arguments of a program, or of headers. */
   #list(items: readonly unknown[], depth: number, isSecret: boolean): unknown[] {
     return items.map((item, index) => {
-      const flag: unknown = items[index - 1];
-      const follows = typeof item === "string" && typeof flag === "string" && isSecretArgument(flag, item);
-      return this.#value(item, depth + 1, isSecret || follows);
+      const found = isSecret ? undefined : secretInList(items, index);
+      if (found === undefined || typeof item !== "string") return this.#value(item, depth + 1, isSecret);
+      return item.slice(0, found.keeps) + this.#secret(item.slice(found.keeps));
     });
   }
 
@@ -179,27 +198,29 @@ export class Redactor {
     const { name, value } = item as Fields;
     const text = typeof name === "string" ? name : "";
     if (KNOWN_VARIABLES.test(text) && !isSecretName(text)) return this.#value(item, depth, false);
-    if (typeof value === "string" && isSecretName(text)) this.#learn(value);
+    if (typeof value === "string" && isSecretName(text)) this.#known.add(value);
     return { name: this.text(text), value: this.#mark("environment variable") };
   }
 
   #secret(value: string): string {
     if (value === "") return value;
-    this.#learn(value);
+    this.#known.add(value);
     return this.#mark("named secret");
   }
+}
 
-  /** Only what looks like a password is removed everywhere: a common word or a name must stay. */
-  #learn(value: string): void {
-    const isPassword = value.length >= 6 && value.length <= 512 && /\d|[A-Z].*[a-z]|[^\w./:-]/u.test(value);
-    if (!isPassword || this.#known.size >= KNOWN_MAX || /^[\d.:TZ-]+$/u.test(value)) return;
-    const bytes = Buffer.from(value);
-    const inUrl = encodeURIComponent(value.toWellFormed());
-    const inUrlLower = inUrl.replaceAll(/%[0-9A-F]{2}/gu, (code) => code.toLowerCase());
-    const inForm = new URLSearchParams({ "": value }).toString().slice(1);
-    const encoded = [bytes.toString("base64"), bytes.toString("base64url"), inUrl, inUrlLower, inForm];
-    for (const form of [value, JSON.stringify(value).slice(1, -1), ...encoded]) this.#known.add(form);
-  }
+function shorten(text: string): string {
+  const rest = text.length - TEXT_CHARACTERS_MAX;
+  return rest <= 0 ? text : `${text.slice(0, TEXT_CHARACTERS_MAX)} [${rest} more characters]`;
+}
+
+/** One line with a mark for each secret. */
+function markLine(line: string): string {
+  return markRandom(mayHoldSecret(line) ? markArguments(markSecrets(line)) : line);
+}
+
+function moreMarks(one: string, other: string): string {
+  return countMarks(other) > countMarks(one) ? other : one;
 }
 
 function parseJson(text: string): unknown {

@@ -1,42 +1,42 @@
-import { isSecretName } from "./secret-names.ts";
+import type { SecretKind } from "./marks.ts";
+import { MARK_RANGE, markOf } from "./marks.ts";
 
-// How secrets look in free text: log lines, messages of Kubernetes Events, values of fields. Every repetition has a bound or
-// consumes distinct characters, so that no text takes more than linear time.
+// How secrets look in one line of free text: log lines, messages of Kubernetes Events, values of fields. Every repetition has a bound
+// or consumes distinct characters, so that no text takes more than linear time. hidden-lines.ts has secrets on lines of their own.
 
-/** What was removed, as the index of the bundle counts it. */
-export type SecretKind =
-  | "private key"
-  | "authorization header"
-  | "user and password in a URL"
-  | "named secret"
-  | "secret of a flag"
-  | "password in a sentence"
-  | "token of a known form"
-  | "password hash"
-  | "encoded user and password"
-  | "long random text"
-  | "environment variable"
-  | "annotation of another project"
-  | "managedFields"
-  | "last applied configuration"
-  | "data of a Secret"
-  | "known secret";
-
-export interface TextRule {
+interface TextRule {
   kind: SecretKind;
   pattern: RegExp;
   /** What replaces the match. @param mark replaces the secret. */
-  replace: (mark: string, groups: readonly string[]) => string;
+  replace?: (mark: string, groups: readonly string[]) => string;
 }
 
-const NAMES =
-  "pass(?:word|wort|wd|phrase|code)s?|secrets?|tokens?|api[-_]?key|access[-_]?key|secret[-_]?key|private[-_]?key|kg[-_]?key|" +
+/** Keeps what the first group matches, and removes the rest. */
+const afterFirst = (mark: string, [before = ""]: readonly string[]): string => before + mark;
+
+const PASSWORD =
+  "pass(?:word|wort|wd|phrase|code)s?|kennwort|mot\\s?de\\s?passe|contrase(?:ñ|n)as?|senha|(?<![A-Za-z])(?:pass|pwd|pw|creds)";
+/** Names of passwords, tokens and keys. hidden-lines.ts looks for them as well. */
+export const NAMES =
+  `${PASSWORD}|(?<!pull[-_]?)secrets?|tokens?|(?:api|access|secret|private|account|auth|authentication|encryption|signing|kg|preshared|pre-shared|certificate)[-_]?key|` +
   "key-data|certificate-data|authority-data|credentials?|dockerconfigjson|dockercfg|user-?data|session[-_]?id|signature|" +
-  "(?<![A-Za-z])(?:pass|pwd|pw|auth|sig|community|kg)";
+  "community[-_ ]?(?:string|name)s?|snmp[-_]?community|(?<![A-Za-z])(?:auth|sig|psk|community|kg)";
+const ESCAPES = "\\\\{0,7}";
+const QUOTED_END = `(?:${ESCAPES}["'])?`;
 /** A name, the quote that ends it, and what separates name and value. */
-const NAMED = `(?:${NAMES})(?:[-_]?(?:data|value|base64|b64|hash|\\d{1,3}))?\\\\{0,7}["']?[ \\t]{0,8}(?:=>|:=|[:=：])[ \\t]{0,8}`;
+const SEPARATOR = `(?:[-_]?(?:data|value|text|base64|b64|hash|\\d{1,3}))?${QUOTED_END}\\]?(?:[ \\t](?:is|name|value))?[ \\t]{0,8}(?:=>|->|:=|[:=：＝])[ \\t]{0,8}`;
+/** What is said of a secret, and is none. */
+const STATUS_WORD =
+  "(?:must|is|was|has|expired|refused|required|missing|invalid|wrong|true|false|null|none|nil|undefined|empty|unset|unknown|rejected|denied)(?![\\w-])";
+/** A word after the first one of a password of several words: not the next name, and not after the end of a clause. */
+const NEXT_WORD = "(?:(?<![,;.)}\\]])[ \\t]+(?![\\w./-]{1,64}[ \\t]?[=:])[^\\s=:,;&\"'|()[\\]{}<>]{1,64})";
+const UNQUOTED = `[^\\s&"'<>${MARK_RANGE}][^\\s&<>${MARK_RANGE}]{0,4000}`;
+const QUOTED = `b?(?<quote>${ESCAPES}["'])[^\\n]{0,4000}?\\k<quote>(?=\\s*(?:[,}\\]);&<:]|$)|\\s)`;
+const LIST = `\\[[^\\]\\n${MARK_RANGE}]{1,4000}\\]?`;
+const NOT_A_SECRET = `(?!["'\\[\\s]{0,4}[${MARK_RANGE}]|${STATUS_WORD}|\\d{1,3}(?![\\w!@#$%^&*.-])|["']{2}(?:$|[\\s,}]))`;
+
 const KNOWN_TOKENS = [
-  "eyJ[\\w-]{8,}\\.[\\w-]{4,}(?:\\.[\\w-]*)?",
+  "eyJ[\\w-]{8,}(?:\\.[\\w-]*){1,4}",
   "gh[opsur]_\\w{16,}",
   "github_pat_\\w{16,}",
   "glpat-[\\w-]{16,}",
@@ -51,32 +51,51 @@ const KNOWN_TOKENS = [
   "[a-z0-9]{6}\\.[a-z0-9]{16}",
 ].join("|");
 
-export const TEXT_RULES: readonly TextRule[] = [
+const HEADERS =
+  "(?:proxy-)?authorization|(?:set-)?cookie|x-[\\w-]{0,40}(?:token|api-?key|auth|csrf|session)[\\w-]{0,20}";
+/** From the name of a header to its value: `Name: value`, `"name": ["value"]`, `"name", "value"`. */
+const HEADER = `\\b(?:${HEADERS})(?:${QUOTED_END}\\s{0,8}[:=]\\s{0,8}\\[?|${ESCAPES}["']\\s{0,8},\\s{0,8})`;
+const DIGEST_FIELD = `[\\w-]{1,40}\\s?=\\s?(?:(?<mark>${ESCAPES}["'])[^"'\\\\]{0,1000}\\k<mark>|[^\\s,"'\\\\]{1,1000})`;
+
+const TEXT_RULES: readonly TextRule[] = [
   {
     kind: "private key",
     pattern:
-      /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^-]{0,20000}(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?/gu,
-    replace: (mark) => mark,
+      /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^]*?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[^]*)/gu,
   },
   {
     kind: "authorization header",
-    pattern:
-      /\b((?:proxy-)?authorization|(?:set-)?cookie|x-auth-token)(\\{0,7}["']?\s{0,8}[:=]\s{0,8}\\{0,7}["']?)[^\r\n"'\\]+/giu,
-    replace: (mark, [name = "", between = ""]) => name + between + mark,
+    pattern: new RegExp(
+      `\\b(Digest\\s{1,4})${DIGEST_FIELD}(?:\\s{0,4},\\s{0,4}${DIGEST_FIELD.replaceAll("mark", "more")}){0,20}`,
+      "giu",
+    ),
+    replace: afterFirst,
   },
   {
     kind: "authorization header",
-    pattern: /\b([Bb]earer|BEARER|[Nn]egotiate)(\s+)[^\s"',;\\]{6,}/gu,
-    replace: (mark, [scheme = "", blank = ""]) => scheme + blank + mark,
+    pattern: new RegExp(
+      `(${HEADER})(?!Digest\\s+[${MARK_RANGE}])(?:(?<quote>${ESCAPES}["'])[^\\n]{0,8000}?\\k<quote>|[^\\r\\n"'\\\\\\]${MARK_RANGE}]+)`,
+      "giu",
+    ),
+    replace: afterFirst,
   },
   {
     kind: "authorization header",
-    pattern: /\b([Bb]asic|BASIC|[Dd]igest)(\s+)(?=[a-z+/-]*[A-Z0-9=])[A-Za-z0-9+/=_-]{6,}/gu,
-    replace: (mark, [scheme = "", blank = ""]) => scheme + blank + mark,
+    pattern: new RegExp(
+      `\\b((?:[Bb]earer|BEARER|[Nn]egotiate)(?:\\s*[:=])?\\s+)(?=[^\\s"',;]{20}|[^\\s"',;]*\\d)[^\\s"',;\\\\${MARK_RANGE}]{6,}`,
+      "gu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "authorization header",
+    pattern: /\b((?:[Bb]asic|BASIC|[Dd]igest)\s+)(?=[a-z+/-]*[A-Z0-9=])[A-Za-z0-9+/=_-]{6,}/gu,
+    replace: afterFirst,
   },
   {
     kind: "user and password in a URL",
-    pattern: /:\/\/[^\s"'<>]{1,2000}@(?=[\w[.%-])/gu,
+    pattern:
+      /:\/\/(?:[^\s"'<>]{1,2000}|[^\s"'<>/@:]{1,100}:(?!\d{1,5}(?:[/\s]|$))[^\s"'<>@/][^\n"'<>@/]{0,100})@(?=[\w[.%-])/gu,
     replace: (mark) => `://${mark}@`,
   },
   {
@@ -86,99 +105,131 @@ export const TEXT_RULES: readonly TextRule[] = [
   },
   {
     kind: "named secret",
-    // A line of YAML: the value is the rest of the line, or the block below it.
+    // An element of XML: its text. The second form has the name in an attribute or in the key of a property list.
     pattern: new RegExp(
-      `^([ \\t-]{0,64}["']?[\\w.-]{0,64}?(?:${NAMES})["']?:[ \\t]+)(?:[|>][+-]?[ \\t]*\\n(?:[ \\t]+[^\\n]*\\n?)+|[^\\n{["']+$)`,
-      "gimu",
-    ),
-    replace: (mark, [name = ""]) => name + mark,
-  },
-  {
-    kind: "named secret",
-    pattern: new RegExp(
-      `(${NAMED})(?:\\\\{0,7}"[^\\n]{0,4000}?\\\\{0,7}"(?=\\s*(?:[,}\\]);:]|$)|\\s)|\\\\{0,7}'[^'\\n]{0,4000}'|[^\\s&]+)`,
+      `(<(?:[\\w.-]{1,40}:)?[\\w.-]{0,40}(?:${NAMES})[\\w.-]{0,20}(?:\\s[^<>\\n]{0,500})?(?<!/)>)[^<\\n${MARK_RANGE}]{0,400}(?:<!\\[CDATA\\[[^\\n]{0,4000}?\\]\\]>|[^<\\s${MARK_RANGE}][^<\\n${MARK_RANGE}]{0,4000})`,
       "giu",
     ),
-    replace: (mark, [name = ""]) => name + mark,
+    replace: afterFirst,
   },
   {
     kind: "named secret",
-    // The value stands alone on the next line. A field of YAML, which ends in a colon or has a value, does not.
-    pattern:
-      /(\b(?:pass(?:word|wort|wd|phrase|code)|pwd|pw|secret|token)["']?[ \t]{0,8}[:=]>?[ \t]{0,8}\r?\n[ \t]{0,64})[^\s[]\S{0,511}(?<!:)(?=[ \t]{0,8}(?:[\r\n]|$))/giu,
-    replace: (mark, [before = ""]) => before + mark,
+    pattern: new RegExp(
+      `(<[^<>\\n]{1,200}\\b(?:name|key|id)\\s?=\\s?["'][^"'<>\\n]{0,80}(?:${NAMES})["'][^<>\\n]{0,200}?(?:\\bvalue\\s?=\\s?["'](?=[^"'])|(?<!/)>(?=[^<\\s])))[^"'<\\n${MARK_RANGE}]{1,4000}`,
+      "giu",
+    ),
+    replace: afterFirst,
   },
   {
-    kind: "secret of a flag",
-    pattern:
-      /(--?[\w-]{0,40}(?:password|passwd|passphrase|token|secret|api-key|credentials?)[ =]+)("[^"]*"|'[^']*'|\S+)/giu,
-    replace: (mark, [flag = ""]) => flag + mark,
+    kind: "named secret",
+    pattern: new RegExp(
+      `(<key>[^<\\n]{0,80}(?:${NAMES})</key>\\s{0,80}<\\w{1,20}>)[^<\\n${MARK_RANGE}]{1,4000}`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "named secret",
+    // A line of YAML: the value is the rest of the line.
+    pattern: new RegExp(
+      `^((?:\\S{20,40} )?[ \\t-]{0,64}["']?[\\w.-]{0,64}?(?:${NAMES})["']?:[ \\t]+)${NOT_A_SECRET}[^\\n{["'|>${MARK_RANGE}][^\\n${MARK_RANGE}]*$`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "named secret",
+    pattern: new RegExp(
+      `((?:${PASSWORD})${SEPARATOR})${NOT_A_SECRET}(?:${QUOTED}|${LIST}|${UNQUOTED}${NEXT_WORD}{0,8}|["']\\S{1,4000})`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "named secret",
+    pattern: new RegExp(
+      `((?:${NAMES})${SEPARATOR})${NOT_A_SECRET}(?:${QUOTED}|${LIST}|${UNQUOTED}|["'\\\\]\\S{1,4000})`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "named secret",
+    // A row of a table.
+    pattern: new RegExp(
+      `([|│]\\s{0,40}(?:${PASSWORD})\\s{0,40}[|│]\\s{0,40})[^|│\\s${MARK_RANGE}][^|│\\n]{0,400}`,
+      "giu",
+    ),
+    replace: (mark, [before = ""]) => `${before}${mark} `,
+  },
+  {
+    kind: "line of a configuration",
+    pattern: new RegExp(
+      `((?:^|[\\s"'])(?:r[ow](?:community6?|user)|com2sec6?|createUser|snmp-server\\s+community|snmp(?:v[123]c?)?\\s+community|trapcommunity|(?:trap2?|inform)sink\\s+\\S{1,253}|(?:radius|tacacs)-server\\s+key|enable\\s+secret|bindpw|rootpw|requirepass|masterauth|identified\\s+(?:by|as)(?=\\s+["'])|set\\s+password\\s+(?:for\\s+\\S{1,64}\\s{0,4}=|\\d{1,3})|\\S{1,100}\\.password)[ \\t]+)[^\\n${MARK_RANGE}]+`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "line of a configuration",
+    // As in .netrc.
+    pattern: new RegExp(
+      `(\\b(?:login|user|username)\\s+(?!(?:and|or|of)\\b)\\S{1,64}\\s+pass(?:word)?\\s+(?:\\d{1,2}\\s+)?)(?!${STATUS_WORD})[^\\s${MARK_RANGE}]{1,400}`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "line of a configuration",
+    pattern: /(\b[\w.-]{1,64}:)[^\s:"']{1,400}(?=["']?\s{0,4}\|\s{0,4}chpasswd)/gu,
+    replace: afterFirst,
+  },
+  {
+    kind: "line of a configuration",
+    // A line of .pgpass: host:port:database:user:password.
+    pattern: /^([\w.*-]{1,253}:(?:\d{1,5}|\*):[\w*-]{1,64}:[\w*-]{1,64}:)\S+$/gu,
+    replace: afterFirst,
   },
   {
     kind: "password in a sentence",
-    pattern: /(\bpass(?:word|wort|wd|phrase)\s{1,4}(?:is\s{1,4}|was\s{1,4})?)(?=\S{0,200}[\d!@#$%^&*])\S{1,200}/giu,
-    replace: (mark, [before = ""]) => before + mark,
+    pattern:
+      /(\bpass(?:word|wort|wd|phrase)\s{1,4}(?:(?:for|of)\s{1,4}[^\s"']{1,64}\s{1,4}(?=(?:has|was|is|to|as)\s))?(?:(?:has|been|changed|set|reset|rotated|updated)\s{1,4}){0,3}(?:(?:is|was|to|as)\s{1,4})?(?:\d{1,2}\s{1,4})?)(?:(?=\S{0,200}[\d!@#$%^&*])\S{1,200}|(?<quote>["'`])(?=\S)[^\n"'`]{1,200}\k<quote>)/giu,
+    replace: afterFirst,
   },
   {
     kind: "token of a known form",
     pattern: new RegExp(`(?<![\\w.])(?:${KNOWN_TOKENS})(?![\\w])`, "gu"),
-    replace: (mark) => mark,
+  },
+  {
+    kind: "token of a known form",
+    pattern: /(\bhooks\.slack\.com\/services\/|\/api\/webhooks\/)[\w/-]{8,}/gu,
+    replace: afterFirst,
   },
   {
     kind: "password hash",
-    pattern: /\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2\w{0,3})\$[^\s"',]{8,}/gu,
-    replace: (mark) => mark,
+    pattern:
+      /\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2\w{0,3})\$[^\s"',]{8,}|\{S?(?:SHA|MD5|CRYPT)\d{0,3}\}[\w+/=.$-]{8,}|SCRAM-SHA-\d{1,3}\$\S{8,}|grub\.pbkdf2\.\S{8,}|(?<=:)[0-9a-fA-F]{32}:[0-9a-fA-F]{32}(?=:)/gu,
   },
 ];
 
-/** Programs that take passwords by flags of one letter, each to the next program or to the end of its line. */
-const TOOLS = /\b(?:ipmitool|ipmipower|ipmi-\w{1,20}|ipmiutil|sshpass|racadm|fence_\w{1,30})\b[^\n]*/gu;
-const SHORT_FLAG = /(\s-(?:P|p|u|k|y)\s{0,4})("[^"]*"|'[^']*'|[^\s"']+)/gu;
-/** Here `-k` has no value, and other flags without one may stand before `-u`, as in `-sku`. */
-const WEB_TOOLS = /\b(?:curl|wget)\b[^\n]*/gu;
-const USER_FLAG =
-  /(\s(?:-[#0-9fgiIkLnNsSv]{0,8}[uU]\s{0,4}|--(?:proxy-)?user[\s=]{1,4}))("[^"]*"|'[^']*'|[^\s"'-][^\s"']*)/gu;
+/** Something of what each rule above, and each of command-lines.ts, looks for: most lines have nothing of it. */
+const TRIGGER =
+  /pass|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|kg|cookie|x-|bearer|negotiate|basic|digest|:\/\/|@|BEGIN|eyJ|gh[opsur]_|github_|glpat|xox|hv[bs]\.|npm_|AIza|AKIA|ASIA|sk-|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|[a-z0-9]{6}\.[a-z0-9]{16}/iu;
 
-/** Replaces what follows `-P`, `-u` and similar flags of tools for BMCs. */
-export function withoutShortFlags(text: string, mark: () => string): string {
-  const hide = (_all: string, flag: string): string => flag + mark();
-  return text
-    .replaceAll(WEB_TOOLS, (command) => command.replaceAll(USER_FLAG, hide))
-    .replaceAll(TOOLS, (command) => command.replaceAll(SHORT_FLAG, hide));
+export function mayHoldSecret(line: string): boolean {
+  return TRIGGER.test(line);
 }
 
-/** Whether `flag`, an entry of a list of arguments, has the next entry as its value, and that is a secret. */
-export function isSecretArgument(flag: string, next: string): boolean {
-  if (/^-[#0-9fgiIkLnNsSv]{0,8}[uU]$|^--(?:proxy-)?user$/u.test(flag)) return next.includes(":");
-  return /^-[Pp]$/u.test(flag) || (/^--?[\w-]{2,60}$/u.test(flag) && isSecretName(flag.replace(/^-+/u, "")));
-}
-
-/** Runs of the characters of base64, hex and most random tokens, that are not part of a path or of a host name. */
-export const RANDOM_RUN = /(?<![A-Za-z0-9+/_.-])[A-Za-z0-9+_-][A-Za-z0-9+/_-]{10,}={0,2}/gu;
-
-/** What kind of secret a run is; undefined for a name, a path, a UUID or a digest. */
-export function hiddenIn(run: string): "encoded user and password" | "long random text" | undefined {
-  if (!/[A-Z]/u.test(run) || !/[a-z]/u.test(run)) return undefined;
-  const plain = Buffer.from(run, "base64").toString("latin1");
-  if (/^[\x20-\x7e\s]+$/u.test(plain) && /^[^\s:]+:\S|pass(?:word|wd)|PRIVATE KEY|token/iu.test(plain)) {
-    return "encoded user and password";
-  }
-  return run.length >= 40 && /[0-9]/u.test(run) && isRandom(run) ? "long random text" : undefined;
-}
-
-/** Random text changes between small letters, capitals, digits and signs more often than names and paths do. */
-const CHANGES_MIN = 0.45;
-
-function isRandom(run: string): boolean {
-  let changes = 0;
-  for (let index = 1; index < run.length; index += 1) {
-    if (classOf(run.charCodeAt(index)) !== classOf(run.charCodeAt(index - 1))) changes += 1;
-  }
-  return changes / (run.length - 1) >= CHANGES_MIN;
-}
-
-function classOf(code: number): number {
-  if (code >= 97 && code <= 122) return 0;
-  if (code >= 65 && code <= 90) return 1;
-  return code >= 48 && code <= 57 ? 2 : 3;
+/** Replaces the secrets in one line by marks (`marks.ts`). */
+export function markSecrets(line: string): string {
+  return TEXT_RULES.reduce((text, { kind, pattern, replace }) => {
+    const mark = markOf(kind);
+    if (replace === undefined) return text.replaceAll(pattern, mark);
+    return text.replaceAll(pattern, (_all, ...groups: unknown[]) =>
+      replace(
+        mark,
+        groups.filter((group) => typeof group === "string"),
+      ),
+    );
+  }, line);
 }

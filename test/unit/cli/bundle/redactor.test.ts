@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { readOnly } from "../../../../src/cli/bundle/read/read-only.ts";
 import { Redactor } from "../../../../src/cli/bundle/redact/redactor.ts";
+import { KnownSecrets } from "../../../../src/cli/bundle/redact/known-secrets.ts";
 import type { KubeTransport } from "../../../../src/kube/transport.ts";
+import { SECRET_FORMS } from "../../../lib/secret-forms/all.ts";
+import { HARMLESS_TEXTS } from "../../../lib/secret-forms/harmless.ts";
 
 // test/integration/cli-bundle.test.ts has the secrets that must go; here is what must stay, and how long it may take.
 
@@ -123,12 +126,127 @@ describe("what a support bundle removes", () => {
       "password:\n x",
       "curl -u ",
       "curl -sk ",
+      "<password ",
+      "<password>",
+      '<a name="password" ',
+      "password=a ",
+      "password = 'a",
+      "Digest a=b, ",
+      'Digest a="b" ,',
+      "[ipmitool -P",
+      "ipmitool ",
+      "snmpget -c ",
+      "%3D",
+      "%2525",
+      "&amp;",
+      "&lt;password&gt;",
+      "| password | ",
+      "pass for a is ",
+      "community ",
+      "set password for ",
+      "a.password ",
+      "user a pass ",
+      "x-auth-token: ",
+      '"x-auth-token", ',
+      "[[",
+      '{"a":',
+      "\\u003d",
+      "eyJaaaaaaaa.",
+      "password: [",
+      "- password: |\n",
+      "data:\n aa: aaaa\n",
+      "<key>password</key>",
+      "PRIVATE KEY-----",
+      "secret",
+      "secret: ",
+      "login a password ",
+      "a:1:a:a:",
+      "root:x | chpasswd",
+      "identified by '",
+      "x-aaaaaaaa",
+      "https://a:b c",
+      "----- ",
+      "- - - ",
+      "&!",
+      "\t",
     ]) {
       const startMs = process.cpuUsage().user / 1_000;
       new Redactor().text(part.repeat(20_000));
+      new Redactor().lines([part.repeat(3_000), part.repeat(3_000)]);
       const tookMs = process.cpuUsage().user / 1_000 - startMs;
       assert.ok(tookMs < 3_000, `${part}: ${tookMs} ms`);
     }
+  });
+});
+
+describe("a secret in each of its forms", () => {
+  for (const [name, text, secrets] of SECRET_FORMS) {
+    it(`a secret in each of its forms is removed from a message, from a log and from a value: ${name}`, () => {
+      for (const shown of [
+        new Redactor().text(text),
+        new Redactor().lines(text.split("\n")).join("\n"),
+        JSON.stringify(new Redactor().value({ status: { message: text } })),
+      ]) {
+        for (const secret of secrets) assert.ok(!shown.includes(secret), shown);
+      }
+    });
+  }
+
+  it("a secret in each of its forms is removed, and ordinary text is not", () => {
+    for (const text of HARMLESS_TEXTS) {
+      assert.equal(new Redactor().text(text), text);
+      assert.equal(new Redactor().lines(text.split("\n")).join("\n"), text);
+    }
+  });
+
+  it("a secret with lines of its own takes no line after it", () => {
+    for (const block of [
+      ["password: |", "  Str0ngPw"],
+      ["2026-11-22T10:00:00Z -----BEGIN RSA PRIVATE KEY-----", "2026-11-22T10:00:00Z MIIEvQIBADANBgkq"],
+      ["<Password>", "  Str0ngPw", "</Password>"],
+      ["stringData:", "  x: Str0ngPw"],
+    ]) {
+      const next = ["node worker-1 is Ready", "the host reads Off"];
+      const shown = new Redactor().lines([...block, ...next]);
+      assert.deepEqual(shown.slice(-2), next);
+      assert.doesNotMatch(shown.join("\n"), /Str0ng|MIIEv/);
+    }
+  });
+});
+
+describe("the secrets that a support bundle knows", () => {
+  it("the secrets that a support bundle knows may be thousands, and each is removed everywhere", () => {
+    const redactor = new Redactor();
+    const passwords = Array.from({ length: 5_000 }, (_, index) => `Winter-${index}!`);
+    redactor.value(passwords.map((password) => ({ password })));
+    assert.equal(redactor.missed, 0);
+    for (const password of passwords) {
+      assert.equal(redactor.finish(`login as ${password} failed`), "login as [redacted: known secret] failed");
+    }
+  });
+
+  it("the secrets that a support bundle knows take bounded memory, and those for which there is no room are counted", () => {
+    const redactor = new Redactor(new KnownSecrets(1_000));
+    redactor.value(Array.from({ length: 100 }, (_, index) => ({ password: `Winter-${index}!` })));
+    assert.ok(redactor.missed > 50 && redactor.missed < 100, `${redactor.missed}`);
+    assert.match(redactor.finish("Winter-0!"), /redacted/);
+  });
+
+  it("the secrets that a support bundle knows take no longer than a moment if all begin alike", () => {
+    const known = new KnownSecrets();
+    for (let index = 0; index < 20_000; index += 1) known.add(`Winter-${index}!`);
+    const startMs = process.cpuUsage().user / 1_000;
+    known.replaceIn("Winter".repeat(20_000), () => "x");
+    assert.ok(process.cpuUsage().user / 1_000 - startMs < 3_000);
+  });
+
+  it("the secrets that a support bundle knows are removed in their longest form", () => {
+    const redactor = new Redactor();
+    redactor.value([{ password: "abcdef1" }, { password: "abcdef1234!" }]);
+    assert.equal(
+      redactor.finish("x abcdef1234! y abcdef1 z"),
+      "x [redacted: known secret] y [redacted: known secret] z",
+    );
   });
 });
 

@@ -1,0 +1,88 @@
+import type { SecretForm } from "./form.ts";
+import { base64 } from "./form.ts";
+
+/** Configuration files, and what programs print of their data. @param S the secret. */
+export function languagesForms(S: string): SecretForm[] {
+  return [
+    [
+      "kubeconfig",
+      `users:\n- name: a\n  user:\n    client-certificate-data: ${base64("CERTcert" + S)}\n    client-key-data: ${base64("KEY" + S)}\n    token: ${S}`,
+      [S, base64("KEY" + S)],
+    ],
+    [
+      "kubeconfig json",
+      JSON.stringify({ users: [{ name: "a", user: { "client-key-data": base64("KEY" + S), token: S } }] }),
+      [S, base64("KEY" + S)],
+    ],
+    [
+      "kubeconfig string in json",
+      JSON.stringify({
+        value: `users:\n- user:\n    client-key-data: ${base64("KEY" + S)}\n    password: |\n      ${S}\n`,
+      }),
+      [S, base64("KEY" + S)],
+    ],
+    [
+      "kubeconfig exec env",
+      JSON.stringify({ user: { exec: { env: [{ name: "AWS_SECRET_ACCESS_KEY", value: S }] } } }),
+      [S],
+    ],
+    [
+      "kubeconfig auth-provider",
+      JSON.stringify({ "auth-provider": { config: { "refresh-token": S, "id-token": S, "client-secret": S } } }),
+      [S],
+    ],
+    [
+      "dockerconfig",
+      JSON.stringify({ auths: { "registry.example": { username: "u", password: S, auth: base64("u:" + S) } } }),
+      [S, base64("u:" + S)],
+    ],
+    ["netrc", `machine bmc-1 login root password ${S}`, [S]],
+    ["netrc plain pw", `machine bmc-1 login root password zebraquux`, ["zebraquux"]],
+    ["pgpass", `db:5432:app:root:${S}`, [S]],
+    ["env", `BMC_PASSWORD=${S}`, [S]],
+    ["env export", `export IPMI_PASSWORD='${S} x'`, [S]],
+    ["env BMC_PASS", `BMC_PASS=${S}`, [S]],
+    ["env OS_", `OS_AUTH_KEY=${S}`, [S]],
+    ["env PWD w/ quotes", `DB_PWD="${S}"`, [S]],
+    ["go struct", `{Username:root Password:${S}}`, [S]],
+    ["go struct %+v 2", `&{User:root Passwd:${S} Port:623}`, [S]],
+    ["go struct %#v", `Credentials{User:"root", Password:"${S}"}`, [S]],
+    ["python dict", `{'username': 'root', 'password': '${S}'}`, [S]],
+    ["python kw", `login(user='root', password='${S}')`, [S]],
+    ["python bytes", `{'password': b'${S}'}`, [S]],
+    ["ruby", `{:password=>"${S}"}`, [S]],
+    ["ini", `[bmc]\npassword = ${S} and more`, [S]],
+    ["toml", `password = """${S}"""`, [S]],
+    ["hcl", `bmc_password = "${S}"`, [S]],
+    ["java props", `bmc.password=${S}`, [S]],
+    ["spring", `spring.datasource.password: ${S}`, [S]],
+    ["jdbc", `jdbc:mysql://h/db?user=root&password=${S}`, [S]],
+    ["odbc", `Server=h;Uid=root;Pwd=${S};`, [S]],
+    ["azure conn", `AccountKey=${base64("key" + S + "==")};EndpointSuffix=x`, [base64("key" + S + "==")]],
+    ["sentence is", `the password is ${S}.`, [S]],
+    ["sentence of root", `password for root is ${S}`, [S]],
+    ["sentence changed to", `password changed to ${S}`, [S]],
+    ["sentence set to", `set the password of root to ${S}`, [S]],
+    ["sentence colon quote", `tried password "${S}" for user root`, [S]],
+    ["passcode", `passcode: ${S}`, [S]],
+    ["totp", `otpauth://totp/x?secret=JBSWY3DPEHPK3PXP`, ["JBSWY3DPEHPK3PXP"]],
+    ["session Location", `X-Auth-Token=${S}`, [S]],
+    ["session cookie", `Cookie: QSESSIONID=${S}; x=y`, [S]],
+    ["set-cookie array py", `{'Set-Cookie': ['sid=${S}; Path=/']}`, [S]],
+    ["csrf", `X-CSRFTOKEN: ${S}`, [S]],
+    ["csrf body", JSON.stringify({ CSRFToken: S }), [S]],
+    ["redfish session", JSON.stringify({ UserName: "root", Password: S, "@odata.id": "x" }), [S]],
+    ["redfish accounts", JSON.stringify({ Accounts: [{ UserName: "x", Password: S }] }), [S]],
+    ["redfish CurrentPassword", JSON.stringify({ SessionAccountPassword: S, NewPassword: S }), [S]],
+    [
+      "redfish EncryptionKey",
+      JSON.stringify({ SNMP: { EncryptionKey: "Passphrase:" + S, AuthenticationKey: S } }),
+      [S],
+    ],
+    ["json escaped twice", JSON.stringify(JSON.stringify(JSON.stringify({ password: S }))), [S]],
+    ["json in text", `body was {"password":"${S}"} end`, [S]],
+    ["json cut", `body was {"password":"${S}`, [S]],
+    ["json cut nested", `body was {\\"password\\":\\"${S}`, [S]],
+    ["json number", `{"pin":1,"password":47114711}`, ["47114711"]],
+  ];
+}

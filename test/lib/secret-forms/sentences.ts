@@ -1,0 +1,91 @@
+import type { SecretForm } from "./form.ts";
+import { base64, keyOf } from "./form.ts";
+
+/** What tools and users write. @param S the secret. */
+export function sentencesForms(S: string): SecretForm[] {
+  const { pem, pemLines } = keyOf(S);
+  return [
+    ["json unicode key", `{"pass\\u0077ord":"${S}"}`, [S]],
+    ["base64 of user:pw", base64("root:" + S), [base64("root:" + S)]],
+    ["base64url json", base64(JSON.stringify({ password: S })), [base64(JSON.stringify({ password: S }))]],
+    [
+      "slack webhook",
+      `https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXzebra4711XXXXXX`,
+      ["XXXXXXXXzebra4711XXXXXX"],
+    ],
+    ["github pat", `ghp_0123456789abcdefABCDEF0123456789abcd`, ["ghp_0123456789abcdefABCDEF0123456789abcd"]],
+    ["gitlab", `glpat-abcdefghij0123456789`, ["glpat-abcdefghij0123456789"]],
+    [
+      "gcp key json",
+      JSON.stringify({
+        type: "service_account",
+        private_key_id: "0123abcd",
+        private_key: pem("PRIVATE KEY").join("\n"),
+      }),
+      pemLines,
+    ],
+    [
+      "aws secret",
+      `aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY`,
+      ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"],
+    ],
+    ["vault", `VAULT_TOKEN=hvs.CAESIJ0123456789abcdef`, ["hvs.CAESIJ0123456789abcdef"]],
+    ["sealed bootstrap", `token abcdef.0123456789abcdef`, ["abcdef.0123456789abcdef"]],
+    [
+      "kubeadm join",
+      `kubeadm join h:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:1234 --certificate-key f8902e114ef118304e561c3ecd4d0b543adc226b7a07f675f56564185ffe0c07`,
+      ["abcdef.0123456789abcdef", "f8902e114ef118304e561c3ecd4d0b543adc226b7a07f675f56564185ffe0c07"],
+    ],
+    [
+      "wireguard",
+      `PrivateKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=`,
+      ["yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="],
+    ],
+    [
+      "psk",
+      `PresharedKey = yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk=\npsk=${S}`,
+      [S, "yAnz5TF+lXXJte14tji3zlMNq+hd2rYUIgJBgB3fBmk="],
+    ],
+    ["radius", `radius-server key ${S}`, [S]],
+    ["ldap bind", `bindpw ${S}\nbindPassword: ${S}`, [S]],
+    ["htpasswd", `root:$apr1$abcdefgh$0123456789abcdefghijkl`, ["0123456789abcdefghijkl"]],
+    ["htpasswd sha", `root:{SHA}VBPuJHI7uixaa6LQGWx4s+5GKNE=`, ["VBPuJHI7uixaa6LQGWx4s+5GKNE="]],
+    ["scram", `SCRAM-SHA-256$4096:c2FsdHNhbHQ=$aGFzaGhhc2g=:c2VydmVyc2ln`, ["aGFzaGhhc2g="]],
+    [
+      "ntlm",
+      `root:500:aad3b435b51404eeaad3b435b51404ee:8846f7eaee8fb117ad06bdd830b7586c:::`,
+      ["8846f7eaee8fb117ad06bdd830b7586c"],
+    ],
+    ["cloud-init", `user-data: |\n  #cloud-config\n  chpasswd:\n    list: |\n      root:${S}`, [S]],
+    ["kickstart", `rootpw --plaintext ${S}`, [S]],
+    ["grub", `password_pbkdf2 root grub.pbkdf2.sha512.10000.ABCDEF4711`, ["ABCDEF4711"]],
+    ["console -p", `racadm -r h -u root -p ${S} getsysinfo`, [S]],
+    ["wsman", `wsman -h h -u root -p ${S} identify`, [S]],
+    ["redfishtool", `redfishtool -r h -u root -p ${S} Systems`, [S]],
+    ["ilorest", `ilorest login h -u admin -p ${S}`, [S]],
+    ["hponcfg pw", `hponcfg -u root -p ${S}`, [S]],
+    ["basic auth arg", `http --auth root:${S} https://h`, [S]],
+    ["wget", `wget --user=root --password=${S} https://h`, [S]],
+    ["wget http-password", `wget --http-password ${S} https://h`, [S]],
+    ["curl -u args", JSON.stringify({ args: ["curl", `-uroot:${S}`, "h"] }), [S]],
+    ["curl --user= args", JSON.stringify({ args: ["curl", `--user=root:${S}`, "h"] }), [S]],
+    ["args --x=S", JSON.stringify({ args: [`--bmc-password=${S} x`] }), [S]],
+    ["args sh -c", JSON.stringify({ command: ["sh", "-c", `ipmitool -P ${S} power`] }), [S]],
+    ["tab separated", `password\t${S}`, [S]],
+    ["table", `| password | ${S} |`, [S]],
+    ["german", `Kennwort: ${S}`, [S]],
+    ["french", `mot de passe: ${S}`, [S]],
+    ["spanish", `contraseña: ${S}`, [S]],
+    ["password->", `password -> ${S}`, [S]],
+    ["pw:", `pw: ${S}`, [S]],
+    ["user/pw", `user/password: root/${S}`, [S]],
+    ["creds", `creds=root:${S}`, [S]],
+    ["logfmt", `level=info password="${S}" x=y`, [S]],
+    ["logfmt escaped", `msg="login {\\"password\\":\\"${S}\\"}"`, [S]],
+    ["klog", `I1122 10:00:00.000000 1 x.go:1] "msg" password="${S}"`, [S]],
+    ["fullwidth", `password＝${S}`, [S]],
+    ["ansi", `\u001b[31mpassword\u001b[0m: ${S}`, [S]],
+    ["html entity", `password&#61;${S}`, [S]],
+    ["html quot", `{&quot;password&quot;:&quot;${S}&quot;}`, [S]],
+  ];
+}
