@@ -4,11 +4,12 @@ import { renderNodesPage, renderRows } from "../../../../src/cli/dashboard/rende
 import type { NodeVerdict } from "../../../../src/cli/status/could-fence/could-fence.ts";
 import { nodeList, nodeQuery } from "../../../../src/cli/dashboard/view/node-list.ts";
 
+const NO = { answer: "no", step: undefined, isIntended: false } as const;
 const NODES = Array.from({ length: 120 }, (_, index): NodeVerdict => {
   const node = `worker-${index}`;
   return index < 10
-    ? { node, answer: "no", reason: "BMCTimeout", message: "no answer" }
-    : { node, answer: "yes", reason: "", message: "" };
+    ? { ...NO, node, reason: "BMCTimeout", message: "no answer" }
+    : { ...NO, node, answer: "yes", reason: "", message: "" };
 });
 const listOf = (query: string, nodes = NODES) => nodeList(nodes, nodeQuery(new URLSearchParams(query)));
 const versionsOf = (nodes: readonly NodeVerdict[]): string[] =>
@@ -61,7 +62,7 @@ describe("the list of all nodes", () => {
   });
 
   it("the list of all nodes shows the beginning of a long message", () => {
-    const [row] = listOf("", [{ node: "a", answer: "no", reason: "X", message: "m".repeat(1_000) }]).rows;
+    const [row] = listOf("", [{ ...NO, node: "a", reason: "X", message: "m".repeat(1_000) }]).rows;
     assert.ok(row !== undefined && row.message.length < 200);
     assert.match(renderRows([row]).text, /m…/);
   });
