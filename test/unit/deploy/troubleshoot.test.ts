@@ -54,6 +54,8 @@ describe("the spec for troubleshoot", () => {
     const namespaces = shipped.flat().filter(({ kind }) => kind === "Namespace");
     assert.equal(namespaces.length, 2);
     for (const { metadata } of namespaces) assert.ok(resources?.namespaces?.includes(metadata.name), metadata.name);
+    // Events about Nodes, Leases of nodes, and Leases between installations.
+    for (const name of ["default", "kube-node-lease", "kube-system"]) assert.ok(resources?.namespaces?.includes(name));
     const logs = collectors.find((collector) => "logs" in collector)?.["logs"];
     const deployment = shipped.flat().find(({ kind }) => kind === "Deployment");
     assert.equal(logs?.namespace, deployment?.metadata.namespace);
