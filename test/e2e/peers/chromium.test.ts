@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -10,6 +10,7 @@ import { play, SCENES } from "../../../hack/demo/scenes.ts";
 import type { World } from "../../../hack/demo/world.ts";
 import { startWorld } from "../../../hack/demo/world.ts";
 import { axeViolations, startChromium } from "../../../hack/e2e/chromium.ts";
+import { pictureOf } from "../../../hack/e2e/picture.ts";
 import { repositoryPath } from "../../../hack/e2e/world.ts";
 import { startAgent } from "../../../hack/lib/agent-process.ts";
 import { startDashboard } from "../../../hack/lib/dashboard-process.ts";
@@ -59,6 +60,14 @@ async function open(url: string, options: Parameters<Browser["newContext"]>[0] =
 const shot = (page: Page, name: string): Promise<unknown> =>
   page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 
+/** The folder of the pictures in the docs, if they are to be replaced. */
+const PICTURES = process.env["IRONFENCE_PICTURES"];
+const picture = async (page: Page, name: string, title: string): Promise<void> => {
+  const text = await pictureOf(page, title);
+  assert.match(text, /<text /);
+  await writeFile(join(PICTURES === undefined ? SCREENSHOTS : repositoryPath(PICTURES), `${name}.svg`), text);
+};
+
 void describe("the dashboard in Chromium, through the outages of the demo", () => {
   let folder: string;
   let world: World;
@@ -88,6 +97,7 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
     await page.locator("#summary", { hasText: "6 yes" }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
     assert.deepEqual(await axeViolations(page), []);
     await shot(page, "quiet");
+    await picture(page, "quiet", "Every node could be fenced");
   });
 
   for (const [index, scene] of SCENES.entries()) {
@@ -102,12 +112,14 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
           await card.first().waitFor({ timeout: SHOWN_TIMEOUT_MS });
           assert.match((await card.first().textContent()) ?? "", /Safe to disconnect the power by hand\?\s*no/);
           await shot(page, `scene-${index + 1}-now`);
+          await picture(page, `scene-${index + 1}-now`, `Scene ${index + 1}, ${scene.title}: the fence is under way`);
           assert.deepEqual(await axeViolations(page), []);
         }
         const { problems } = await played;
         assert.deepEqual(problems, []);
         await page.locator("#ended li").filter({ hasText: scene.host }).first().waitFor({ timeout: SHOWN_TIMEOUT_MS });
         await shot(page, `scene-${index + 1}-ended`);
+        await picture(page, `scene-${index + 1}-ended`, `Scene ${index + 1}, ${scene.title}: the fence has ended`);
         assert.deepEqual(await axeViolations(page), []);
       } finally {
         observed.stop();
@@ -123,6 +135,7 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
     assert.match((await page.locator("#evidence").textContent()) ?? "", /redfish\+https:\/\/127\.0\.0\.1/);
     assert.deepEqual(await axeViolations(page), []);
     await shot(page, "node");
+    await picture(page, "node", "The page of a node after its fence");
   });
 
   void test("the page is the same in the dark, on a phone and without scripts", async () => {
