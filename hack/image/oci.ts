@@ -1,0 +1,88 @@
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { CA_FILE, OWN_CA_FILE } from "./root-files.ts";
+import type { Entry } from "./tar.ts";
+import { tar } from "./tar.ts";
+
+// An image as the OCI image layout has it, with a manifest.json as `docker save` writes it. It depends on its files alone.
+
+const MEDIA = "application/vnd.oci.image";
+/** Images say when they were made; this one is the same whenever that is. */
+const CREATED = "1970-01-01T00:00:00Z";
+
+export interface Image {
+  /** The digest of the manifest, by which a registry names the image. */
+  digest: string;
+  archive: Buffer;
+}
+
+/** Packs the files of one layer as an image for amd64. */
+export function packImage(files: readonly Entry[], { name, version }: { name: string; version: string }): Image {
+  const blobs: Entry[] = [];
+  const add = (content: Buffer, mediaType: string): { mediaType: string; digest: string; size: number } => {
+    const digest = sha256(content);
+    blobs.push({ path: `blobs/sha256/${digest.slice("sha256:".length)}`, mode: 0o644, content });
+    return { mediaType: `${MEDIA}.${mediaType}`, digest, size: content.length };
+  };
+  const layerTar = tar(files);
+  const layer = add(gzipSync(layerTar, { level: 9 }), "layer.v1.tar+gzip");
+  const config = add(json(configOf(sha256(layerTar), files, version)), "config.v1+json");
+  const manifest = add(
+    json({ schemaVersion: 2, mediaType: `${MEDIA}.manifest.v1+json`, config, layers: [layer] }),
+    "manifest.v1+json",
+  );
+  const annotations = { "org.opencontainers.image.ref.name": version };
+  const platform = { architecture: "amd64", os: "linux" };
+  const blobPath = ({ digest }: { digest: string }): string => `blobs/sha256/${digest.slice("sha256:".length)}`;
+  const archive = tar([
+    ...blobs,
+    entry("oci-layout", { imageLayoutVersion: "1.0.0" }),
+    entry("index.json", { schemaVersion: 2, manifests: [{ ...manifest, platform, annotations }] }),
+    entry("manifest.json", [{ Config: blobPath(config), RepoTags: [`${name}:${version}`], Layers: [blobPath(layer)] }]),
+  ]);
+  return { digest: manifest.digest, archive };
+}
+
+function configOf(diffId: string, files: readonly Entry[], version: string): object {
+  const hasOwnCa = files.some(({ path }) => path === OWN_CA_FILE);
+  return {
+    created: CREATED,
+    architecture: "amd64",
+    os: "linux",
+    config: {
+      User: "65532:65532",
+      WorkingDir: "/",
+      Env: [
+        "PATH=/usr/bin",
+        "NODE_ENV=production",
+        `SSL_CERT_FILE=/${CA_FILE}`,
+        ...(hasOwnCa ? [`NODE_EXTRA_CA_CERTS=/${OWN_CA_FILE}`] : []),
+      ],
+      // The reasons are in the Dockerfile.
+      Entrypoint: [
+        "/usr/bin/node",
+        "--max-semi-space-size=1",
+        "--disable-sigusr1",
+        "--permission",
+        "--allow-fs-read=*",
+        "/app/ironfence.js",
+      ],
+      Cmd: ["run"],
+      Labels: { "org.opencontainers.image.title": "ironfence", "org.opencontainers.image.version": version },
+    },
+    rootfs: { type: "layers", diff_ids: [diffId] },
+    history: [{ created: CREATED, created_by: "hack/image" }],
+  };
+}
+
+function entry(path: string, content: object): Entry {
+  return { path, mode: 0o644, content: json(content) };
+}
+
+function json(content: object): Buffer {
+  return Buffer.from(JSON.stringify(content));
+}
+
+function sha256(content: Buffer): string {
+  return `sha256:${createHash("sha256").update(content).digest("hex")}`;
+}
