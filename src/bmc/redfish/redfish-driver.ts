@@ -159,7 +159,7 @@ export class RedfishDriver implements PowerDriver {
 
   /** Privileges that cannot be read, or not in time, are not an obstacle: an order will show whether they suffice. */
   async #privilegeObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
-    const account = `${this.#service.origin} ${this.#service.username}`;
+    const { account } = this.#service;
     if (this.#memory.sufficientPrivileges.has(account)) return undefined;
     try {
       const missing = await this.#call(

@@ -1,0 +1,235 @@
+import type { AbandonedSessions } from "./abandoned-sessions.ts";
+import { GuardedLogin, NO_SESSION_FREE } from "./guarded-login.ts";
+import type { Access, BasicAccess } from "./login.ts";
+import type { MonitoredConnection } from "./monitored-connection.ts";
+import type { ServiceRoot } from "./service-root.ts";
+import { lacksPrivilege, mustChangePassword } from "../http/answer.ts";
+import type { RedfishAnswer } from "../http/answer.ts";
+import type { Call, Connection } from "../http/connection.ts";
+import type { BmcGate } from "../../gate/bmc-gate.ts";
+import type { Mutex } from "../../gate/mutex.ts";
+import { RESTART_MS_MIN } from "../../gate/possible-restarts.ts";
+import type { BmcCredentials } from "../../interface/credentials.ts";
+import { BmcError } from "../../interface/errors.ts";
+import { sleep } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+/** How many new sessions may be denied in one call: a BMC with a full session table evicts them. */
+const SESSIONS_TRIED_MAX = 3;
+/** How many 401s in a row mean that a session is lost: BMCs of HPE, AMI and NVIDIA deny valid sessions at random. */
+const DENIALS_MAX = 3;
+/** If no session was free, one is requested again after this time. */
+const SESSION_AGAIN_MS = 60_000;
+
+/** Checks right before each transmission whether the call may be sent. `isAgain`: it was sent before, and denied. */
+export type Precondition = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
+
+export interface AuthenticatedRequestsDeps {
+  connection: Connection;
+  monitored: MonitoredConnection;
+  root: ServiceRoot;
+  abandoned: AbandonedSessions;
+  login: BmcCredentials;
+  /** Identifies the account and its BMC. */
+  account: string;
+  mutex: Mutex;
+  gate: BmcGate;
+  clock: Clock;
+  callTimeoutMs: number;
+}
+
+/** Requests with the access of one account. The first one logs in, and one that is denied is sent again. */
+export class AuthenticatedRequests {
+  readonly #deps: AuthenticatedRequestsDeps;
+  readonly #login: GuardedLogin;
+  readonly #lifetime = new AbortController();
+  #access: Promise<Access> | undefined;
+  /** When a session is requested again, if none was free. */
+  #sessionAgainAtMs = Infinity;
+  /** When the BMC last gave an authenticated answer. */
+  #knownAtMs = -Infinity;
+  /** 401s since then, in the present session. */
+  #denials = 0;
+  #isBasicAccepted = false;
+  /** Whether a 401 to working basic authentication was taken for spurious, and no other answer has come since. */
+  #hasSpurious401 = false;
+  #logins = 0;
+  /** The refusal of our credentials. It is kept, because more tries lock accounts. */
+  #refusal: BmcError | undefined;
+
+  constructor(deps: AuthenticatedRequestsDeps) {
+    this.#deps = deps;
+    this.#login = new GuardedLogin({
+      ...deps,
+      isBasicAccepted: () => this.#isBasicAccepted,
+      onAccess: (access) => this.#recordAccess(access),
+    });
+  }
+
+  /** How often a login has succeeded. At each one the name of the origin may lead to another BMC. */
+  get logins(): number {
+    return this.#logins;
+  }
+
+  /** Ends all requests, and returns the access that is then left, if any. */
+  async end(): Promise<Access | undefined> {
+    this.#lifetime.abort(new BmcError("Aborted", `${this.#origin}: closed`));
+    // A login that failed was reported to its caller, and left no session.
+    return this.#access?.catch(() => undefined);
+  }
+
+  /** A signal that also aborts when the requests end. */
+  until(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#lifetime.signal]);
+  }
+
+  /** The present access; logs in if there is none. */
+  currentAccess(): Promise<Access> {
+    if (this.#deps.clock.monotonicMs() >= this.#sessionAgainAtMs) this.#access = undefined;
+    this.#access ??= this.#logIn();
+    return this.#access;
+  }
+
+  /**
+   * Sends an authenticated call. A 401 means that nothing was done, so the call is sent again: first in the same session,
+   * because some BMCs deny sessions at random, then after a new login.
+   */
+  async send(call: Call, callerSignal: AbortSignal, check?: Precondition): Promise<RedfishAnswer> {
+    const signal = this.until(callerSignal);
+    let isAgain = false;
+    for (let logins = 1; ; isAgain = true) {
+      signal.throwIfAborted();
+      if (this.#refusal !== undefined) throw this.#refusal;
+      let login = this.currentAccess();
+      let access = await login;
+      await check?.(signal, isAgain);
+      // The reads of the check may have needed another login. That login is the one that was checked.
+      login = this.#access ?? login;
+      access = await login;
+      const answer = await this.#sendWith(access, login, call, signal);
+      if (answer.status !== 401 || mustChangePassword(answer)) {
+        this.#recordAuthenticated(access);
+        return answer;
+      }
+      // A session that was just given has not ended, so the account lacks the privilege.
+      const isLacking = lacksPrivilege(answer) && (access.kind === "Basic" || logins > 1);
+      if (isLacking) return answer;
+      if (access.kind === "Basic") {
+        this.#deps.monitored.recordInterruption();
+        await this.#waitForSpurious(call, login, access, signal);
+        continue;
+      }
+      if (!this.#recordDenial(answer)) continue;
+      this.#drop(login, access);
+      if (logins === SESSIONS_TRIED_MAX) {
+        // User and password were correct each time, so they are not the reason why the session was denied.
+        const what = `${call.method} ${this.#origin}${call.path}: HTTP 401`;
+        throw new BmcError("Busy", `${what}: the BMC denies each session that it has just given, ${logins} in a row`);
+      }
+      logins += 1;
+    }
+  }
+
+  get #origin(): string {
+    return this.#deps.connection.origin;
+  }
+
+  /** Records an answer that shows that the access is valid. */
+  #recordAuthenticated(access: Access): void {
+    const { gate, login, clock, abandoned } = this.#deps;
+    // Spurious 401s with other answers in between do not add up to a refusal.
+    if (this.#hasSpurious401) gate.loginBreaker.recordAccepted(this.#origin, login);
+    this.#hasSpurious401 = false;
+    this.#knownAtMs = clock.monotonicMs();
+    this.#denials = 0;
+    if (access.kind === "Session") abandoned.end(access.path);
+  }
+
+  /** Records a 401 in the present session. @returns whether the session is lost. */
+  #recordDenial(answer: RedfishAnswer): boolean {
+    this.#denials += 1;
+    const isLost = this.#denials >= DENIALS_MAX || lacksPrivilege(answer);
+    // A session that works again at once does not mean a restart. After a while without answers the BMC may have restarted.
+    if (isLost || this.#deps.clock.monotonicMs() - this.#knownAtMs > RESTART_MS_MIN) {
+      this.#deps.monitored.recordPossibleRestart();
+    }
+    return isLost;
+  }
+
+  #recordAccess(access: Access): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const isFull = access.kind === "Basic" && access.sessionsFull;
+    this.#sessionAgainAtMs = isFull ? nowMs + SESSION_AGAIN_MS : Infinity;
+    this.#knownAtMs = nowMs;
+    this.#denials = 0;
+    if (access.kind === "Basic" && access.unusable !== undefined) this.#deps.abandoned.add(access.unusable);
+    this.#logins += 1;
+  }
+
+  /** Makes the next call log in again. */
+  #drop(login: Promise<Access>, access: Access): void {
+    if (this.#access !== login) return;
+    this.#access = undefined;
+    // The BMC may accept a session again that it denies now.
+    if (access.kind === "Session") this.#deps.abandoned.add(access);
+  }
+
+  async #sendWith(access: Access, login: Promise<Access>, call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
+    const { monitored, gate, login: credentials } = this.#deps;
+    const authenticated = { ...call, headers: { ...call.headers, ...access.headers } };
+    if (access.kind === "Session") return monitored.send(authenticated, signal);
+    if (!this.#isBasicAccepted) return this.#tryBasic(authenticated, login, access, signal);
+    // Each request contains the password. If it was refused for one device, the others do not send it either.
+    gate.loginBreaker.checkRefused(this.#origin, credentials, this.#origin);
+    return monitored.send(authenticated, signal);
+  }
+
+  /** The first use of basic authentication is its login: it shows whether the credentials are accepted. */
+  #tryBasic(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<RedfishAnswer> {
+    const { mutex, monitored, gate, account, login: credentials } = this.#deps;
+    return mutex.run(signal, async () => {
+      gate.loginBreaker.check(this.#origin, credentials, this.#origin);
+      for (;;) {
+        const answer = await monitored.send(call, signal);
+        if (answer.status !== 401 || lacksPrivilege(answer)) {
+          this.#isBasicAccepted = true;
+          gate.memory.basicRefused.delete(account);
+          gate.loginBreaker.recordAccepted(this.#origin, credentials);
+          return answer;
+        }
+        monitored.recordInterruption();
+        // The next login starts only after this is settled.
+        await this.#waitForSpurious(call, login, access, signal);
+      }
+    });
+  }
+
+  /** Waits until basic authentication may be tried again after a 401. @throws BmcError if it may not. */
+  async #waitForSpurious(call: Call, login: Promise<Access>, access: BasicAccess, signal: AbortSignal): Promise<void> {
+    const { gate, clock, account, login: credentials } = this.#deps;
+    const what = `${call.method} ${this.#origin}${call.path}`;
+    const pauseMs = gate.loginBreaker.recordSpurious(this.#origin, credentials);
+    if (pauseMs !== undefined) {
+      this.#hasSpurious401 = true;
+      return sleep(clock, pauseMs, signal);
+    }
+    if (access.sessionsFull && !this.#isBasicAccepted) {
+      gate.memory.basicRefused.add(account);
+      this.#drop(login, access);
+      throw new BmcError("Busy", `${what}: ${NO_SESSION_FREE}`);
+    }
+    gate.loginBreaker.recordRefused(this.#origin, credentials);
+    this.#refusal = new BmcError("AuthFailed", `${what}: HTTP 401: user or password refused`);
+    throw this.#refusal;
+  }
+
+  #logIn(): Promise<Access> {
+    const access = this.#login.run(this.#lifetime.signal);
+    access.catch((error: unknown) => {
+      if (error instanceof BmcError && error.code === "AuthFailed") this.#refusal = error;
+      // The next call logs in again, unless we were refused.
+      if (this.#access === access) this.#access = undefined;
+    });
+    return access;
+  }
+}
