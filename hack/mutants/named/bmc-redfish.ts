@@ -77,7 +77,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   // No order but by right, to the right host, once.
   mutant(
     "relogin-unidentified-redfish",
-    "redfish-driver",
+    "system/fenced-system",
     "no order goes to a host that a new login may have led to (Redfish)",
     "const isKnownStill = known === undefined || (known.login === logins && !isAgain);",
     "const isKnownStill = known === undefined || (known.login <= logins && !isAgain);",
@@ -165,18 +165,18 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "button-pushed-again",
-    "redfish-driver",
+    "orders/power-orders",
     "a push of the power button whose answer is lost is not repeated at once",
-    "if (this.#memory.orderedOn.has(this.#key)) {",
+    "if (this.#memory.orderedOn.has(key)) {",
     'if (this.#memory.orderedOn.has("")) {',
     BMC_OFF_WAY,
   ),
   mutant(
     "gateway-forgets-push",
-    "redfish-driver",
+    "orders/power-orders",
     "a push that a gateway fails may have been carried out",
-    'if (heard && wanted === "On") this.#memory.orderedOn.delete(this.#key);',
-    'if (wanted === "On") this.#memory.orderedOn.delete(this.#key);',
+    'if (isRefused && wanted === "On") this.#memory.orderedOn.delete(key);',
+    'if (wanted === "On") this.#memory.orderedOn.delete(key);',
     BMC_OFF_WAY,
   ),
   mutant(
@@ -263,7 +263,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "another-host-since",
-    "redfish-driver",
+    "system/fenced-system",
     "the Off of a host that has replaced the identified one does not count",
     'if (known !== undefined && compareHosts(known, system.identity, { isOff: true }) === "Other") {',
     'if (known !== undefined && compareHosts(known, { ...known, systemUUID: "" }, { isOff: true }) === "Other") {',
@@ -271,7 +271,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "serial-of-reading-unseen",
-    "redfish-driver",
+    "system/fenced-system",
     "the Off of a host with another serial number does not count",
     'if (known !== undefined && compareHosts(known, system.identity, { isOff: true }) === "Other") {',
     'if (known !== undefined && compareHosts(known, { ...system.identity, serialNumber: "" }, { isOff: true }) === "Other") {',
@@ -279,7 +279,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "denied-push-repeated-blindly",
-    "redfish-driver",
+    "system/fenced-system",
     "an order that was denied is sent again only after another read of the host",
     "(offAtLogin === logins && !isAgain)",
     "offAtLogin === logins",
@@ -320,15 +320,15 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "hidden-reset-forgotten",
-    "redfish-driver",
+    "system/fenced-system",
     "a host that is off and hides its Reset action is powered on by the one that it has shown",
-    "const reset = system.reset ?? this.#memory.resetActions.get(this.#resetKey(system));",
-    "const reset = system.reset;",
+    "return system.reset ?? this.#memory.resetActions.get(this.#resetKey(system));",
+    "return system.reset;",
     BMC_OFF_WAY,
   ),
   mutant(
     "hidden-reset-of-another-host",
-    "redfish-driver",
+    "system/fenced-system",
     "a hidden Reset action is never taken from another host of the BMC",
     "return `${this.#service.origin}${path}`;",
     "return `${this.#service.origin}${typeof path}`;",

@@ -16,6 +16,11 @@ const INFO_UNREADABLE: ReadonlySet<BmcErrorCode> = new Set([
   "Refused",
 ]);
 
+/** The path of the Reset action. @throws BmcError BadResponse if the action has no target on this service. */
+export function resetTarget(origin: string, { target }: ResetAction): string {
+  return pathOnOrigin(origin, target, "the target of the Reset action");
+}
+
 /** The reset type to send for an order; undefined if neither list of the service has one that does it. */
 export async function chooseResetType(
   service: Service,

@@ -1,0 +1,112 @@
+import { chooseResetType, readAllowedTypes, resetTarget } from "./allowed-types.ts";
+import type { RefusalWatch } from "./refusal-watch.ts";
+import { POWER_BUTTON, RESET_TYPES } from "./reset-types.ts";
+import type { Service } from "../session/service.ts";
+import type { FencedSystem } from "../system/fenced-system.ts";
+import type { BmcMemory } from "../../gate/bmc-memory.ts";
+import type { ResetAction } from "../../gate/reset-actions.ts";
+import type { RedfishAddress } from "../../interface/address.ts";
+import { BmcError } from "../../interface/errors.ts";
+
+/** A power order as it is sent. */
+interface ResetOrder {
+  target: string;
+  type: string;
+  /** The login in which the host was read Off, if the order must not reach a host that is on. */
+  offAtLogin?: number;
+}
+
+/** Sends power orders to one System. */
+export class PowerOrders {
+  readonly #address: RedfishAddress;
+  readonly #service: Service;
+  readonly #system: FencedSystem;
+  readonly #refusals: RefusalWatch;
+  readonly #memory: BmcMemory;
+
+  constructor(options: {
+    address: RedfishAddress;
+    service: Service;
+    system: FencedSystem;
+    refusals: RefusalWatch;
+    memory: BmcMemory;
+  }) {
+    this.#address = options.address;
+    this.#service = options.service;
+    this.#system = options.system;
+    this.#refusals = options.refusals;
+    this.#memory = options.memory;
+  }
+
+  /** Orders the host off or on. An order for the present state is not an error. */
+  async send(wanted: "Off" | "On", signal: AbortSignal): Promise<void> {
+    const { key, text } = this.#address;
+    const order = await this.#choose(wanted, signal);
+    if (order === undefined) return;
+    this.#system.forgetOff();
+    // No If-Match: an action is not a write to the resource, and iDRAC 10 answers 412 to it.
+    const call = { method: "POST", path: order.target, body: { ResetType: order.type } } as const;
+    if (wanted === "On") this.#memory.orderedOn.add(key);
+    // A host that reports no identity while it is off reports it again when it is on.
+    const conditions = { mayBeUnknown: wanted === "On", offAtLogin: order.offAtLogin };
+    let answer = await this.#system.change(call, conditions, signal);
+    // Some BMCs require If-Match for an action as well. The action was not carried out (RFC 6585, section 3).
+    if (answer.status === 428) {
+      answer = await this.#system.change({ ...call, headers: { "if-match": "*" } }, conditions, signal);
+    }
+    const refusal = await this.#refusals.refusalOf(`${text}: order ${order.type}`, answer, signal);
+    if (refusal === undefined) return;
+    // iLO answers 400 and iDRAC 409 to an order for the present state. The power state shows whether that is the reason.
+    const isRefused = refusal.code === "Refused" || refusal.code === "Unsupported";
+    // Any other failure may come from a gateway, although the BMC has carried out the order.
+    if (isRefused && wanted === "On") this.#memory.orderedOn.delete(key);
+    if (isRefused && (await this.#system.readPower(signal)).state === wanted) return;
+    throw refusal;
+  }
+
+  /** The order to send; undefined if the host already has that state and the BMC allows no such order in it. */
+  async #choose(wanted: "Off" | "On", signal: AbortSignal): Promise<ResetOrder | undefined> {
+    const { text } = this.#address;
+    const known = this.#system.lastResetAction;
+    const knownType = known && (await chooseResetType(this.#service, wanted, known, signal));
+    if (known !== undefined && knownType !== undefined) return { target: this.#targetOf(known), type: knownType };
+    // Some BMCs list only what they allow in the present state, so a list from before the last order does not count.
+    const system = await this.#system.read(signal);
+    const { power } = system;
+    const reset = this.#system.resetActionOf(system);
+    if (reset === undefined) throw new BmcError("Unsupported", `${text}: the System has no Reset action`);
+    const type = await chooseResetType(this.#service, wanted, reset, signal);
+    if (type !== undefined) return { target: this.#targetOf(reset), type };
+    if (power.state === wanted) return undefined;
+    const allowed = await readAllowedTypes(this.#service, reset, signal);
+    if (wanted === "On" && allowed?.includes(POWER_BUTTON) === true) return this.#pushButton(reset, signal);
+    // A list from another state does not count either, if the BMC shows no action in this one.
+    if (system.reset === undefined) return { target: this.#targetOf(reset), type: RESET_TYPES[wanted][0] };
+    const offered = allowed?.join(", ").slice(0, 200) ?? "";
+    throw new BmcError("Unsupported", `${text}: the BMC offers no ${RESET_TYPES[wanted][0]}, only: ${offered}`);
+  }
+
+  /**
+   * The power button is the only way that the BMC allows to power a host on. It would power a running host off, so it is
+   * pushed only right after a fresh Off, and not while an earlier order to power on may still take effect, whatever its
+   * answer was.
+   *
+   * @throws BmcError Busy while that is so, Refused if the host is not known to be off.
+   */
+  async #pushButton(reset: ResetAction, signal: AbortSignal): Promise<ResetOrder> {
+    const { key, text } = this.#address;
+    if (this.#memory.orderedOn.has(key)) {
+      const why = "the host was ordered on a short time ago, and may be powering on";
+      throw new BmcError("Busy", `${text}: the power button is not pushed yet: ${why}`);
+    }
+    const { state, raw } = await this.#system.readPower(signal);
+    if (state !== "Off") {
+      throw new BmcError("Refused", `${text}: the power button is not pushed: the host is not off (${raw})`);
+    }
+    return { target: this.#targetOf(reset), type: POWER_BUTTON, offAtLogin: this.#service.logins };
+  }
+
+  #targetOf(reset: ResetAction): string {
+    return resetTarget(this.#service.origin, reset);
+  }
+}
