@@ -1,14 +1,15 @@
+import { callAll, combineFailures, levelFailure } from "./level-calls.ts";
 import type { BootOverride, PowerDriver, PowerReading, PowerState } from "../interface/driver.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import { BmcError } from "../interface/errors.ts";
-import type { BmcErrorCode } from "../interface/errors.ts";
 
 /** The result of an identity check. */
 export type IdentityVerdict =
   | { verified: true; message: string }
   /**
-   * Mismatch: another host answers. Unknown: there is nothing to compare with, the device reports no identity, or other hosts
-   * report the same one. In this last case `enoughForOn` is set: a host that was verified before its power-off may be powered on.
+   * Mismatch: another host answers. Unknown: there is nothing to compare with, the device reports no identity, or other
+   * hosts report the same one. In this last case `enoughForOn` is set: a host that was verified before its power-off
+   * may be powered on.
    */
   | { verified: false; reason: "Mismatch" | "Unknown"; message: string; enoughForOn?: true };
 
@@ -33,9 +34,9 @@ export interface LevelledDevice {
 }
 
 /**
- * The power devices of one host as one (the fencing topology of Pacemaker). Levels are tried in ascending order, and all devices
- * of a level must succeed. A level counts for Off only after its identity was accepted, so that no order goes to another host and
- * no Off of another host counts. Failures are `BmcError`s. Not for concurrent calls.
+ * The power devices of one host as one (the fencing topology of Pacemaker). Levels are tried in ascending order, and
+ * all devices of a level must succeed. A level counts for Off only after its identity was accepted, so that no order
+ * goes to another host and no Off of another host counts. Failures are `BmcError`s. Not for concurrent calls.
  */
 export class Topology {
   readonly #levels: readonly (readonly PowerDriver[])[];
@@ -69,13 +70,13 @@ export class Topology {
       }
     }
     // A level that failed may be accepted at the next try. One without a usable identity will not.
-    if (failures.length > 0 || unknown === undefined) throw combined(failures);
+    if (failures.length > 0 || unknown === undefined) throw combineFailures(failures);
     return unknown;
   }
 
   /**
-   * Reads the power: the first level with a result decides. `On` if any of its devices shows On, `Off` if all of them show Off.
-   * `Unknown` while another host answers.
+   * Reads the power: the first level with a result decides. `On` if any of its devices shows On, `Off` if all of them
+   * show Off. `Unknown` while another host answers.
    */
   async readPower(signal: AbortSignal): Promise<PowerReading> {
     const failures: BmcError[] = [];
@@ -88,7 +89,7 @@ export class Topology {
           if (verdict.reason === "Mismatch") return { state: "Unknown", raw: verdict.message };
           continue;
         }
-        const { values, failure } = await ofAll(level, (driver) => driver.readPower(signal), signal);
+        const { values, failure } = await callAll(level, (driver) => driver.readPower(signal), signal);
         const reading = levelPower(values, level.length);
         if (reading.state === "Off") this.#firstLevel = 0;
         if (reading.state !== "Unknown") return reading;
@@ -98,13 +99,14 @@ export class Topology {
         failures.push(levelFailure(error, signal));
       }
     }
-    if (failures.length > 0 || unknown === undefined) throw combined(failures);
+    if (failures.length > 0 || unknown === undefined) throw combineFailures(failures);
     return unknown;
   }
 
   /**
-   * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned off. `Off`
-   * if one device shows Off, which proves nothing about the host. `On` if all devices of the first level with a result show On.
+   * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned
+   * off. `Off` if one device shows Off, which proves nothing about the host. `On` if all devices of the first level
+   * with a result show On.
    */
   async readWhole(signal: AbortSignal): Promise<WholeReading> {
     const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
@@ -118,13 +120,13 @@ export class Topology {
     const on = levels.find(({ whole }) => whole.state === "On")?.whole;
     if (on !== undefined) return { ...on, runs };
     const failures = levels.flatMap(({ failure }) => failure ?? []);
-    if (failures.length > 0 && !runs) throw combined(failures);
+    if (failures.length > 0 && !runs) throw combineFailures(failures);
     return { state: "Unknown", raw: failures[0]?.message ?? levels[0]?.whole.raw ?? "no power device", runs };
   }
 
   /**
-   * Orders the devices of the first level that accepts a power-off. A second order without an Off in between starts at the next
-   * level, because the previous one had no effect.
+   * Orders the devices of the first level that accepts a power-off. A second order without an Off in between starts at
+   * the next level, because the previous one had no effect.
    *
    * @throws PartlyTakenError if it failed but some device has taken the order.
    */
@@ -138,7 +140,7 @@ export class Topology {
       try {
         await this.#requireVerified(level, signal);
         this.#firstLevel = (index + 1) % this.#levels.length;
-        const { values, failure } = await ofAll(level, (driver) => driver.forceOff(signal), signal);
+        const { values, failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
         if (failure === undefined) return;
         failures.push(failure);
         isPartlyTaken ||= values.length > 0;
@@ -147,26 +149,26 @@ export class Topology {
         failures.push(levelFailure(error, signal));
       }
     }
-    const failure = combined(failures);
+    const failure = combineFailures(failures);
     throw isPartlyTaken ? new PartlyTakenError(failure) : failure;
   }
 
   /**
-   * Orders every device of every level on, in ascending order, because any of them may have been turned off. Fails if one of them
-   * fails: `readPower` shows whether the host is on nevertheless.
+   * Orders every device of every level on, in ascending order, because any of them may have been turned off. Fails if
+   * one of them fails: `readPower` shows whether the host is on nevertheless.
    */
   async on(signal: AbortSignal): Promise<void> {
     const failures: BmcError[] = [];
     for (const level of this.#levels) {
       try {
         await this.#refuseWrongHost(level, signal);
-        const { failure } = await ofAll(level, (driver) => driver.on(signal), signal);
+        const { failure } = await callAll(level, (driver) => driver.on(signal), signal);
         if (failure !== undefined) failures.push(failure);
       } catch (error) {
         failures.push(levelFailure(error, signal));
       }
     }
-    if (failures.length > 0) throw combined(failures);
+    if (failures.length > 0) throw combineFailures(failures);
   }
 
   /** Sets or clears the boot override on the first device that supports it. It is set only on an accepted host. */
@@ -195,7 +197,7 @@ export class Topology {
       const whole = { state: "Unknown", raw: verdict.message } as const;
       if (!allowsOn(verdict)) return { readings: [], failure: undefined, power: "Unknown", whole };
       const read = async (driver: PowerDriver) => ({ ...(await driver.readPower(signal)), address: driver.address });
-      const { values, failure } = await ofAll(level, read, signal);
+      const { values, failure } = await callAll(level, read, signal);
       const isOn = values.length === level.length && values.every(({ state }) => state === "On");
       const { state: power } = levelPower(values, level.length);
       return { readings: values, failure, power, whole: isOn ? { state: "On", raw: values[0]?.raw ?? "" } : whole };
@@ -208,7 +210,7 @@ export class Topology {
   async #verdictOf(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityVerdict> {
     const known = this.#verdicts.get(level);
     if (known !== undefined) return known;
-    const { values, failure } = await ofAll(level, (driver) => driver.identify(signal), signal);
+    const { values, failure } = await callAll(level, (driver) => driver.identify(signal), signal);
     const verdict = this.#judge(values);
     const mismatch = !verdict.verified && verdict.reason === "Mismatch";
     // If another host is among those that answered, the level is refused, whatever the other devices would report.
@@ -240,7 +242,7 @@ export class Topology {
         }
       }
     }
-    throw unsupported ?? combined([]);
+    throw unsupported ?? combineFailures([]);
   }
 }
 
@@ -268,7 +270,9 @@ export function levelPower(readings: readonly PowerReading[], devices: number): 
   return readings.find((reading) => reading.state === "Unknown") ?? { state: "Unknown", raw: "not all devices answer" };
 }
 
-/** An order that failed as a whole although some device has taken it: that device may be off, whatever the others show. */
+/**
+ * An order that failed as a whole although some device has taken it: that device may be off, whatever the others show.
+ */
 export class PartlyTakenError extends BmcError {
   constructor(failure: BmcError) {
     super(failure.code, `only some devices took the order: ${failure.message}`, { cause: failure });
@@ -280,43 +284,4 @@ class WrongHostError extends BmcError {
   constructor(message: string) {
     super("SystemNotFound", `no order is sent: ${message}`);
   }
-}
-
-/** Runs one call on all devices of a level and waits for all of them, because each may have taken effect. */
-async function ofAll<T>(
-  level: readonly PowerDriver[],
-  call: (driver: PowerDriver) => Promise<T>,
-  signal: AbortSignal,
-): Promise<{ values: T[]; failure: BmcError | undefined }> {
-  const settled = await Promise.allSettled(level.map(call));
-  const values: T[] = [];
-  const failures: BmcError[] = [];
-  for (const outcome of settled) {
-    if (outcome.status === "fulfilled") values.push(outcome.value);
-    else failures.push(levelFailure(outcome.reason, signal));
-  }
-  return { values, failure: failures.length === 0 ? undefined : combined(failures) };
-}
-
-/** A failure after which the next level is tried. Anything else is thrown. */
-function levelFailure(error: unknown, signal: AbortSignal): BmcError {
-  if (signal.aborted || !(error instanceof BmcError) || error.code === "Aborted") throw error;
-  return error;
-}
-
-/**
- * After such a failure the order may have taken effect, most likely with the first codes. That counts for more than the answer of
- * any other device. A gateway may answer 503 although the BMC behind it has received the order.
- */
-const LOST: readonly (readonly BmcErrorCode[])[] = [["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]];
-
-/** Several failures as one. It may be tried again if any of them may. */
-function combined(failures: readonly BmcError[]): BmcError {
-  const [first] = failures;
-  if (first === undefined) return new BmcError("Unsupported", "the host has no power device");
-  if (failures.length === 1) return first;
-  const lost = LOST.flatMap((codes) => failures.filter(({ code }) => codes.includes(code)));
-  const decisive = lost[0] ?? failures.find((failure) => failure.retryable) ?? first;
-  const message = failures.map((failure) => failure.message).join("; ");
-  return new BmcError(decisive.code, message, { cause: decisive });
 }
