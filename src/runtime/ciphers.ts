@@ -1,7 +1,7 @@
 import { DEFAULT_CIPHERS } from "node:tls";
 
 /**
- * What is offered to servers: Node's own list without finite-field Diffie-Hellman, whose group the server chooses. One of 9,600 bits
- * takes a second of the main thread at each handshake.
+ * The ciphers for connections to servers: the list of Node without finite-field Diffie-Hellman, because the server
+ * chooses its group. A group of 9,600 bits blocks the main thread for a second at each handshake.
  */
 export const CLIENT_CIPHERS = `${DEFAULT_CIPHERS}:!kDHE`;

@@ -1,17 +1,21 @@
 /** A handle on one scheduled call. */
 export interface Timer {
-  /** Takes the call back; harmless after it has run. */
+  /** Cancels the call. Does nothing after it has run. */
   cancel(): void;
 }
 
 /**
- * Time as every module sees it. The real one is made in the entry point (`system.ts`); tests and the simulation inject a
- * virtual one, so no module may read the time or start a timer in any other way.
+ * The time for all modules. The entry point creates the real clock (`system.ts`), and tests and the simulation inject a
+ * virtual one. No module may read the time or start a timer in any other way.
  */
 export interface Clock {
-  /** Wall-clock time in milliseconds since the epoch. It may jump: use it for what other machines read, never for waits. */
+  /**
+   * Wall-clock time in milliseconds since the epoch. It may jump: use it for what other machines read, never for waits.
+   */
   nowMs(): number;
-  /** Milliseconds on a clock that never jumps and has no meaning beyond this process. Use it for deadlines and expiry. */
+  /**
+   * Milliseconds on a clock that never jumps and has no meaning beyond this process. Use it for deadlines and expiry.
+   */
   monotonicMs(): number;
   /** Runs `callback` once, `delayMs` from now (0 or more). A pending timer keeps the process alive. */
   schedule(delayMs: number, callback: () => void): Timer;

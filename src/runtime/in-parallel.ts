@@ -2,7 +2,7 @@
  * Does `work` for every item, at most `atOnceMax` at a time.
  *
  * @returns the results in the order of the items.
- * @throws the first failure; what has begun then is not waited for.
+ * @throws the first failure, without waiting for work that has already started.
  */
 export async function inParallel<T, R>(
   items: readonly T[],

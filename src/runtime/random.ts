@@ -1,4 +1,6 @@
-/** Randomness as every module sees it; the real one is made in the entry point (`system.ts`), tests inject a seeded one. */
+/**
+ * The randomness for all modules. The entry point creates the real one (`system.ts`), and tests inject a seeded one.
+ */
 export interface Random {
   /** A number in [0, 1). */
   next(): number;
@@ -9,8 +11,8 @@ export interface Random {
 }
 
 /**
- * `baseMs` doubled `failures` times, capped at `maxMs`, with the upper half of it drawn at random so that many clients that
- * failed together do not come back together.
+ * `baseMs`, doubled `failures` times and at most `maxMs`. The upper half is random, so that many clients that failed
+ * together do not try again together.
  */
 export function backoffMs(random: Pick<Random, "next">, baseMs: number, maxMs: number, failures: number): number {
   const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(failures, 30));

@@ -3,8 +3,8 @@ import { inspect } from "node:util";
 const HIDDEN = "[secret]";
 
 /**
- * A value that must never be printed: a password, a token, a key. It shows as `[secret]` in strings, JSON, `util.inspect`
- * and logs; `reveal()` is the one way to its value, so every use can be found by name.
+ * A value that must never be printed: a password, a token, a key. It shows as `[secret]` in strings, JSON,
+ * `util.inspect` and logs; `reveal()` is the one way to its value, so every use can be found by name.
  */
 export class Secret {
   readonly #value: string;
@@ -13,7 +13,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself. Call it only where the bytes go onto the wire. */
+  /** The value itself. Call it only to send or hash the bytes. */
   reveal(): string {
     return this.#value;
   }

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import type { Clock } from "./clock.ts";
 import type { Random } from "./random.ts";
 
-// The one place that touches the machine's time and randomness; only entry points import it.
+// The only code that uses the time and randomness of the machine. Only entry points import it.
 
 /** The machine's own clocks and timers. */
 export const systemClock: Clock = {

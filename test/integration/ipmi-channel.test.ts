@@ -32,7 +32,7 @@ test("an answer that came while this process was held up is heard before anythin
   const channel = await Channel.open(address, { ...systemClock, schedule }, forever());
   try {
     const exchange = channel.exchange(
-      { what: "ask", encode: () => Buffer.from("?"), hear: () => ({ answer: "!" }), waitsMs: [500, 500] },
+      { what: "ask", encode: () => Buffer.from("?"), receive: () => ({ answer: "!" }), waitsMs: [500, 500] },
       forever(),
     );
     const from = await asked;

@@ -34,7 +34,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
     "order-unverified-host",
     "hosts/bare-metal-host/power/host-power",
     "no operator is asked before the host that answers was accepted",
-    "await this.#sense.requireVerified(signal);",
+    "await this.#reader.requireVerified(signal);",
     "",
     BARE_METAL_POWER,
   ),

@@ -4,60 +4,63 @@ import type { Node } from "../kubernetes/core.ts";
 import type { Condition } from "../schema/meta.ts";
 import { trimMeta } from "../kubernetes/trim.ts";
 
-// Cluster API's Cluster and Machine, of v1beta1 and v1beta2 alike. The strings are upstream's contract.
+// Cluster API's Cluster and Machine, in versions v1beta1 and v1beta2. The strings are part of upstream's API.
 
 export const CLUSTER_API_GROUP = "cluster.x-k8s.io";
-/** The newest first: what is asked for is the first one served. */
+/** The newest version first: the first one that the API server serves is used. */
 export const CLUSTER_API_VERSIONS = ["v1beta2", "v1beta1"] as const;
 
 /** On every object of a cluster: the cluster's name. */
 export const CLUSTER_NAME_LABEL = "cluster.x-k8s.io/cluster-name";
 /** On a Machine: it belongs to the control plane, whatever the label's value. */
 const CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane";
-/** On any object: controllers leave it alone, whatever the annotation's value. */
+/** On any object: controllers do not change it, whatever the value of the annotation is. */
 export const PAUSED_ANNOTATION = "cluster.x-k8s.io/paused";
-/** Its value on a MachineHealthCheck that ironfence serves in place of Cluster API's own controller, which sees it paused. */
+/**
+ * Its value on a MachineHealthCheck that ironfence serves in place of Cluster API's own controller, which sees it
+ * paused.
+ */
 export const PAUSED_FOR_OTHERS = "ironfence.io";
-/** On a Machine: health checks do not look at it. */
+/** On a Machine: health checks skip it. */
 export const SKIP_REMEDIATION_ANNOTATION = "cluster.x-k8s.io/skip-remediation";
-/** On a Machine: unhealthy at once, because a user says so. */
+/** On a Machine: a user marks it as unhealthy, without waiting for a condition. */
 export const REMEDIATE_MACHINE_ANNOTATION = "cluster.x-k8s.io/remediate-machine";
 
 /** On an object made from a template: the template's name, and its `Kind.group`. */
 export const CLONED_FROM_NAME = "cluster.x-k8s.io/cloned-from-name";
 export const CLONED_FROM_GROUP_KIND = "cluster.x-k8s.io/cloned-from-groupkind";
-/** On a Machine: the MachineDeployment that it is of. */
+/** On a Machine: the MachineDeployment that it belongs to. */
 export const DEPLOYMENT_NAME_LABEL = "cluster.x-k8s.io/deployment-name";
 
-/** A Machine of Cluster API or of OKD, as far as ironfence looks at it. */
+/** The fields of a Machine of Cluster API or OKD that ironfence uses. */
 export interface Machine extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
-  /** Empty for OKD, whose machines are of the cluster that they are objects of. */
+  /** Empty for OKD, whose Machines belong to the cluster that stores them. */
   clusterName: string;
   providerID: string | undefined;
   infrastructureRef: { kind: string; name: string; namespace: string; group: string } | undefined;
-  /** The Node that it has become; undefined before that. It stays when the Node is gone. */
+  /** The Node of this Machine; undefined until there is one. It is kept when the Node is deleted. */
   nodeName: string | undefined;
   phase: string | undefined;
-  /** What has failed permanently; Cluster API 1.11 and newer set neither. */
+  /** A permanent failure. Cluster API 1.11 and newer set neither field. */
   failureReason: string | undefined;
   failureMessage: string | undefined;
   infrastructureReady: boolean;
   /** RFC 3339; undefined if it is not ready, or if the time is not known. */
   infrastructureReadySince: string | undefined;
-  /** RFC 3339; when OKD last changed its status. Cluster API does not tell. */
+  /** When OKD last changed its status (RFC 3339). Cluster API does not report this. */
   lastUpdated?: string;
   isControlPlane: boolean;
-  /** Of the current form (`metav1.Condition`); OKD's own for its machines. */
+  /** In the current form (`metav1.Condition`); for OKD, in its own form. */
   conditions: readonly Condition[];
-  /** Of Cluster API's older form, which has conditions by the same names with other reasons. */
+  /** In Cluster API's older form, which uses the same types with other reasons. */
   v1beta1Conditions: readonly Condition[];
 }
 
-/** A Cluster of Cluster API, as far as ironfence looks at it. */
+/** The fields of a Cluster of Cluster API that ironfence uses. */
 export interface Cluster extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
-  /** By its spec. The annotation of that name on other objects is each object's own. */
+  /** From its spec. The annotation with that name pauses only the object that has it. */
   paused: boolean;
   infrastructureReady: boolean;
   infrastructureReadySince: string | undefined;
@@ -93,8 +96,9 @@ export function readMachine(raw: KubeObject): Machine {
 }
 
 /**
- * Whether a Node of the name that a Machine gives can be the Machine's: it is by its providerID that Cluster API finds a Machine's
- * Node, so where both have one it is the same. The kubeconfig may lead to another cluster than the Machine's.
+ * Whether a Node with the name that a Machine reports can belong to that Machine. Cluster API finds the Node by its
+ * providerID, so the two are equal if both exist. The kubeconfig may lead to another cluster than the one of the
+ * Machine.
  */
 export function mayBeNodeOf({ spec }: Pick<Node, "spec">, { providerID }: Pick<Machine, "providerID">): boolean {
   return providerID === undefined || spec.providerID === undefined || spec.providerID === providerID;
@@ -121,7 +125,7 @@ export function readCluster(raw: KubeObject): Cluster {
 /** The conditions of an object in the two forms that Cluster API has. */
 export type ConditionForms = Pick<Machine, "conditions" | "v1beta1Conditions">;
 
-/** Either version holds the conditions of its own form, and those of the other form in a corner. */
+/** Each version has the conditions in its own form, and those in the other form in a separate field. */
 export function readConditions(raw: KubeObject): ConditionForms {
   return raw.apiVersion === `${CLUSTER_API_GROUP}/v1beta1`
     ? {
@@ -134,9 +138,9 @@ export function readConditions(raw: KubeObject): ConditionForms {
       };
 }
 
-/** Where one fact of readiness may lie. */
+/** The places that may report one part of readiness. */
 interface ReadinessFields {
-  /** Of the condition, in both forms. */
+  /** The type of the condition, in both forms. */
   type: string;
   /** In `status.initialization` of v1beta2. */
   initialization: string;
@@ -156,7 +160,7 @@ const CONTROL_PLANE_INITIALIZED: ReadinessFields = {
   v1beta1Flag: "controlPlaneReady",
 };
 
-/** Upstream uses the condition; the flags are for objects without it. */
+/** Upstream uses the condition. The flags are for objects without one. */
 function readReadiness(
   raw: KubeObject,
   { conditions, v1beta1Conditions }: ConditionForms,
@@ -171,7 +175,7 @@ function readReadiness(
   return { is: flag === true, since: undefined };
 }
 
-/** v1beta1 names the version too, v1beta2 the group alone. */
+/** v1beta1 contains the version as well, v1beta2 only the group. */
 function readInfrastructureRef(raw: KubeObject, namespace: string): Machine["infrastructureRef"] {
   const found = referenceAt(raw, "spec", "infrastructureRef");
   if (found === undefined) return undefined;

@@ -5,19 +5,22 @@ import { CLUSTER_API_GROUP } from "./cluster-api.ts";
 import { listAt, textAt } from "../schema/read-fields.ts";
 import type { Condition } from "../schema/meta.ts";
 
-// Writing conditions of Cluster API's objects. Upstream keeps two forms side by side, and its controllers of different ages
-// read different ones: v1beta1's with a severity and no reason while it is true, and metav1.Condition.
+// Writes conditions to objects of Cluster API. Upstream keeps them in two forms, and older controllers read another
+// form than newer ones: that of v1beta1, with a severity and without a reason while it is true, and metav1.Condition.
 
 /** Absent if the condition is true. */
 export type Severity = "Error" | "Warning" | "Info";
 
-/** What a condition is to say, in both forms. */
+/** A condition to write, in both forms. */
 export interface ConditionWrite {
   type: string;
   status: "True" | "False";
   reason: string;
   message: string;
-  /** Ignored if the condition is true: it says nothing more then. Undefined if that form has no such condition. */
+  /**
+   * Ignored if the condition is true, because it has no further fields then. Undefined if that form has no such
+   * condition.
+   */
   v1beta1: { reason: string; message: string; severity: Severity } | undefined;
 }
 
@@ -26,14 +29,14 @@ type VersionedConditions = ConditionForms & { apiVersion: string };
 
 type Form = "metav1" | "v1beta1";
 
-/** Whether the object says this already, in its version's own form, and in the other where it has that. */
+/** Whether the object already has this condition, in the form of its version and, if it has it, in the other form. */
 export function hasCondition(object: VersionedConditions, wanted: ConditionWrite): boolean {
   return compare(object, wanted, (found, { message = "" }) => found.message === message);
 }
 
 /**
- * The same, with any message: releases of upstream's controller have different messages. If one of them works on the same
- * object, it would overwrite our message and we its message, forever.
+ * The same, with any message: releases of upstream's controller have different messages. If one of them works on the
+ * same object, it would overwrite our message and we its message, forever.
  */
 export function hasConditionWithAnyMessage(object: VersionedConditions, wanted: ConditionWrite): boolean {
   return compare(object, wanted, () => true);
@@ -52,16 +55,16 @@ function compare(
   });
 }
 
-/** A list of conditions that is to be another one. */
+/** A list of conditions that has to be replaced. */
 export interface ConditionListChange {
-  /** Where it lies in the object. */
+  /** Its path in the object. */
   path: readonly string[];
   conditions: readonly unknown[];
 }
 
 /**
- * What makes the object say `wanted`, and no more have conditions of the types `unwanted`. Guard the write by a
- * resourceVersion, since whole lists are replaced. Empty if there is nothing to do.
+ * The changes that give the object the conditions `wanted` and remove those of the types `unwanted`. Guard the write by
+ * a resourceVersion, because whole lists are replaced. Empty if there is nothing to do.
  *
  * @param raw the object as the server sent it.
  */
@@ -76,7 +79,8 @@ export function changeConditions(
   return forms.flatMap((form) => {
     const path = pathOf(raw.apiVersion, form);
     const before = listAt(raw, ...path);
-    // The other form is kept true where the object has it. Where its CRD does not know it, it would be dropped each time.
+    // The other form is updated if the object has it. If its CRD does not define it, the API server would drop it each
+    // time.
     if (form !== own && before.length === 0) return [];
     let conditions = before.filter((condition) => !unwanted.includes(textAt(condition, "type") ?? ""));
     for (const write of wanted) if (isKnownTo(form, write)) conditions = upsert(conditions, write, form, raw, nowMs);
@@ -98,7 +102,7 @@ function pathOf(apiVersion: string, form: Form): string[] {
   return form === "metav1" ? ["status", "v1beta2", "conditions"] : ["status", "deprecated", "v1beta1", "conditions"];
 }
 
-/** Where `readConditions` puts them: an object of another vendor has one form alone. */
+/** As `readConditions` stores them. An object of another vendor has only one form. */
 function formsOf({ apiVersion, conditions, v1beta1Conditions }: VersionedConditions): [Form, readonly Condition[]][] {
   const own = ownForm(apiVersion);
   const isFirst = apiVersion !== `${CLUSTER_API_GROUP}/v1beta1`;

@@ -7,12 +7,12 @@ import { labelSelectorSchema } from "../schema/meta.ts";
 import { trimMeta } from "../kubernetes/trim.ts";
 import type { UnhealthyCondition } from "../schema/unhealthy-condition.ts";
 
-// Cluster API's MachineHealthCheck, of v1beta1 and v1beta2 alike. Field names differ between the versions and are turned into
-// one set of names here, and nowhere else.
+// Cluster API's MachineHealthCheck, in versions v1beta1 and v1beta2. The versions have different field names. They are
+// mapped to one set of names here, and nowhere else.
 
 export const MACHINE_HEALTH_CHECK_KIND = "MachineHealthCheck";
 
-/** Upstream's, where a health check does not say. */
+/** Upstream's default. */
 const DEFAULT_NODE_STARTUP_TIMEOUT_MS = 600_000;
 
 /** Names a remediation template in a MachineHealthCheck's own namespace. */
@@ -22,38 +22,41 @@ export interface MachineTemplateReference {
   name: string;
 }
 
-/** What a MachineHealthCheck asks for, whatever its version or vendor. */
+/** The spec of a MachineHealthCheck, for every version and vendor. */
 export interface MachineHealthCheckSpec {
-  /** Empty if its machines are of the cluster that it is an object of (OKD). */
+  /** Empty if its Machines belong to the cluster that stores it (OKD). */
   clusterName: string;
   selector: LabelSelector;
-  /** 0: a machine may wait for its node forever. */
+  /** 0: a Machine may wait for its node without limit. */
   nodeStartupTimeoutMs: number;
   unhealthyNodeConditions: readonly UnhealthyCondition[];
   unhealthyMachineConditions: readonly UnhealthyCondition[];
   /** `[3-5]`; it takes precedence. */
   unhealthyInRange: string | undefined;
-  /** A number of machines or a share of them; undefined: 100 %. */
+  /** A number of Machines, or a percentage; undefined means 100 %. */
   unhealthyLessThanOrEqualTo: number | string | undefined;
-  /** Undefined: what is done to an unhealthy machine without one is the vendor's. */
+  /** Undefined if there is none: then the vendor decides what is done to an unhealthy Machine. */
   template: MachineTemplateReference | undefined;
-  /** What is asked for and cannot be done, in words. It is reported, and a field that guards remediation prevents it. */
+  /**
+   * The parts of the spec that cannot be fulfilled, in words. They are reported. If the field limits remediation,
+   * nothing is remediated.
+   */
   problems: readonly string[];
 }
 
-/** Its status; undefined fields were not written yet. */
+/** Its status. Fields that were never written are undefined. */
 export interface MachineHealthCheckStatus {
   expectedMachines: number | undefined;
   currentHealthy: number | undefined;
   remediationsAllowed: number | undefined;
   observedGeneration: number | undefined;
   targets: readonly string[] | undefined;
-  /** In both forms, as a Machine has them. */
+  /** In both forms, as on a Machine. */
   conditions: readonly Condition[];
   v1beta1Conditions: readonly Condition[];
 }
 
-/** A health check over machines, as the detector works with it. */
+/** A health check for Machines, as the detector uses it. */
 export interface MachineHealthCheck extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
   spec: MachineHealthCheckSpec;
@@ -66,13 +69,13 @@ export function readMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   return { ...identityOf(raw), spec, status: readMachineHealthCheckStatus(raw) };
 }
 
-/** What every kind of MachineHealthCheck has in common apart from its spec. */
+/** What all kinds of MachineHealthCheck share, except the spec. */
 export function identityOf(raw: KubeObject): Pick<MachineHealthCheck, "apiVersion" | "kind" | "metadata"> {
   const { apiVersion, kind, metadata } = raw;
   return { apiVersion, kind, metadata: { ...trimMeta(metadata), namespace: metadata.namespace ?? "" } };
 }
 
-/** The fields of a status have the same names in every version, and OKD's. */
+/** The fields of the status have the same names in every version and in OKD. */
 export function readMachineHealthCheckStatus(raw: KubeObject): MachineHealthCheckStatus {
   const targets = fieldAt(raw, "status", "targets");
   return {
@@ -85,7 +88,7 @@ export function readMachineHealthCheckStatus(raw: KubeObject): MachineHealthChec
   };
 }
 
-/** The parts of a spec that v1beta1 and OKD write alike: durations as texts. */
+/** The parts of the spec that are equal in v1beta1 and OKD: durations are text. */
 export function readDurations(
   raw: KubeObject,
   problems: string[],
@@ -110,7 +113,7 @@ export function readSelector(raw: KubeObject, problems: string[]): LabelSelector
   return {};
 }
 
-/** A number of machines, or a share of them as a text. */
+/** A number of Machines, or a percentage as text. */
 export function amountAt(value: unknown, ...path: readonly string[]): number | string | undefined {
   return numberAt(value, ...path) ?? textAt(value, ...path);
 }
@@ -156,7 +159,10 @@ function readV1Beta2(raw: KubeObject): MachineHealthCheckSpec {
   };
 }
 
-/** Its namespace is the health check's own, whatever v1beta1's reference says: upstream reads it nowhere else either. */
+/**
+ * The template is read from the namespace of the health check, as upstream does, whatever the reference in v1beta1
+ * contains.
+ */
 export function readTemplateReference(
   raw: KubeObject,
   ...path: readonly string[]
@@ -169,7 +175,7 @@ export function readTemplateReference(
   };
 }
 
-/** Rules that cannot be read are left out: a rule that is not understood must make nothing unhealthy. */
+/** Rules that cannot be parsed are left out: such a rule must not make anything unhealthy. */
 function readConditionRules(
   rules: readonly unknown[],
   durationMsOf: (rule: unknown, index: number) => number | undefined,

@@ -39,7 +39,7 @@ const strategySchema = z
     }),
     requireReboot: z.boolean().default(true).meta({
       description:
-        "Refuse to reprovision a host unless a proven reboot of this outage is on record: a host is never wiped because its BMC was away.",
+        "Refuse to reprovision a host unless a proven reboot of this outage is on record: a host is never erased because its BMC was unreachable.",
     }),
   })
   .meta({ description: "What is done to bring the node back." });

@@ -11,7 +11,10 @@ export const CUSTOM_KINDS: readonly CustomKind[] = [
   FENCING_TARGETS,
 ];
 
-/** The folder of this repository whose manifests define a kind: health checks are shared with others, and have their own. */
+/**
+ * The folder of this repository with the CRD of a kind. Other projects use health checks as well, so their CRD has a
+ * folder of its own.
+ */
 export function folderOf({ kind }: Pick<CustomKind, "kind">): string {
   return kind === NODE_HEALTH_CHECKS.kind ? "deploy/node-health-check" : "deploy/crds";
 }

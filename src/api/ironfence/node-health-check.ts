@@ -4,13 +4,13 @@ import type { KubeObject } from "../../kube/resource.ts";
 import { conditionsSchema, labelSelectorSchema, objectReferenceSchema, timeSchema } from "../schema/meta.ts";
 import { DURATION_PATTERN } from "../../runtime/duration.ts";
 
-// The wire form is upstream's (medik8s node-healthcheck-operator), so that YAML written for it works unchanged.
+// The format is that of upstream (medik8s node-healthcheck-operator), so that manifests for it work unchanged.
 
 /** The same with a sign, and `0`. */
 export const SIGNED_DURATION_PATTERN = "^(-?([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0)$";
 const COUNT_OR_PERCENT_PATTERN = "^((100|[0-9]{1,2})%|[0-9]+)$";
 
-/** A count of nodes, or a share of them such as `51%`. */
+/** A number of nodes, or a percentage such as `51%`. */
 const countOrPercent = (description: string) =>
   z.union([z.int(), z.string()]).meta({
     description,
@@ -123,7 +123,7 @@ export interface NodeHealthCheck extends KubeObject {
   status?: NodeHealthCheckStatus;
 }
 
-// A disabled check can always be corrected: nothing is remediated with what its spec says now.
+// A disabled health check may always be corrected: it remediates nothing with its present spec.
 const remediating =
   "has(oldSelf.status) && has(oldSelf.status.inFlightRemediations) && size(oldSelf.status.inFlightRemediations) > 0 && !(has(oldSelf.status.phase) && oldSelf.status.phase == 'Disabled')";
 const unchangedWhileRemediating = (field: string) =>

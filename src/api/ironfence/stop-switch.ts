@@ -1,10 +1,10 @@
 import { parseTimeMs } from "../../runtime/time.ts";
 import type { ConfigMap } from "../kubernetes/core.ts";
 
-// The stop switch: a ConfigMap in the agent's namespace. While it stops, no new power-off is sent.
+// The stop switch: a ConfigMap in the agent's namespace. While it pauses, no new power-off is sent.
 
 export const STOP_SWITCH_NAME = "ironfence-pause";
-/** Key of its data: anything but `"false"` stops. */
+/** Key of its data: any value except `"false"` pauses. */
 export const STOP_SWITCH_PAUSED = "paused";
 /** Key of its data: the reason, for information. */
 export const STOP_SWITCH_REASON = "reason";
@@ -12,12 +12,15 @@ export const STOP_SWITCH_REASON = "reason";
 export const STOP_SWITCH_BY = "by";
 /** Key of its data: when the pause began, for information, RFC 3339. */
 export const STOP_SWITCH_SINCE = "since";
-/** Key of its data: when the pause ends by itself, RFC 3339. Without it, or if it is not valid, the pause lasts until a user ends it. */
+/**
+ * Key of its data: when the pause ends by itself, RFC 3339. Without it, or if it is not valid, the pause lasts until a
+ * user ends it.
+ */
 export const STOP_SWITCH_UNTIL = "until";
 
 /** A pause that holds power-offs now. */
 export interface Pause {
-  /** The whole of it in one line: which ConfigMap, why, who, since when, until when. */
+  /** In one line: which ConfigMap, why, who, since when, until when. */
   reason: string;
   /** When it ends by itself; undefined if it does not. */
   untilMs: number | undefined;
@@ -35,7 +38,7 @@ export function stops(data: Data, nowMs: number): boolean {
   return data?.[STOP_SWITCH_PAUSED]?.trim().toLowerCase() !== "false";
 }
 
-/** Why no power-off may be sent, by the stop switch as it is; undefined if one may, and where there is none. */
+/** Why the stop switch holds power-offs now; undefined if it does not, or does not exist. */
 export function stoppedBy(configMap: ConfigMap | undefined, nowMs: number): Pause | undefined {
   if (configMap === undefined || !stops(configMap.data, nowMs)) return undefined;
   const { data } = configMap;
@@ -58,7 +61,7 @@ function whyText(data: Data): string {
   return `, although its data.paused is not "true": set it to "false" or delete it to resume`;
 }
 
-/** A text that only looks like a time must not end a pause. */
+/** A text that is not a valid RFC 3339 time must not end a pause. */
 function untilOf(data: Data): number | undefined {
   const text = data?.[STOP_SWITCH_UNTIL];
   return text !== undefined && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(text)

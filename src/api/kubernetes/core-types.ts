@@ -1,6 +1,6 @@
 import type { ResourceType } from "../../kube/resource.ts";
 
-// Kubernetes' own kinds as ironfence uses them.
+// The built-in kinds of Kubernetes that ironfence uses.
 
 const core = (kind: string, plural: string, namespaced: boolean): ResourceType => ({
   group: "",
@@ -30,7 +30,7 @@ export const LEASES: ResourceType = {
   plural: "leases",
   namespaced: true,
 };
-/** Where kubelets keep their leases, each under its node's name. */
+/** The namespace of the leases that kubelets renew. Each has the name of its node. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 export const EVENTS: ResourceType = {
   group: "events.k8s.io",

@@ -1,6 +1,6 @@
 import type { KubeObject, ObjectMeta } from "../../kube/resource.ts";
 
-// The parts of Kubernetes' own kinds that ironfence reads. Caches hold objects trimmed to these fields.
+// The fields of the built-in kinds of Kubernetes that ironfence reads. Caches hold objects trimmed to these fields.
 
 export interface Taint {
   key: string;

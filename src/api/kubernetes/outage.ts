@@ -1,23 +1,29 @@
 import { parseTimeMs } from "../../runtime/time.ts";
 import type { Node, NodeCondition } from "./core.ts";
 
-/** One outage of a node: it ends with the Node, with another boot, and whenever the Ready condition moves. */
+/** One outage of a node. It ends when the Node is deleted, boots again, or changes its Ready condition. */
 export interface Outage {
   nodeUID: string;
   bootID?: string | undefined;
-  /** Transition time of Ready, as the Node has it: compared as text, so that no clock matters. */
+  /** The transition time of Ready in the Node, compared as text, so that no clock is needed. */
   notReadySince: string;
 }
 
 /** What a kubelet says of Ready while it shuts its host down in order (kubelet, nodeshutdown manager). */
 export const NODE_SHUTTING_DOWN = "node is shutting down";
 
-/** Whether the kubelet has posted Ready=False because it shuts its host down: a user or a program wants the host to be off. */
+/**
+ * Whether the kubelet has posted Ready=False because it shuts its host down: a user or a program wants the host to be
+ * off.
+ */
 export function isShuttingDown({ type, status, message }: NodeCondition): boolean {
   return type === "Ready" && status === "False" && message?.includes(NODE_SHUTTING_DOWN) === true;
 }
 
-/** The outage that a node is in; undefined while it is Ready or shuts its host down, and if it does not show since when it is not. */
+/**
+ * The outage that a node is in; undefined while it is Ready or shuts its host down, and if it does not show since when
+ * it is not.
+ */
 export function outageOf(node: Node | undefined): Outage | undefined {
   const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
   const isAway = ready?.status === "False" || ready?.status === "Unknown";
@@ -31,7 +37,7 @@ export function outageOf(node: Node | undefined): Outage | undefined {
   };
 }
 
-/** Whether both are one outage of one node. */
+/** Whether both are the same outage of the same node. */
 export function isSameOutage(a: Outage | undefined, b: Outage | undefined): boolean {
   return a !== undefined && a.nodeUID === b?.nodeUID && a.bootID === b.bootID && a.notReadySince === b.notReadySince;
 }

@@ -2,7 +2,7 @@ import type { KubeObject } from "../../kube/resource.ts";
 import type { Node } from "./core.ts";
 import { isRecord } from "../../runtime/record.ts";
 
-/** What a field must be, if it is there at all: null counts as absent. */
+/** The type that a field must have if it is present. Null counts as absent. */
 type Shape =
   | "string"
   | "boolean"
@@ -59,12 +59,15 @@ const NODE: Shape = {
   },
 };
 
-/** What is kept of an identity that a kubelet reports: real ones have 36 characters, and what is kept is stored in other objects. */
+/**
+ * What is kept of an identity that a kubelet reports: real ones have 36 characters, and what is kept is stored in other
+ * objects.
+ */
 const IDENTITY_LENGTH_MAX = 256;
 
 /**
- * A Node of the fields that are read, which have the types that Kubernetes gives them. The API server of a workload cluster may be
- * anybody's, so nothing else of its object is copied or kept; and the identities are a kubelet's word.
+ * A Node with only the fields that are used, checked for the types of the Kubernetes API. The API server of a workload
+ * cluster is not trusted, so no other field is copied or kept. The identities are what the kubelet reports.
  *
  * @throws TypeError naming the field that has another type.
  */
@@ -85,8 +88,8 @@ export function readNode(raw: KubeObject): Node {
 }
 
 /**
- * A Node whose marks can be read and changed, whatever its status looks like: a kubelet that reports nonsense must not keep a
- * taint on its node. A status that `readNode` would refuse is empty.
+ * A Node whose marks can be read and changed, whatever its status looks like: a kubelet that reports invalid values
+ * must not be able to keep a taint on its node. A status that `readNode` would refuse is replaced by an empty one.
  *
  * @throws TypeError as `readNode`, for fields outside the status.
  */
@@ -97,8 +100,8 @@ export function readNodeMarks(raw: KubeObject): Node {
 }
 
 /**
- * The fields of a value that its shape names, without those that are null. Go writes a time that is not set as null, and a field
- * that is null as absent (API conventions, "Optional vs. Required").
+ * The fields of a value that its shape names, without those that are null. Go writes a time that is not set as null,
+ * and a null field counts as absent (API conventions, "Optional vs. Required").
  */
 function named(value: unknown, shape: Shape): unknown {
   if (typeof shape === "string") return value;

@@ -12,13 +12,14 @@ export const OUT_OF_SERVICE: Taint = {
 export const QUARANTINE: Taint = { key: "ironfence.io/quarantine", value: "fenced", effect: "NoSchedule" };
 
 /**
- * Comes with our out-of-service taint, and only with it: its value says which remediation put that on. A kubelet cannot write
- * taints (the admission plugin NodeRestriction), but it can annotate its own Node. The out-of-service taint
- * keeps pods away, so this one has the weakest effect: ironfence 0.1.0 does not know it and leaves it behind after a rollback.
+ * Is put on together with our out-of-service taint, and only with it. Its value names the remediation that did it. A
+ * kubelet cannot write taints (the admission plugin NodeRestriction), but it can annotate its own Node. The
+ * out-of-service taint keeps pods away, so this one has the weakest effect: ironfence 0.1.0 does not know it and leaves
+ * it behind after a rollback.
  */
 export const FENCED: Pick<Taint, "key" | "effect"> = { key: FENCED_BY, effect: "PreferNoSchedule" };
 
-/** Taints that Kubernetes derives from node conditions; nobody backs them up or restores them. */
+/** Taints that Kubernetes derives from node conditions. They are neither backed up nor restored. */
 export const CONDITION_TAINT_PREFIX = "node.kubernetes.io/";
 
 /** Whether both are one taint: Kubernetes distinguishes taints by key and effect. */

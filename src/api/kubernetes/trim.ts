@@ -11,7 +11,8 @@ import type { Node, NodeCondition } from "./core.ts";
 import { isShuttingDown, NODE_SHUTTING_DOWN } from "./outage.ts";
 import { readNode } from "./read-node.ts";
 
-// What caches keep of objects as they arrive: memory is counted per node, so managed fields, images and similar fields are dropped.
+// Removes what caches do not need from objects as they arrive. The memory for each node is limited, so managed fields,
+// images and similar fields are dropped.
 
 const KEPT_NODE_ANNOTATIONS: readonly string[] = [
   MANUALLY_CONFIRMED_HEALTHY,
@@ -42,7 +43,7 @@ export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string
   };
 }
 
-/** Field by field: what else a server sends there would be kept, and may be nested without end. */
+/** Field by field: any other field that a server sends would be kept, and may be nested to any depth. */
 function trimOwner({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): OwnerReference {
   return {
     apiVersion,
@@ -62,7 +63,7 @@ function keep(annotations: Record<string, string>, kept: readonly string[] | und
 /**
  * A Node without images, volumes, addresses and foreign annotations: read it live before backing it up.
  *
- * @throws TypeError if it is no Node, which an API server that anybody may run can claim.
+ * @throws TypeError if it is not a Node: the API server of a workload cluster is not trusted.
  */
 export function trimNode(raw: KubeObject): Node {
   const node = readNode(raw);

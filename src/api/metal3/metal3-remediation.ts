@@ -10,11 +10,13 @@ export const METAL3_REMEDIATION_FINALIZER = "metal3remediation.infrastructure.cl
 /** On a request whose Node is deleted: the Node's annotations and labels as JSON. */
 export const NODE_ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
 export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
-/** On a BareMetalHost, followed by a Metal3Remediation's UID: the Metal3 provider's own controller holds the host off. */
+/**
+ * On a BareMetalHost, followed by a Metal3Remediation's UID: the Metal3 provider's own controller holds the host off.
+ */
 export const METAL3_POWER_OFF_PREFIX = "reboot.metal3.io/metal3-remediation-";
 /**
- * On a BareMetalHost: the Metal3 provider no longer chooses it for a Machine. Its releases up to 1.12 read the first name only,
- * later ones prefer the second. Their presence counts, whatever the value.
+ * On a BareMetalHost: the Metal3 provider no longer chooses it for a Machine. Its releases up to 1.12 read the first
+ * name only, later ones prefer the second. Their presence counts, whatever the value.
  */
 export const UNHEALTHY_HOST = ["capi.metal3.io/unhealthy", "capm3.metal3.io/unhealthy"] as const;
 export const UNHEALTHY_HOST_VALUE = "capm3/UnhealthyNode";

@@ -3,7 +3,7 @@ import { conditionsAt, flagAt, referenceAt, textAt } from "../schema/read-fields
 import type { Condition, ObjectReference } from "../schema/meta.ts";
 import { trimMeta } from "../kubernetes/trim.ts";
 
-// Metal3's BareMetalHost and Metal3Machine. The strings are upstream's contract.
+// Metal3's BareMetalHost and Metal3Machine. The strings are part of upstream's API.
 
 export const METAL3_GROUP = "metal3.io";
 export const METAL3_VERSIONS = ["v1alpha1"] as const;
@@ -16,14 +16,17 @@ export const BARE_METAL_HOST_ANNOTATION = "metal3.io/BareMetalHost";
 /** On a Secret, set by the operator of a BareMetalHost: it holds the credentials of a BMC. */
 export const BMC_SECRET_LABEL = "environment.metal3.io";
 export const BMC_SECRET_VALUE = "baremetal";
-/** On a host: its operator lets go of it, and says so in operationalStatus. */
+/** On a host: its operator detaches it, and reports this in operationalStatus. */
 const DETACHED_ANNOTATION = "baremetalhost.metal3.io/detached";
-/** On a host: its operator looks away. The power machinery behind the operator does not. */
+/** On a host: its operator does not reconcile it. Ironic still controls its power. */
 const HOST_PAUSED_ANNOTATION = "baremetalhost.metal3.io/paused";
-/** On a host, followed by a key of the writer's own: it is rebooted, or held off while a key with `mode: hard` stays. */
+/**
+ * On a host, followed by a key of the writer's own: the host is rebooted, or kept off while a key with `mode: hard` is
+ * present.
+ */
 export const REBOOT_ANNOTATION_PREFIX = "reboot.metal3.io/";
 
-/** `metal3.io/v1alpha1` BareMetalHost, as far as ironfence looks at it. Every annotation is kept. */
+/** `metal3.io/v1alpha1` BareMetalHost, with the fields that ironfence uses and all annotations. */
 export interface BareMetalHost extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
   bmc: {
@@ -32,22 +35,22 @@ export interface BareMetalHost extends KubeObject {
     credentialsName: string | undefined;
     disableCertificateVerification: boolean;
   };
-  /** What its operator keeps asserting. */
+  /** The power state that its operator enforces. */
   online: boolean;
   consumerRef: (ObjectReference & { kind: string; name: string }) | undefined;
   externallyProvisioned: boolean;
   /** The operator never powers it off, so an Off that it reports cannot be trusted. */
   disablePowerOff: boolean;
-  /** By annotation; the operator has let go only once operationalStatus says `detached`. */
+  /** Whether it has the annotation. The host is detached only when operationalStatus is `detached`. */
   detached: boolean;
   paused: boolean;
-  /** A mirror of what the operator last heard, and of no value by itself. */
+  /** The state that the operator read last. By itself it proves nothing. */
   poweredOn: boolean | undefined;
   provisioningState: string | undefined;
   operationalStatus: string | undefined;
   errorType: string | undefined;
   errorMessage: string | undefined;
-  /** RFC 3339; of the status. */
+  /** When the status was last updated (RFC 3339). */
   lastUpdated: string | undefined;
   serialNumber: string | undefined;
   conditions: readonly Condition[];
@@ -82,11 +85,11 @@ export function readBareMetalHost(raw: KubeObject): BareMetalHost {
   };
 }
 
-/** Metal3Machine, as far as ironfence looks at it. */
+/** The fields of a Metal3Machine that ironfence uses. */
 export interface Metal3Machine extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
   providerID: string | undefined;
-  /** The BareMetalHost that it has taken, by its annotation. */
+  /** The BareMetalHost that it uses, from its annotation. */
   host: { namespace: string; name: string } | undefined;
 }
 
@@ -109,10 +112,10 @@ export function parseHostName(text: string | undefined): { namespace: string; na
   return namespace && name && more === undefined ? { namespace, name } : undefined;
 }
 
-/** Of every key by which ironfence holds a host off; the rest is the remediation's UID. */
+/** The first part of each key by which ironfence keeps a host off. The UID of the remediation follows. */
 export const POWER_OFF_ANNOTATION_PREFIX = `${REBOOT_ANNOTATION_PREFIX}ironfence-`;
 
-/** The annotation by which a remediation holds a host off. */
+/** The annotation by which a remediation keeps a host off. */
 export function powerOffAnnotation(owner: { uid: string }): string {
   return `${POWER_OFF_ANNOTATION_PREFIX}${owner.uid}`;
 }

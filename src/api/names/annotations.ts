@@ -4,7 +4,7 @@
 export const NODE_NAME = "remediation.medik8s.io/node-name";
 /** On a remediation CR: the template that it was created from. */
 export const TEMPLATE_NAME = "remediation.medik8s.io/template-name";
-/** On a remediation CR: RFC 3339 time at which the health check gave the attempt up. */
+/** On a remediation CR: the time (RFC 3339) at which the health check ended the attempt. */
 export const NHC_TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
 /** On a remediation CR: until when its deletion waits although the node is healthy. */
 export const HEALTHY_DELAY = "remediation.medik8s.io/healthy-delay";
@@ -12,20 +12,20 @@ export const HEALTHY_DELAY = "remediation.medik8s.io/healthy-delay";
 export const OLD_REMEDIATION_CR = "nodehealthcheck.medik8s.io/old-remediation-cr-flag";
 /** On a remediation template: its remediator accepts several CRs for one node, each of another template. */
 export const MULTIPLE_TEMPLATES_SUPPORT = "remediation.medik8s.io/multiple-templates-support";
-/** On a node: a person says that it is healthy; consumed by the health check. */
+/** On a node: the operator confirms that it is healthy. The health check removes the annotation. */
 export const MANUALLY_CONFIRMED_HEALTHY = "remediation.medik8s.io/manually-confirmed-healthy";
 /** On a node: `namespace/name` of its Machine. */
 export const MACHINE = "machine.openshift.io/machine";
 /** On a node of Cluster API: name and namespace of its Machine, in the management cluster. */
 export const CLUSTER_API_MACHINE = "cluster.x-k8s.io/machine";
 export const CLUSTER_API_NAMESPACE = "cluster.x-k8s.io/cluster-namespace";
-/** On a node of OKD: the configuration that it has, and the one that it is being brought to. */
+/** On a node of OKD: its present configuration, and the one that it is being changed to. */
 export const CURRENT_CONFIG = "machineconfiguration.openshift.io/currentConfig";
 export const DESIRED_CONFIG = "machineconfiguration.openshift.io/desiredConfig";
 
 /**
- * On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there, for information. A
- * kubelet can write it, so a second taint with this key shows the owner of the taint.
+ * On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put the out-of-service taint there, for
+ * information. A kubelet can write it, so a second taint with this key shows the owner of the taint.
  */
 export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
@@ -40,43 +40,70 @@ export const HOST_OWNER = "ironfence.io/owner";
 export const LAST_REBOOT = "ironfence.io/last-reboot";
 /** On a BareMetalHost: JSON, which remediation asked its operator to hold it off, and what the status said then. */
 export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
-/** On a BareMetalHost: JSON, the image that a remediation has taken off it, and which one, until the image is back. */
+/**
+ * On a BareMetalHost: JSON with the image that a remediation has removed from it and the name of that remediation,
+ * until the image is back.
+ */
 export const REMOVED_IMAGE = "ironfence.io/removed-image";
-/** On a BareMetalHost without a consumer: `true` lets the `spec.providerID` of a Node lead to it, which its kubelet can choose. */
+/**
+ * On a BareMetalHost without a consumer: `true` lets the `spec.providerID` of a Node lead to it, which its kubelet can
+ * choose.
+ */
 export const ALLOW_PROVIDER_ID = "ironfence.io/allow-provider-id";
-/** On a BareMetalHost: `true` takes its status for proof, where nobody but its operator can reach the BMC. */
+/**
+ * On a BareMetalHost: with `true`, the power state in its status counts as proof, if only its operator can reach the
+ * BMC.
+ */
 export const TRUST_POWER_STATUS = "ironfence.io/trust-power-status";
 
-/** On a health check: with `5/24h` nothing more starts for a node after 5 remediations in any 24 hours. The default is 10/24h. */
+/**
+ * On a health check: with `5/24h` nothing more starts for a node after 5 remediations in any 24 hours. The default is
+ * 10/24h.
+ */
 export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
-/** On OKD's MachineHealthCheck: `true` deletes no Machine while another one that it covers is being deleted. The default is `false`. */
+/**
+ * On OKD's MachineHealthCheck: `true` deletes no Machine while another one that it covers is being deleted. The default
+ * is `false`.
+ */
 export const ONE_MACHINE_AT_A_TIME = "ironfence.io/one-machine-at-a-time";
 /** On a health check: with `false` the list of steps is not started again for a node that no step brought back. */
 export const START_ANEW = "ironfence.io/start-anew";
-/** On a health check: `true` skips the rest of a duration where the node is not Ready and its host is proven off. */
+/** On a health check: `true` skips the rest of a duration if the node is not Ready and its host is proven off. */
 export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
-/** On a health check: JSON, each node's remediations that count against its budget, `<uid>@<time>` separated by commas. */
+/**
+ * On a health check: JSON, each node's remediations that count against its budget, `<uid>@<time>` separated by commas.
+ */
 export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
 
 /**
- * On a BareMetalRemediation that waits as StaleRequest: its UID, by which a person confirms that the node is to be fenced. A copy that a
- * restore makes has another UID.
+ * On a BareMetalRemediation that waits as StaleRequest: its UID, by which the operator confirms that the node is to be
+ * fenced. A copy that a restore creates has another UID.
  */
 export const CONFIRM = "ironfence.io/confirm";
 
-/** On the agent's Lease, for `ironfence status`: what leads, what it serves, and why it is not ready (empty if it is ready). */
+/**
+ * On the agent's Lease, for `ironfence status`: what leads, what it serves, and why it is not ready (empty if it is
+ * ready).
+ */
 export const AGENT_VERSION = "ironfence.io/version";
 export const AGENT_COMPONENTS = "ironfence.io/components";
 export const AGENT_FAMILIES = "ironfence.io/families";
 export const AGENT_NOT_READY = "ironfence.io/not-ready";
-/** Why the agent does not act although it holds this Lease: another installation works, for example. Empty if it acts. */
+/**
+ * Why the agent does not act although it holds this Lease: another installation works, for example. Empty if it acts.
+ */
 export const AGENT_STANDS_BY = "ironfence.io/stands-by";
 
 /** On the agent's Lease: how many hosts it remediates at once, in all and in one failure zone; 0 for any number. */
 export const AGENT_MAX_HOSTS = "ironfence.io/max-hosts";
 export const AGENT_MAX_HOSTS_PER_ZONE = "ironfence.io/max-hosts-per-zone";
 
-/** On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it. */
+/**
+ * On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it.
+ */
 export const SERVED_BY = "ironfence.io/served-by";
-/** On a request of another kind: why ironfence does not serve it (`<reason>: <message>`). Taken off by a person to try again. */
+/**
+ * On a request of another kind: why ironfence does not serve it (`<reason>: <message>`). Taken off by a person to try
+ * again.
+ */
 export const REFUSED = "ironfence.io/refused";

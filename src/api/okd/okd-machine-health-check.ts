@@ -17,12 +17,15 @@ export const OKD_MACHINE_HEALTH_CHECKS = {
   kind: MACHINE_HEALTH_CHECK_KIND,
   versions: OKD_MACHINE_VERSIONS,
 } as const;
-/** On a health check: what is done to an unhealthy machine where there is no template. */
+/** On a health check: what is done to an unhealthy Machine if there is no template. */
 const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strategy";
-/** As that annotation's value: the machine is annotated for power fencing, in place of being deleted. */
+/** A value of that annotation: the Machine is annotated for power fencing instead of being deleted. */
 const EXTERNAL_BAREMETAL = "external-baremetal";
 
-/** Reads OKD's MachineHealthCheck (machine.openshift.io/v1beta1): Cluster API's of old, without cluster, range and machine conditions. */
+/**
+ * Reads OKD's MachineHealthCheck (machine.openshift.io/v1beta1): an old form of the one of Cluster API, without
+ * cluster, range and conditions of Machines.
+ */
 export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   const problems: string[] = [];
   return {
@@ -41,7 +44,7 @@ export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   };
 }
 
-/** Whether the health check wants its machines power-fenced by whoever watches for that annotation. */
+/** Whether the health check requests power fencing for its Machines by that annotation. */
 export function wantsExternalRemediation({ metadata }: Pick<KubeObject, "metadata">): boolean {
   return metadata.annotations?.[REMEDIATION_STRATEGY_ANNOTATION] === EXTERNAL_BAREMETAL;
 }

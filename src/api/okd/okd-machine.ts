@@ -3,7 +3,7 @@ import type { Machine } from "../cluster-api/cluster-api.ts";
 import { conditionsAt, textAt } from "../schema/read-fields.ts";
 import { trimMeta } from "../kubernetes/trim.ts";
 
-// OKD's Machine (machine.openshift.io/v1beta1). The strings are upstream's contract.
+// OKD's Machine (machine.openshift.io/v1beta1). The strings are part of upstream's API.
 
 export const OKD_MACHINE_GROUP = "machine.openshift.io";
 export const OKD_MACHINE_VERSIONS = ["v1beta1"] as const;
@@ -12,15 +12,15 @@ export const OKD_MACHINES = { group: OKD_MACHINE_GROUP, kind: "Machine", version
 
 /** On a Machine: `master` or `worker`, among others that users choose. */
 const OKD_MACHINE_ROLE_LABEL = "machine.openshift.io/cluster-api-machine-role";
-/** On a Machine: what it is used for; the installer sets it to the same as the role. */
+/** On a Machine: its use. The installer sets it to the same value as the role. */
 const OKD_MACHINE_TYPE_LABEL = "machine.openshift.io/cluster-api-machine-type";
-/** On a Machine: the health check's half of OKD's external remediation asks the other half for power fencing. */
+/** On a Machine: the health check requests power fencing by another controller (external remediation of OKD). */
 export const EXTERNAL_REMEDIATION_ANNOTATION = "host.metal3.io/external-remediation";
 
-/** Phases in which the host of a Machine is there. */
+/** The phases in which a Machine has a host. */
 const PROVISIONED_PHASES: readonly (string | undefined)[] = ["Provisioned", "Running"];
 
-/** Reads an OKD Machine into the shape of Cluster API's; what OKD does not know is undefined or empty. */
+/** Reads a Machine of OKD into the type for Cluster API. Fields that OKD does not have are undefined or empty. */
 export function readOkdMachine(raw: KubeObject): Machine {
   const { metadata } = raw;
   const phase = textAt(raw, "status", "phase");
@@ -39,7 +39,7 @@ export function readOkdMachine(raw: KubeObject): Machine {
     infrastructureReady: PROVISIONED_PHASES.includes(phase),
     infrastructureReadySince: undefined,
     ...(lastUpdated !== undefined && { lastUpdated }),
-    // Either label keeps a Machine from being deleted: one may have been taken off, or mistyped.
+    // Either label protects a Machine from deletion, because one of them may be missing or misspelled.
     isControlPlane: [OKD_MACHINE_ROLE_LABEL, OKD_MACHINE_TYPE_LABEL].some((key) => metadata.labels?.[key] === "master"),
     conditions: conditionsAt(raw, "status", "conditions"),
     v1beta1Conditions: [],

@@ -3,7 +3,9 @@ import type { LabelSelector } from "./meta.ts";
 /** Whether an object with these labels is selected. */
 export type LabelMatcher = (labels: Readonly<Record<string, string>> | undefined) => boolean;
 
-/** Whether labels are selected by a selector of which an empty one selects everything; one that makes no sense selects nothing. */
+/**
+ * Whether a selector selects labels. An empty selector selects everything, an invalid one nothing.
+ */
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> | undefined): boolean {
   if (isEmpty(selector)) return true;
   try {
@@ -14,21 +16,21 @@ export function selects(selector: LabelSelector, labels: Readonly<Record<string,
   }
 }
 
-/** Whether a selector asks for nothing. */
+/** Whether a selector has no requirement. */
 export function isEmpty({ matchLabels = {}, matchExpressions = [] }: LabelSelector): boolean {
   return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
 }
 
 type Requirement = NonNullable<LabelSelector["matchExpressions"]>[number];
 
-/** Thrown for a selector that no API server would evaluate either. */
+/** An invalid selector, which an API server would refuse as well. */
 export class SelectorError extends Error {
   override readonly name = "SelectorError";
 }
 
 /**
- * Compiles a `metav1.LabelSelector`: every label and every expression must hold. An empty one is refused, since it would
- * select everything.
+ * Compiles a `metav1.LabelSelector`: every label and every expression must hold. An empty one is refused, since it
+ * would select everything.
  *
  * @throws SelectorError with a message for the user.
  */

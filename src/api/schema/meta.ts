@@ -53,7 +53,7 @@ export type LabelSelector = z.infer<typeof labelSelectorSchema>;
 /** A point in time (`metav1.Time`). */
 export const timeSchema = z.string().meta({ format: "date-time" });
 
-/** The name of an object (RFC 1123 subdomain): one that is no name would lead into another path of the API. */
+/** The name of an object (RFC 1123 subdomain). Any other text could change the path of an API request. */
 export const nameSchema = z
   .string()
   .min(1)

@@ -1,29 +1,29 @@
 import { isRecord } from "../../runtime/record.ts";
 import type { ObjectReference, Condition } from "./meta.ts";
 
-// Objects of kinds that are not ours are read field by field: one that is missing or of another type is undefined, and
-// what we do not know is passed over, so that no version of their CRDs can make an object unreadable.
+// Objects of kinds that other projects define are read field by field. A field that is missing or has another type is
+// undefined, and unknown fields are ignored, so that no version of a CRD can make an object unreadable.
 
-/** The field at `path` inside `value`; undefined if any part of the way is missing. */
+/** The field at `path` inside `value`; undefined if any part of the path is missing. */
 export function fieldAt(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const name of path) found = isRecord(found) ? found[name] : undefined;
   return found;
 }
 
-/** A text that is there and not empty: Go writes an unset string as an empty one. */
+/** A text that is not empty: Go writes a string that is not set as an empty one. */
 export function textAt(value: unknown, ...path: readonly string[]): string | undefined {
   const found = fieldAt(value, ...path);
   return typeof found === "string" && found !== "" ? found : undefined;
 }
 
-/** Undefined if it is not said. */
+/** A boolean; undefined if there is none. */
 export function flagAt(value: unknown, ...path: readonly string[]): boolean | undefined {
   const found = fieldAt(value, ...path);
   return typeof found === "boolean" ? found : undefined;
 }
 
-/** A whole number; undefined if it is none. */
+/** A whole number; undefined if there is none. */
 export function integerAt(value: unknown, ...path: readonly string[]): number | undefined {
   const found = fieldAt(value, ...path);
   return typeof found === "number" && Number.isSafeInteger(found) ? found : undefined;
@@ -36,8 +36,8 @@ export function listAt(value: unknown, ...path: readonly string[]): readonly unk
 }
 
 /**
- * Conditions of any form (`metav1.Condition`, Cluster API's v1beta1 with a severity, OKD's). Reason and message are empty
- * where they are not given, and so is a time.
+ * Conditions in any form: `metav1.Condition`, v1beta1 of Cluster API with a severity, OKD. A reason, message or time
+ * that is missing is empty.
  */
 export function conditionsAt(value: unknown, ...path: readonly string[]): Condition[] {
   return listAt(value, ...path).flatMap((raw) => {
@@ -74,7 +74,7 @@ export function referenceAt(
   };
 }
 
-/** Same as a condition of one type; undefined if there is none. */
+/** The condition of one type; undefined if there is none. */
 export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
   return conditions.find((condition) => condition.type === type);
 }

@@ -9,7 +9,8 @@ import { versionOptions } from "../gate/secure-contexts.ts";
 import { tooOld } from "../redfish/http/tls.ts";
 import type { DeviceTls } from "../interface/device-config.ts";
 
-// Checks the connection to a device step by step, so that a user sees which step fails. Each function throws if its step fails.
+// Checks the connection to a device step by step, so that a user sees which step fails. Each function throws if its
+// step fails.
 
 /** Where a device listens. */
 export interface Endpoint {

@@ -42,7 +42,10 @@ function openDevice(gate: BmcGate, config: DeviceConfig, deps: DeviceDeps): Powe
   });
 }
 
-/** Its devices send no order, and set no boot override, while `isOrderAllowed` is false: another process may hold the lease. */
+/**
+ * Its devices send no order, and set no boot override, while `isOrderAllowed` is false: another process may hold the
+ * lease.
+ */
 export function guardOrders(open: OpenDevice, isOrderAllowed: () => boolean): OpenDevice {
   return (config, deps) => open(config, { ...deps, isOrderAllowed });
 }

@@ -48,8 +48,8 @@ export interface DeviceReport {
 }
 
 /**
- * Checks everything that a fence needs of a device and changes nothing there: it resolves, connects, logs in once, reads, and ends
- * its session. A failure is a result; only the abort of `signal` is thrown.
+ * Checks everything that a fence needs of a device and changes nothing there: it resolves, connects, logs in once,
+ * reads, and ends its session. A failure is a result; only the abort of `signal` is thrown.
  */
 export async function probeDevice(
   config: DeviceConfig,
@@ -153,7 +153,9 @@ class Probe {
     }
   }
 
-  /** The identity. The first call of a driver covers service, login and System; its error shows which of them failed. */
+  /**
+   * The identity. The first call of a driver covers service, login and System; its error shows which of them failed.
+   */
   async #checkLogin(address: BmcAddress, driver: PowerDriver, signal: AbortSignal): Promise<boolean> {
     const isIpmi = address.protocol === "ipmi";
     const steps: [CheckName, string][] = [
@@ -194,8 +196,8 @@ class Probe {
     await this.#step("power", signal, async (signal) => {
       this.#reading = await driver.readPower(signal);
       const { state, raw } = this.#reading;
-      if (state !== "Unknown") return ok(`${state} (the BMC says: ${raw})`);
-      return { result: "failed", detail: `the BMC says ${raw}, which is neither On nor Off` };
+      if (state !== "Unknown") return ok(`${state} (the BMC reports: ${raw})`);
+      return { result: "failed", detail: `the BMC reports ${raw}, which is neither On nor Off` };
     });
     const readSupported = driver.readSupportedOrders?.bind(driver);
     let hasNetworkBoot = true;

@@ -5,8 +5,8 @@ import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 
 /**
- * The shortest time between reads while the state is not reached. Together with the confirming read, a BMC is read at most four
- * times in any second: the fourth read comes after three of these times and `CONFIRM_MS`.
+ * The shortest time between reads while the state is not reached. Together with the confirming read, a BMC is read at
+ * most four times in any second: the fourth read comes after three of these times and `CONFIRM_MS`.
  */
 export const POLL_MS_MIN = 330;
 /** The pause between a read that shows the state and the one that confirms it. */
@@ -21,7 +21,9 @@ export interface PowerWait {
   pollMs: number;
   /** After this time the wait ends, with or without a proof. */
   timeoutMs: number;
-  /** How many reads in a row must show the state. One read is not a proof: BMCs show a wrong state while they restart. */
+  /**
+   * How many reads in a row must show the state. One read is not a proof: BMCs show a wrong state while they restart.
+   */
   freshReads: number;
 }
 
@@ -31,8 +33,9 @@ export type PowerProof =
   | { proven: false; last: PowerReading | undefined; error: BmcError | undefined };
 
 /**
- * Reads the power until `freshReads` reads in a row show `want`. Any other reading, and any failed one, starts the count again.
- * Temporary failures are tolerated until the timeout. A permanent one (`retryable` is false) ends the wait at once.
+ * Reads the power until `freshReads` reads in a row show `want`. Any other reading, and any failed one, starts the
+ * count again. Temporary failures are tolerated until the timeout. A permanent one (`retryable` is false) ends the wait
+ * at once.
  *
  * @throws the reason of `signal` on abort. A timeout is not an exception: it is `proven: false`.
  */

@@ -7,8 +7,8 @@ import { SecureContexts } from "./secure-contexts.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /**
- * What every driver of a process goes through before it talks to a BMC. A BMC does not distinguish between drivers, so they
- * share one gate: the entry point creates it, and each driver gets it when it is opened.
+ * What every driver of a process goes through before it talks to a BMC. A BMC does not distinguish between drivers, so
+ * they share one gate: the entry point creates it, and each driver gets it when it is opened.
  */
 export class BmcGate {
   /** Bounds the concurrent calls to one host and to one BMC. */

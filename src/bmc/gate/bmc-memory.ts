@@ -16,7 +16,9 @@ const SESSIONS_PATH_MS = 24 * 3_600_000;
 /** If basic authentication was refused, it is not tried again for this long when no session is free. */
 const BASIC_REFUSED_MS = 600_000;
 
-/** The privileges of an account are read this often: reading them can take a request for each account that the BMC has. */
+/**
+ * The privileges of an account are read this often: reading them can take a request for each account that the BMC has.
+ */
 const PRIVILEGES_MS = 3_600_000;
 
 /** For this long, a missing System or a missing Redfish service is taken for a BMC that is still starting. */

@@ -10,7 +10,9 @@ interface Calls {
   readonly waiting: (() => void)[];
 }
 
-/** Bounds the concurrent calls to one host, or to one BMC, whichever driver they come from: a semaphore for each key. */
+/**
+ * Bounds the concurrent calls to one host, or to one BMC, whichever driver they come from: a semaphore for each key.
+ */
 export class CallLimits {
   /** Only the keys under which calls run or wait. */
   readonly #byKey = new Map<string, Calls>();
@@ -20,8 +22,8 @@ export class CallLimits {
    * towards the deadline of the caller.
    *
    * @param what names the call in the error.
-   * @throws BmcError Busy if too many calls wait already; the reason of `signal` if it aborts before `work` starts; otherwise
-   * what `work` throws.
+   * @throws BmcError Busy if too many calls wait already; the reason of `signal` if it aborts before `work` starts;
+   * otherwise what `work` throws.
    */
   async run<T>(key: string, callsMax: number, what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const calls = this.#byKey.get(key) ?? { running: 0, waiting: [] };

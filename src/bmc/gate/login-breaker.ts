@@ -30,8 +30,8 @@ interface PausedLogin extends BmcCredentials {
 }
 
 /**
- * A circuit breaker for logins: BMCs lock accounts after refused logins, and some stop answering altogether. One breaker
- * serves all drivers of this process.
+ * A circuit breaker for logins: BMCs lock accounts after refused logins, and some stop answering altogether. One
+ * breaker serves all drivers of this process.
  */
 export class LoginBreaker {
   readonly #clock: Clock;
@@ -70,7 +70,8 @@ export class LoginBreaker {
   }
 
   /**
-   * Records a refusal of user or password that may be spurious: BMCs of HPE, AMI and NVIDIA refuse valid logins at times.
+   * Records a refusal of user or password that may be spurious: BMCs of HPE, AMI and NVIDIA refuse valid logins at
+   * times.
    *
    * @returns the time after which the login may be tried again; undefined if the refusal counts.
    */
@@ -81,8 +82,8 @@ export class LoginBreaker {
   }
 
   /**
-   * Records a spurious refusal, and nothing if the refusal is not spurious: it may then have another reason than user and
-   * password.
+   * Records a spurious refusal, and nothing if the refusal is not spurious: it may then have another reason than user
+   * and password.
    *
    * @returns the time after which the login may be tried again; undefined if the refusal is not spurious.
    */

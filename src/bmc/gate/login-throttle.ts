@@ -4,9 +4,9 @@ import type { Clock } from "../../runtime/clock.ts";
 const STARTS_MAX = 4;
 
 /**
- * Starts a few logins in each iteration of the event loop, in the order of arrival. When hundreds of logins start at once,
- * this process is the bottleneck: the logins in progress then go first, so that they end one after the other instead of all
- * of them late, each with its memory held until then. A login that only waits does not delay others.
+ * Starts a few logins in each iteration of the event loop, in the order of arrival. When hundreds of logins start at
+ * once, this process is the bottleneck: the logins in progress then go first, so that they end one after the other
+ * instead of all of them late, each with its memory held until then. A login that only waits does not delay others.
  */
 export class LoginThrottle {
   readonly #clock: Clock;

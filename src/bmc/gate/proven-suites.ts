@@ -4,8 +4,8 @@ import type { CipherSuiteId } from "../interface/cipher-suites.ts";
 const BMCS_MAX = 10_000;
 
 /**
- * The cipher suite of the last login at each BMC. Refusals of a suite are not authenticated, so an attacker on the network could make
- * the agent use a weaker one. After a suite has worked once, no weaker one is tried.
+ * The cipher suite of the last login at each BMC. Refusals of a suite are not authenticated, so an attacker on the
+ * network could make the agent use a weaker one. After a suite has worked once, no weaker one is tried.
  */
 export class ProvenSuites {
   readonly #byBmc = new Map<string, CipherSuiteId>();

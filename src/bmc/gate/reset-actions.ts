@@ -1,4 +1,4 @@
-/** The Reset action of a System, with what the service says that it allows. Either list may be missing. */
+/** The Reset action of a System, with the reset types that the service allows. Either list may be missing. */
 export interface ResetAction {
   target: string;
   allowedTypes: readonly string[] | undefined;

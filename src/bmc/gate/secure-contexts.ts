@@ -10,7 +10,9 @@ type SecureContextSettings = Pick<DeviceTls, "ca" | "minVersion">;
 
 const CONTEXTS_MAX = 64;
 
-/** Shares secure contexts between devices: most devices of a rack have the same settings, and a context takes 20 KiB. */
+/**
+ * Shares secure contexts between devices: most devices of a rack have the same settings, and a context takes 20 KiB.
+ */
 export class SecureContexts {
   /** By the settings, the latest used at the end. */
   readonly #contexts = new Map<string, SecureContext>();
@@ -33,7 +35,8 @@ export class SecureContexts {
 
 /** The options of Node for the oldest TLS version of a device. */
 export function versionOptions(minVersion: TlsVersion = "1.2"): Pick<SecureContextOptions, "minVersion" | "ciphers"> {
-  // OpenSSL allows versions before 1.2 at this level only. Old BMCs may offer no key exchange but one with large groups.
+  // OpenSSL allows versions before 1.2 at this level only. Old BMCs may offer no key exchange but one with large
+  // groups.
   const ciphers = minVersion < "1.2" ? "DEFAULT@SECLEVEL=0" : CLIENT_CIPHERS;
   return { minVersion: NODE_VERSIONS[minVersion], ciphers };
 }

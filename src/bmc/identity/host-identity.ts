@@ -6,7 +6,10 @@ export interface HostIdentity {
   /** SMBIOS system UUID in the textual form of the BMC, in lower case. Its byte order depends on the vendor. */
   systemUUID?: string;
   serialNumber?: string;
-  /** What the tools of some vendors show as the serial number, for example the service tag of Dell (DSP0268, ComputerSystem.SKU). */
+  /**
+   * What the tools of some vendors show as the serial number, for example the service tag of Dell (DSP0268,
+   * ComputerSystem.SKU).
+   */
   sku?: string;
   manufacturer?: string;
   model?: string;
@@ -15,9 +18,9 @@ export interface HostIdentity {
 }
 
 /**
- * Whether the host that answers after a new login is the one that was identified before. A value that is no longer reported may
- * mean another host. But some BMCs lose a part of the identity, or swap the byte order of the UUID, while their host is off, and
- * learn a part of it only after POST.
+ * Whether the host that answers after a new login is the one that was identified before. A value that is no longer
+ * reported may mean another host. But some BMCs lose a part of the identity, or swap the byte order of the UUID, while
+ * their host is off, and learn a part of it only after POST.
  *
  * @returns `Unknown` if a host that is off reports nothing that can be compared.
  */

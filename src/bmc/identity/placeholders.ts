@@ -1,7 +1,7 @@
 import { parseUuid, swapUuid } from "./uuid.ts";
 
-// What firmware reports if no identity was set at the factory. Many hosts share each of these values, so none of them identifies a
-// host. Pure.
+// What firmware reports if no identity was set at the factory. Many hosts share each of these values, so none of them
+// identifies a host. Pure.
 
 /** A UUID in lower case with dashes; undefined for anything else, and for default values that boards share. */
 export function meaningfulUuid(text: string | undefined): string | undefined {
@@ -37,8 +37,8 @@ const REPEATED_UUID = /^(.)(.)(?:-?\1\2)+$/;
 const UNSET_UUID = /-ffff-ffff-ffff-ffffffffffff$/;
 
 /**
- * Factory defaults, each in one of its byte orders. Some are from the list of UUIDs that FreeBSD refuses (libexec/rc/rc.d/hostid of
- * freebsd-src).
+ * Factory defaults, each in one of its byte orders. Some are from the list of UUIDs that FreeBSD refuses
+ * (libexec/rc/rc.d/hostid of freebsd-src).
  */
 const UUIDS: ReadonlySet<string> = new Set([
   "00010203-0405-0607-0809-0a0b0c0d0e0f",

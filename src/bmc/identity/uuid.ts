@@ -1,5 +1,5 @@
-// SMBIOS (DSP0134, 7.2.1) stores the first three fields of a UUID little-endian, and BMCs and kernels do not agree on who swaps
-// them, so either order counts. Pure. UUIDs are in lower case with dashes.
+// SMBIOS (DSP0134, 7.2.1) stores the first three fields of a UUID little-endian, and BMCs and kernels do not agree on
+// who swaps them, so either order counts. Pure. UUIDs are in lower case with dashes.
 
 /** A UUID in lower case with dashes; undefined for anything else. */
 export function parseUuid(text: string | undefined): string | undefined {

@@ -11,7 +11,10 @@ export interface RedfishAddress {
   protocol: "redfish";
   /** Scheme, host and port as the origin of a URL; `http:` only if the address says so. */
   origin: string;
-  /** The System: a path on the service (`/redfish/v1/Systems/1`) or its bare id (`1`). Undefined: the only System of the service. */
+  /**
+   * The System: a path on the service (`/redfish/v1/Systems/1`) or its bare id (`1`). Undefined: the only System of the
+   * service.
+   */
   system: string | undefined;
   /** Equal for two addresses that name the same System of the same BMC, however they are written. */
   key: string;
@@ -33,8 +36,8 @@ export interface IpmiAddress {
 }
 
 /**
- * The names of Metal3 for drivers that all speak Redfish (spec.bmc.address of a BareMetalHost). How such a host gets its image
- * (virtual media, UEFI HTTP) does not matter for its power.
+ * The names of Metal3 for drivers that all speak Redfish (spec.bmc.address of a BareMetalHost). How such a host gets
+ * its image (virtual media, UEFI HTTP) does not matter for its power.
  */
 const REDFISH_SCHEMES: ReadonlySet<string> = new Set([
   "redfish",
@@ -49,12 +52,12 @@ const REDFISH_SCHEMES: ReadonlySet<string> = new Set([
 const IPMI_PORT = 623;
 
 /**
- * Parses the address of a power device, in the forms that a BareMetalHost accepts: `redfish://host[:port]/path` and the variants
- * of vendors, each also with `+http` or `+https` (the default); plain `https://` and `http://` as Redfish; `ipmi://host[:port]`,
- * and a bare `host[:port]` as IPMI. The only query is `privilegelevel` of IPMI.
+ * Parses the address of a power device, in the forms that a BareMetalHost accepts: `redfish://host[:port]/path` and the
+ * variants of vendors, each also with `+http` or `+https` (the default); plain `https://` and `http://` as Redfish;
+ * `ipmi://host[:port]`, and a bare `host[:port]` as IPMI. The only query is `privilegelevel` of IPMI.
  *
- * @throws BmcError Unsupported for anything else, and for an address that contains a user or password: those belong in the
- * Secret, so the message does not repeat them.
+ * @throws BmcError Unsupported for anything else, and for an address that contains a user or password: those belong in
+ * the Secret, so the message does not repeat them.
  */
 export function parseBmcAddress(text: string): BmcAddress {
   if (text.length === 0 || text.length > ADDRESS_LENGTH_MAX) {

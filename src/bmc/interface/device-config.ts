@@ -14,8 +14,8 @@ export interface DeviceTls {
   /** Trust any certificate. A pin is still checked. */
   insecureSkipVerify: boolean;
   /**
-   * The oldest version that is used: 1.2 by default. Below that, weak ciphers, short keys and finite-field Diffie-Hellman are
-   * allowed as well.
+   * The oldest version that is used: 1.2 by default. Below that, weak ciphers, short keys and finite-field
+   * Diffie-Hellman are allowed as well.
    */
   minVersion?: TlsVersion;
 }
@@ -38,8 +38,8 @@ export interface DeviceConfig {
   /** For Redfish only. */
   redfish?: {
     /**
-     * Paths of the Chassis that have to be off for the host to be off; none if empty. By default each Chassis to which the System
-     * links and that contains only this System.
+     * Paths of the Chassis that have to be off for the host to be off; none if empty. By default each Chassis to which
+     * the System links and that contains only this System.
      */
     powerChassis?: readonly string[];
   };
@@ -57,7 +57,7 @@ export interface DeviceConfig {
 /**
  * Creates the driver for a device. Nothing is sent before the first call.
  *
- * @throws BmcError Unsupported for an address that cannot be parsed, TlsUntrusted for TLS settings without a valid certificate
- * or SHA-256.
+ * @throws BmcError Unsupported for an address that cannot be parsed, TlsUntrusted for TLS settings without a valid
+ * certificate or SHA-256.
  */
 export type OpenDevice = (config: DeviceConfig, deps: DeviceDeps) => PowerDriver;

@@ -2,7 +2,10 @@ import type { HostIdentity } from "../identity/host-identity.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
-/** The power state that a BMC reports for its host. Only `Off` is off: a host that is powering off may still write to its disks. */
+/**
+ * The power state that a BMC reports for its host. Only `Off` is off: a host that is powering off may still write to
+ * its disks.
+ */
 export type PowerState = "Off" | "On" | "Changing" | "Unknown";
 
 /** One reading of the power state. The call that returns it has read it from the BMC: drivers never cache it. */
@@ -17,7 +20,7 @@ export interface PowerReading {
 /** From where a host boots next: once from the network, or according to its own boot order. */
 export type BootOverride = "NetworkOnce" | "None";
 
-/** Which of our orders a device says that it supports. */
+/** The power orders that a device reports as supported. */
 export interface SupportedOrders {
   /** The reset types that it allows; undefined if it lists none, and then only an order shows what it supports. */
   allowedTypes: readonly string[] | undefined;
@@ -31,10 +34,10 @@ export interface SupportedOrders {
 /** What would prevent a power-off or its proof, although the device answers. */
 export interface OffObstacle {
   /**
-   * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: such a Chassis shows On
-   * while the System shows Off. ManagerUnreadable: it cannot be read whether the BMC has just restarted. OffNotOffered: the device
-   * does not support an immediate power-off of a running host. OffNotPermitted: the account lacks the privilege. PowerUnreadable:
-   * the device shows no known power state.
+   * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: such a
+   * Chassis shows On while the System shows Off. ManagerUnreadable: it cannot be read whether the BMC has just
+   * restarted. OffNotOffered: the device does not support an immediate power-off of a running host. OffNotPermitted:
+   * the account lacks the privilege. PowerUnreadable: the device shows no known power state.
    */
   reason:
     | "ChassisUnreadable"
@@ -50,16 +53,17 @@ export interface OffObstacle {
 /**
  * One BMC (or other power device) that can fence one host. A driver does not know Kubernetes.
  *
- * Every call takes an AbortSignal and ends, at the latest, at the deadline of the driver for that call (`DeviceTimeouts`). Every
- * failure is a `BmcError`. A driver does not retry a call that changes something: after a failed or lost order the caller reads
- * the state and decides. A call returns before its effect is complete: `readPower` is the proof.
+ * Every call takes an AbortSignal and ends, at the latest, at the deadline of the driver for that call
+ * (`DeviceTimeouts`). Every failure is a `BmcError`. A driver does not retry a call that changes something: after a
+ * failed or lost order the caller reads the state and decides. A call returns before its effect is complete:
+ * `readPower` is the proof.
  */
 export interface PowerDriver {
   /** The address, without credentials, for messages. */
   readonly address: string;
   /**
-   * The end of the last reset of the host, by the clock of the BMC, from the last call that read it. Missing if the protocol does
-   * not have it (IPMI), undefined if the BMC does not report it.
+   * The end of the last reset of the host, by the clock of the BMC, from the last call that read it. Missing if the
+   * protocol does not have it (IPMI), undefined if the BMC does not report it.
    */
   readonly lastReset?: string | undefined;
   /**
@@ -79,16 +83,18 @@ export interface PowerDriver {
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   /** Reads the boot override: `None` if none is set. */
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
-  /** Reads which orders the device says that it supports. Sends none. Absent if the protocol requires them all (IPMI). */
+  /**
+   * Reads which orders the device reports as supported. Sends none. Absent if the protocol requires them all (IPMI).
+   */
   readSupportedOrders?(signal: AbortSignal): Promise<SupportedOrders>;
   /**
-   * Checks a power-off without an order: reads everything that an order and the proof of Off would read, whatever the power is now.
-   * Missing if the protocol needs nothing more than the power state (IPMI).
+   * Checks a power-off without an order: reads everything that an order and the proof of Off would read, whatever the
+   * power is now. Missing if the protocol needs nothing more than the power state (IPMI).
    */
   findOffObstacle?(signal: AbortSignal): Promise<OffObstacle | undefined>;
   /**
-   * Restarts the BMC itself, for a command of a user: the agent never does. The host keeps its power. A lost answer may mean that
-   * the BMC restarted before it answered.
+   * Restarts the BMC itself, for a command of a user: the agent never does. The host keeps its power. A lost answer may
+   * mean that the BMC restarted before it answered.
    *
    * @throws BmcError
    */
@@ -102,8 +108,8 @@ export interface DeviceDeps {
   clock: Clock;
   logger: Logger;
   /**
-   * Called right before each transmission that changes something, in a process that may lose its lease: a process that was
-   * suspended may continue before any timer shows how late it is. Without it, orders may always be sent.
+   * Called right before each transmission that changes something, in a process that may lose its lease: a process that
+   * was suspended may continue before any timer shows how late it is. Without it, orders may always be sent.
    */
   isOrderAllowed?: () => boolean;
 }

@@ -13,8 +13,8 @@ import { printable } from "../../runtime/text/printable.ts";
  * | SystemNotFound | the named System does not exist | no |
  * | SystemAmbiguous | more than one System and none chosen | no |
  * | Unsupported | the BMC does not offer the operation | no |
- * | Busy | the BMC asks to come back later (not ready, rate limited, session table full) | yes |
- * | Refused | the BMC answered that it will not do it in its present state | yes, after reading the state |
+ * | Busy | the BMC cannot answer now (not ready, rate limited, session table full) | yes |
+ * | Refused | the BMC refused the operation in its present state | yes, after reading the state |
  * | BadResponse | an answer that breaks the protocol, or a bound on size, depth or length | yes |
  * | Aborted | the caller's signal aborted | no |
  */
@@ -35,8 +35,8 @@ export type BmcErrorCode =
 const RETRYABLE: ReadonlySet<BmcErrorCode> = new Set(["Unreachable", "Timeout", "Busy", "Refused", "BadResponse"]);
 
 /**
- * The one error class of `src/bmc`. Its message names the device, the step and the cause, and never contains a secret. Parts of it
- * come from the BMC, and are shown in conditions and Events, so control characters are removed.
+ * The one error class of `src/bmc`. Its message names the device, the step and the cause, and never contains a secret.
+ * Parts of it come from the BMC, and are shown in conditions and Events, so control characters are removed.
  */
 export class BmcError extends Error {
   override readonly name = "BmcError";

@@ -117,8 +117,8 @@ export class IpmiDriver implements PowerDriver {
   }
 
   /**
-   * The session for an order, or for a reading that may be a proof. At a new login, which the caller does not see, the name may lead
-   * to another BMC, so the host is identified again in each session.
+   * The session for an order, or for a reading that may be a proof. At a new login, which the caller does not see, the
+   * name may lead to another BMC, so the host is identified again in each session.
    *
    * @param isOff whether the host is known to be off: then a part of its identity may be missing.
    * @returns undefined if another host answers than the one that was reported to the caller.
@@ -150,8 +150,8 @@ export class IpmiDriver implements PowerDriver {
     if (answer.completionCode === COMPLETION.ok) return;
     const failure = completionFailure(what, answer.completionCode);
     // Some BMCs refuse an order for the present state of the host. The power state shows whether that is the reason.
-    const heard = failure.code === "Refused" || failure.code === "Unsupported";
-    if (heard && (await this.#readPower(what, signal)).state === wanted) return;
+    const isRefused = failure.code === "Refused" || failure.code === "Unsupported";
+    if (isRefused && (await this.#readPower(what, signal)).state === wanted) return;
     throw failure;
   }
 
@@ -177,7 +177,10 @@ function accepted(what: string, answer: Response): Response {
   return answer;
 }
 
-/** @throws BmcError for a temporary refusal. Data that a BMC does not have, or that the account may not read, counts as missing. */
+/**
+ * @throws BmcError for a temporary refusal. Data that a BMC does not have, or that the account may not read, counts as
+ * missing.
+ */
 function ignorePermanentRefusal(what: string, answer: Response): void {
   if (answer.completionCode === COMPLETION.ok) return;
   const failure = completionFailure(what, answer.completionCode);

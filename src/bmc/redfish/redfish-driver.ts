@@ -18,9 +18,14 @@ import { BmcError } from "../interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 
-/** The deadline for reading the privileges of the account: up to 20 requests, during which other calls to the host wait. */
+/**
+ * The deadline for reading the privileges of the account: up to 20 requests, during which other calls to the host wait.
+ */
 const PRIVILEGES_READ_MS_MAX = 5_000;
-/** How many calls to the hosts of one BMC run concurrently (an enclosure has several hosts). Slow BMCs do not handle more. */
+/**
+ * How many calls to the hosts of one BMC run concurrently (an enclosure has several hosts). Slow BMCs do not handle
+ * more.
+ */
 const CALLS_AT_ONCE_MAX = 4;
 
 /** Drives one ComputerSystem of a Redfish service (DSP0266, DSP0268). */
@@ -181,7 +186,8 @@ export class RedfishDriver implements PowerDriver {
     const { callLimits } = this.#gate;
     try {
       return await withDeadline(this.#clock, named, timeoutMs, signal, (signal) =>
-        // A call first waits for the host, then for the BMC. In the other order it would block calls to other hosts of that BMC.
+        // A call first waits for the host, then for the BMC. In the other order it would block calls to other hosts of
+        // that BMC.
         callLimits.run(this.#key, 1, named, signal, () =>
           callLimits.run(this.#service.origin, CALLS_AT_ONCE_MAX, named, signal, () => work(signal)),
         ),

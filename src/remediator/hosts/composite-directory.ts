@@ -25,9 +25,9 @@ export type Managed = { state: "managed"; why: string } | { state: "unread"; why
 type Found = { found: true; host: FencedHost } | LookupFailure;
 
 /**
- * The hosts of FencingTargets and of BareMetalHosts. The power of a host has one owner. If the operator of a BareMetalHost powers
- * the host of a FencingTarget, neither is used, because each would undo what the other does. A host that its operator has detached
- * belongs to the FencingTarget if there is one.
+ * The hosts of FencingTargets and of BareMetalHosts. The power of a host has one owner. If the operator of a
+ * BareMetalHost powers the host of a FencingTarget, neither is used, because each would undo what the other does. A
+ * host that its operator has detached belongs to the FencingTarget if there is one.
  */
 export function createCompositeDirectory(
   runtime: KubeRuntime,
@@ -44,7 +44,9 @@ export function createCompositeDirectory(
   };
 }
 
-/** The host of a target that BareMetalHosts may describe as well. Their operator has detached it, and may take it back. */
+/**
+ * The host of a target that BareMetalHosts may describe as well. Their operator has detached it, and may take it back.
+ */
 function shared(
   runtime: KubeRuntime,
   hosts: BareMetalHostDirectory,
@@ -106,7 +108,10 @@ async function readCounterpart(
   }
 }
 
-/** The same for an On: if it cannot be read in time, the watched one is used, so that the host does not stay off for that. */
+/**
+ * The same for an On: if it cannot be read in time, the watched one is used, so that the host does not stay off for
+ * that.
+ */
 async function readCounterpartInTime(
   runtime: KubeRuntime,
   counterpart: BareMetalHost,
@@ -125,9 +130,9 @@ async function readCounterpartInTime(
 }
 
 /**
- * Why a target is not used although the target itself is correct: the operator of a BareMetalHost powers its host as well, or it
- * is not known whether one does. The text is that of a lookup. Until the BareMetalHosts have been read, a conflict in the status of
- * the target remains.
+ * Why a target is not used although the target itself is correct: the operator of a BareMetalHost powers its host as
+ * well, or it is not known whether one does. The text is that of a lookup. Until the BareMetalHosts have been read, a
+ * conflict in the status of the target remains.
  */
 export function whyManaged(
   targets: FencingTargetDirectory,

@@ -4,7 +4,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
-// Signs of life that a node itself gives.
+// Whether the kubelet of a node is alive.
 
 /** Whether the node's kubelet has renewed its lease within the time that the lease lasts. */
 export async function hasFreshLease(runtime: KubeRuntime, nodeName: string, signal: AbortSignal): Promise<boolean> {

@@ -19,21 +19,21 @@ import type { DeviceFailure } from "./probe-result.ts";
 export interface HostProbesDeps {
   runtime: KubeRuntime;
   directory: BareMetalHostDirectory;
-  /** Of the agent's own cluster. */
+  /** The nodes of the agent's own cluster. */
   nodes: Pick<Watched<Node>, "values">;
   metrics: Pick<RemediatorMetrics, "probedHosts">;
 }
 
-/** Hosts probed at the same time. */
+/** How many hosts are probed at the same time. */
 const PROBES_AT_ONCE = 8;
-/** Longest time for one host's probe. */
+/** The deadline for the probe of one host. */
 const PROBE_TIMEOUT_MS = 120_000;
 
 /**
- * Probes every BareMetalHost that may be fenced as it is, in quiet times, so that a stale password or a swapped BMC is found before
- * the night it is needed. A probe reads who the host is and how its power stands; it orders and writes nothing, and keeps away from
- * a host that a remediation owns. What it finds is reported by events on the host, and by a metric, since the host's status is its
- * operator's. Settles once `signal` aborts.
+ * Probes every BareMetalHost whose state allows a fence, so that an old password or a replaced BMC is found before a
+ * fence needs it. A probe reads the identity and the power state of the host. It sends no orders, writes nothing, and
+ * skips a host that a remediation owns. The results are Kubernetes Events on the host and a metric, because the status
+ * of the host belongs to its operator. Resolves after `signal` aborts.
  */
 export async function probeHosts(deps: HostProbesDeps, signal: AbortSignal): Promise<void> {
   const { runtime, directory, metrics } = deps;
@@ -53,18 +53,18 @@ export async function probeHosts(deps: HostProbesDeps, signal: AbortSignal): Pro
     await controller.run(signal);
   } finally {
     unsubscribe();
-    // Another agent probes from now on.
+    // Another agent probes after this one.
     metrics.probedHosts({ usable: 0, failing: 0, unprobed: 0 });
   }
 }
 
-/** Why a host could not be fenced now: the reason of its event. */
+/** Why a host could not be fenced now: the reason of its Kubernetes Event. */
 interface HostProblem {
   reason: DeviceFailure | "IdentityMismatch" | "IdentityUnknown" | "PowerUnknown";
   message: string;
 }
 
-/** What is remembered of one host, by UID: it dies with the host, and with the process. */
+/** What this process knows of one host, by UID, until the host is deleted. */
 interface HostMemory extends ProbeSchedule {
   state: HostProbeState;
   problem: HostProblem | undefined;
@@ -119,7 +119,7 @@ class HostProber {
       if (signal.aborted) throw error;
       if (error instanceof TargetError) return { reason: error.reason, message: error.message };
       if (error instanceof DeadlineError) return { reason: "Timeout", message: error.message };
-      // Its state has changed since: the watch shows it.
+      // Its state has changed since then, and the watch will show it.
       if (error instanceof HostRefusal) return undefined;
       if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
       const reason = error.code === "AuthFailed" ? "AuthenticationFailed" : error.code;
@@ -139,7 +139,10 @@ class HostProber {
       }
       const { state, raw } = await power.readPower(signal);
       if (state !== "Unknown") return undefined;
-      return { reason: "PowerUnknown", message: `the BMC of ${hostText(host)} does not tell its power: ${raw}` };
+      return {
+        reason: "PowerUnknown",
+        message: `the BMC of ${hostText(host)} does not report whether it is on or off: ${raw}`,
+      };
     } finally {
       await power.close();
     }
@@ -151,7 +154,7 @@ class HostProber {
     const { name, uid } = host.metadata;
     for (const node of nodes.values()) {
       const { metadata, spec } = node;
-      // Only those that lead here at all are located.
+      // Only nodes that refer to this host are located.
       const hints = [metadata.name, spec.providerID, metadata.annotations?.[MACHINE]].join(" ");
       if (![name, uid, host.consumerRef?.name ?? name].some((mark) => hints.includes(mark))) continue;
       const located = directory.locate({ nodeName: metadata.name, cluster: undefined, machine: undefined });

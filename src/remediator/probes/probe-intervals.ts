@@ -2,29 +2,35 @@
 
 /** How often targets are probed. */
 export interface ProbeIntervals {
-  /** Between two probes of a healthy target, in a cluster small enough for it. */
+  /** The time between two probes of a healthy target in a small cluster. */
   quietMs: number;
-  /** Before a failed probe is tried again: from this, doubling … */
+  /** The time before a failed probe is tried again. It starts with this value and doubles … */
   retryMinMs: number;
   /** … up to this. */
   retryMaxMs: number;
-  /** The longest such wait while the node is not Ready: the next fence of it waits for the BMC. */
+  /** The longest such time while the node is not Ready, because its next fence waits for the BMC. */
   downRetryMs: number;
-  /** After the BMC refused user or password, unless the Secret or the target changes: more tries lock accounts. */
+  /**
+   * The time after the BMC has refused user or password, unless the Secret or the target changes: more tries lock
+   * accounts.
+   */
   authRetryMs: number;
-  /** Least time between two probes of one target, however often it changes. */
+  /** The shortest time between two probes of one target, however often it changes. */
   changeMs: number;
-  /** Least mean time between the probes of any two devices: it stretches the other intervals in large clusters. */
+  /**
+   * The shortest mean time between the probes of two devices. In large clusters it makes the other intervals longer.
+   */
   spacingMs: number;
   /**
-   * After a probe of a host whose node is not Ready, if a health check wants it proven off; doubling up to `quietMs`.
+   * The time after a probe of a host whose node is not Ready, if a health check requests a proof of Off. It doubles up
+   * to `quietMs`.
    */
   outageMs: number;
 }
 
 /**
- * With at most 2 API calls a probe (one Secret read, one status write), `spacingMs` keeps a quiet cluster of any size below
- * one call a second; 240 devices and fewer are each probed every 10 minutes.
+ * A probe takes at most 2 API calls (one read of a Secret, one write of a status), so `spacingMs` keeps a healthy
+ * cluster of any size below one call per second. With up to 240 devices, each is probed every 10 minutes.
  */
 export const DEFAULT_PROBE_INTERVALS: ProbeIntervals = {
   quietMs: 600_000,
@@ -43,7 +49,11 @@ export const DEFAULT_PROBE_INTERVALS: ProbeIntervals = {
  */
 export const PROBE_TIME_WRITE_MS = 3_600_000;
 
-/** The age from which the status of a target may be out of date, although an agent works. @param devices of all targets. */
+/**
+ * The age from which the status of a target may be out of date, although an agent works.
+ *
+ * @param devices of all targets.
+ */
 export function probeOldMs(devices: number): number {
   const { quietMs, spacingMs } = DEFAULT_PROBE_INTERVALS;
   return PROBE_TIME_WRITE_MS + 2 * Math.max(quietMs, devices * spacingMs);

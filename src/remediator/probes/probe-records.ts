@@ -4,7 +4,7 @@ import type { DeviceProbe } from "./probe-result.ts";
 
 /** What the metrics show of the last probe of one target. */
 export interface ProbeRecord {
-  /** Wall-clock time of the probe. */
+  /** The wall-clock time of the probe. */
   atMs: number;
   /** In the order of spec.devices. */
   devices: readonly (DeviceRecord & { address: string })[];
@@ -14,7 +14,9 @@ export interface ProbeRecord {
 export class ProbeRecords implements LastProbes {
   readonly #byTarget = new Map<string, ProbeRecord>();
 
-  /** Takes in a probe. What a device that failed does not report is known from before, unless its address has changed. */
+  /**
+   * Records a probe. For a device that failed, the values of earlier probes stay, unless its address has changed.
+   */
   note(targetUid: string, probes: readonly DeviceProbe[], atMs: number): void {
     const before = this.#byTarget.get(targetUid)?.devices;
     const devices = probes.map((probe) => {

@@ -10,7 +10,7 @@ export type DeviceProbe = {
   level: number;
   /** Position in spec.devices. */
   index: number;
-  /** Until when the TLS certificate is valid that it has shown, trusted or not. */
+  /** The time until which its TLS certificate is valid, trusted or not. */
   certificateUntilMs?: number;
 } & (
   | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle; lastReset?: string }
@@ -27,7 +27,7 @@ export type DeviceFailure =
   | "AuthenticationFailed"
   | Exclude<BmcErrorCode, "AuthFailed" | "Aborted">;
 
-/** Credentials that a device has refused: trying them again soon locks the account. */
+/** Credentials that a device has refused. Another try soon after would lock the account. */
 export interface RefusedLogin {
   address: string;
   credentials: BmcCredentials;
@@ -38,6 +38,6 @@ export interface ProbeResult {
   /** The system UUID to pin, if this probe found one. */
   pin: NonNullable<FencingTargetStatus["identity"]> | undefined;
   refused: RefusedLogin[];
-  /** The proof that the host is off, if a proof was wanted and was made. */
+  /** The proof that the host is off, if one was requested and succeeded. */
   offProof: OffProof | undefined;
 }

@@ -6,19 +6,19 @@ import type { RefusedLogin } from "./probe-result.ts";
 
 // When a target is probed. Pure, on monotonic milliseconds.
 
-/** What a target was like when it was last checked; a probe is due as soon as that no longer holds. */
+/** The state of a target when it was last checked. A probe is due as soon as it changes. */
 export interface ProbeTrigger {
   /** Generation, owner and Secrets of the target. */
   fingerprint: string;
-  /** The node's system UUID while it is Ready, else empty: a node that has just come may give a pin. */
+  /** The system UUID of the node while it is Ready, otherwise empty: the identity of a new node can be pinned. */
   readyUuid: string;
-  /** The outage of the node in which its host is to be proven off, else empty. */
+  /** The outage of the node in which its host has to be proven off, otherwise empty. */
   outage: string;
   /** The boot of the Ready node in which its host is yet to be read On, if a health check asks for that; else empty. */
   unreadBoot: string;
 }
 
-/** When a target is due, by what is known of it. */
+/** What decides when a target is due. */
 export interface ProbeSchedule {
   trigger: ProbeTrigger;
   /** The time of the last probe; undefined if there was none. */
@@ -26,7 +26,7 @@ export interface ProbeSchedule {
   dueAtMs: number;
 }
 
-/** When the target is due now that `trigger` holds. */
+/** When the target is due with the present `trigger`. */
 export function dueAtMs(schedule: ProbeSchedule, trigger: ProbeTrigger, intervals: ProbeIntervals): number {
   const changed =
     schedule.trigger.fingerprint !== trigger.fingerprint ||
@@ -38,8 +38,9 @@ export function dueAtMs(schedule: ProbeSchedule, trigger: ProbeTrigger, interval
 }
 
 /**
- * How long after the agent's start a target is first probed. One that was probed before is spread over the interval; one whose
- * login was refused waits its full time, so that an agent that restarts in a loop does not lock accounts.
+ * How long after the agent's start a target is first probed. Targets that were probed before are spread over the
+ * interval. A target whose login was refused waits for its full time, so that an agent that restarts in a loop does not
+ * lock accounts.
  */
 export function firstDelayMs(
   target: FencingTarget,
@@ -50,15 +51,15 @@ export function firstDelayMs(
   const reachable = target.status?.conditions?.find((condition) => condition.type === "Reachable");
   if (reachable === undefined || target.status?.observedGeneration !== target.metadata.generation) return 0;
   const ready = target.status?.conditions?.find((condition) => condition.type === "Ready");
-  // What ended a conflict may have happened while no agent ran, and only a probe can say what the target is now.
+  // A conflict may have ended while no agent was running, and only a probe shows the present state of the target.
   if (ready?.reason === "Ambiguous") return 0;
   if (reachable.reason === "AuthenticationFailed") return jittered(intervals.authRetryMs, random);
   return inOutage ? 0 : quietMs(deviceCount, intervals) * random.next();
 }
 
 /**
- * Same for a BareMetalHost, which has no record of a probe before: any time in the interval, so that an agent that restarts in a
- * loop neither storms the BMCs nor locks accounts.
+ * The same for a BareMetalHost, which has no record of earlier probes: a random time in the interval, so that an agent
+ * that restarts in a loop neither overloads BMCs nor locks accounts.
  */
 export function firstHostDelayMs(hostCount: number, intervals: ProbeIntervals, random: Random): number {
   return quietMs(hostCount, intervals) * random.next();
@@ -67,8 +68,9 @@ export function firstHostDelayMs(hostCount: number, intervals: ProbeIntervals, r
 /**
  * How long after a probe the next one is due.
  *
- * @param probe.inOutage how many probes there were in the outage in which the host is to be proven off; 0 outside of one.
- * @param probe.nodeDown whether the target's node is there and not Ready.
+ * @param probe.inOutage how many probes there were in the outage in which the host is to be proven off; 0 outside of
+ * one.
+ * @param probe.nodeDown whether the node of the target exists and is not Ready.
  */
 export function nextDelayMs(
   probe: { healthy: boolean; loginRefused: boolean; failuresInARow: number; inOutage: number; nodeDown: boolean },
@@ -89,12 +91,12 @@ export function nextDelayMs(
   return Math.max(retryMs, floorMs);
 }
 
-/** A refused login and until when it is not tried again. */
+/** A refused login, and the time until which it is not tried again. */
 export interface LockedLogin extends RefusedLogin {
   untilMs: number;
 }
 
-/** The refused logins that still hold, each from its first refusal on: skipping one does not make it wait longer. */
+/** The refused logins that are still skipped, each from its first refusal: to skip one does not make it wait longer. */
 export function lockedLogins(
   before: readonly LockedLogin[],
   refused: readonly RefusedLogin[],
@@ -117,7 +119,7 @@ function quietMs(deviceCount: number, intervals: ProbeIntervals): number {
   return Math.max(intervals.quietMs, deviceCount * intervals.spacingMs);
 }
 
-/** Up to a tenth more, so that targets that were made together drift apart. */
+/** Up to 10 % more, so that targets that were created together are probed at different times. */
 function jittered(delayMs: number, random: Random): number {
   return delayMs * (1 + random.next() / 10);
 }

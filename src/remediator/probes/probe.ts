@@ -14,7 +14,7 @@ import { hasFreshLease } from "./node-alive.ts";
 import { proveOff } from "./prove-off.ts";
 import type { DeviceProbe, ProbeResult, RefusedLogin } from "./probe-result.ts";
 
-/** Longest time for one device's probe, whatever deadlines its spec asks for. */
+/** The deadline for the probe of one device, whatever deadlines its spec has. */
 const DEVICE_PROBE_TIMEOUT_MS = 120_000;
 
 /**
@@ -22,7 +22,7 @@ const DEVICE_PROBE_TIMEOUT_MS = 120_000;
  *
  * @param options.nodeRuntime of the cluster that holds the node.
  * @param options.refused logins that are not tried again: their devices count as failed and are not contacted.
- * @param options.toProve whether a host that reads Off is read again, to prove it.
+ * @param options.toProve whether a host that shows Off is read again, to prove it.
  * @throws KubeError if the API server cannot be reached; the reason of `signal` on abort. A failure of a device is a
  * result.
  */
@@ -124,7 +124,7 @@ async function askDevice(
   }
 }
 
-// Constant, so that a login which is not tried again reads like the one that was refused.
+// Constant, so that a login that is skipped has the same message as the refusal.
 function refusedMessage(address: string): string {
   return `${address} refused user or password`;
 }
@@ -134,9 +134,9 @@ function isSameLogin(login: RefusedLogin, address: string, credentials: BmcCrede
 }
 
 /**
- * The system UUID to pin: that of a node which is certainly alive, if a device reports the same UUID and none reports
- * another one. A kubelet chooses what it reports about its node, so its report alone would let it claim the host of
- * another node.
+ * The system UUID to pin: that of a node that is certainly alive, if a device reports the same UUID and no device
+ * reports another one. A kubelet chooses what it reports about its node, so its report alone would let it claim the
+ * host of another node.
  */
 async function findPin(
   runtime: KubeRuntime,

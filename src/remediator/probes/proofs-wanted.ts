@@ -6,19 +6,22 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { whenServed } from "../../kube/objects/when-served.ts";
 
-/** How often an API server that does not serve health checks is asked again: another project's may be what is used. */
+/**
+ * How often the agent checks again whether the API server serves health checks: a cluster may use those of another
+ * project.
+ */
 const CRD_RETRY_MS = 60_000;
 
-/** Whether any health check asks for hosts to be proven off. */
+/** Whether any health check requests proofs of Off. */
 export interface ProofsWanted {
   readonly wanted: boolean;
-  /** Resolves once nothing runs on in the background; abort the signal before. */
+  /** Resolves when nothing runs in the background any more. Abort the signal first. */
   settled(): Promise<void>;
 }
 
 /**
- * Watches health checks for the annotation by which they ask for proofs, so that no BMC is read for that in a cluster
- * without such a health check. Health checks that cannot be read ask for nothing.
+ * Watches health checks for the annotation by which they request proofs, so that no BMC is read for a proof in a
+ * cluster without such a health check. Health checks that cannot be read request nothing.
  *
  * @param onChange is called when `wanted` has changed.
  */
@@ -26,9 +29,9 @@ export function watchProofsWanted(runtime: KubeRuntime, onChange: () => void, si
   let wanted = false;
   let view: Watched<KubeObject> | undefined;
   const update = (): void => {
-    const asked = [...(view?.values() ?? [])].some((check) => asks(check));
-    if (asked === wanted) return;
-    wanted = asked;
+    const isRequested = [...(view?.values() ?? [])].some((check) => requestsProof(check));
+    if (isRequested === wanted) return;
+    wanted = isRequested;
     onChange();
   };
   const onAbsent = (): void => runtime.logger.debug("no health checks are served: no host is proven off beforehand");
@@ -51,12 +54,12 @@ export function watchProofsWanted(runtime: KubeRuntime, onChange: () => void, si
   };
 }
 
-function asks({ metadata }: KubeObject): boolean {
+function requestsProof({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[SKIP_DURATION_IF_OFF] === "true";
 }
 
-/** Leaves out those that do not ask. */
+/** Drops health checks that request no proof. */
 function trimAsking(raw: KubeObject): KubeObject | undefined {
   const { apiVersion, kind, metadata } = raw;
-  return asks(raw) ? { apiVersion, kind, metadata: trimMeta(metadata, [SKIP_DURATION_IF_OFF]) } : undefined;
+  return requestsProof(raw) ? { apiVersion, kind, metadata: trimMeta(metadata, [SKIP_DURATION_IF_OFF]) } : undefined;
 }

@@ -14,16 +14,16 @@ import { showsLife } from "./node-alive.ts";
 import { decidingLevel, required } from "./target-status.ts";
 import type { DeviceProbe } from "./probe-result.ts";
 
-/** Longest time for the second reading. */
+/** The deadline for the second reading. */
 const REREAD_TIMEOUT_MS = 15_000;
 
 /**
- * Proves that the host of a node that is not Ready is off: by the readings of a probe, and by a second reading right
- * after it of the devices that decide. Their identity must match, even if the target waives that check, and the node
- * must show no sign of life: a host with a live kubelet is on, whatever its BMC reports.
+ * Proves that the host of a node that is not Ready is off: by the readings of a probe, and by a second reading of the
+ * deciding devices right after it. Their identity must match, even if the target waives that check, and the node must
+ * show no sign of life: a host with a live kubelet is on, whatever its BMC reports.
  *
  * @param node the node as it was before the first reading.
- * @returns undefined in any doubt. A failure of a device is a doubt, and is not thrown.
+ * @returns undefined in case of doubt. A failure of a device is a doubt, and is not thrown.
  */
 export async function proveOff(
   runtime: KubeRuntime,

@@ -2,13 +2,14 @@ import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import type { DeviceProbe } from "./probe-result.ts";
 
-// Resets of a host that this agent did not order, found by comparing what its BMC says of the last one in two probes. Pure.
+// Resets of a host that this agent did not order, found by comparing what its BMC reports about the last reset in two
+// probes. Pure.
 
-/** What a probe found of a host's last resets. */
+/** What a probe found about the last reset of a host. */
 export interface ObservedResets {
   /** `LastResetTime` by device. */
   byAddress: ReadonlyMap<string, string>;
-  /** Our own last reboot of the host, as on record then. */
+  /** The last reboot of the host by ironfence that was recorded at that time. */
   ownReboot: string | undefined;
 }
 
@@ -18,7 +19,7 @@ export interface ForeignReset {
   time: string;
 }
 
-/** What a BMC makes of one and the same reset may differ by the seconds to which it rounds. */
+/** A BMC rounds to seconds, and may report different times for the same reset. */
 const SAME_RESET_MS = 2_000;
 
 export function observedResets(target: FencingTarget, devices: readonly DeviceProbe[]): ObservedResets {
@@ -29,8 +30,8 @@ export function observedResets(target: FencingTarget, devices: readonly DevicePr
 }
 
 /**
- * A reset between two probes that is not ours. Whatever owned the host in between may have ordered one, so the caller forgets
- * `before` then; an own reboot that ended in between is on record.
+ * A reset between two probes that is not ours. A remediation that owned the host in between may have ordered one, so
+ * the caller then forgets `before`. A reboot by ironfence that ended in between is recorded.
  */
 export function foreignReset(before: ObservedResets | undefined, after: ObservedResets): ForeignReset | undefined {
   if (before === undefined || before.ownReboot !== after.ownReboot) return undefined;

@@ -16,7 +16,7 @@ import { uuidClaim } from "../hosts/model/hardware-claims.ts";
 import type { TargetControllerDeps } from "./target-prober.ts";
 import { Prober } from "./target-prober.ts";
 
-/** Targets probed at the same time. */
+/** How many targets are probed at the same time. */
 const PROBES_AT_ONCE = 8;
 /**
  * How long probing waits for the first list of Secrets. Without the permission to watch them, it continues and does not
@@ -25,9 +25,9 @@ const PROBES_AT_ONCE = 8;
 const SECRETS_WAIT_MS = 30_000;
 
 /**
- * Probes every FencingTarget in quiet times and writes what it finds into the target's status, so that a stale password is
- * found before the night it is needed. A probe reads who the host is and how its power stands; it orders nothing, and keeps
- * away from a host that a remediation owns. Settles, with nothing left running, once `signal` aborts.
+ * Probes every FencingTarget and writes the result to its status, so that an old password is found before a fence needs
+ * it. A probe reads the identity and the power state of the host. It sends no orders, and skips a host that a
+ * remediation owns. Resolves after `signal` aborts, when nothing runs any more.
  */
 export async function startTargetController(deps: TargetControllerDeps, signal: AbortSignal): Promise<void> {
   const { runtime, targets, clusters, directory, namespace } = deps;
@@ -78,7 +78,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
     enqueue([...targets.values()]);
     await Promise.all([controller.run(signal), early?.run(signal)]);
   } catch (error) {
-    // The waits above throw on abort, and that is the clean end.
+    // The waits above throw on abort, which is the normal end.
     if (!signal.aborted) throw error;
   } finally {
     for (const unsubscribe of subscriptions) unsubscribe();
@@ -87,14 +87,14 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
   }
 }
 
-/** What the UUIDs of a node, before a change and after it, are filed under. */
+/** The claims for the UUIDs of a node before and after a change. */
 function uuidClaimsOf(change: Change<Node>): string[] {
   const nodes = change.type === "updated" ? [change.object, change.previous] : [change.object];
   const uuids = nodes.flatMap((node) => meaningfulUuid(node.status.nodeInfo?.systemUUID) ?? []);
   return uuids.map(uuidClaim);
 }
 
-/** Whether a node's change may mean something to its target: most are heartbeats. */
+/** Whether a change of a node may affect its target: most changes are heartbeats. */
 function mattersToTargets(change: Change<Node>): boolean {
   if (change.type !== "updated") return true;
   const { object, previous } = change;
@@ -121,7 +121,7 @@ async function waitForSecrets(runtime: KubeRuntime, secrets: Watched<KubeObject>
   }
 }
 
-/** Of a Secret no more than its version is ever held. */
+/** Only the version of a Secret is kept in memory. */
 function trimSecret({ apiVersion, kind, metadata }: KubeObject): KubeObject {
   const { namespace, name, uid, resourceVersion } = metadata;
   return { apiVersion, kind, metadata: { name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) } };

@@ -39,11 +39,11 @@ export interface TargetControllerDeps {
   /** The agent's own namespace. */
   namespace: string;
   openDevice: OpenDevice;
-  /** Why another operator powers the host of a target as well, as far as that is known; undefined if none does. */
+  /** Why another operator powers the host of a target as well; undefined if none is known. */
   whyManaged?: (target: FencingTarget) => Managed | undefined;
-  /** Calls `listener` when that may be known of more targets, or of fewer; of single changes nothing is reported. */
+  /** Calls `listener` when this may have changed for many targets. Changes of single targets are not reported. */
   subscribeManaged?: (listener: () => void) => () => void;
-  /** Takes in every probe. */
+  /** Called with each probe. */
   records: ProbeRecords;
   /** What proofs need that are made while a node still says that it is Ready; without it there are none. */
   early?: Pick<EarlyProverDeps, "nodes" | "leases" | "isStopped" | "remediations">;
@@ -51,18 +51,21 @@ export interface TargetControllerDeps {
   intervals?: ProbeIntervals;
 }
 
-/** How soon a target is checked again while it is not known whether another party powers its host. In memory: it costs no call. */
+/**
+ * The time until a target is checked again while it is not known whether another operator powers its host. The check
+ * makes no calls.
+ */
 const UNREAD_RECHECK_MS = 5_000;
 
-/** What is remembered of one target, by UID: it dies with the target, and with the process. */
+/** What this process knows of one target, by UID, until the target is deleted. */
 interface TargetMemory extends ProbeSchedule {
   failuresInARow: number;
-  /** The last probe, until the spec that it was of has changed. */
+  /** The last probe, until the spec changes. */
   probe:
     | { result: ProbeResult; atMs: number; generation: number | undefined; readyBoot: string | undefined }
     | undefined;
   locked: LockedLogin[];
-  /** Of the last probe of the right host, unless a remediation has owned the host since. */
+  /** From the last probe of the right host, unless a remediation has owned the host since then. */
   resets: ObservedResets | undefined;
   /** The number of probes in the present outage of its node, if its host is to be proven off; otherwise 0. */
   inOutage: number;
@@ -86,7 +89,7 @@ export class Prober {
     this.#intervals = deps.intervals ?? DEFAULT_PROBE_INTERVALS;
   }
 
-  /** Drops what is remembered of targets that are gone. */
+  /** Drops what is known of targets that were deleted. */
   forget(concerned: readonly FencingTarget[]): void {
     for (const { metadata } of concerned) {
       if (this.#deps.directory.index.byUid(metadata.uid) !== undefined) continue;
@@ -106,12 +109,12 @@ export class Prober {
     for (const { release } of this.#holds.values()) release();
   }
 
-  /** Probes the target if that is due, and brings its status up to date. */
+  /** Probes the target if a probe is due, and updates its status. */
   async reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number }> {
     const { runtime, targets, directory } = this.#deps;
     const { clock } = runtime;
     const target = targets.get(parseKey(key));
-    // The index holds the targets of the agent's own namespace: nothing is done for any other.
+    // The index has only the targets of the agent's own namespace. Others are ignored.
     if (target === undefined || directory.index.byUid(target.metadata.uid) === undefined) return {};
     const trigger = this.#triggerOf(target);
     const memory = this.#memoryOf(target, trigger);
@@ -136,13 +139,13 @@ export class Prober {
     return { requeueAfterMs: isUnread ? Math.min(dueInMs, UNREAD_RECHECK_MS) : dueInMs };
   }
 
-  /** @returns the proof that the host is off, if a proof was wanted and was made. */
+  /** @returns the proof that the host is off, if one was requested and succeeded. */
   async #probe(target: FencingTarget, memory: TargetMemory, signal: AbortSignal): Promise<OffProof | undefined> {
     const { runtime, directory } = this.#deps;
     const { clock, random } = runtime;
     const owner = target.status?.owner;
     if (owner !== undefined && (await isActiveOwner(runtime, owner, signal))) {
-      // Its release changes the trigger; the interval is for an owner that goes without giving the host up.
+      // Its release changes the trigger. The interval is for an owner that disappears without releasing the host.
       memory.dueAtMs = clock.monotonicMs() + this.#intervals.retryMaxMs;
       return undefined;
     }
@@ -185,7 +188,7 @@ export class Prober {
     if (found === undefined) return;
     const { runtime } = this.#deps;
     const { namespace, name } = target.metadata;
-    const note = `the host was reset at ${found.time} (clock of ${found.address}), and not by this agent: its OS rebooted, or a person or another agent that reaches this BMC did it`;
+    const note = `the host was reset at ${found.time} (clock of ${found.address}), and not by this agent: its OS rebooted, or a user or another agent with access to this BMC reset it`;
     runtime.events.record({ regarding: target, type: "Warning", reason: "ResetByOthers", action: "Probe", note });
     const fields = { target: `${namespace}/${name}`, node: target.spec.nodeName, address: found.address };
     runtime.logger.warn({ ...fields, resetTime: found.time }, "the host was reset, and not by this agent");
@@ -207,7 +210,7 @@ export class Prober {
       ref,
       (current) => {
         before = current;
-        // A newer spec is probed by itself; this result is about the older one.
+        // A newer spec gets its own probe. This result is for the older one.
         const isOther = current.metadata.generation !== generation;
         change = isOther ? undefined : statusChange(this.#factsOf(current, memory), proven, runtime.clock.nowMs());
         return change;
@@ -259,13 +262,13 @@ export class Prober {
     return managed.state === "unread" ? { ...found, unread: true } : found;
   }
 
-  /** Undefined if the node exists, or if its cluster cannot be asked. */
+  /** Undefined if the node exists, or if its cluster cannot be read. */
   #whyNodeMissing(target: FencingTarget): string | undefined {
     const { clusters, directory } = this.#deps;
     const { nodeName, clusterRef } = target.spec;
     const { nodes, problem } = clusters.of(clusterRef);
     if (problem !== undefined || nodes.get({ name: nodeName }) !== undefined) return undefined;
-    // One that another target names is not meant by this one.
+    // A node that another target names is not the one that was meant.
     const free = [...nodes.values()].flatMap(({ metadata: { name } }) =>
       directory.index.byNode({ cluster: clusterRef, name }).length === 0 ? [name] : [],
     );
@@ -279,18 +282,21 @@ export class Prober {
   }
 
   #outageOf(target: FencingTarget): Outage | undefined {
-    // Health checks that ask for proofs are over nodes of the agent's own cluster.
+    // Health checks that request proofs select nodes of the agent's own cluster.
     if (!this.#proofs.wanted || target.spec.clusterRef !== undefined) return undefined;
     return outageOf(this.#nodeOf(target).node);
   }
 
-  /** The boot of a Ready node whose host may be proven off before its duration begins; undefined if no health check asks. */
+  /**
+   * The boot of a Ready node whose host may be proven off before its duration begins; undefined if no health check
+   * asks.
+   */
   #readyBootOf(target: FencingTarget, node: Node | undefined): string | undefined {
     const isAsked = this.#proofs.wanted && target.spec.clusterRef === undefined;
     return isAsked && node !== undefined && isReady(node) ? node.status.nodeInfo?.bootID : undefined;
   }
 
-  /** The node that the target names, in its cluster; undefined also while that is away. */
+  /** The node that the target names, in its cluster; also undefined while the cluster has a problem. */
   #nodeOf(target: FencingTarget): { nodeRuntime: KubeRuntime; node: Node | undefined } {
     const { clusters } = this.#deps;
     const { nodeName, clusterRef } = target.spec;
@@ -356,8 +362,8 @@ export class Prober {
 }
 
 /**
- * The system UUIDs that a target's host reports. A device that is known to be another host's, by a wrong address, shows nothing of
- * this one.
+ * The system UUIDs that a target's host reports. A device with a wrong address that is known to belong to another host
+ * reports nothing about this one.
  */
 function reportedUuids(target: FencingTarget, node: Node | undefined, { devices, pin }: ProbeResult): string[] {
   const known = [expectedIdentity(target) ?? {}, pin ?? {}, node?.status.nodeInfo ?? {}];

@@ -14,23 +14,26 @@ import { PROBE_TIME_WRITE_MS } from "./probe-intervals.ts";
 import type { DeviceProbe, ProbeResult } from "./probe-result.ts";
 import { readyOf } from "../hosts/fencing-target/target-store.ts";
 
-// What a FencingTarget's status says of a probe. Pure; docs/reference/target-reasons.md explains every reason to users.
+// What the status of a FencingTarget reports about a probe. Pure; docs/reference/target-reasons.md explains every
+// reason to users.
 
-/** All that the status is made from. */
+/** Everything from which the status is computed. */
 export interface TargetStatusFacts {
   target: FencingTarget;
   /** Why the target is ambiguous; undefined if it is not. */
   conflict: Conflict | undefined;
   /**
-   * Why the target cannot mean the node that it names; undefined if the node exists, or if its cluster cannot be
-   * asked.
+   * Why the target names no node; undefined if the node exists, or if its cluster cannot be read.
    */
   nodeMissing: string | undefined;
-  /** What the node says its system UUID is. */
+  /** The system UUID that the node reports. */
   nodeSystemUUID: string | undefined;
-  /** The last probe of this very spec; undefined if there was none yet. `readyBoot`: the boot of the node before it, if it was Ready. */
+  /**
+   * The last probe of the present spec; undefined if there was none yet. `readyBoot`: the boot of the node before it,
+   * if it was Ready.
+   */
   probe: { result: ProbeResult; atMs: number; readyBoot?: string | undefined } | undefined;
-  /** The outage of its node for which a health check wants the host proven off; undefined if there is none. */
+  /** The outage of its node for which a health check requests a proof of Off; undefined if there is none. */
   outage: Outage | undefined;
 }
 
@@ -87,7 +90,10 @@ export function statusChange(
   };
 }
 
-/** When the first certificate expires. A certificate that a device has shown before counts until every device answers again. */
+/**
+ * When the first certificate expires. A certificate that a device has shown before counts until every device answers
+ * again.
+ */
 function notAfterOf(devices: readonly DeviceProbe[], present: FencingTargetStatus | undefined): string | undefined {
   const isUnseen = devices.some(({ ok, certificateUntilMs }) => !ok && certificateUntilMs === undefined);
   const before = isUnseen ? parseTimeMs(present?.certificateNotAfter) : undefined;
@@ -104,7 +110,7 @@ function stalled({ status, reason, message }: ConditionVerdict): ConditionVerdic
 }
 
 /**
- * The proof that the host is off, as long as nothing speaks against it. One that an owner has voided does not come back: only
+ * The proof that the host is off, while nothing contradicts it. A proof that an owner has removed is not restored: only
  * the check that follows a probe may add one.
  */
 function standingProof(
@@ -121,7 +127,7 @@ function sameProof(a: OffProof | undefined, b: OffProof | undefined): boolean {
   return a?.time === b?.time && (a === undefined || isSameOutage(a, b));
 }
 
-/** Whether a probe found all that a fence needs; one that did not is tried again sooner. */
+/** Whether a probe found everything that a fence needs. Otherwise the next probe is sooner. */
 export function isHealthy(facts: TargetStatusFacts): boolean {
   if (facts.probe === undefined) return false;
   const { devices } = facts.probe.result;
@@ -129,7 +135,9 @@ export function isHealthy(facts: TargetStatusFacts): boolean {
   return answers.length === devices.length && identityJudge(withPin(facts), facts.nodeSystemUUID)(answers).verified;
 }
 
-/** Reasons of Ready that rest on no probe: once one of them is over, only a probe can say what the target is. */
+/**
+ * Reasons of Ready that do not depend on a probe. After one of them ends, only a probe shows the state of the target.
+ */
 const WITHOUT_PROBE: ReadonlySet<string> = new Set([
   "Ambiguous",
   "BareMetalHostsUnreadable",
@@ -137,7 +145,10 @@ const WITHOUT_PROBE: ReadonlySet<string> = new Set([
   "NodeNotFound",
 ]);
 
-/** Whether the status still says what is over, and no probe of this process can replace it. A refused login is left to its time. */
+/**
+ * Whether the status reports a problem that has ended, and no probe of this process can replace it. A refused login
+ * waits for its time.
+ */
 export function isOutdated(facts: TargetStatusFacts): boolean {
   const { target, conflict, nodeMissing, probe } = facts;
   if (probe !== undefined || conflict !== undefined || nodeMissing !== undefined || target.spec.maintenance)
@@ -147,7 +158,7 @@ export function isOutdated(facts: TargetStatusFacts): boolean {
   return ready !== undefined && WITHOUT_PROBE.has(ready.reason) && reachable?.reason !== "AuthenticationFailed";
 }
 
-/** The target as it will be once the probe's pin is stored: verdicts are about that one. */
+/** The target as it will be when the pin of the probe is stored: the conditions are about that one. */
 function withPin(facts: TargetStatusFacts): FencingTarget {
   const pin = facts.probe?.result.pin;
   if (pin === undefined) return facts.target;
@@ -169,13 +180,14 @@ function failureText(probe: DeviceProbe & { ok: false }): string {
   return advice === undefined ? probe.message : `${probe.message}: ${advice}`;
 }
 
-/** The next step for failures whose own message does not know the target, and so cannot name the field to change. */
+/** The next step for failures whose message cannot name the field of the target to change. */
 const ADVICE: Partial<Record<(DeviceProbe & { ok: false })["reason"], string>> = {
   AuthenticationFailed:
-    "correct the Secret of spec.devices[INDEX].credentialsSecretRef; these credentials are tried rarely from now on, since more tries lock accounts",
-  Unreachable: "correct spec.devices[INDEX].address if it is wrong, else look at the BMC's power and network",
+    "correct the Secret of spec.devices[INDEX].credentialsSecretRef; these credentials are tried only rarely from now on, because more tries lock accounts",
+  Unreachable:
+    "correct spec.devices[INDEX].address if it is wrong, otherwise check the power and the network of the BMC",
   PrivilegeTooLow: "give the account the privilege to control power",
-  TlsUntrusted: "that is in spec.devices[INDEX].tls; compare the SHA-256 with what the BMC's own console shows",
+  TlsUntrusted: "correct spec.devices[INDEX].tls; compare the SHA-256 with the one that the console of the BMC shows",
   SystemNotFound: "correct the path in spec.devices[INDEX].address",
   SystemAmbiguous: "name the System in the path of spec.devices[INDEX].address",
 };
@@ -188,7 +200,7 @@ function identityOf(
   const judge = identityJudge(target, facts.nodeSystemUUID);
   const answers = devices.flatMap((device) => (device.ok ? [device.identity] : []));
   if (answers.length === 0) {
-    return { status: "Unknown", reason: "NoAnswer", message: "no device has answered, so nobody can be verified" };
+    return { status: "Unknown", reason: "NoAnswer", message: "no device has answered, so the host cannot be verified" };
   }
   const verdict: IdentityVerdict = judge(answers);
   if (!verdict.verified) {
@@ -254,7 +266,7 @@ function readiness(
   };
 }
 
-/** What would keep a power-off from going through by a device that answers. */
+/** What would prevent a power-off or its proof although the device answers. */
 function obstacleOf(devices: readonly DeviceProbe[]): ConditionVerdict | undefined {
   const obstacles = devices.flatMap((device) => (device.ok ? (device.obstacle ?? []) : []));
   const [first] = obstacles;
@@ -267,9 +279,9 @@ function obstacleOf(devices: readonly DeviceProbe[]): ConditionVerdict | undefin
  * waits for the operator.
  */
 const USABLE_WITH_POWER =
-  "the host can be fenced while its BMC has power: if that comes from the host's own supply, a power failure takes both, unless another level of spec.devices has power of its own";
+  "the host can be fenced while its BMC has power: if the power supply of the host also powers the BMC, a power failure stops both, unless another level of spec.devices has its own power";
 
-/** Whether all devices are one BMC, either by several protocols. */
+/** Whether all devices are interfaces of one BMC, possibly with several protocols. */
 function hasOneBmc(target: FencingTarget): boolean {
   const hosts = target.spec.devices.map((device) => {
     const address = parseBmcAddress(device.address);
@@ -295,7 +307,10 @@ export function decidingLevel(devices: readonly DeviceProbe[]): { level: DeviceP
   return { level: [], state: "Unknown" };
 }
 
-/** Conditions with `wanted` among them; the time of one moves only with its status (`metav1.Condition`). */
+/**
+ * The conditions with those of `wanted` added or replaced. The time of a condition changes only with its status
+ * (`metav1.Condition`).
+ */
 function mergeConditions(
   present: readonly Condition[],
   generation: number | undefined,

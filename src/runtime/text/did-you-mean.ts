@@ -2,8 +2,9 @@
 const EDITS_MAX = 3;
 
 /**
- * The name that was probably meant: the one that takes the fewest edits (a character added, left out, replaced, or two
- * swapped), three at most and no more than a third of its length. Undefined if none is close, or several are.
+ * The name that was probably meant: the one with the fewest edits (a character added, removed or replaced, or two
+ * swapped), at most three and at most a third of its length. Undefined if no name is close, or several are equally
+ * close.
  */
 export function didYouMean(name: string, candidates: Iterable<string>): string | undefined {
   let best: { candidate: string; edits: number } | undefined;

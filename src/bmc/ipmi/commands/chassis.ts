@@ -2,8 +2,8 @@ import type { Request } from "../packets/message.ts";
 import type { BootMode } from "../../interface/device-config.ts";
 import type { BootOverride, PowerReading } from "../../interface/driver.ts";
 
-// The chassis commands (IPMI 2.0, chapter 28) that fencing needs. Cycle and reset are not used: they have no observable Off, and a
-// repeated transmission would be another reset.
+// The chassis commands (IPMI 2.0, chapter 28) that fencing needs. Cycle and reset are not used: they have no observable
+// Off, and a repeated transmission would be another reset.
 
 const NETFN_CHASSIS = 0x00;
 const GET_STATUS = 0x01;

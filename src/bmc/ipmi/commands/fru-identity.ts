@@ -21,8 +21,8 @@ const CHUNK_BYTES_MIN = 8;
 type Ask = (request: Request) => Promise<Response>;
 
 /**
- * The identity in the FRU inventory; empty if the BMC has none or it is damaged. The serial number is that of the product, otherwise
- * that of the chassis.
+ * The identity in the FRU inventory; empty if the BMC has none or it is damaged. The serial number is that of the
+ * product, otherwise that of the chassis.
  *
  * @param ask sends a command. Its failures are thrown.
  */

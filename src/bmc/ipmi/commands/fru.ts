@@ -2,8 +2,8 @@ import { sumsToZero } from "../packets/message.ts";
 import type { Request } from "../packets/message.ts";
 import type { HostIdentity } from "../../identity/host-identity.ts";
 
-// The FRU inventory (IPMI 2.0, chapter 34, and "Platform Management FRU Information Storage Definition" 1.0): the manufacturer and
-// the serial number of the host.
+// The FRU inventory (IPMI 2.0, chapter 34, and "Platform Management FRU Information Storage Definition" 1.0): the
+// manufacturer and the serial number of the host.
 
 /** The FRU of the system itself. */
 const FRU_ID = 0;

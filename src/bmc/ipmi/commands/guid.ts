@@ -8,9 +8,9 @@ const GUID_BYTES = 16;
 /**
  * The System GUID as the UUID that the host itself shows, in lower case; undefined if there is none.
  *
- * The standard sends the bytes in reverse order. Most BMCs send the SMBIOS structure instead, in which only the first three fields
- * are swapped, and some send the order of RFC 9562. The version and variant of the UUID, or at least the version, show which order
- * it is. If they do not, it is treated as SMBIOS.
+ * The standard sends the bytes in reverse order. Most BMCs send the SMBIOS structure instead, in which only the first
+ * three fields are swapped, and some send the order of RFC 9562. The version and variant of the UUID, or at least the
+ * version, show which order it is. If they do not, it is treated as SMBIOS.
  */
 export function parseSystemGuid(data: Buffer): string | undefined {
   if (data.length < GUID_BYTES) return undefined;

@@ -29,7 +29,10 @@ export const CIPHER_SUITES: Readonly<Record<CipherSuiteId, CipherSuite>> = {
   17: { id: 17, algorithms: [3, 4, 1], ...SHA256, authenticates: true, encrypts: true },
 };
 
-/** The keyed hash of the suite over the concatenated parts. The key is a KeyObject: with plain bytes it would cost more than the hash. */
+/**
+ * The keyed hash of the suite over the concatenated parts. The key is a KeyObject: with plain bytes it would cost more
+ * than the hash.
+ */
 export function keyedHash(suite: CipherSuite, key: KeyObject, ...parts: readonly Uint8Array[]): Buffer {
   const hmac = createHmac(suite.hash, key);
   for (const part of parts) hmac.update(part);

@@ -31,8 +31,8 @@ export function encodeRequest({ netFn, command, data }: Request, sequence: numbe
 /**
  * Parses the answer to a request.
  *
- * @returns undefined if it answers another request or is too short. The caller decides about `checksumsHold`: some BMCs send wrong
- * checksums, which matters only if the message is not authenticated.
+ * @returns undefined if it answers another request or is too short. The caller decides about `checksumsHold`: some BMCs
+ * send wrong checksums, which matters only if the message is not authenticated.
  */
 export function parseResponse(
   message: Buffer,

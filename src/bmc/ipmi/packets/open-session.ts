@@ -37,24 +37,24 @@ export function encodeOpenRequest(options: {
 /** Parses an RMCP+ Open Session Response (13.18); undefined if it does not answer this request. */
 export function parseOpenResponse(
   payload: Buffer,
-  asked: { tag: number; consoleSessionId: number; suite: CipherSuite },
+  requested: { tag: number; consoleSessionId: number; suite: CipherSuite },
 ): OpenResponse | undefined {
   const [tag = 0, status = 0] = payload;
   // Supermicro: a refusal of one byte, too short to contain the tag of the request.
   if (payload.length === 1 && tag !== 0) return { kind: "Refused", status: tag };
-  if (payload.length < 2 || tag !== asked.tag) return undefined;
+  if (payload.length < 2 || tag !== requested.tag) return undefined;
   if (status !== 0) {
     const names = payload.length >= REFUSAL_BYTES ? payload.readUInt32LE(4) : 0;
-    return names === asked.consoleSessionId || names === 0 ? { kind: "Refused", status } : undefined;
+    return names === requested.consoleSessionId || names === 0 ? { kind: "Refused", status } : undefined;
   }
-  if (payload.length < RESPONSE_BYTES || payload.readUInt32LE(4) !== asked.consoleSessionId) return undefined;
+  if (payload.length < RESPONSE_BYTES || payload.readUInt32LE(4) !== requested.consoleSessionId) return undefined;
   const bmcSessionId = payload.readUInt32LE(8);
   if (bmcSessionId === 0) return undefined;
   const agreed = ALGORITHM_OFFSETS.every(
     (offset, type) =>
       payload[offset] === type &&
       payload[offset + 3] === ALGORITHM_BLOCK_BYTES &&
-      (payload.readUInt8(offset + 4) & 0x3f) === asked.suite.algorithms[type],
+      (payload.readUInt8(offset + 4) & 0x3f) === requested.suite.algorithms[type],
   );
   return agreed ? { kind: "Opened", bmcSessionId } : { kind: "OtherAlgorithms" };
 }

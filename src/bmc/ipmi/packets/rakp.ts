@@ -5,7 +5,8 @@ import type { CipherSuite } from "./cipher-suite.ts";
 import type { Privilege } from "./open-session.ts";
 import type { Secret } from "../../../runtime/secret.ts";
 
-// The RAKP exchange (IPMI 2.0, 13.19 to 13.24 and 13.28): both sides prove that they know the password, and agree on a key.
+// The RAKP exchange (IPMI 2.0, 13.19 to 13.24 and 13.28): both sides prove that they know the password, and agree on a
+// key.
 
 export const USERNAME_BYTES_MAX = 16;
 export const PASSWORD_BYTES_MAX = 20;

@@ -1,6 +1,6 @@
 /**
- * Datagrams of IPMI over LAN (IPMI 2.0, 13.6): an RMCP header, then a session header of version 1.5 or 2.0 (RMCP+). All numbers
- * are little-endian.
+ * Datagrams of IPMI over LAN (IPMI 2.0, 13.6): an RMCP header, then a session header of version 1.5 or 2.0 (RMCP+). All
+ * numbers are little-endian.
  */
 
 /** All IPMI messages are much shorter. Longer datagrams are ignored. */

@@ -27,7 +27,10 @@ export function deriveKeys(suite: CipherSuite, sessionIntegrityKey: KeyObject): 
   return { suite, integrity: createSecretKey(derive(1)), cipher: createSecretKey(cipher) };
 }
 
-/** The datagram of an IPMI message within a session: encrypted (13.29), then with its trailer (13.28.4), as its suite requires. */
+/**
+ * The datagram of an IPMI message within a session: encrypted (13.29), then with its trailer (13.28.4), as its suite
+ * requires.
+ */
 export function seal(keys: SessionKeys, at: { sessionId: number; sequence: number }, message: Uint8Array): Buffer {
   const { encrypts: encrypted, authenticates: authenticated } = keys.suite;
   const payload = encrypted ? encrypt(keys.cipher, message) : message;
@@ -41,8 +44,8 @@ export function seal(keys: SessionKeys, at: { sessionId: number; sequence: numbe
 }
 
 /**
- * The IPMI message of a received datagram, after its trailer has proven that the other end of the session sent it. Without a trailer
- * in the suite, nothing is proven.
+ * The IPMI message of a received datagram, after its trailer has proven that the other end of the session sent it.
+ * Without a trailer in the suite, nothing is proven.
  *
  * @param packet the same datagram, parsed.
  * @returns `rejected` with the reason, if it cannot be trusted or decrypted.

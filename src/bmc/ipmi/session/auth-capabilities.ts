@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { growingWaits } from "./channel.ts";
-import type { Channel, Heard } from "./channel.ts";
+import type { Channel, Received } from "./channel.ts";
 import { encodeRequest, parseResponse } from "../packets/message.ts";
 import { PRIVILEGE } from "../packets/open-session.ts";
 import { encodeSessionless, parsePacket } from "../packets/rmcp.ts";
@@ -8,8 +8,8 @@ import type { IpmiAddress } from "../../interface/address.ts";
 import { BmcError } from "../../interface/errors.ts";
 
 /**
- * Reads the authentication capabilities of the channel, as a harmless first request that may be repeated. The answer is used only
- * as a hint for a message, because many BMCs report these flags incorrectly.
+ * Reads the authentication capabilities of the channel, as a harmless first request that may be repeated. The answer is
+ * used only as a hint for a message, because many BMCs report these flags incorrectly.
  *
  * @returns whether the BMC reports that it has its own key (K_G).
  * @throws BmcError Unreachable without an answer within `connectTimeoutMs`; the reason of `signal` on abort.
@@ -22,7 +22,7 @@ export async function readAuthCapabilities(
   // For this channel (0Eh), with the data of IPMI 2.0 (80h).
   const request = { netFn: 0x06, command: 0x38, data: [0x8e, PRIVILEGE.administrator] };
   const sequence = randomInt(64);
-  const hear = (datagram: Buffer): Heard<{ hasBmcKey: boolean }> => {
+  const receive = (datagram: Buffer): Received<{ hasBmcKey: boolean }> => {
     const packet = parsePacket(datagram);
     const response = packet?.version === "1.5" ? parseResponse(packet.payload, request, sequence) : undefined;
     if (response === undefined) return { dropped: "another datagram" };
@@ -34,7 +34,7 @@ export async function readAuthCapabilities(
         what: `${address.text}: first contact`,
         waitsMs: growingWaits(connectTimeoutMs),
         encode: () => encodeSessionless(encodeRequest(request, sequence)),
-        hear,
+        receive,
       },
       signal,
     );

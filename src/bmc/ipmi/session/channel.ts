@@ -7,17 +7,17 @@ import { abortReason } from "../../../runtime/clock.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 
 /**
- * The meaning of a received datagram. A dropped one does not end the wait, because any host on the network can send one. A late one
- * does not either: it answers a copy of a request that was answered before.
+ * The meaning of a received datagram. A dropped one does not end the wait, because any host on the network can send
+ * one. A late one does not either: it answers a copy of a request that was answered before.
  */
-export type Heard<T> = { answer: T } | { dropped: string } | "late";
+export type Received<T> = { answer: T } | { dropped: string } | "late";
 
 export interface Exchange<T> {
   /** For error messages, for example `ipmi://bmc-3: order off`. */
   what: string;
   /** The datagram to send. Called for each transmission, because each has its own sequence number. */
   encode(): Buffer;
-  hear(datagram: Buffer): Heard<T>;
+  receive(datagram: Buffer): Received<T>;
   /** Called before each transmission, including the repeated ones. Without it, every transmission is allowed. */
   mayTransmit?: (() => boolean) | undefined;
   /** How long to wait for an answer after each transmission. Their number is the number of transmissions. */
@@ -28,22 +28,22 @@ export interface Exchange<T> {
 export class Channel {
   readonly #socket: Socket;
   readonly #clock: Clock;
-  #hear: (datagram: Buffer) => void = () => undefined;
+  #receive: (datagram: Buffer) => void = () => undefined;
   #fail: (error: Error) => void = () => undefined;
   #closed = false;
 
   private constructor(socket: Socket, clock: Clock) {
     this.#socket = socket;
     this.#clock = clock;
-    socket.on("message", (datagram) => this.#hear(datagram));
+    socket.on("message", (datagram) => this.#receive(datagram));
     socket.on("error", (error) => this.#fail(error));
   }
 
   /**
    * Connects to the first address of the name that has a route.
    *
-   * @throws BmcError Unreachable if the name cannot be resolved, or no address has a route; the reason of `signal` on abort, but
-   * not before the name is resolved.
+   * @throws BmcError Unreachable if the name cannot be resolved, or no address has a route; the reason of `signal` on
+   * abort, but not before the name is resolved.
    */
   static async open({ hostname, port, text }: IpmiAddress, clock: Clock, signal: AbortSignal): Promise<Channel> {
     let problem: unknown;
@@ -81,8 +81,8 @@ export class Channel {
    * Sends, waits and sends again until an answer is received.
    *
    * @returns the answer and the number of transmissions, each of which may have been carried out.
-   * @throws BmcError Timeout without any answer, BadResponse if all answers were dropped, Unreachable if the network reports that
-   * the port is closed; the reason of `signal` on abort.
+   * @throws BmcError Timeout without any answer, BadResponse if all answers were dropped, Unreachable if the network
+   * reports that the port is closed; the reason of `signal` on abort.
    */
   exchange<T>(exchange: Exchange<T>, signal: AbortSignal): Promise<{ answer: T; transmissions: number }> {
     return new Promise((resolve, reject) => {
@@ -92,7 +92,7 @@ export class Channel {
       const end = (settle: () => void): void => {
         timer?.cancel();
         signal.removeEventListener("abort", onAbort);
-        this.#hear = () => undefined;
+        this.#receive = () => undefined;
         this.#fail = () => undefined;
         settle();
       };
@@ -109,7 +109,8 @@ export class Channel {
         }
         transmissions += 1;
         this.send(exchange.encode());
-        // If this process was suspended, the answer may be in the socket already: it is read before the next transmission.
+        // If this process was suspended, the answer may be in the socket already: it is read before the next
+        // transmission.
         timer = this.#clock.schedule(waitMs, () => (timer = this.#clock.schedule(0, transmit)));
       };
       if (signal.aborted) {
@@ -117,11 +118,11 @@ export class Channel {
         return;
       }
       signal.addEventListener("abort", onAbort, { once: true });
-      this.#hear = (datagram) => {
-        const heard = exchange.hear(datagram);
-        if (heard === "late") return;
-        if ("answer" in heard) end(() => resolve({ answer: heard.answer, transmissions }));
-        else dropped = heard.dropped;
+      this.#receive = (datagram) => {
+        const received = exchange.receive(datagram);
+        if (received === "late") return;
+        if ("answer" in received) end(() => resolve({ answer: received.answer, transmissions }));
+        else dropped = received.dropped;
       };
       this.#fail = (error) => {
         const message = `${exchange.what}: the BMC is unreachable (${reasonOf(error)})`;
@@ -148,16 +149,16 @@ export class Channel {
 }
 
 /**
- * The waits of four transmissions, which grow and add up to `totalMs`: a lost datagram costs little time, and a slow BMC does not
- * get many repetitions.
+ * The waits of four transmissions, which grow and add up to `totalMs`: a lost datagram costs little time, and a slow
+ * BMC does not get many repetitions.
  */
 export function growingWaits(totalMs: number): readonly number[] {
   return [0.1, 0.2, 0.3, 0.4].map((share) => share * totalMs);
 }
 
 /**
- * The waits of an order, which add up to `totalMs` as well. They are longer and fewer, because some BMCs need a second for an order,
- * and every copy may be carried out and costs a new session.
+ * The waits of an order, which add up to `totalMs` as well. They are longer and fewer, because some BMCs need a second
+ * for an order, and every copy may be carried out and costs a new session.
  */
 export function orderWaits(totalMs: number): readonly number[] {
   return [0.2, 0.35, 0.45].map((share) => share * totalMs);

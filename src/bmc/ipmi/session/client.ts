@@ -17,7 +17,9 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import type { Secret } from "../../../runtime/secret.ts";
 
-/** The deadline for the answer to a command, including retransmissions; less if the calls of the device must be shorter. */
+/**
+ * The deadline for the answer to a command, including retransmissions; less if the calls of the device must be shorter.
+ */
 const ANSWER_TIMEOUT_MS_MAX = 5_000;
 /** A session that was idle for this long is replaced: BMCs end idle sessions after about a minute. */
 const SESSION_IDLE_MS_MAX = 25_000;
@@ -80,7 +82,8 @@ export class Client {
   }
 
   /**
-   * Sends a command that changes nothing. It is sent again if its answer is lost, if the session is gone, or if the BMC is busy.
+   * Sends a command that changes nothing. It is sent again if its answer is lost, if the session is gone, or if the BMC
+   * is busy.
    *
    * @param what names device and step in errors.
    * @returns the answer, whatever its completion code.
@@ -96,8 +99,8 @@ export class Client {
   }
 
   /**
-   * Sends a command that may be carried out twice, but not late: if it was sent more than once, the session is ended after it, so
-   * that no delayed copy can take effect after the next order.
+   * Sends a command that may be carried out twice, but not late: if it was sent more than once, the session is ended
+   * after it, so that no delayed copy can take effect after the next order.
    *
    * @param session the session from `session()`. An order never causes a login.
    * @throws BmcError Timeout if the answer was lost: it is then unknown whether the command was carried out.
@@ -144,7 +147,8 @@ export class Client {
       return (await this.#command(session, what, request, waitsMs, signal)).answer;
     } catch (error) {
       this.#drop(session, error);
-      // A BMC that has restarted, or has ended the session, does not answer in it. A new session shows whether it answers at all.
+      // A BMC that has restarted, or has ended the session, does not answer in it. A new session shows whether it
+      // answers at all.
       if (!isReused || !(error instanceof BmcError) || signal.aborted || this.#lifetime.signal.aborted) throw error;
       const fresh = await this.session(signal);
       try {
@@ -179,8 +183,8 @@ export class Client {
   }
 
   /**
-   * Logs in with a deadline of its own instead of that of the call, because others may wait for the same login. The mutex
-   * of the BMC is held until the login ends, so that of many drivers with one wrong password only one tries it.
+   * Logs in with a deadline of its own instead of that of the call, because others may wait for the same login. The
+   * mutex of the BMC is held until the login ends, so that of many drivers with one wrong password only one tries it.
    */
   #logIn(): Promise<IpmiSession> {
     const { address, login, bmcKey, suites, timeouts } = this.#options;

@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from "node:crypto";
 import type { KeyObject } from "node:crypto";
 import { Channel, growingWaits } from "./channel.ts";
-import type { Heard } from "./channel.ts";
+import type { Received } from "./channel.ts";
 import { CIPHER_SUITES } from "../packets/cipher-suite.ts";
 import type { CipherSuite } from "../packets/cipher-suite.ts";
 import type { CipherSuiteId } from "../../interface/cipher-suites.ts";
@@ -25,14 +25,18 @@ const STALLS_MAX = 3;
 const FIRST_WAIT_SHARE = 1 / 8;
 const UINT32_VALUES = 2 ** 32;
 
-/** Refusals of the suite, after which the next one is tried. Some BMCs report "no session is free" or "invalid parameter". */
+/**
+ * Refusals of the suite, after which the next one is tried. Some BMCs report "no session is free" or "invalid
+ * parameter".
+ */
 const SUITE_REFUSALS: ReadonlySet<number> = new Set([0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x10, 0x11, 0x12]);
 /** Refusals of the privilege, after which a lower one is tried. Cisco reports "no such name" for an administrator. */
 const PRIVILEGE_REFUSALS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0d]);
 const WRONG_INTEGRITY_CODE = 0x0f;
 /**
- * The BMC is out of step with the handshake: it no longer knows the session, or it uses another RAKP 1 than the one that it has
- * answered (a duplicated datagram). This cannot mean a wrong password, because RAKP 2 has shown that it is correct.
+ * The BMC is out of step with the handshake: it no longer knows the session, or it uses another RAKP 1 than the one
+ * that it has answered (a duplicated datagram). This cannot mean a wrong password, because RAKP 2 has shown that it is
+ * correct.
  */
 const OUT_OF_STEP: ReadonlySet<number> = new Set([0x02, 0x08, WRONG_INTEGRITY_CODE]);
 
@@ -52,7 +56,8 @@ export interface LoginOptions {
 /**
  * Opens a session (IPMI 2.0, 13.14 to 13.24) with the first suite and the highest privilege that the BMC grants.
  *
- * @throws BmcError: AuthFailed if user or password are refused, Unreachable if no BMC answers; the reason of `signal` on abort.
+ * @throws BmcError: AuthFailed if user or password are refused, Unreachable if no BMC answers; the reason of `signal`
+ * on abort.
  */
 export async function logIn(options: LoginOptions, signal: AbortSignal): Promise<IpmiSession> {
   const { address, login } = options;
@@ -154,7 +159,9 @@ class Handshakes {
     }
   }
 
-  /** "No session is free" takes precedence over an unknown suite: with a free session the login might have succeeded. */
+  /**
+   * "No session is free" takes precedence over an unknown suite: with a free session the login might have succeeded.
+   */
   #suitesRefused(refusals: readonly BmcError[]): BmcError {
     const decisive = refusals.find(({ code }) => code === "Busy") ?? refusals.at(-1);
     return decisive ?? new BmcError("Unsupported", `${this.#options.address.text}: no cipher suite is allowed`);
@@ -180,8 +187,8 @@ class Handshakes {
       session = new IpmiSession(this.#channel, clock, { keys: deriveKeys(suite, key), consoleSessionId, bmcSessionId });
       await this.#agreeOnKey(console, bmc, key, signal);
     } catch (error) {
-      // From RAKP 3 on the session may be open on the BMC, which has few. Before that the BMC may have reserved one. A BMC with
-      // another session key understands only the refusal.
+      // From RAKP 3 on the session may be open on the BMC, which has few. Before that the BMC may have reserved one. A
+      // BMC with another session key understands only the refusal.
       session?.sendClose();
       this.#refuse(bmcSessionId);
       throw error;
@@ -262,7 +269,9 @@ class Handshakes {
     }
   }
 
-  /** Sends a step of the handshake once. A repeated step alone would not match keys that have changed in the meantime. */
+  /**
+   * Sends a step of the handshake once. A repeated step alone would not match keys that have changed in the meantime.
+   */
   async #ask<T>(
     what: string,
     requestType: number,
@@ -271,7 +280,7 @@ class Handshakes {
     signal: AbortSignal,
     parse: (payload: Buffer) => T | undefined,
   ): Promise<T> {
-    const hear = (datagram: Buffer): Heard<T> => {
+    const receive = (datagram: Buffer): Received<T> => {
       const packet = parsePacket(datagram);
       if (packet?.version !== "2.0" || packet.payloadType !== answerType) return { dropped: "another datagram" };
       const answer = parse(packet.payload);
@@ -280,7 +289,7 @@ class Handshakes {
     const waitMs = this.#options.answerTimeoutMs * FIRST_WAIT_SHARE * 2 ** this.#stalls;
     try {
       const encode = (): Buffer => outsideSession(requestType, request);
-      return (await this.#channel.exchange({ what, waitsMs: [waitMs], encode, hear }, signal)).answer;
+      return (await this.#channel.exchange({ what, waitsMs: [waitMs], encode, receive }, signal)).answer;
     } catch (error) {
       if (error instanceof BmcError && error.code !== "Unreachable") throw new Stalled(error);
       throw error;

@@ -1,9 +1,12 @@
-/** How many messages a received one may be behind the newest. The network may reorder; an older message cannot answer the present request. */
+/**
+ * How many messages a received one may be behind the newest. The network may reorder; an older message cannot answer
+ * the present request.
+ */
 const WINDOW = 16;
 
 /**
- * Which numbered messages of a session were received (IPMI 2.0, 6.12.13). A number counts once: a datagram that comes again, or is too
- * old, is a replay. Use it only for authenticated messages.
+ * Which numbered messages of a session were received (IPMI 2.0, 6.12.13). A number counts once: a datagram that comes
+ * again, or is too old, is a replay. Use it only for authenticated messages.
  */
 export class SequenceWindow {
   #newest = 0;

@@ -1,5 +1,5 @@
 import type { CipherSuiteId } from "../../interface/cipher-suites.ts";
-import type { Channel, Heard } from "./channel.ts";
+import type { Channel, Received } from "./channel.ts";
 import { encodeRequest, parseResponse } from "../packets/message.ts";
 import type { Request, Response } from "../packets/message.ts";
 import { parsePacket, PAYLOAD } from "../packets/rmcp.ts";
@@ -21,7 +21,7 @@ export class IpmiSession {
   readonly #received = new SequenceWindow();
   #sent = 0;
   #requestSequence = 0;
-  #heardAtMs: number;
+  #receivedAtMs: number;
 
   constructor(
     channel: Channel,
@@ -33,7 +33,7 @@ export class IpmiSession {
     this.#keys = options.keys;
     this.#consoleSessionId = options.consoleSessionId;
     this.#bmcSessionId = options.bmcSessionId;
-    this.#heardAtMs = clock.monotonicMs();
+    this.#receivedAtMs = clock.monotonicMs();
   }
 
   get suite(): CipherSuiteId {
@@ -42,7 +42,7 @@ export class IpmiSession {
 
   /** The time since the last message of the BMC in this session, in milliseconds. */
   get silentMs(): number {
-    return this.#clock.monotonicMs() - this.#heardAtMs;
+    return this.#clock.monotonicMs() - this.#receivedAtMs;
   }
 
   /**
@@ -66,7 +66,7 @@ export class IpmiSession {
         what,
         waitsMs,
         encode: () => this.#seal(request, sequence),
-        hear: (it) => this.#hear(it, request, sequence),
+        receive: (it) => this.#receive(it, request, sequence),
         mayTransmit,
       },
       signal,
@@ -106,14 +106,14 @@ export class IpmiSession {
     return seal(this.#keys, at, encodeRequest(request, requestSequence));
   }
 
-  #hear(datagram: Buffer, request: Request, requestSequence: number): Heard<Response> {
+  #receive(datagram: Buffer, request: Request, requestSequence: number): Received<Response> {
     const packet = parsePacket(datagram);
     if (packet?.version !== "2.0" || packet.payloadType !== PAYLOAD.ipmi) return { dropped: "another datagram" };
     if (packet.sessionId !== this.#consoleSessionId) return { dropped: "a message of another session" };
     const opened = unseal(this.#keys, datagram, packet);
     if ("rejected" in opened) return { dropped: opened.rejected };
     if (!this.#received.accept(packet.sequence)) return { dropped: "a message that came before" };
-    this.#heardAtMs = this.#clock.monotonicMs();
+    this.#receivedAtMs = this.#clock.monotonicMs();
     const response = parseResponse(opened.message, request, requestSequence);
     if (response === undefined) return "late";
     // Checksums may be wrong (Supermicro) if a trailer authenticates every byte.

@@ -169,7 +169,9 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/** Whether an established connection was closed before the answer: the only failure after which a read is sent again. */
+/**
+ * Whether an established connection was closed before the answer: the only failure after which a read is sent again.
+ */
 export function brokeOff(error: unknown): boolean {
   if (!(error instanceof BmcError) || error.code !== "Unreachable") return false;
   return /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(codeOf(error.cause));

@@ -11,8 +11,8 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 export const EMPTY: JsonObject = Object.freeze({});
 
 /**
- * Parses a JSON object. `JSON.parse` makes `__proto__` an own property like any other, and the functions below read only own
- * properties, so a hostile name has no effect.
+ * Parses a JSON object. `JSON.parse` makes `__proto__` an own property like any other, and the functions below read
+ * only own properties, so a hostile name has no effect.
  *
  * @throws BmcError BadResponse if the text is not JSON, not an object, or nested deeper than `JSON_DEPTH_MAX`.
  */

@@ -7,8 +7,8 @@ const LENGTH_MIN = 4;
 const KEPT_MAX = 16;
 
 /**
- * The passwords and tokens that were sent to one BMC. A BMC may repeat its request in the text of an error, and with basic
- * authentication each request contains the password.
+ * The passwords and tokens that were sent to one BMC. A BMC may repeat its request in the text of an error, and with
+ * basic authentication each request contains the password.
  */
 export class SentSecrets {
   #sent: readonly string[] = [];
@@ -53,7 +53,8 @@ export class SentSecrets {
 function formsOf(value: string): readonly string[] {
   const escaped = JSON.stringify(value).slice(1, -1);
   const encoded = encodeURIComponent(value.toWellFormed());
-  // What encodeURIComponent leaves alone, others encode; and some write hexadecimal digits in lower case, or a blank as a plus.
+  // What encodeURIComponent leaves alone, others encode; and some write hexadecimal digits in lower case, or a blank as
+  // a plus.
   const strictly = encoded.replaceAll(/[!'()*]/gu, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
   const lower = (text: string): string => text.replaceAll(/%[0-9A-F]{2}/gu, (code) => code.toLowerCase());
   const forms = [value, escaped, escaped.replaceAll("/", "\\/"), encoded, strictly, lower(encoded), lower(strictly)];

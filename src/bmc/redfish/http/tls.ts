@@ -62,7 +62,10 @@ function distrust(socket: TLSSocket, pin: string | undefined, insecureSkipVerify
   return `certificate not trusted (${String(code)}); set tls.caSecretRef (--ca-file), or, if its SHA-256 ${found} is that of the BMC, pin it in tls.sha256Fingerprint (--sha256-fingerprint)`;
 }
 
-/** The error of a handshake with a BMC that supports only old TLS, or has a key that is too short; undefined for any other. */
+/**
+ * The error of a handshake with a BMC that supports only old TLS, or has a key that is too short; undefined for any
+ * other.
+ */
 export function tooOld(error: Error): BmcError | undefined {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   if (

@@ -8,8 +8,8 @@ import type { JsonObject } from "../http/json.ts";
 const NETWORK_TARGETS = ["Pxe", "UefiHttp"] as const;
 
 /**
- * Whether this resource has the override: the System itself, or the settings object that some vendors require for writes (AMI). A
- * settings object may have only the boot order (Lenovo, Dell). Then it is not used for the override.
+ * Whether this resource has the override: the System itself, or the settings object that some vendors require for
+ * writes (AMI). A settings object may have only the boot order (Lenovo, Dell). Then it is not used for the override.
  */
 export function hasBoot(body: JsonObject): boolean {
   const boot = objectAt(body, "Boot");
@@ -40,8 +40,8 @@ export function bootMode(body: JsonObject): string | undefined {
 }
 
 /**
- * The changes to the Boot object that set the override, to be tried in this order until one is accepted. Only the last one contains
- * the mode: some BMCs refuse it, others require it, and it is always the present mode.
+ * The changes to the Boot object that set the override, to be tried in this order until one is accepted. Only the last
+ * one contains the mode: some BMCs refuse it, others require it, and it is always the present mode.
  */
 export function bootPatches(override: BootOverride, body: JsonObject): readonly JsonObject[] {
   if (override === "None") {
@@ -54,9 +54,9 @@ export function bootPatches(override: BootOverride, body: JsonObject): readonly 
 }
 
 /**
- * The value of `If-Match` at each try, from 1 on, until one is not answered with 412 or 428. A service may require none, the tag as
- * it gives it, or, if it compares strictly (RFC 9110, section 13.1.1: weak tags never match), the tag as a strong one. Some give it
- * with additional quotes, or none, and compare the text inside.
+ * The value of `If-Match` at each try, from 1 on, until one is not answered with 412 or 428. A service may require
+ * none, the tag as it gives it, or, if it compares strictly (RFC 9110, section 13.1.1: weak tags never match), the tag
+ * as a strong one. Some give it with additional quotes, or none, and compare the text inside.
  */
 export function ifMatch(etag: string | undefined, tries: number): string | undefined {
   if (etag === undefined) return tries === 1 ? undefined : "*";

@@ -56,7 +56,8 @@ export class PowerOrders {
     }
     const refusal = await this.#refusals.refusalOf(`${text}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
-    // iLO answers 400 and iDRAC 409 to an order for the present state. The power state shows whether that is the reason.
+    // iLO answers 400 and iDRAC 409 to an order for the present state. The power state shows whether that is the
+    // reason.
     const isRefused = refusal.code === "Refused" || refusal.code === "Unsupported";
     // Any other failure may come from a gateway, although the BMC has carried out the order.
     if (isRefused && wanted === "On") this.#memory.orderedOn.delete(key);
@@ -87,9 +88,9 @@ export class PowerOrders {
   }
 
   /**
-   * The power button is the only way that the BMC allows to power a host on. It would power a running host off, so it is
-   * pushed only right after a fresh Off, and not while an earlier order to power on may still take effect, whatever its
-   * answer was.
+   * The power button is the only way that the BMC allows to power a host on. It would power a running host off, so it
+   * is pushed only right after a fresh Off, and not while an earlier order to power on may still take effect, whatever
+   * its answer was.
    *
    * @throws BmcError Busy while that is so, Refused if the host is not known to be off.
    */

@@ -8,12 +8,12 @@ import { sleep } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
 /**
- * How long an order that runs as a task is watched for an early refusal. After that the order counts as accepted: the power
- * state shows the rest, and sooner than most tasks do.
+ * How long an order that runs as a task is watched for an early refusal. After that the order counts as accepted: the
+ * power state shows the rest, and sooner than most tasks do.
  */
 const TASK_WATCH_MS = 600;
 
-/** Finds out whether a service refuses what it was asked to change. */
+/** Detects whether a service refuses a change. */
 export class RefusalWatch {
   readonly #service: Service;
   readonly #clock: Clock;
@@ -27,7 +27,7 @@ export class RefusalWatch {
 
   /**
    * @param what names the change in the error.
-   * @returns why the service does not carry the change out, if it says so in its answer or, a short time later, in a task.
+   * @returns the reason for which the service refuses the change, in its answer or, a short time later, in a task.
    */
   async refusalOf(what: string, answer: RedfishAnswer, signal: AbortSignal): Promise<BmcError | undefined> {
     if (answer.status < 200 || answer.status >= 300) return failure(what, answer);

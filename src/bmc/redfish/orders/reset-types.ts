@@ -13,7 +13,8 @@ export const POWER_BUTTON = "PushPowerButton";
 /**
  * The type to send for an order; undefined if no allowed type does it.
  *
- * @param allowed what the service lists. A list is optional: without one, the type that the standard has always had is tried.
+ * @param allowed what the service lists. A list is optional: without one, the type that the standard has always had is
+ * tried.
  */
 export function resetType(wanted: "Off" | "On", allowed: readonly string[] | undefined): string | undefined {
   const types = RESET_TYPES[wanted];

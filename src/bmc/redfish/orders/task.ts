@@ -15,7 +15,10 @@ export type TaskProgress =
 
 const FAILED_STATES: ReadonlySet<string> = new Set(["Exception", "Killed", "Cancelled", "Cancelling", "Interrupted"]);
 
-/** Parses the answer of a task monitor or of the task itself: services give either as `Location` (DSP0266, "Asynchronous operations"). */
+/**
+ * Parses the answer of a task monitor or of the task itself: services give either as `Location` (DSP0266, "Asynchronous
+ * operations").
+ */
 export function parseTask(what: string, answer: RedfishAnswer): TaskProgress {
   const state = stringAt(answer.body, "TaskState");
   if (state !== undefined && FAILED_STATES.has(state)) {
@@ -23,13 +26,13 @@ export function parseTask(what: string, answer: RedfishAnswer): TaskProgress {
   }
   const ended = state === undefined ? answer.status !== 202 : state === "Completed";
   if (answer.status < 300) return ended ? { state: "Ended" } : { state: "Running", retryAfterMs: retryAfterMs(answer) };
-  // A monitor that no longer exists has ended. A busy BMC says nothing about the task.
+  // A monitor that no longer exists has ended. The answer of a busy BMC shows nothing about the task.
   if (answer.status === 404 || answer.status === 410) return { state: "Ended" };
   const error = failure(what, answer);
   return error.code === "Busy" ? { state: "Running", retryAfterMs: retryAfterMs(answer) } : { state: "Failed", error };
 }
 
-/** Where a task with status 202 can be followed: from the header, or (AMI) from the task in the body. */
+/** The reference to follow a task after status 202: from the header, or (AMI) from the body. */
 export function taskReference(answer: RedfishAnswer): string | undefined {
   if (answer.status !== 202) return undefined;
   return answer.header("location") ?? stringAt(answer.body, "@odata.id");

@@ -5,9 +5,12 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 
-/** A session that may be open on the BMC, and what ends it: its own token, so that no other session can be ended by mistake. */
+/**
+ * A session that may be open on the BMC, and what ends it: its own token, so that no other session can be ended by
+ * mistake.
+ */
 export interface OpenSession {
-  /** Undefined if the service does not say where the session is: it can be used, but not ended. */
+  /** Undefined if the service does not report the path of the session: it can be used, but not ended. */
   path: string | undefined;
   headers: Readonly<Record<string, string>>;
 }
@@ -15,7 +18,10 @@ export interface OpenSession {
 /** How often the end of a session is tried: a BMC that denies valid sessions at random denies their end as well. */
 const TRIES_MAX = 3;
 
-/** Sessions that are no longer used. A BMC has few, so each is ended, even one that the BMC has denied: it may still be open. */
+/**
+ * Sessions that are no longer used. A BMC has few, so each is ended, even one that the BMC has denied: it may still be
+ * open.
+ */
 export class AbandonedSessions {
   readonly #connection: Connection;
   readonly #clock: Clock;

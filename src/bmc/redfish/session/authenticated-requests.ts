@@ -91,8 +91,8 @@ export class AuthenticatedRequests {
   }
 
   /**
-   * Sends an authenticated call. A 401 means that nothing was done, so the call is sent again: first in the same session,
-   * because some BMCs deny sessions at random, then after a new login.
+   * Sends an authenticated call. A 401 means that nothing was done, so the call is sent again: first in the same
+   * session, because some BMCs deny sessions at random, then after a new login.
    */
   async send(call: Call, callerSignal: AbortSignal, check?: Precondition): Promise<RedfishAnswer> {
     const signal = this.until(callerSignal);
@@ -149,7 +149,8 @@ export class AuthenticatedRequests {
   #recordDenial(answer: RedfishAnswer): boolean {
     this.#denials += 1;
     const isLost = this.#denials >= DENIALS_MAX || lacksPrivilege(answer);
-    // A session that works again at once does not mean a restart. After a while without answers the BMC may have restarted.
+    // A session that works again at once does not mean a restart. After a while without answers the BMC may have
+    // restarted.
     if (isLost || this.#deps.clock.monotonicMs() - this.#knownAtMs > RESTART_MS_MIN) {
       this.#deps.monitored.recordPossibleRestart();
     }

@@ -42,8 +42,8 @@ export class GuardedLogin {
   }
 
   /**
-   * Logs in with a deadline of its own instead of that of the call: a login that is aborted halfway would leave an unknown
-   * session behind, and BMCs have few.
+   * Logs in with a deadline of its own instead of that of the call: a login that is aborted halfway would leave an
+   * unknown session behind, and BMCs have few.
    *
    * @param lifetime ends the wait for other logins at this BMC.
    */

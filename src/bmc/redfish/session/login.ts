@@ -107,7 +107,10 @@ function answersFor(path: string, first: RedfishAnswer): boolean {
   return isUsual && !(path !== SESSIONS && (isMissing(first) || (first.status >= 300 && first.status < 400)));
 }
 
-/** DSP0266, "Session management": the service root links to the sessions; older services leave the link to SessionService. */
+/**
+ * DSP0266, "Session management": the service root links to the sessions; older services leave the link to
+ * SessionService.
+ */
 function sessionsReference(root: JsonObject): string | undefined {
   const linked = stringAt(objectAt(objectAt(root, "Links"), "Sessions"), "@odata.id");
   const service = stringAt(objectAt(root, "SessionService"), "@odata.id");
@@ -123,8 +126,8 @@ function session(origin: string, collection: string, login: BmcCredentials, answ
 }
 
 /**
- * The path of the new session. Behind a forwarded port a BMC may use its name on its own network: then only the path is used, with
- * the known origin. Some BMCs give only an id, or only the id in the body.
+ * The path of the new session. Behind a forwarded port a BMC may use its name on its own network: then only the path is
+ * used, with the known origin. Some BMCs give only an id, or only the id in the body.
  */
 export function sessionPath(origin: string, collection: string, answer: RedfishAnswer): string | undefined {
   const members = collection.replace(/\/+$/, "");
@@ -154,7 +157,9 @@ function basic({ username, password }: BmcCredentials, sessionsFull: boolean): B
   return { kind: "Basic", headers: { authorization }, sessionsFull };
 }
 
-/** The message does not contain the text of the answer: a service may repeat what it was sent, including the password. */
+/**
+ * The message does not contain the text of the answer: a service may repeat what it was sent, including the password.
+ */
 function loginFailure(what: string, answer: RedfishAnswer): BmcError {
   const ids = messageIds(answer.body)
     .slice(0, 3)

@@ -60,8 +60,8 @@ export class ServiceRoot {
   }
 
   /**
-   * Checks whether a plain HTTP address redirects everybody to another address, before a password is sent to it in clear
-   * text.
+   * Checks whether a plain HTTP address redirects everybody to another address, before a password is sent to it in
+   * clear text.
    *
    * @throws BmcError Unsupported if it does.
    */

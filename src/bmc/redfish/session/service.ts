@@ -144,8 +144,8 @@ export class Service {
   }
 
   /**
-   * Reads a resource, if it exists. A connection that was closed is opened again once, and one redirect within the service is
-   * followed (iLO adds a slash to its paths that way).
+   * Reads a resource, if it exists. A connection that was closed is opened again once, and one redirect within the
+   * service is followed (iLO adds a slash to its paths that way).
    *
    * @throws BmcError for everything but a JSON object and "not found".
    */
@@ -166,8 +166,8 @@ export class Service {
   }
 
   /**
-   * Reads a resource that is useful but not required: once, with the present access. If the account gets a 401 for it, the
-   * session stays.
+   * Reads a resource that is useful but not required: once, with the present access. If the account gets a 401 for it,
+   * the session stays.
    *
    * @returns undefined for everything but a resource. @throws BmcError if there is no answer.
    */

@@ -12,8 +12,8 @@ const NAMES_SHOWN_MAX = 8;
 const SYSTEMS_READ_MAX = 16;
 
 /**
- * Finds the System for an address: by its path, by its id, the only System, or the only one that `isHost` accepts. It never
- * guesses: the wrong System would be powered off.
+ * Finds the System for an address: by its path, by its id, the only System, or the only one that `isHost` accepts. It
+ * never guesses: the wrong System would be powered off.
  *
  * @param system a path, a bare id, or undefined (see `RedfishAddress.system`).
  * @throws BmcError SystemAmbiguous, SystemNotFound, or what the reads throw.
@@ -53,8 +53,8 @@ export async function chooseSystem(
 }
 
 /**
- * The one System that is the host; undefined if none or several match. If a listed System cannot be read, for example while the BMC
- * starts, only a UUID decides: the missing System may have the same serial number.
+ * The one System that is the host; undefined if none or several match. If a listed System cannot be read, for example
+ * while the BMC starts, only a UUID decides: the missing System may have the same serial number.
  */
 async function findHost(
   service: Service,

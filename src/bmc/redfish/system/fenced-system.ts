@@ -138,8 +138,8 @@ export class FencedSystem {
   }
 
   /**
-   * At a new login, which the caller does not see, the name may lead to another BMC. So the host is identified again in each
-   * new login before a change is sent, and before a change that was denied is sent again, because time has passed.
+   * At a new login, which the caller does not see, the name may lead to another BMC. So the host is identified again in
+   * each new login before a change is sent, and before a change that was denied is sent again, because time has passed.
    */
   async #requireSameHost(
     { mayBeUnknown, offAtLogin }: ChangeConditions,

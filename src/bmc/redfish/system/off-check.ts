@@ -21,8 +21,9 @@ const CHASSIS_ADVICE =
   "name the Chassis with the power of the host in devices[].redfish.powerChassis, or none ([]), give the account permission to read it, or update the firmware";
 
 /**
- * Checks each Off that a System shows. After a restart OpenBMC can show a running host as Off (openbmc issue 2224), caches show an
- * old state, and a host can be powered on between two readings. An Off in doubt is reported as `Unknown`.
+ * Checks each Off that a System shows. After a restart OpenBMC can show a running host as Off (openbmc issue 2224),
+ * caches show an old state, and a host can be powered on between two readings. An Off in doubt is reported as
+ * `Unknown`.
  */
 export class OffCheck {
   readonly #service: Service;
@@ -37,8 +38,8 @@ export class OffCheck {
   /** The last read of the Chassis that did not contradict an Off. */
   #chassisOff: { atMs: number; interruptions: number; agrees: boolean } | undefined;
   /**
-   * Chassis that do not have the power of this System, each with the time until which it is not read again. A Chassis without
-   * content may be incomplete while the BMC starts; HGX has many that stay so.
+   * Chassis that do not have the power of this System, each with the time until which it is not read again. A Chassis
+   * without content may be incomplete while the BMC starts; HGX has many that stay so.
    */
   readonly #ignoredChassis = new Map<string, { untilMs: number; interruptions: number }>();
   /** Since when each Manager has shown its present start time. */
@@ -147,11 +148,11 @@ export class OffCheck {
       try {
         const power = await this.#chassisPower(path, system, signal);
         if (system.power.state !== "Off" || power === undefined || power.state === "Off") continue;
-        const what = `${path} shows ${power.raw} although the System shows Off, which would never be believed`;
+        const what = `${path} shows ${power.raw} although the System shows Off, so this Off would never count as proof`;
         return { reason: "ChassisDisagrees", message: `${what}: ${CHASSIS_ADVICE}` };
       } catch (error) {
         if (!(error instanceof BmcError) || !UNREADABLE.has(error.code)) throw error;
-        const what = `the power of chassis ${path} cannot be read, so an Off of the System would not be believed`;
+        const what = `the power of chassis ${path} cannot be read, so an Off of the System would not count as proof`;
         return { reason: "ChassisUnreadable", message: `${what} (${error.message}): ${CHASSIS_ADVICE}` };
       }
     }
@@ -162,7 +163,10 @@ export class OffCheck {
     return links.map((link) => pathOnOrigin(this.#service.origin, link, "the System's link to its Manager"));
   }
 
-  /** The paths of the chassis whose power may count: those in the configuration, otherwise those to which the System links. */
+  /**
+   * The paths of the chassis whose power may count: those in the configuration, otherwise those to which the System
+   * links.
+   */
   #chassisOf(system: System): readonly string[] {
     const what = "the System's link to its Chassis";
     const paths = this.#named ?? system.chassis.map((link) => pathOnOrigin(this.#service.origin, link, what));
@@ -186,7 +190,10 @@ export class OffCheck {
     return undefined;
   }
 
-  /** How long the BMC has been up (`LastResetTime` of the Manager), if it reports it: by its own clock, or by ours if that stands still. */
+  /**
+   * How long the BMC has been up (`LastResetTime` of the Manager), if it reports it: by its own clock, or by ours if
+   * the clock of the BMC does not advance.
+   */
   #ageOf(path: string, manager: Resource | undefined): number | undefined {
     if (manager === undefined) return undefined;
     const startedMs = parseTimeMs(stringAt(manager.body, "LastResetTime"));
@@ -195,7 +202,8 @@ export class OffCheck {
     const atMs = this.#clock.monotonicMs();
     const { interruptions } = this.#service;
     const known = this.#starts.get(path);
-    // A BMC without a battery may show the same start time after each restart. Without an interruption it has not restarted.
+    // A BMC without a battery may show the same start time after each restart. Without an interruption it has not
+    // restarted.
     const isSame = known?.startedMs === startedMs && known.interruptions === interruptions;
     const start = isSame ? known : { startedMs, atMs, interruptions };
     this.#starts.set(path, start);

@@ -9,8 +9,8 @@ const ACCOUNTS_READ_MAX = 16;
 const NEEDED = "ConfigureComponents";
 
 /**
- * The privilege that our account lacks to power its host, if the account may read that (DSP0266, "Privilege model"). Vendors have
- * their own privileges. If those may matter, nothing is concluded.
+ * The privilege that our account lacks to power its host, if the account may read that (DSP0266, "Privilege model").
+ * Vendors have their own privileges. If those may matter, nothing is concluded.
  *
  * @returns undefined if nothing shows that a privilege is missing.
  */

@@ -28,7 +28,10 @@ export interface System {
 /** A blade links to its enclosure and possibly its rack, which do not have the power of the host. */
 const CHASSIS_LINKS_MAX = 4;
 const MANAGER_LINKS_MAX = 2;
-/** `#ComputerSystem.v1_20_0.ComputerSystem`, `#ComputerSystem.1.0.1.ComputerSystem`; Cisco's older ones are `#Cisco_ComputerSystem`. */
+/**
+ * `#ComputerSystem.v1_20_0.ComputerSystem`, `#ComputerSystem.1.0.1.ComputerSystem`; Cisco's older ones are
+ * `#Cisco_ComputerSystem`.
+ */
 const SYSTEM_TYPE = /^#(?:\w+_)?ComputerSystem(?:\.|$)/;
 
 /**
@@ -113,7 +116,7 @@ export function parseManagerReset(manager: JsonObject): { target: string; type: 
   return target === undefined || type === undefined ? undefined : { target, type };
 }
 
-/** The values of the list at `name`; undefined if there is no list, or an empty one, which says nothing. */
+/** The values of the list at `name`; undefined if there is no list, or an empty one. */
 export function parseAllowed(parent: JsonObject, name: string): readonly string[] | undefined {
   const allowed = stringsAt(parent, name);
   return allowed?.length === 0 ? undefined : allowed;
@@ -122,12 +125,15 @@ export function parseAllowed(parent: JsonObject, name: string): readonly string[
 /** What a Chassis shows about the power of its System. */
 export interface Chassis {
   /** What its power belongs to: only this System, permanently something else, or no System that it names now. */
-  whose: "System" | "Other" | "Nobody";
+  whose: "System" | "Other" | "None";
   /** Undefined if it shows none now, which may last for a while after a restart of the BMC. */
   power: PowerReading | undefined;
 }
 
-/** Types for more than one host, or for a part of a host: the module of a BMC or a GPU baseboard stays on while the host is off. */
+/**
+ * Types for more than one host, or for a part of a host: the module of a BMC or a GPU baseboard stays on while the host
+ * is off.
+ */
 const OTHER_CHASSIS = new Set([
   "Enclosure",
   "Rack",
@@ -153,15 +159,15 @@ export function parseChassis(origin: string, body: JsonObject, systemPaths: read
   const own = systemPaths.map(comparable);
   const isPart = OTHER_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
   // Its contents decide: a chassis that names no System may be the enclosure, whatever its type is.
-  const isNobodys = systems.length === 0;
+  const hasNone = systems.length === 0;
   const isOwn = systems.every((path) => own.includes(path));
   const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
-  return { whose: isPart || !isOwn ? "Other" : isNobodys ? "Nobody" : "System", power };
+  return { whose: isPart || !isOwn ? "Other" : hasNone ? "None" : "System", power };
 }
 
 /**
- * The reading of the System combined with those of its Chassis. After a restart, OpenBMC can show a running host as Off while the
- * chassis is On (openbmc issue 2224), so an Off that the chassis contradicts does not count.
+ * The reading of the System combined with those of its Chassis. After a restart, OpenBMC can show a running host as Off
+ * while the chassis is On (openbmc issue 2224), so an Off that the chassis contradicts does not count.
  */
 export function combineWithChassis(system: PowerReading, chassis: readonly PowerReading[]): PowerReading {
   const other = chassis.find(({ state }) => state !== "Off");

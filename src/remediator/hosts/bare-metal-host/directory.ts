@@ -171,7 +171,10 @@ function fencedHost(
   };
 }
 
-/** Everything that an order depends on, except what the operator reports and our own annotations: they change with each order. */
+/**
+ * Everything that an order depends on, except what the operator reports and our own annotations: they change with each
+ * order.
+ */
 function versionOf(host: BareMetalHost): string {
   const { metadata, bmc, disablePowerOff, consumerRef, serialNumber } = host;
   const consumer = [consumerRef?.kind, consumerRef?.namespace, consumerRef?.name];

@@ -17,7 +17,10 @@ import { TargetError } from "../model/host.ts";
 import { compareIdentity, expectedIdentity } from "../model/identity.ts";
 import { wasSentByFirstVersion } from "./sent-before.ts";
 
-/** One device of a target with its driver. If its configuration cannot be used, `failure` says why, and every call fails with it. */
+/**
+ * One device of a target with its driver. If its configuration cannot be used, `failure` says why, and every call fails
+ * with it.
+ */
 export interface OpenedDevice {
   address: string;
   level: number;
@@ -32,8 +35,9 @@ export interface OpenDevicesDeps {
 }
 
 /**
- * Creates the drivers of all devices of a target, with credentials and certificates that are read live from Secrets in the
- * namespace of the target. If one device cannot be used as configured, the others still are. Nothing is sent to a device.
+ * Creates the drivers of all devices of a target, with credentials and certificates that are read live from Secrets in
+ * the namespace of the target. If one device cannot be used as configured, the others still are. Nothing is sent to a
+ * device.
  *
  * @throws KubeError if a Secret exists, or may exist, and cannot be read.
  */

@@ -23,7 +23,9 @@ export interface FencingTargetDirectoryDeps {
   /** The agent's own namespace. FencingTargets and Secrets in other namespaces are ignored. */
   namespace: string;
   openDevice: OpenDevice;
-  /** The clusters whose nodes are compared with those of targets. Without it, targets are compared only with each other. */
+  /**
+   * The clusters whose nodes are compared with those of targets. Without it, targets are compared only with each other.
+   */
   clusters?: NodeClusters;
 }
 
@@ -35,7 +37,9 @@ export interface FencingTargetDirectory extends HostDirectory {
   conflictOf(uid: string): Conflict | undefined;
   /** Records which system UUIDs the devices of a target have reported, and notifies the listeners. */
   report(target: FencingTarget, uuids: readonly string[]): void;
-  /** Calls `listener` with the targets that a change may affect: the one that changed, and its rivals before and after. */
+  /**
+   * Calls `listener` with the targets that a change may affect: the one that changed, and its rivals before and after.
+   */
   subscribe(listener: (concerned: readonly FencingTarget[]) => void): () => void;
 }
 
@@ -135,7 +139,7 @@ function hostOf(
     isInUse: true,
     ensureOurs: () => Promise.resolve(),
     isPoweredByMark: false,
-    // A user has said which node runs on the host, not the node itself.
+    // A user has configured which node runs on the host. The node itself has not reported it.
     disputeOf: () => Promise.resolve(undefined),
     identity: identityOf(index, uid),
     maintenance: maintenanceOf(target),

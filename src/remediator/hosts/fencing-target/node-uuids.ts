@@ -7,8 +7,8 @@ import { nodeKey } from "../../../nodes/subject.ts";
 import { canonicalUuid, meaningfulUuid } from "../model/identity.ts";
 
 /**
- * Which nodes report which system UUID, in all clusters whose nodes are watched. A UUID that two nodes report does not identify
- * a host, even if only one of them has a FencingTarget.
+ * Which nodes report which system UUID, in all clusters whose nodes are watched. A UUID that two nodes report does not
+ * identify a host, even if only one of them has a FencingTarget.
  */
 export class NodeUuids {
   readonly #clusters: Pick<NodeClusters, "of" | "isHeld" | "subscribe">;
@@ -57,7 +57,9 @@ export class NodeUuids {
     this.#nodes.set(now, nodes);
   }
 
-  /** A cluster that is away reports nothing new, and one that no remediation holds any more does not matter. */
+  /**
+   * A cluster that cannot be reached reports nothing new, and one that no remediation uses any more does not matter.
+   */
   #stillReports(node: NodeId, uuid: string): boolean {
     if (this.#clusters.of(node.cluster).problem !== undefined) return this.#clusters.isHeld(node.cluster);
     const watched = this.#watchedNode(node);

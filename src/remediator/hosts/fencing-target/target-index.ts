@@ -14,18 +14,23 @@ export interface Conflict {
   byReport: boolean;
   /** Whether nothing contradicts the target, but an object that could do so cannot be read. Probes go on. */
   unread?: true;
-  /** Whether it also holds an order to power the host on: it is in the configuration, or a remediation owns the other target. */
+  /**
+   * Whether it also holds an order to power the host on: it is in the configuration, or a remediation owns the other
+   * target.
+   */
   holdsOn: boolean;
 }
 
 /**
- * FencingTargets by node, UID and Secret, and which of them claim the same host. The cost of a change depends only on the claims
- * that it touches, not on the number of targets.
+ * FencingTargets by node, UID and Secret, and which of them claim the same host. The cost of a change depends only on
+ * the claims that it touches, not on the number of targets.
  */
 export class TargetIndex {
   readonly #byUid = new Map<string, IndexedTarget>();
   readonly #claimants = new Map<string, Set<IndexedTarget>>();
-  /** System UUIDs that the devices of targets have reported, by the UID of the target, for that generation of its spec. */
+  /**
+   * System UUIDs that the devices of targets have reported, by the UID of the target, for that generation of its spec.
+   */
   readonly #reports = new Map<string, { generation: number | undefined; uuids: readonly string[] }>();
   readonly #namespace: string;
   #deviceCount = 0;
@@ -71,7 +76,8 @@ export class TargetIndex {
     if (previous !== undefined) this.#addRivals(touched, previous);
     if (entry !== undefined) this.#addRivals(touched, entry);
     if (previous !== undefined && entry !== undefined && claimTheSame(previous, entry)) {
-      // It keeps its position. At the end, each status that is written would change which rival the others name, without end.
+      // It keeps its position. At the end, each status that is written would change which rival the others name,
+      // without end.
       this.#deviceCount += entry.target.spec.devices.length - previous.target.spec.devices.length;
       Object.assign(previous, entry);
     } else {
@@ -112,9 +118,9 @@ export class TargetIndex {
   }
 
   /**
-   * The conflict with another target that claims the node, the System or the identity of this one; undefined without one. An
-   * identity in a spec belongs to that target, and a host that only reports the same is in conflict with it. If both hosts only
-   * report it, it proves neither. A conflict that also holds an On takes precedence.
+   * The conflict with another target that claims the node, the System or the identity of this one; undefined without
+   * one. An identity in a spec belongs to that target, and a host that only reports the same is in conflict with it. If
+   * both hosts only report it, it proves neither. A conflict that also holds an On takes precedence.
    */
   conflictOf(uid: string): Conflict | undefined {
     const entry = this.#byUid.get(uid);

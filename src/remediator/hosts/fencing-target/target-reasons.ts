@@ -1,4 +1,7 @@
-/** Reasons of the condition Ready of a FencingTarget. docs/reference/target-reasons.md explains each; a test compares the two. */
+/**
+ * Reasons of the condition Ready of a FencingTarget. docs/reference/target-reasons.md explains each; a test compares
+ * the two.
+ */
 export const TARGET_REASONS = [
   "Usable",
   "Degraded",

@@ -10,7 +10,8 @@ import type { HostOwner } from "../../machine/model/host-facts.ts";
 import type { Reason } from "../../machine/model/reasons.ts";
 import { isActiveOwner } from "../model/active-owner.ts";
 
-// All writes to the status of a FencingTarget. Each is a compare-and-swap on the live object, so that two owners cannot both win.
+// All writes to the status of a FencingTarget. Each is a compare-and-swap on the live object, so that two owners cannot
+// both win.
 
 /** How often one write is tried before its last error is thrown. Each conflict means that another write succeeded. */
 const WRITE_TRIES_MAX = 6;
@@ -20,9 +21,10 @@ type TargetRef = FencedHost["ref"];
 /**
  * Claims the host for `owner`, unless another live remediation has it.
  *
- * An owner is no longer live, and is replaced, if its object is gone (by UID) or has its final condition. An owner sends its last
- * order and removes its marks before it writes that condition, and the object disappears only through our finalizer, which undoes
- * what was begun. The next owner relies on nothing from before: it proves the host off again. An owner of an unknown kind is live.
+ * An owner is no longer live, and is replaced, if its object is gone (by UID) or has its final condition. An owner
+ * sends its last order and removes its marks before it writes that condition, and the object disappears only through
+ * our finalizer, which undoes what was begun. The next owner relies on nothing from before: it proves the host off
+ * again. An owner of an unknown kind is live.
  *
  * @throws KubeError, NotFound if the target was deleted, or deleted and created again.
  */
@@ -110,21 +112,21 @@ export type StatusChange = { [Field in keyof FencingTargetStatus]?: Merge<Fencin
 type Merge<T> = T extends readonly unknown[] ? T : T extends object ? { [Field in keyof T]: T[Field] | null } : T;
 
 /**
- * Reads the live target, calls `change` for what to set in its status, and sets that in the version that was read. If another
- * write came in between, or the answer was lost, it starts again.
+ * Reads the live target, calls `change` for what to set in its status, and sets that in the version that was read. If
+ * another write came in between, or the answer was lost, it starts again.
  *
  * @param change may be called several times; undefined leaves the target as it is.
- * @param seen a version that was read before. It saves one read; a stale one costs one more try.
+ * @param lastRead a version that was read before. It saves one read; a stale one costs one more try.
  */
 export async function updateTargetStatus(
   runtime: KubeRuntime,
   ref: TargetRef,
   change: (target: FencingTarget) => StatusChange | undefined | Promise<StatusChange | undefined>,
   signal: AbortSignal,
-  seen?: FencingTarget,
+  lastRead?: FencingTarget,
 ): Promise<void> {
   const key = { namespace: ref.namespace, name: ref.name };
-  let known = seen;
+  let known = lastRead;
   for (let tries = 1; ; tries++) {
     const target = requireSame(known ?? (await runtime.client.get<FencingTarget>(FENCING_TARGETS, key, signal)), ref);
     known = undefined;

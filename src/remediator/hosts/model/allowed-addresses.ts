@@ -2,8 +2,8 @@ import { parseBmcAddress } from "../../../bmc/interface/address.ts";
 import type { BmcAddress } from "../../../bmc/interface/address.ts";
 import { BmcError } from "../../../bmc/interface/errors.ts";
 
-// The BMCs to which a Secret may be sent. A user who may write FencingTargets chooses addresses and Secrets, and must not be able to
-// read passwords that way, so the Secret itself names the addresses that it allows. Pure.
+// The BMCs to which a Secret may be sent. A user who may write FencingTargets chooses addresses and Secrets, and must
+// not be able to read passwords that way, so the Secret itself names the addresses that it allows. Pure.
 
 /** How many entries of one Secret are read: a rack, or a whole network by its pattern. */
 const PATTERNS_MAX = 256;
@@ -12,8 +12,8 @@ const PATTERNS_MAX = 256;
  * Whether a Secret may be sent to an address.
  *
  * @param allowed the annotation of the Secret: origins (`redfish://bmc-3.example`, `https://bmc-3.example:8443`,
- * `ipmi://192.0.2.3`) separated by commas or spaces. Each label of a host name may contain one `*`, which stands for any characters
- * except a dot. A port may be `*`. Undefined, or empty, allows no address.
+ * `ipmi://192.0.2.3`) separated by commas or spaces. Each label of a host name may contain one `*`, which stands for
+ * any characters except a dot. A port may be `*`. Undefined, or empty, allows no address.
  */
 export function isAllowed(allowed: string | undefined, addressText: string): boolean {
   const address = originOf(addressText);

@@ -2,15 +2,15 @@ import { parseBmcAddress } from "../../../bmc/interface/address.ts";
 import { BmcError } from "../../../bmc/interface/errors.ts";
 import { canonicalUuid } from "./identity.ts";
 
-// What identifies a piece of hardware in the indexes of FencingTargets and of BareMetalHosts. Two objects with the same claim
-// describe the same host.
+// What identifies a piece of hardware in the indexes of FencingTargets and of BareMetalHosts. Two objects with the same
+// claim describe the same host.
 
 /** The claim of every object that names the host with that system UUID. */
 export const uuidClaim = (uuid: string): string => `uuid ${canonicalUuid(uuid)}`;
 
 /**
- * What an address claims. An address without a System means the only System of its BMC, and therefore conflicts with every
- * System of that BMC. An address that cannot be parsed claims nothing: it is refused when it is opened.
+ * What an address claims. An address without a System means the only System of its BMC, and therefore conflicts with
+ * every System of that BMC. An address that cannot be parsed claims nothing: it is refused when it is opened.
  */
 export function systemClaims(addressText: string): { filed: string[]; exclusive: string[] } {
   const address = readAddress(addressText);

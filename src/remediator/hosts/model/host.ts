@@ -5,7 +5,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/host-facts.ts";
 
-// What the state machine of a remediation needs of a power target. `fencing-target.ts` provides it from FencingTargets.
+// What the state machine of a remediation needs of a host. The rooms `fencing-target` and `bare-metal-host` provide it.
 
 /** Finds the host of a subject, only from watched objects: no call leaves the process. */
 export interface HostDirectory {
@@ -22,22 +22,25 @@ export interface FencedHost {
   /** Why the host now belongs to another subject; undefined if nothing shows that. */
   mismatchWith(subject: Subject): string | undefined;
   /**
-   * Why ironfence may no longer power the host, although its target says so: another operator now powers it as well. Undefined
-   * if the watched objects show no other operator.
+   * Why ironfence may no longer power the host, although its target says so: another operator now powers it as well.
+   * Undefined if the watched objects show no other operator.
    *
    * @param subject the subject of the host: its Machine may be the only way to find the other operator.
    */
   takenBack(subject: Subject): string | undefined;
   /**
-   * The same by a live read, right before an order. A read that fails holds a power-off. It does not hold an On: then the
-   * watched objects decide.
+   * The same by a live read, right before an order. A read that fails holds a power-off. It does not hold an On: then
+   * the watched objects decide.
    *
    * @throws HostRefusal if ironfence may no longer power the host.
    */
   ensureOurs(subject: Subject, action: "ForceOff" | "On", signal: AbortSignal): Promise<void>;
   /** Whether the host is in use, according to its own object. A host that is not in use may be on. */
   readonly isInUse: boolean;
-  /** Whether the host is powered by a mark on its own object instead of an order to a BMC. ironfence may always remove that mark. */
+  /**
+   * Whether the host is powered by a mark on its own object instead of an order to a BMC. ironfence may always remove
+   * that mark.
+   */
   readonly isPoweredByMark: boolean;
   /** The identity of the host in its target, from the spec or pinned; undefined if the target has none. */
   readonly identity: { systemUUID?: string; serialNumber?: string } | undefined;
@@ -49,8 +52,8 @@ export interface FencedHost {
   /** The last reboot that was proven off, for `requireReboot`. */
   readonly lastReboot: LastReboot | undefined;
   /**
-   * Why it is doubtful that the node of the subject runs on this host. Called right before a power-off. Undefined if nothing
-   * contradicts it.
+   * Why it is doubtful that the node of the subject runs on this host. Called right before a power-off. Undefined if
+   * nothing contradicts it.
    *
    * @param node the live Node; undefined for a Machine that has no node yet.
    * @param nodes of the same cluster.
@@ -64,8 +67,8 @@ export interface FencedHost {
   /** Claims the host by compare-and-swap on the live object. A claim by the present owner succeeds. */
   claim(owner: HostOwner, signal: AbortSignal): Promise<{ owned: true } | { owned: false; by: HostOwner }>;
   /**
-   * Releases the claim, if this owner has it, and what keeps the host off, unless another remediation takes the host over
-   * `asItIs`. A target keeps the `outcome`; a BareMetalHost has no field for it.
+   * Releases the claim, if this owner has it, and what keeps the host off, unless another remediation takes the host
+   * over `asItIs`. A target keeps the `outcome`; a BareMetalHost has no field for it.
    */
   release(owner: HostOwner, options: HostRelease, signal: AbortSignal): Promise<void>;
   /** Records a reboot that was proven off. */
@@ -107,17 +110,20 @@ export interface HostRelease {
 }
 
 /**
- * The open devices of one host, as one. Levels are tried in order, and all devices of the level in use must agree on Off.
- * Failures are BmcErrors. Close it when the operation is over. The identity does not depend on the caller alone: devices that
- * no check has accepted are checked (without a Node) before they are used, and their Off is never reported. While another host
- * answers, or the identity is unknown, neither `forceOff` nor a network boot is ordered. On a mismatch `on` is refused.
+ * The open devices of one host, as one. Levels are tried in order, and all devices of the level in use must agree on
+ * Off. Failures are BmcErrors. Close it when the operation is over. The identity does not depend on the caller alone:
+ * devices that no check has accepted are checked (without a Node) before they are used, and their Off is never
+ * reported. While another host answers, or the identity is unknown, neither `forceOff` nor a network boot is ordered.
+ * On a mismatch `on` is refused.
  */
 export interface HostPower {
   /** Compares the identity that the devices report with the one in the target. Call it before every power order. */
   verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict>;
   /** Off only if a fresh read of every device of the level in use shows Off. */
   readPower(signal: AbortSignal): Promise<PowerReading>;
-  /** For a host that is to be on again: `Off` if any device of any level is off, which proves nothing about the host. */
+  /**
+   * For a host that is to be on again: `Off` if any device of any level is off, which proves nothing about the host.
+   */
   readWhole(signal: AbortSignal): Promise<WholeReading>;
   /** @param check stops an order that is too late because of API calls. */
   forceOff(signal: AbortSignal, check?: OrderCheck): Promise<void>;

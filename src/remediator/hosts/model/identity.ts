@@ -8,7 +8,8 @@ import { clusterKey } from "../../../nodes/subject.ts";
 export { meaningfulSerial, meaningfulUuid } from "../../../bmc/identity/placeholders.ts";
 export { canonicalUuid, sameUuid } from "../../../bmc/identity/uuid.ts";
 
-// The identity that a host must have, and whether a device reports it. Pure. Names and addresses move, hardware ids do not.
+// The identity that a host must have, and whether a device reports it. Pure. Names and addresses change, hardware ids
+// do not.
 
 /** The identity that a host must have. At least one of the two values is given. */
 export interface ExpectedIdentity {
@@ -18,8 +19,8 @@ export interface ExpectedIdentity {
 }
 
 /**
- * The identity that the host of a target must have: the one in its spec, otherwise the one that was pinned from the node that
- * the spec names now. Values that firmware fills in as a default are not an identity.
+ * The identity that the host of a target must have: the one in its spec, otherwise the one that was pinned from the
+ * node that the spec names now. Values that firmware fills in as a default are not an identity.
  */
 export function expectedIdentity(target: FencingTarget): ExpectedIdentity | undefined {
   const { identity, nodeName, clusterRef } = target.spec;
@@ -40,11 +41,11 @@ export function expectedIdentity(target: FencingTarget): ExpectedIdentity | unde
 }
 
 /**
- * The judge of the devices of a target: one device of a level must report the identity in the target, and none may report
- * another one.
+ * The judge of the devices of a target: one device of a level must report the identity in the target, and none may
+ * report another one.
  *
- * @param nodeSystemUUID what the node itself reports, if it exists. It contradicts a pin from replaced hardware. It never
- * replaces a missing pin, because a dead node may have left the value of another machine behind.
+ * @param nodeSystemUUID what the node itself reports, if it exists. It contradicts a pin from replaced hardware. It
+ * never replaces a missing pin, because a dead node may have left the value of another machine behind.
  */
 export function identityJudge(target: FencingTarget, nodeSystemUUID: string | undefined): IdentityJudge {
   const expected = expectedIdentity(target);
@@ -77,7 +78,8 @@ export function identityJudge(target: FencingTarget, nodeSystemUUID: string | un
 }
 
 /**
- * Compares the expected identity with the reported one. A value counts if both sides have it. One that differs is a mismatch.
+ * Compares the expected identity with the reported one. A value counts if both sides have it. One that differs is a
+ * mismatch.
  */
 export function compareIdentity(
   expected: { systemUUID?: string | undefined; serialNumber?: string | undefined },

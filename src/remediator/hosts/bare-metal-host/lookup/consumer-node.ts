@@ -6,8 +6,8 @@ import { machineOwners } from "../../../../nodes/subject.ts";
 import { hostText } from "../store/power-path.ts";
 
 /**
- * Why a node that itself refers to a host is not the node of the Machine that uses the host. A subject that was found by its
- * Machine is not checked: the host of that Machine is the one in question.
+ * Why a node that itself refers to a host is not the node of the Machine that uses the host. A subject that was found
+ * by its Machine is not checked: the host of that Machine is the one in question.
  */
 export async function disputeWithConsumer(
   runtime: Pick<KubeRuntime, "client">,

@@ -18,8 +18,9 @@ import { HostSearch, subjectText } from "./host-search.ts";
 import { hostText } from "../store/power-path.ts";
 
 /**
- * The watched BareMetalHosts and the Metal3Machines that use them, and which host belongs to a subject. If two references lead to
- * different hosts, neither is believed: one of them would power off a host that serves another subject.
+ * The watched BareMetalHosts and the Metal3Machines that use them, and which host belongs to a subject. If two
+ * references lead to different hosts, neither is trusted: one of them would power off a host that serves another
+ * subject.
  */
 export class HostIndex {
   readonly #hosts = new Map<string, BareMetalHost>();

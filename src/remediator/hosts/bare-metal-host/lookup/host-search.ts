@@ -15,7 +15,10 @@ export type Located =
       found: false;
       reason: "NoTarget" | "Ambiguous";
       message: string;
-      /** A host that the providerID of the Node names without permission. Another operator may power the host of the node. */
+      /**
+       * A host that the providerID of the Node names without permission. Another operator may power the host of the
+       * node.
+       */
       notAllowed?: BareMetalHost | undefined;
     };
 
@@ -135,10 +138,10 @@ export class HostSearch {
   /**
    * Adds a host that another object names.
    *
-   * @param consumers the consumers that must use the host for the reference to be valid. Otherwise a user who may write to their own
-   * Machines could have any host powered off.
-   * @param isReportedByNode whether a kubelet reports the reference about its own Node. A host without a consumer, which may not be a
-   * node at all, is found that way only if an annotation on it allows it.
+   * @param consumers the consumers that must use the host for the reference to be valid. Otherwise a user who may write
+   * to their own Machines could have any host powered off.
+   * @param isReportedByNode whether a kubelet reports the reference about its own Node. A host without a consumer,
+   * which may not be a node at all, is found that way only if an annotation on it allows it.
    */
   #nameFor(consumers: readonly Consumer[], host: BareMetalHost, way: string, isReportedByNode: boolean): void {
     if (

@@ -16,9 +16,9 @@ import { whyNotOf } from "../store/consumer.ts";
 import { BARE_METAL_HOSTS } from "../store/host-store.ts";
 
 /**
- * The BareMetalHost on which a Machine runs, read live by the references of its provider: Machine → Metal3Machine → annotation.
- * Machines of OKD have the annotation themselves. Undefined if any part is missing, and if the host names another consumer: a user
- * who may write to their own Machines must not cause writes to other hosts.
+ * The BareMetalHost on which a Machine runs, read live by the references of its provider: Machine → Metal3Machine →
+ * annotation. Machines of OKD have the annotation themselves. Undefined if any part is missing, and if the host names
+ * another consumer: a user who may write to their own Machines must not cause writes to other hosts.
  */
 export async function hostOfMachine(
   runtime: Pick<KubeRuntime, "client">,

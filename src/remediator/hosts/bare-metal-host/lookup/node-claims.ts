@@ -5,12 +5,12 @@ import { meaningfulUuid, sameUuid } from "../../model/identity.ts";
 import { hostText } from "../store/power-path.ts";
 import { parseProviderID } from "./provider-id.ts";
 
-// A kubelet itself reports on which host its Node runs. That may be false, or outdated if the Node has outlived its host, so it is
-// compared with what the other Nodes of its cluster report.
+// A kubelet itself reports on which host its Node runs. That may be false, or outdated if the Node has outlived its
+// host, so it is compared with what the other Nodes of its cluster report.
 
 /**
- * Why it is doubtful that a Node runs on a host: it names another host, or another Node reports the same host. Undefined if nothing
- * contradicts it. Pure.
+ * Why it is doubtful that a Node runs on a host: it names another host, or another Node reports the same host.
+ * Undefined if nothing contradicts it. Pure.
  *
  * @param nodeName undefined for a Machine that has no Node yet.
  * @param node undefined in that case, and if a reboot has deleted the Node.
@@ -41,7 +41,7 @@ function claimOf(host: BareMetalHost, node: Node | undefined, other: Node): stri
   const providerID = other.spec.providerID ?? "";
   const named = parseConsumer(providerID);
   const isCurrent = named === undefined || consumerRef === undefined || named === consumerRef.name;
-  // A providerID with a former consumer is not believed, whatever Node has it.
+  // A providerID that names a former consumer is not trusted, whichever Node has it.
   if (namesHost(providerID, host) === true && isCurrent) return `spec.providerID ${providerID}`;
   const machine = other.metadata.annotations?.[MACHINE];
   const okdMachine = `${consumerRef?.namespace ?? metadata.namespace}/${consumerRef?.name}`;

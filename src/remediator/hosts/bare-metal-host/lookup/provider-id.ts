@@ -3,7 +3,8 @@ export type ProviderHost = { uid: string } | { namespace: string; name: string; 
 
 /**
  * Reads the forms of a Node's or Machine's `spec.providerID` that name a BareMetalHost: `metal3://UID` and
- * `metal3://NAMESPACE/HOST/METAL3MACHINE` of Cluster API's Metal3 provider, `baremetalhost:///NAMESPACE/HOST/UID` of OKD's.
+ * `metal3://NAMESPACE/HOST/METAL3MACHINE` of Cluster API's Metal3 provider, `baremetalhost:///NAMESPACE/HOST/UID` of
+ * OKD's.
  *
  * @returns undefined for any other form, which names no BareMetalHost.
  */

@@ -20,8 +20,9 @@ export interface HostDeviceDeps {
 }
 
 /**
- * Creates the driver for the BMC in the spec of a host, with credentials that are read live from a Secret in the namespace of the
- * host: the keys `username` and `password`, and our own key `ca.crt` if the certificate of the BMC has a private authority.
+ * Creates the driver for the BMC in the spec of a host, with credentials that are read live from a Secret in the
+ * namespace of the host: the keys `username` and `password`, and our own key `ca.crt` if the certificate of the BMC has
+ * a private authority.
  *
  * @throws TargetError if spec or Secret do not allow it, KubeError if the Secret cannot be read for another reason.
  */

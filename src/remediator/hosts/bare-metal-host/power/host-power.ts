@@ -34,28 +34,28 @@ export interface HostPowerDeps {
 const ERROR_LENGTH_MAX = 200;
 
 /**
- * A host that its operator powers. ironfence asks the operator by an annotation, and sends no order to the BMC: `forceOff` adds
- * the annotation, `on` removes it, and `readPower` shows the result. Off counts only while our annotation is present, because the
- * operator powers the host on as soon as it is not.
+ * A host that its operator powers. ironfence asks the operator by an annotation, and sends no order to the BMC:
+ * `forceOff` adds the annotation, `on` removes it, and `readPower` shows the result. Off counts only while our
+ * annotation is present, because the operator powers the host on as soon as it is not.
  */
 export class OperatorPower implements HostPower {
   readonly #deps: HostPowerDeps;
-  readonly #sense: PowerReader;
+  readonly #reader: PowerReader;
   /** The newest state of the host that this process knows: its own writes may not have been watched yet. */
   #known: BareMetalHost;
 
-  constructor(deps: HostPowerDeps, sense: PowerReader, host: BareMetalHost) {
+  constructor(deps: HostPowerDeps, reader: PowerReader, host: BareMetalHost) {
     this.#deps = deps;
-    this.#sense = sense;
+    this.#reader = reader;
     this.#known = host;
   }
 
   verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
-    return asDevice(this.#known, () => this.#sense.verify(node, signal));
+    return asDevice(this.#known, () => this.#reader.verify(node, signal));
   }
 
   async readPower(signal: AbortSignal): Promise<PowerReading> {
-    const reading = await asDevice(this.#known, () => this.#sense.read(signal));
+    const reading = await asDevice(this.#known, () => this.#reader.read(signal));
     const host = this.#newest();
     const { owner } = this.#deps;
     if (owner === undefined) return reading;
@@ -74,8 +74,8 @@ export class OperatorPower implements HostPower {
   async forceOff(signal: AbortSignal, check?: OrderCheck): Promise<void> {
     const { runtime, ref } = this.#deps;
     const owner = requireOwner(this.#deps, this.#known);
-    await this.#sense.requireVerified(signal);
-    const uuid = this.#sense.systemUUID;
+    await this.#reader.requireVerified(signal);
+    const uuid = this.#reader.systemUUID;
     const hold = (bounded: AbortSignal): Promise<BareMetalHost> => holdOff(runtime, ref, owner, uuid, bounded, check);
     // A write that is cut off may have been stored, so it ends like a timeout.
     this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, check, signal, hold));
@@ -99,7 +99,7 @@ export class OperatorPower implements HostPower {
   }
 
   close(): Promise<void> {
-    return this.#sense.close();
+    return this.#reader.close();
   }
 
   #newest(): BareMetalHost {
@@ -112,8 +112,8 @@ export class OperatorPower implements HostPower {
 }
 
 /**
- * A host that its operator has detached: ironfence uses its BMC like the devices of a FencingTarget. An earlier request to the
- * operator is removed with the On. Otherwise the operator would hold the host off when it takes the host back.
+ * A host that its operator has detached: ironfence uses its BMC like the devices of a FencingTarget. An earlier request
+ * to the operator is removed with the On. Otherwise the operator would hold the host off when it takes the host back.
  */
 export class DirectPower implements HostPower {
   readonly #deps: HostPowerDeps;
@@ -182,7 +182,10 @@ export class DirectPower implements HostPower {
     }
   }
 
-  /** Whether the known state of the host shows that it is detached and that no hold of ironfence exists: then no read is needed. */
+  /**
+   * Whether the known state of the host shows that it is detached and that no hold of ironfence exists: then no read is
+   * needed.
+   */
   #needsNoLift(owner: HostOwner): boolean {
     const host = this.#deps.watched() ?? this.#host;
     return powerPathOf(host) === "Direct" && isUnheld(host, owner);

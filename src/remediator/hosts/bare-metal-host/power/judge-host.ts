@@ -7,10 +7,10 @@ import { storedOwner } from "../store/host-store.ts";
 import { hostText } from "../store/power-path.ts";
 
 /**
- * Whether the host that answers is the expected one. If both sides have a system UUID, it decides: that of the node or, without a
- * Node, the one that the owner of the host has found. Otherwise the serial number from the inspection of the host decides, which
- * BMCs of Dell report as SKU. It shows that the BMC belongs to the BareMetalHost, but not that the host belongs to the node, so
- * it is not enough for a host that only a name connects with the node. Pure.
+ * Whether the host that answers is the expected one. If both sides have a system UUID, it decides: that of the node or,
+ * without a Node, the one that the owner of the host has found. Otherwise the serial number from the inspection of the
+ * host decides, which BMCs of Dell report as SKU. It shows that the BMC belongs to the BareMetalHost, but not that the
+ * host belongs to the node, so it is not enough for a host that only a name connects with the node. Pure.
  *
  * @param sameSerial another BareMetalHost that was inspected with the same serial number, which then proves nothing.
  */

@@ -70,15 +70,16 @@ export class BmcPowerReader implements PowerReader {
 }
 
 /**
- * How long every live read of the status must have shown off before it is believed: the operator learns of the power with a
- * delay.
+ * How long every live read of the status must have shown off before it is believed: the operator learns of the power
+ * with a delay.
  */
 export const STATUS_SETTLE_MS = 10_000;
 
 /**
- * Reads the status that the operator writes, for hosts whose BMC only the operator can reach and whose owner has opted in.
- * `poweredOn: false` is off only if it changed after our request, and nothing contradicts it. The operator writes its status to the
- * version that it has read, so a status that was written after our request comes from an operator that knew of it.
+ * Reads the status that the operator writes, for hosts whose BMC only the operator can reach and whose owner has opted
+ * in. `poweredOn: false` is off only if it changed after our request, and nothing contradicts it. The operator writes
+ * its status to the version that it has read, so a status that was written after our request comes from an operator
+ * that knew of it.
  */
 export class StatusPowerReader implements PowerReader {
   readonly systemUUID = undefined;

@@ -21,8 +21,8 @@ export function consumerOf(
 }
 
 /**
- * Why a host does not belong to this consumer; undefined if it does, or may: a host without a consumer can only belong to
- * consumers in its own namespace.
+ * Why a host does not belong to this consumer; undefined if it does, or may: a host without a consumer can only belong
+ * to consumers in its own namespace.
  */
 export function whyNotOf(host: BareMetalHost, consumer: Consumer): string | undefined {
   const { consumerRef } = host;

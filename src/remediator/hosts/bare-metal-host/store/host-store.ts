@@ -21,8 +21,8 @@ import { isActiveOwner } from "../../model/active-owner.ts";
 import { hostText, refusalOf } from "./power-path.ts";
 import type { HostOwner } from "../../../machine/model/host-facts.ts";
 
-// All writes to a BareMetalHost: only our own annotations, each by compare-and-swap on the live object. Two owners cannot both win,
-// and nothing is requested of a host that has changed since it was read.
+// All writes to a BareMetalHost: only our own annotations, each by compare-and-swap on the live object. Two owners
+// cannot both win, and nothing is requested of a host that has changed since it was read.
 
 export const BARE_METAL_HOSTS: ResourceType = {
   group: METAL3_GROUP,
@@ -76,7 +76,9 @@ export function storedReboot({ metadata }: BareMetalHost): FencedHost["lastReboo
   return { time, offConfirmedAt, ...(nodeUID !== undefined && { nodeUID }), ...(bootID !== undefined && { bootID }) };
 }
 
-/** The status at the time when the operator was asked to hold the host off; undefined for a request of another owner. */
+/**
+ * The status at the time when the operator was asked to hold the host off; undefined for a request of another owner.
+ */
 export function storedRequest(
   { metadata }: BareMetalHost,
   owner: HostOwner,
@@ -143,8 +145,8 @@ export async function recordHostReboot(
 }
 
 /**
- * Asks the operator to hold the host off for `owner`, which must own it. A repeated request wakes an operator that takes the host
- * for off: it reconciles a host at once when its annotations change, and otherwise once a minute.
+ * Asks the operator to hold the host off for `owner`, which must own it. A repeated request wakes an operator that
+ * takes the host for off: it reconciles a host at once when its annotations change, and otherwise once a minute.
  *
  * @param systemUUID the UUID of the host that the BMC powers, stored for times without a Node to compare with.
  * @param check checked between the read and each write.
@@ -167,7 +169,8 @@ export function holdOff(
     const knows = systemUUID === undefined || storedOwner(host)?.systemUUID === systemUUID;
     const asked = isHeld(host, owner) ? storedRequest(host, owner) : undefined;
     const { poweredOn, lastUpdated } = host;
-    // The host is off already, perhaps because of an earlier request. That request stays the one that the status must be newer than.
+    // The host is off already, perhaps because of an earlier request. That request stays the one that the status must
+    // be newer than.
     const before = poweredOn === false && asked !== undefined ? asked : { poweredOn: String(poweredOn), lastUpdated };
     const request = { uid: owner.uid, at: toMicroTime(runtime.clock.nowMs()), ...before };
     return {
@@ -181,8 +184,8 @@ export function holdOff(
 }
 
 /**
- * Removes every hold of ironfence from a host that `owner` owns, including those of earlier owners that handed it over as it was
- * or are gone. Holds of others stay.
+ * Removes every hold of ironfence from a host that `owner` owns, including those of earlier owners that handed it over
+ * as it was or are gone. Holds of others stay.
  */
 export function liftHold(
   runtime: KubeRuntime,
@@ -203,7 +206,9 @@ export function isHeld({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid"
   return metadata.annotations?.[powerOffAnnotation(owner)] === HARD;
 }
 
-/** Whether a host belongs to this owner and has no hold of ironfence: then nothing is removed before it is powered on. */
+/**
+ * Whether a host belongs to this owner and has no hold of ironfence: then nothing is removed before it is powered on.
+ */
 export function isUnheld(host: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
   return storedOwner(host)?.uid === owner.uid && heldBy(host).length === 0;
 }
@@ -252,7 +257,8 @@ function ownerJson(
 }
 
 /**
- * Reads the live host, calls `change`, and writes the result to the version that was read. If the host has changed, it starts again.
+ * Reads the live host, calls `change`, and writes the result to the version that was read. If the host has changed, it
+ * starts again.
  *
  * @returns the host after the write.
  */

@@ -4,8 +4,9 @@ import { HostRefusal } from "../../model/host.ts";
 // Who powers a BareMetalHost, and whether its state allows a fence. Pure.
 
 /**
- * Operator: the operator of Metal3 keeps enforcing the spec of the host, so it is asked to hold the host off. Direct: it has
- * detached the host, and nothing else powers it. Changing: the host is in between, so neither may be relied on.
+ * Operator: the operator of Metal3 keeps enforcing the spec of the host, so ironfence requests that it holds the host
+ * off. Direct: it has detached the host, and nothing else powers it. Changing: the host is in between, so neither may
+ * be relied on.
  */
 export type PowerPath = "Operator" | "Direct" | "Changing";
 
@@ -45,7 +46,10 @@ export function refusalOf(host: BareMetalHost): HostRefusal | undefined {
   return undefined;
 }
 
-/** Maintenance: a host that a user has paused for the operator is paused for ironfence as well. Undefined if it is not paused. */
+/**
+ * Maintenance: a host that a user has paused for the operator is paused for ironfence as well. Undefined if it is not
+ * paused.
+ */
 export function maintenanceOf(host: BareMetalHost): string | undefined {
   if (!host.paused || powerPathOf(host) !== "Operator") return undefined;
   return `${hostText(host)} is paused, so its operator would not act on a request: remove the annotation baremetalhost.metal3.io/paused`;

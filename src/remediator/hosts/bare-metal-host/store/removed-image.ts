@@ -4,8 +4,8 @@ import type { JsonPatchOperation } from "../../../../kube/client.ts";
 import { pointer } from "../../../../kube/objects/json-pointer.ts";
 import type { KubeObject } from "../../../../kube/resource.ts";
 
-// What is installed on a BareMetalHost, and the note on the host of the image that a remediation has removed. The status of the
-// remediation has it as well, but that object may be removed by force.
+// What is installed on a BareMetalHost, and the note on the host of the image that a remediation has removed. The
+// status of the remediation has it as well, but that object may be removed by force.
 
 /** The fields of a BareMetalHost's spec that say what is installed on it. */
 const IMAGE_FIELDS = ["image", "customDeploy"] as const;
@@ -46,7 +46,10 @@ export function putBack({ metadata }: KubeObject, image: string): JsonPatchOpera
   return isNoted ? [...fields, { op: "remove", path }] : fields;
 }
 
-/** The image that a remediation has removed from the host, from the note; undefined if there is no note that can be parsed. */
+/**
+ * The image that a remediation has removed from the host, from the note; undefined if there is no note that can be
+ * parsed.
+ */
 export function removedImage({ metadata }: Pick<KubeObject, "metadata">): { uid: string; image: string } | undefined {
   const noted = parseJson(metadata.annotations?.[REMOVED_IMAGE]);
   const uid = textAt(noted, "uid");

@@ -14,7 +14,7 @@ import type { KubeRuntime } from "../../../../kube/runtime.ts";
 import type { Change, Watched } from "../../../../kube/watched.ts";
 import { sleep } from "../../../../runtime/clock.ts";
 
-/** How often an API server that does not serve the kinds is asked again. Their CRDs may be installed later. */
+/** How often the agent checks again whether the API server serves the kinds. Their CRDs may be installed later. */
 const CRD_RETRY_MS = 60_000;
 /** The same, if the API server did not answer whether it serves them. */
 const UNKNOWN_RETRY_MS = 2_000;
@@ -52,7 +52,8 @@ type View<T extends KubeObject> = Watched<T> | "Unknown" | "Absent";
 /**
  * Watches BareMetalHosts and the Metal3Machines that use them, each from the time when its CRD exists.
  *
- * @param on `known` is called when the agent has learned more than single objects: that a kind is served, or has been read.
+ * @param on `known` is called when the agent has learned more than single objects: that a kind is served, or has been
+ * read.
  */
 export function watchHosts(
   runtime: KubeRuntime,
