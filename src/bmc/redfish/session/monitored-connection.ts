@@ -49,7 +49,7 @@ export class MonitoredConnection {
   }
 
   /**
-   * Sends a request. A read whose connection breaks is sent once more.
+   * Sends a request. A read whose connection breaks is sent a second time.
    *
    * @throws BmcError Aborted for a change that this process may no longer send; otherwise as `Connection.send`.
    */

@@ -10,7 +10,7 @@ const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; f
     nextStep: "check its power, its network and its address",
   },
   Timeout: { reason: "BMCTimeout", final: false, nextStep: "check its network, or reset the BMC" },
-  Busy: { reason: "BMCBusy", final: false, nextStep: "wait: the BMC reports that it is busy" },
+  Busy: { reason: "BMCBusy", final: false, nextStep: "wait until the BMC is ready" },
   Refused: { reason: "BMCRefused", final: false, nextStep: "check its event log" },
   BadResponse: {
     reason: "BMCBadResponse",

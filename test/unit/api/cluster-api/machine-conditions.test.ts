@@ -133,7 +133,7 @@ describe("conditions of Cluster API's objects", () => {
     );
   });
 
-  it("conditions of Cluster API's objects are left alone if they say it already, and taken off if they are unwanted", () => {
+  it("conditions of Cluster API's objects are not written again if they are equal, and removed if they are unwanted", () => {
     const raw = machineOf("v1beta2", {
       conditions: [
         {

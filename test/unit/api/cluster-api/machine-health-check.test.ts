@@ -59,7 +59,7 @@ describe("a MachineHealthCheck of either version", () => {
     assert.equal(read("v1beta2", { ...COMMON, checks: { nodeStartupTimeoutSeconds: 0 } }).nodeStartupTimeoutMs, 0);
   });
 
-  it("a MachineHealthCheck of either version leaves out rules that cannot be read, and says so: they must make nothing unhealthy", () => {
+  it("a MachineHealthCheck of either version leaves out rules that cannot be parsed, and reports it: they must make nothing unhealthy", () => {
     const spec = read("v1beta1", {
       ...COMMON,
       nodeStartupTimeout: "soon",

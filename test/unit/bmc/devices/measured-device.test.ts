@@ -45,7 +45,7 @@ describe("a measured device", () => {
     assert.deepEqual(calls, [{ protocol: "ipmi", operation: "readPower", result: "ok", seconds: 1.5 }]);
   });
 
-  it("a measured device reports a failure by its class and passes it on, and says nothing of a call that was given up", async () => {
+  it("a measured device reports a failure by its class and passes it on, and reports no call that its caller gave up", async () => {
     const failure = { code: new BmcError("AuthFailed", "401") };
     const { device, calls } = open({ forceOff: () => Promise.reject(failure.code) });
     for (const [code, result] of [

@@ -7,7 +7,7 @@ import { levelPower, Topology } from "../../../../src/bmc/devices/topology.ts";
 
 const readings = (states: readonly PowerState[]): PowerReading[] => states.map((state) => ({ state, raw: state }));
 
-test("a level is on if one of its devices says so, changing if one does, and off if each says so", () => {
+test("a level is on if one of its devices shows On, changing if one is changing, and off if each shows Off", () => {
   for (const [states, devices, expected] of [
     [["Off", "On"], 2, "On"],
     [["Changing", "On"], 2, "On"],

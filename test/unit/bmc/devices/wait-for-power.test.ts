@@ -136,7 +136,7 @@ test("On can be waited for as well", async () => {
   assert.equal((await play(["Off"], { want: "On", freshReads: 1 })).proof.proven, false);
 });
 
-test("no number of reads that is asked for makes another state a proof", async () => {
+test("no number of requested reads makes another state a proof", async () => {
   for (const freshReads of [0, -1]) assert.equal((await play(["On"], { freshReads })).proof.proven, false);
 });
 

@@ -41,7 +41,7 @@ test("no more calls run at once than the limit allows", async () => {
   assert.ok(heldCall(limits, "a", 1).started, "all places are free again");
 });
 
-test("a call that is aborted while it waits never starts, and takes nobody's place", async () => {
+test("a call that is aborted while it waits never starts, and delays no other call", async () => {
   const limits = new CallLimits();
   const abort = new AbortController();
   const first = heldCall(limits, "a", 1);

@@ -87,7 +87,7 @@ test("IPMI: with its scheme, and as metal3 has it for a bare host", () => {
   }
 });
 
-test("IPMI: privilegelevel says as which a session begins, and makes no other device of it", () => {
+test("IPMI: privilegelevel sets the privilege of a session, and the key of the device stays the same", () => {
   const privilegeOf = (text: string): string | undefined => {
     const address = parseBmcAddress(text);
     assert.ok(address.protocol === "ipmi", text);

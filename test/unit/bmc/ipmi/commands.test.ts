@@ -104,7 +104,7 @@ test("without a product's serial number the chassis' counts", async () => {
   });
 });
 
-test("no inventory, or a damaged one, says nothing", async () => {
+test("no inventory, or a damaged one, gives no identity", async () => {
   assert.deepEqual(await readFruIdentity(async () => refused(0xc1)), {});
   const image = fruImage({ systemUUID: "", manufacturer: "Maker", model: "R1", serialNumber: "SN" });
   for (let at = 0; at < 8; at += 1) {

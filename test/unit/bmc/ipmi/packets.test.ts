@@ -54,7 +54,7 @@ test("what is sealed is opened again, by the same keys only", () => {
   );
 });
 
-test("a datagram with any bit changed, or of any other length, is not believed", () => {
+test("a datagram with any bit changed, or of any other length, is rejected", () => {
   fc.assert(
     fc.property(suites, bytes(40), fc.nat(), fc.nat(7), bytes(20), (suite, message, at, bit, more) => {
       const keys = deriveKeys(suite, createSecretKey(Buffer.alloc(20, 3)));

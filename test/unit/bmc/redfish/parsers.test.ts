@@ -127,7 +127,7 @@ test("a status alone identifies the error", () => {
   }
 });
 
-test("a message id says more than the status, in whatever form the answer has it", () => {
+test("a message id is more precise than the status, in whatever form the answer has it", () => {
   const id = (MessageId: string): JsonObject => ({ MessageId });
   for (const [status, body, code] of [
     [409, { error: { "@Message.ExtendedInfo": [id("IDRAC.2.8.PSU501")] } }, "Refused"],
@@ -148,7 +148,7 @@ test("a message id says more than the status, in whatever form the answer has it
   }
 });
 
-test("what a BMC says reaches the message short and printable", () => {
+test("the text of a BMC is short and printable in the message", () => {
   const info = (text: string): JsonObject => ({ MessageId: "Base.1.18.GeneralError", Message: text });
   const said = Array.from({ length: 9 }, (_, at) => info(`line${at}\n\u001b[31m${"x".repeat(5_000)}`));
   const { message } = failure("POST x", answer(400, { error: { "@Message.ExtendedInfo": said } }));
@@ -194,7 +194,7 @@ test("Retry-After is honored in seconds or as a date of the BMC's clock, and nev
   }
 });
 
-test("no JSON that a BMC can send makes a parser throw anything but a BmcError, or an Off that it did not say", () => {
+test("no JSON that a BMC can send makes a parser throw anything but a BmcError, or report an Off that it does not contain", () => {
   const names = [
     "PowerState",
     "@odata.id",

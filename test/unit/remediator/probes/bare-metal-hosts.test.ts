@@ -129,8 +129,8 @@ function test(name: string, body: (world: World) => Promise<void>): void {
   });
 }
 
-describe("BareMetalHosts in quiet times", () => {
-  test("BareMetalHosts in quiet times are each probed within the interval, and again, and counted; a host that is well is not talked about", async (world) => {
+describe("probed BareMetalHosts", () => {
+  test("BareMetalHosts are each probed once per interval and counted, without an Event for a host in order", async (world) => {
     world.secret();
     for (const name of ["h1", "h2", "h3"]) world.host(name);
     await world.start();
@@ -143,7 +143,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.deepEqual(world.reasons, []);
   });
 
-  test("BareMetalHosts in quiet times whose login is refused are reported once, and not called again before the pause after a refused login", async (world) => {
+  test("BareMetalHosts whose login is refused are reported once, and not probed again before the pause after a refused login", async (world) => {
     world.secret();
     world.host("h1");
     world.fault = "AuthFailed";
@@ -160,7 +160,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.deepEqual(world.reasons, ["AuthenticationFailed", "Usable"]);
   });
 
-  test("BareMetalHosts in quiet times have a missing Secret found, and one that comes", async (world) => {
+  test("BareMetalHosts without a Secret are reported, and probed soon after the Secret is created", async (world) => {
     world.host("h1");
     await world.start();
     await world.clock.advance(ROUND_MS);
@@ -170,7 +170,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.deepEqual(world.reasons, ["SecretNotFound", "Usable"]);
   });
 
-  test("BareMetalHosts in quiet times have a BMC found that is another machine's, by the inspection or by the node that runs there", async (world) => {
+  test("BareMetalHosts whose BMC controls another machine are reported, by the inspection or by the node that runs on the host", async (world) => {
     world.secret();
     world.host("by-serial", { consumerRef: { kind: "Metal3Machine", name: "m1", namespace: NAMESPACE } });
     world.host("by-node", { consumerRef: { kind: "Metal3Machine", name: "m2", namespace: NAMESPACE } });
@@ -190,7 +190,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.match(notes[1] ?? "", /but the node runs on 4c4c4544/);
   });
 
-  test("BareMetalHosts in quiet times are left alone while a remediation owns them, or nobody may fence them as they are", async (world) => {
+  test("BareMetalHosts are not probed while a remediation owns them, or while their state allows no fence", async (world) => {
     world.secret();
     const owner = JSON.stringify({ uid: "u", kind: "BareMetalRemediation", namespace: "x", name: "x" });
     world.host("owned", {}, { annotations: { [HOST_OWNER]: owner } });
@@ -204,7 +204,7 @@ describe("BareMetalHosts in quiet times", () => {
     assert.equal(world.looks.length, 1, "it is looked at once it is free, since it was due");
   });
 
-  test("BareMetalHosts in quiet times are probed again as soon as their BMC's description changes, and forgotten when they are gone", async (world) => {
+  test("BareMetalHosts are probed again as soon as their BMC settings change, and forgotten when they are deleted", async (world) => {
     world.secret();
     world.host("h1");
     world.fault = "Timeout";

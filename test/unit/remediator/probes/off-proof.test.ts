@@ -93,7 +93,7 @@ test("a host that reads Off twice while its node is not Ready is proven off, and
   }
 });
 
-test("no BMC is asked for a node that fails if no health check wants a proof", async (t) => {
+test("no BMC is read for a node that fails if no health check requests a proof", async (t) => {
   const world = new World();
   ask(world, "false");
   const bmc = world.host("n1", uuid(1));
@@ -170,7 +170,7 @@ for (const [what, spec, set] of doubts) {
   });
 }
 
-test("a host whose kubelet renews its lease is not proven off, whatever its BMC says, until it falls silent", async (t) => {
+test("a host whose kubelet renews its lease is not proven off, whatever its BMC reports, until the kubelet stops", async (t) => {
   const { world, bmc } = await asking(t);
   bmc.power = OFF;
   changes(world, "n1", "False");
@@ -182,7 +182,7 @@ test("a host whose kubelet renews its lease is not proven off, whatever its BMC 
   assert.ok(proof(world));
 });
 
-test("a kubelet that was heard of after its node was given up keeps its host from being proven off, an older lease does not", async (t) => {
+test("a lease that was renewed after Ready became Unknown prevents a proof of Off, and an older lease does not", async (t) => {
   for (const [agoMs, isProven] of [
     [-2_000, false],
     [8_000, true],
@@ -197,7 +197,7 @@ test("a kubelet that was heard of after its node was given up keeps its host fro
   }
 });
 
-test("a proof goes with the outage, with the next reading that says otherwise, and with an edit of its target", async (t) => {
+test("a proof ends with the outage, with the next reading that differs, and with an edit of its target", async (t) => {
   const { world, bmc } = await asking(t);
   const proven = async (): Promise<void> => {
     bmc.power = OFF;
@@ -286,7 +286,7 @@ test("a proof of before a restart is not kept: it is made again at once", async 
   assert.notEqual(proof(world)?.time ?? assert.fail(), first);
 });
 
-test("only the first level that can tell is read again, and it must be the host that is meant", async (t) => {
+test("only the first level with a result is read again, and its host must be the expected one", async (t) => {
   const world = new World();
   ask(world);
   const devices = [device("n1"), device("pdu", 2)];
@@ -308,7 +308,7 @@ test("only the first level that can tell is read again, and it must be the host 
   assert.equal(proof(world), undefined, "a level that does not say who it is proves nothing");
 });
 
-test("a node that stays away costs its BMC ever fewer probes, and an outage of many not more than quiet times do", async (t) => {
+test("a BMC is probed less and less often in a long outage, and an outage of many nodes costs no more probes than normal operation", async (t) => {
   const { world, bmc } = await asking(t);
   bmc.power = OFF;
   let before = probes(world);

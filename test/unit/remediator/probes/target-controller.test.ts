@@ -52,7 +52,7 @@ test("a good target is Ready, its node's system UUID pinned, and a note is sent 
   assert.equal(world.openDrivers, 0);
 });
 
-test("swapped addresses are found in quiet times: both hosts are a mismatch, and neither is pinned", async (t) => {
+test("swapped addresses are found by probes: both hosts are a mismatch, and neither is pinned", async (t) => {
   const world = new World();
   const one = world.host("n1", uuid(1));
   const two = world.host("n2", uuid(2));
@@ -77,7 +77,7 @@ test("a node that reports its neighbor's hardware is not pinned, and does not di
   assert.equal(verdict(world, "n2"), "True Usable");
 });
 
-test("an identity that was pinned does not disable a target whose spec says the same, and is not used itself", async (t) => {
+test("a pinned identity does not disable a target with the same identity in its spec, and is not used itself", async (t) => {
   const world = new World();
   world.host("n1", uuid(2));
   world.host("n2", uuid(2), { identity: { verification: "Required", systemUUID: uuid(2) } });
@@ -173,7 +173,7 @@ test("a rotated password is found soon if the watch reports the Secret", async (
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
-test("a target without its Secret says so, and is probed soon after the Secret is created", async (t) => {
+test("a target without its Secret reports this, and is probed soon after the Secret is created", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   world.collection(SECRETS).delete({ namespace: NAMESPACE, name: "n1-bmc" });
@@ -185,7 +185,7 @@ test("a target without its Secret says so, and is probed soon after the Secret i
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
-test("no right to read Secrets is said on the target", async (t) => {
+test("a missing permission to read Secrets is reported on the target", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   world.readFailures.set("secrets/n1-bmc", new KubeError("Forbidden", "GET secret n1-bmc: forbidden", { status: 403 }));
@@ -211,7 +211,7 @@ test("every failure of a BMC is a reason with a next step", async (t) => {
   assert.equal(verdict(world, "gone", "IdentityVerified"), "Unknown NoAnswer");
 });
 
-test("a host that could not be proven off is not Ready, and says why, until that is fixed", async (t) => {
+test("a host that could not be proven off is not Ready, with the reason, until that is fixed", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   bmc.obstacle = { reason: "ChassisUnreadable", message: "the power of chassis /redfish/v1/Chassis/1 cannot be read" };
@@ -238,7 +238,7 @@ test("a host whose second level could not be proven off is Degraded", async (t) 
   assert.match(condition(world, "n1", "Ready")?.message ?? "", /no ForceOff is offered/);
 });
 
-test("a BMC that is away is asked again with growing pauses, and is Ready when it is back", async (t) => {
+test("a BMC that is unreachable is probed again with growing pauses, and is Ready when it answers again", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   bmc.failure = new BmcError("Unreachable", "no route");
@@ -265,7 +265,7 @@ test("two targets for one node are Ambiguous and not probed; the one that is lef
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
-test("a UUID that two hosts report proves neither, until one of them goes", async (t) => {
+test("a UUID that two hosts report proves neither, until one of them is deleted", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   await start(t, world);
@@ -300,7 +300,7 @@ test("a UUID that the BMC of another target reports proves neither, until that o
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
-test("a UUID that a person gave stays its holder's, and the newcomer that reports the same is refused and named", async (t) => {
+test("a UUID in a spec stays with its target, and a new target that reports the same one is refused and named", async (t) => {
   const world = new World();
   world.host("n1", uuid(1), { identity: { verification: "Required", systemUUID: uuid(1) } });
   await start(t, world);
@@ -343,7 +343,7 @@ test("maintenance shows as not Ready, and is over as soon as it is", async (t) =
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
-test("a target whose node does not exist is not Ready, whatever its devices say, until the node joins", async (t) => {
+test("a target whose node does not exist is not Ready, whatever its devices report, until the node joins", async (t) => {
   const world = new World();
   world.host("n1", uuid(1), { identity: { verification: "Required", systemUUID: uuid(1) } });
   world.collection(NODES).delete({ name: "n1" });
@@ -374,7 +374,7 @@ test("a target that misspells its node names the node that was probably meant, a
   assert.equal(verdict(world, "worker-23"), "True Usable");
 });
 
-test("a target whose node is misspelt and whose password is wrong says both", async (t) => {
+test("a target whose node is misspelt and whose password is wrong reports both", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1), { nodeName: "n7" });
   bmc.password = "another";
@@ -408,7 +408,7 @@ test("a target whose only device may share the host's power is warned about, wha
   }
 });
 
-test("a BMC that does not say who it is cannot be fenced, unless verification is None", async (t) => {
+test("a host whose BMC reports no identity cannot be fenced, unless verification is None", async (t) => {
   const world = new World();
   const bmc = world.host("n1", uuid(1));
   bmc.identity = { serialNumber: "To be filled by O.E.M." };
@@ -423,7 +423,7 @@ test("a BMC that does not say who it is cannot be fenced, unless verification is
   assert.equal(verdict(world, "n1", "IdentityVerified"), "Unknown VerificationDisabled");
 });
 
-test("a host that a remediation owns is left alone, and is probed soon after it is given up", async (t) => {
+test("a host that a remediation owns is not probed, and is probed soon after its release", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   const { uid, name, namespace = "" } = world.remediation("r1").metadata;
@@ -438,7 +438,7 @@ test("a host that a remediation owns is left alone, and is probed soon after it 
   assert.equal(verdict(world, "n1"), "True Usable");
 });
 
-test("a host whose owner is gone without giving it up is probed all the same", async (t) => {
+test("a host whose owner was deleted without a release is probed again", async (t) => {
   const world = new World();
   world.host("n1", uuid(1));
   const { uid, name, namespace = "" } = world.remediation("r1").metadata;
@@ -467,7 +467,7 @@ test("another client's write in between is neither lost nor in the way", async (
   assert.ok(world.liveTarget("n1").status?.lastReboot);
 });
 
-test("a thousand quiet targets cost less than one API call a second, as any larger number does", async (t) => {
+test("a thousand healthy targets cost less than one API call per second, as any larger number does", async (t) => {
   const world = new World();
   const count = 1_000;
   const bmc = new FakeBmc({ systemUUID: uuid(1) });

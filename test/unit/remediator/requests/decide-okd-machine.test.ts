@@ -301,7 +301,7 @@ describe("the child's strategy", () => {
     assert.deepEqual(master("type"), ["Reboot", "MachineDeletion"]);
   });
 
-  test("the child's strategy never deletes a Machine that nobody would recreate", () => {
+  test("the child's strategy never deletes a Machine that no controller would recreate", () => {
     assert.deepEqual(strategyOf({ ownerReferences: [{ ...OWNER, controller: false }] }), ["Reboot", "MachineDeletion"]);
     assert.deepEqual(strategyOf({ ownerReferences: [] }), ["Reboot", "MachineDeletion"]);
   });

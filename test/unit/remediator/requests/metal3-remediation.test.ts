@@ -242,14 +242,14 @@ describe("a Metal3Remediation that cannot be served", () => {
     assert.equal(world.children().length, 1);
   });
 
-  test("a Metal3Remediation that cannot be served because nothing says whose it is fails with the reason", async () => {
+  test("a Metal3Remediation that cannot be served because it refers to no Machine fails with the reason", async () => {
     const world = await begin();
     world.ask(undefined, { owned: false });
     await world.clock.advance(1_000);
     assert.match(world.request()?.metadata.annotations?.[REFUSED] ?? "", /^NoMachine: /u);
   });
 
-  test("a Metal3Remediation that cannot be served is served after a person has taken the refusal off", async () => {
+  test("a Metal3Remediation that cannot be served is served after the operator has removed the refusal", async () => {
     const world = await begin();
     world.changeHost({ spec: { online: false } });
     world.ask();
@@ -433,7 +433,7 @@ describe("a Metal3Remediation of an OKD Machine", () => {
 });
 
 describe("the family's permissions", () => {
-  test("the family's permissions are enough from the first look to the last write, and to no more", async () => {
+  test("the family's permissions are enough from the first read to the last write, and allow nothing else", async () => {
     const world = await begin();
     const records: RequestRecord[] = [];
     world.server.onRequest((record) => void records.push(record));

@@ -107,7 +107,7 @@ function indexOf(hosts: readonly BareMetalHost[], machines: readonly Metal3Machi
 const nameOf = (located: Located): string =>
   located.found ? located.host.metadata.name : `${located.reason}: ${located.message}`;
 
-describe("what a Node says of its BareMetalHost", () => {
+describe("a Node's report of its BareMetalHost", () => {
   const UUID = "11111111-2222-4333-8444-000000000001";
   const used = hostOf({ spec: { consumerRef: { ...CONSUMER, name: "m1-m3" } } });
   const okd = hostOf({ spec: { consumerRef: { kind: "Machine", namespace: "okd", name: "w1" } } });
@@ -162,19 +162,19 @@ describe("what a Node says of its BareMetalHost", () => {
     },
   ];
   for (const { what, host = used, node = honest, other, disputed } of rows) {
-    it(`what a Node says of its BareMetalHost is ${disputed === undefined ? "believed" : "believed by nobody"} if ${what}`, () => {
+    it(`a Node's report of its BareMetalHost is ${disputed === undefined ? "trusted" : "not trusted"} if ${what}`, () => {
       const dispute = disputeOf(host, node.metadata.name, node, [node, ...(other === undefined ? [] : [other])]);
       if (disputed === undefined) assert.equal(dispute, undefined);
       else assert.match(dispute ?? "", disputed);
     });
   }
 
-  it("what a Node says of its BareMetalHost belongs to no other host if a reboot has deleted it, and it joins again while it is read", () => {
+  it("a Node's report of its BareMetalHost is not disputed by the Node itself if a reboot has deleted it and it joins again meanwhile", () => {
     assert.equal(disputeOf(used, "n1", undefined, [honest]), undefined);
     assert.match(disputeOf(used, "n2", undefined, [honest]) ?? "", /^Node n2 and Node n1/);
   });
 
-  it("what a Node says of its BareMetalHost is compared with a Machine that has not become a Node, too", () => {
+  it("a Node's report of its BareMetalHost is also compared with a Machine that has no Node yet", () => {
     const stale = nodeOf("n2", { providerID: "metal3://uid-h1" });
     assert.match(disputeOf(used, undefined, undefined, [stale]) ?? "", /^the Machine's node and Node n2/);
     assert.equal(disputeOf(used, undefined, undefined, [nodeOf("n2")]), undefined);
@@ -193,7 +193,7 @@ describe("the BareMetalHost of a Machine", () => {
     assert.equal(nameOf(index.locate(ofMachine("m2"), undefined)), "h2");
   });
 
-  it("the BareMetalHost of a Machine is found by each way alone", () => {
+  it("the BareMetalHost of a Machine is found by each reference without the others", () => {
     const host = hostOf({ spec: taken("m1-m3") });
     const plain = hostOf();
     for (const [what, index] of [
@@ -206,7 +206,7 @@ describe("the BareMetalHost of a Machine", () => {
     }
   });
 
-  it("the BareMetalHost of a Machine is nobody's to trust if two ways disagree", () => {
+  it("the BareMetalHost of a Machine is ambiguous if two references disagree", () => {
     const index = indexOf([hostOf(), hostOf({ name: "h2", spec: taken("m1-m3") })], [machineOf("m1", "h1")]);
     assert.match(
       nameOf(index.locate(ofMachine("m1"), undefined)),
@@ -244,7 +244,7 @@ describe("the BareMetalHost of a Machine", () => {
     assert.match(nameOf(index.locate(ofMachine("m1"), undefined)), /^Ambiguous: .*is in another namespace/);
   });
 
-  it("the BareMetalHost of a Machine is not one that is gone, nor one that was created again under its name", () => {
+  it("the BareMetalHost of a Machine is not one that was deleted, nor one that was created again under its name", () => {
     const gone = indexOf([], [machineOf("m1", "h1")]);
     assert.match(
       nameOf(gone.locate(ofMachine("m1"), undefined)),
@@ -296,7 +296,7 @@ describe("the BareMetalHost of a node", () => {
     assert.match(nameOf(index.locate(localNode("n1"), node)), /^Ambiguous/);
   });
 
-  it("the BareMetalHost of a node is the one of its name only if nothing else says anything, and it is nobody's", () => {
+  it("the BareMetalHost of a node is the one with its name only if there is no other reference and no consumer", () => {
     assert.equal(nameOf(indexOf([hostOf({ name: "n1" })]).locate(localNode("n1"), nodeOf("n1"))), "n1");
     const taken = indexOf([hostOf({ name: "n1", spec: { consumerRef: { ...CONSUMER, name: "x" } } })]);
     assert.match(nameOf(taken.locate(localNode("n1"), nodeOf("n1"))), /^NoTarget/);
@@ -318,7 +318,7 @@ describe("the BareMetalHost of a node", () => {
 });
 
 describe("a host that was taken", () => {
-  it("a host that was taken has strayed once it serves another machine, and not if its own is only gone", () => {
+  it("a claimed host no longer belongs to its subject when it serves another Machine, but not when its own Machine is deleted", () => {
     const host = hostOf({ spec: { consumerRef: { ...CONSUMER, name: "m2-m3" } } });
     const index = indexOf([host], [machineOf("m2", "h1")]);
     assert.match(index.mismatchOf(host, ofMachine("m1"), undefined) ?? "", /now serves Metal3Machine metal3\/m2-m3/);
@@ -326,7 +326,7 @@ describe("a host that was taken", () => {
     assert.equal(index.mismatchOf(host, ofMachine("m2"), undefined), undefined);
   });
 
-  it("a host that was taken has strayed once it serves another Machine of OKD, whatever the node's providerID says", () => {
+  it("a claimed host no longer belongs to its subject when it serves another Machine of OKD, whatever the node's providerID is", () => {
     const apiVersion = "machine.openshift.io/v1beta1";
     const host = hostOf({ spec: { consumerRef: { apiVersion, kind: "Machine", namespace: "okd", name: "worker-1" } } });
     const node = nodeOf("n1", { providerID: "baremetalhost:///metal3/h1/uid-h1" });
@@ -368,7 +368,7 @@ describe("a providerID", () => {
 });
 
 describe("who powers a host", () => {
-  it("who powers a host is its operator, or we once that has let go, and nobody in between", () => {
+  it("a host is powered by its operator or, when it is detached, by ironfence, and by neither in between", () => {
     const detached = { "baremetalhost.metal3.io/detached": "" };
     assert.equal(powerPathOf(hostOf()), "Operator");
     assert.equal(powerPathOf(hostOf({ annotations: detached, status: { operationalStatus: "detached" } })), "Direct");
@@ -483,7 +483,7 @@ describe("whose BMC it is that answers", () => {
       assert.equal(verdict(parts, known, answer), expected));
   }
 
-  it("a serial number that two hosts were inspected with proves neither, until one of them goes", () => {
+  it("a serial number that two hosts were inspected with proves neither, until one of them is deleted", () => {
     const index = new HostIndex();
     const [one, two] = ["h1", "h2"].map((name) => hostOf({ name, status: hardware, spec: consumed }));
     assert.ok(one !== undefined && two !== undefined);
@@ -499,7 +499,7 @@ describe("whose BMC it is that answers", () => {
   });
 });
 
-describe("power by status alone", () => {
+describe("power from the status alone", () => {
   const owner = { uid: "r1", kind: "BareMetalRemediation", namespace: "x", name: "y" };
   const asked = (poweredOn: string, lastUpdated?: string): Record<string, string> => ({
     [powerOffAnnotation(owner)]: '{"mode":"hard"}',
@@ -551,7 +551,7 @@ describe("power by status alone", () => {
     it(`poweredOn ${what}: ${expected}`, () => assert.equal(powerByStatus(hostOf(parts), owner).state, expected));
   }
 
-  it("power by status alone is Off only once it has said so for a while, in one look after the other", async () => {
+  it("power from the status alone is Off only after several reads in a row have shown it for a while", async () => {
     const clock = new VirtualClock();
     const { signal } = new AbortController();
     let host = hostOf({ annotations: asked("true"), status: { poweredOn: false } });

@@ -201,7 +201,7 @@ describe("the owner of a BareMetalHost", () => {
     assert.ok(winner !== undefined && (await host.claim(winner, fixture.signal)).owned, "owning it already is fine");
   });
 
-  test("the owner of a BareMetalHost is replaced once its remediation has its verdict, or is gone", async (fixture) => {
+  test("the owner of a BareMetalHost is replaced when its remediation has its verdict or was deleted", async (fixture) => {
     fixture.host();
     const host = await fixture.found();
     const time = "2026-01-01T00:00:00Z";
@@ -221,7 +221,7 @@ describe("the owner of a BareMetalHost", () => {
     assert.equal(fixture.annotations()[HOST_OWNER], "not JSON");
   });
 
-  test("the owner of a BareMetalHost gives it up with its hold, or as it is, and nobody else does", async (fixture) => {
+  test("the owner of a BareMetalHost releases it with its hold or as it is, and no other remediation does", async (fixture) => {
     fixture.host();
     fixture.secret();
     const host = await fixture.found();
@@ -239,7 +239,7 @@ describe("the owner of a BareMetalHost", () => {
   });
 });
 
-describe("what is asked of a host's operator", () => {
+describe("a request to the operator of a host", () => {
   const ready = async (fixture: Fixture, metadata = {}) => {
     fixture.host(metadata);
     fixture.secret();
@@ -250,7 +250,7 @@ describe("what is asked of a host's operator", () => {
     return { host, owner, power };
   };
 
-  test("what is asked of a host's operator is a hold of our own, hard, in addition to other annotations; the On removes no other one", async (fixture) => {
+  test("a request to the operator of a host is a hard hold of our own next to other annotations, and the On removes no other one", async (fixture) => {
     const foreign = { "reboot.metal3.io/other": '{"mode":"soft"}', "example/x": "y" };
     const stale = { "reboot.metal3.io/ironfence-of-one-that-is-gone": '{"mode":"hard"}' };
     const { owner, power } = await ready(fixture, { annotations: { ...foreign, ...stale } });
@@ -267,7 +267,7 @@ describe("what is asked of a host's operator", () => {
     assert.deepEqual(fixture.orders, []);
   });
 
-  test("what is asked of a host's operator is not asked before the host that answers was accepted", async (fixture) => {
+  test("a request to the operator of a host is not sent before the identity of the host is accepted", async (fixture) => {
     const { owner, power } = await ready(fixture);
     fixture.identity = {};
     await assert.rejects(
@@ -285,7 +285,7 @@ describe("what is asked of a host's operator", () => {
     assert.equal((await power.readPower(fixture.signal)).state, "Unknown");
   });
 
-  test("what is asked of a host's operator is judged by the live host, not by what was watched when it was decided", async (fixture) => {
+  test("a request to the operator of a host depends on the live host, not on the watched one of the decision", async (fixture) => {
     const { owner, power } = await ready(fixture);
     await power.verifyIdentity(node, fixture.signal);
     fixture.edit({ spec: { disablePowerOff: true } });
@@ -299,7 +299,7 @@ describe("what is asked of a host's operator", () => {
     assert.ok(!(powerOffAnnotation(owner) in fixture.annotations()));
   });
 
-  test("what is asked of a host's operator is not asked for a power-off that may not go out any more once the host has been read", async (fixture) => {
+  test("a request to the operator of a host is not sent if the power-off is no longer allowed when the host has been read", async (fixture) => {
     const { owner, power } = await ready(fixture);
     await power.verifyIdentity(node, fixture.signal);
     let isRead = false;
@@ -314,7 +314,7 @@ describe("what is asked of a host's operator", () => {
     assert.ok(isRead && !(powerOffAnnotation(owner) in fixture.annotations()));
   });
 
-  test("what is asked of a host's operator gets through although the operator writes to the host meanwhile", async (fixture) => {
+  test("a request to the operator of a host succeeds although the operator writes to the host at the same time", async (fixture) => {
     const { owner, power } = await ready(fixture);
     await power.verifyIdentity(node, fixture.signal);
     let writes = 0;
@@ -329,7 +329,7 @@ describe("what is asked of a host's operator", () => {
     assert.ok(powerOffAnnotation(owner) in fixture.annotations());
   });
 
-  test("what is asked of a host's operator is off only while our hold is on", async (fixture) => {
+  test("a request to the operator of a host shows Off only while our hold is present", async (fixture) => {
     const { owner, power } = await ready(fixture);
     fixture.power = { state: "Off", raw: "Off" };
     await power.verifyIdentity(node, fixture.signal);
@@ -345,7 +345,7 @@ describe("what is asked of a host's operator", () => {
     assert.equal((await power.readPower(fixture.signal)).state, "Changing", "a soft reboot is no hold");
   });
 
-  test("what is asked of a host's operator is never a boot from the network: its operator installs its hosts", async (fixture) => {
+  test("a request to the operator of a host is never a network boot, because the operator installs its hosts", async (fixture) => {
     const { power } = await ready(fixture);
     await assert.rejects(
       power.setBootOverride("NetworkOnce", fixture.signal),
@@ -355,7 +355,7 @@ describe("what is asked of a host's operator", () => {
     assert.equal(await power.readBootOverride(fixture.signal), "None");
   });
 
-  test("what is asked of a host's operator is nothing on behalf of nobody", async (fixture) => {
+  test("a request to the operator of a host is refused without a remediation that owns the host", async (fixture) => {
     const { host } = await ready(fixture);
     const looking = await host.open(undefined, fixture.signal);
     assert.deepEqual(await looking.readPower(fixture.signal), {
@@ -424,7 +424,7 @@ describe("a host's BMC", () => {
     });
   }
 
-  test("a host's BMC is another one, to what was decided, as soon as anything is edited that an order rests on", async (fixture) => {
+  test("the version of a host changes as soon as a field is edited on which an order depends", async (fixture) => {
     fixture.host();
     const directory = await fixture.directory();
     const version = (): string => {

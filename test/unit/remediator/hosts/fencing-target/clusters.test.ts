@@ -48,7 +48,7 @@ function connect(world: World, workload: World): void {
   world.workloadClusters = { hold: (ref) => ({ ref, connection, release: () => undefined }) };
 }
 
-test("each of two nodes of one name is found by its cluster alone", () => {
+test("each of two nodes with one name is found by its cluster", () => {
   const world = new World();
   world.host("n1", uuid(1));
   withTarget(world, uuid(2));
@@ -109,7 +109,7 @@ test("what was pinned from a node counts for no namesake of another cluster", ()
   assert.equal(expectedIdentity(world.target("n1", { clusterRef: W1 }, status)), undefined);
 });
 
-test("a node whose cluster is away is neither pinned nor said to be missing", async (t) => {
+test("a node whose cluster cannot be reached is neither pinned nor reported as missing", async (t) => {
   const world = new World();
   world.node("n1", uuid(1));
   withTarget(world, uuid(1));

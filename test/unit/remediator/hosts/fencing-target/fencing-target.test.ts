@@ -74,7 +74,7 @@ test("a target of another namespace is not honored", () => {
   assert.ok(!found.found && found.reason === "NoTarget");
 });
 
-test("two targets for one node are both ambiguous until one of them goes", () => {
+test("two targets for one node are both ambiguous until one of them is deleted", () => {
   const world = new World();
   world.host("n1", uuid(1));
   world.target("copy", { nodeName: "n1" });
@@ -252,7 +252,7 @@ test("the next level is used if the first does not answer, and its devices must 
   assert.equal((await power.readPower(signal)).state, "Off");
 });
 
-test("a host that does not say who it is gets its own back, and no other order; its Off is not believed", async () => {
+test("a host without an identity is only powered on again, and its Off does not count", async () => {
   const world = new World();
   const bmc = world.host("n1", uuid(1), { identity: identity(1) });
   bmc.identity = {};
@@ -308,7 +308,7 @@ test("another host on the first level is no reason to believe the second one's O
   assert.deepEqual(second.orders, []);
 });
 
-test("all devices of a level must say Off before the host is off", async () => {
+test("all devices of a level must show Off before the host is off", async () => {
   const world = new World();
   const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", 1)] });
   world.secret("twin-bmc", { username: "admin", password: "secret-1" });
