@@ -29,7 +29,10 @@ import { median, mib, quantile, row } from "./report.ts";
 const NAMESPACE = "ironfence-system";
 /** Until every target has had its first probe: only then is the agent at rest. */
 const SETTLE_MS_MAX = 300_000;
-/** Then the events that those probes gave, of which the agent sends a bounded number a second: at rest it writes less than this. */
+/**
+ * Then the events that those probes gave, of which the agent sends a bounded number a second: at rest it writes less
+ * than this.
+ */
 const SETTLE_MS = 5_000;
 const SETTLED_WRITES_MAX = 5;
 const IDLE_MS = 60_000;
@@ -37,9 +40,9 @@ const ROUNDS = 20;
 const CONDITION_MS = 1_000;
 
 /**
- * The agent as a process of its own on an in-memory API server with `nodeCount` nodes and as many fencing targets: memory and
- * CPU at rest, requests at rest, and the time from the moment a condition's duration is over to the remediation's creation.
- * Prints a table; the hosts' BMCs do not exist, so nothing is ever powered.
+ * The agent as a process of its own on an in-memory API server with `nodeCount` nodes and as many fencing targets:
+ * memory and CPU at rest, requests at rest, and the time from the moment a condition's duration is over to the
+ * remediation's creation. Prints a table; the hosts' BMCs do not exist, so nothing is ever powered.
  */
 export async function benchAgent(nodeCount: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
@@ -162,7 +165,9 @@ async function settled(
   }
 }
 
-/** Lets one node go silent. @returns milliseconds from the end of its condition's duration to the creation of its CR. */
+/**
+ * Lets one node go silent. @returns milliseconds from the end of its condition's duration to the creation of its CR.
+ */
 async function expiryToRemediation(server: ApiServer, name: string): Promise<number> {
   // lastTransitionTime has whole seconds, so the duration counts from the start of the second.
   await delay(1_000 - (systemClock.nowMs() % 1_000));

@@ -2,7 +2,8 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-// A rack of simulated hosts in a process of its own, so that CPU and memory of a measured client are the client's alone.
+// A rack of simulated hosts in a process of its own, so that CPU and memory of a measured client are the client's
+// alone.
 
 export const USERNAME = "admin";
 export const PASSWORD = "bench-password";

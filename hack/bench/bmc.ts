@@ -18,8 +18,8 @@ const FENCE_TIMEOUT_MS = 60_000;
 const forever = new AbortController().signal;
 
 /**
- * Our drivers next to those of other projects, on simulated BMCs in a process of their own. Rounds of both take turns, so that
- * what else the machine does meets both. A program that is not installed is named, and the exit code is 1.
+ * Our drivers next to those of other projects, on simulated BMCs in a process of their own. Rounds of both take turns,
+ * so that what else the machine does meets both. A program that is not installed is named, and the exit code is 1.
  */
 export async function benchBmc(): Promise<void> {
   await benchIpmiStatus();

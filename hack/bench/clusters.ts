@@ -36,8 +36,9 @@ const AWAY_SHARE = 0.1;
 const RSS_BYTES_MAX = (clusters: number): number => (130 + clusters) * 1_048_576;
 
 /**
- * The detector as a process of its own with a MachineHealthCheck for each of `clusterCount` workload clusters of 50 nodes, each
- * of them an API server of its own behind TLS: memory and CPU at rest, and what it costs the others that a tenth is away.
+ * The detector as a process of its own with a MachineHealthCheck for each of `clusterCount` workload clusters of 50
+ * nodes, each of them an API server of its own behind TLS: memory and CPU at rest, and what it costs the others that a
+ * tenth is away.
  */
 export async function benchClusters(clusterCount: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
@@ -111,7 +112,10 @@ async function startWorkload(management: ApiServer, index: number): Promise<Kube
   return workload;
 }
 
-/** One node of one cluster after another goes silent. @returns milliseconds from when its timeout is over to the condition on its Machine. */
+/**
+ * One node of one cluster after another goes silent. @returns milliseconds from when its timeout is over to the
+ * condition on its Machine.
+ */
 async function failOneByOne(management: ApiServer, workloads: readonly KubeMock[]): Promise<number[]> {
   const delays: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {

@@ -16,8 +16,8 @@ export function printAims(): void {
   row("1,000 nodes, at rest: RSS; CPU in 60 s", "89 MB; 1.7 s");
   row("5,000 nodes, at rest: RSS; CPU in 60 s", "158 MB; 3.8 s");
   row("1,000 / 5,000 nodes: peak RSS", "109 MB / 327 MB");
-  row("1,000 nodes: one pass", "5 to 18 s, about 2,000 LISTs");
-  row("5,000 nodes: one pass", "622 and 649 s, about 10,000 LISTs");
+  row("1,000 nodes: one evaluation", "5 to 18 s, about 2,000 LISTs");
+  row("5,000 nodes: one evaluation", "622 and 649 s, about 10,000 LISTs");
   row("1,000 nodes, one dies: Unknown → CR", "24.2 and 22.9 s, 4,016 requests");
   row("1,000 nodes, 5 % at once: last CR after last Unknown", "18.8 s, 5,951 requests");
   row("5,000 nodes, 5 % at once: last CR after last Unknown", "984 s, 21,575 requests, 263 s CPU");

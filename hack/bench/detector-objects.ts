@@ -11,7 +11,7 @@ export const HEALTH_CHECK = "bench";
 /** Long enough to write half of the nodes before the duration of the first is over. */
 export const CONDITION_MS = 15_000;
 
-/** A vendor's kind, which nobody serves. */
+/** A vendor's kind, which no controller serves. */
 const POWER_CUTS: ResourceType = {
   group: "bench.example",
   version: "v1",

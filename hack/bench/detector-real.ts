@@ -28,8 +28,9 @@ const POLL_MS = 500;
 const REGISTRATIONS_AT_ONCE = 16;
 
 /**
- * The detector on the real control plane with 1,000 kwok nodes. They fall silent for the node lifecycle controller to find out,
- * so the time of each is counted from the end of its own duration: its transition time, in whole seconds, and the duration.
+ * The detector on the real control plane with 1,000 kwok nodes. They fall silent for the node lifecycle controller to
+ * find out, so the time of each is counted from the end of its own duration: its transition time, in whole seconds, and
+ * the duration.
  */
 export async function benchDetectorOnControlPlane(): Promise<void> {
   const progress = (message: string): void => void process.stderr.write(`bench: ${message}\n`);

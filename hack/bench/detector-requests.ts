@@ -3,7 +3,10 @@ import type { ApiServer, RequestRecord } from "../kube-mock/api-server.ts";
 /** A collection's path ends with its plural: `/api/v1/nodes`, `/apis/GROUP/VERSION[/namespaces/NAMESPACE]/PLURAL`. */
 const PATH = /^\/api(?:s\/[^/]+)?\/[^/]+(?:\/namespaces\/[^/]+(?=\/))?\/([^/?]+)(\/[^/?]+)?(\/[^/?]+)?(?:\?|$)/;
 
-/** Counts the requests that an API server has answered, as `verb resource`; the leases under which the agent leads are left out. */
+/**
+ * Counts the requests that an API server has answered, as `verb resource`; the leases under which the agent leads are
+ * left out.
+ */
 export class RequestTally {
   readonly #counts = new Map<string, number>();
 

@@ -42,9 +42,9 @@ const PHASE_MS_MAX = 180_000;
 const POLL_MS = 20;
 
 /**
- * The detector alone, as a process of its own, on an in-memory API server in this process: at rest, one node failing at a time,
- * and 1, 5 and 50 % of all nodes failing in one second, each with the time from the end of the condition's duration to the
- * creation of the remediation, requests by verb, CPU and memory.
+ * The detector alone, as a process of its own, on an in-memory API server in this process: at rest, one node failing at
+ * a time, and 1, 5 and 50 % of all nodes failing in one second, each with the time from the end of the condition's
+ * duration to the creation of the remediation, requests by verb, CPU and memory.
  */
 export async function benchDetector(nodeCounts: readonly number[]): Promise<void> {
   for (const nodeCount of nodeCounts) await withDetector(nodeCount, measure);

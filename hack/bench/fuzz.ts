@@ -20,8 +20,8 @@ const MINUTE_MS = 60_000;
 const ROUND_INPUTS = 200_000;
 
 /**
- * Feeds random inputs to parsers of what comes from outside. The first one that fails ends it, with the seed and the smallest
- * input that fails as well.
+ * Feeds random inputs to parsers of what comes from outside. The first one that fails ends it, with the seed and the
+ * smallest input that fails as well.
  *
  * @throws Error for the name of a parser that does not exist.
  */

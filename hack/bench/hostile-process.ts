@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createCertificateAuthority } from "../lib/pki.ts";
 
-// API servers of workload clusters that try to bring the agent down, each in its own way. It prints their kubeconfigs, a JSON array on one line.
+// API servers of workload clusters that try to bring the agent down, each in its own way. It prints their kubeconfigs,
+// a JSON array on one line.
 
 const HOST = "127.0.0.1";
 const PAGE = 25;

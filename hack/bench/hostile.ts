@@ -66,8 +66,9 @@ const TEMPLATE = {
 };
 
 /**
- * The agent as a process of its own with workload clusters behind TLS. Hosts in ten of them fail, and are fenced from the
- * health check to the restored node; then the same with seven more clusters, whose API servers try to bring the agent down.
+ * The agent as a process of its own with workload clusters behind TLS. Hosts in ten of them fail, and are fenced from
+ * the health check to the restored node; then the same with seven more clusters, whose API servers try to bring the
+ * agent down.
  *
  * @param clusterCount how many clusters there are in the end, hostile ones included.
  */

@@ -1,6 +1,6 @@
 /**
- * How Node runs the agent in its Deployment: the first are the image's own flags. The last keeps figures comparable with earlier ones:
- * within the memory limit of 384 MiB Node chooses a larger heap by itself, half of the limit.
+ * How Node runs the agent in its Deployment: the first are the image's own flags. The last keeps figures comparable
+ * with earlier ones: within the memory limit of 384 MiB Node chooses a larger heap by itself, half of the limit.
  */
 export const AGENT_NODE_FLAGS = [
   "--max-semi-space-size=1",

@@ -14,7 +14,7 @@ import { row, seconds } from "./report.ts";
 export const NAMESPACE = "default";
 /** How long a node may be Unknown. */
 export const CONDITION_SECONDS = 1;
-/** The first pass marks every Machine as healthy. */
+/** The first evaluation marks every Machine as healthy. */
 const START_MS_MAX = 600_000;
 
 const kind = (kind: string, plural: string): ResourceType => ({
@@ -31,7 +31,7 @@ const HEALTH_CHECKS = kind("MachineHealthCheck", "machinehealthchecks");
 export const clusterName = (cluster: number): string => `c${cluster}`;
 export const nodeName = (cluster: number, node: number): string => `c${cluster}-n${node}`;
 
-/** A Node that is Ready for as long as nobody changes it. */
+/** A Node that is Ready until a test changes it. */
 export function staticNode(name: string): Record<string, unknown> {
   return {
     metadata: { name, labels: labelsOf(name) },
@@ -108,7 +108,10 @@ interface Counted extends KubeObject {
   status?: { currentHealthy?: number };
 }
 
-/** Resolves when the health check of each of the first `clusterCount` clusters has counted its nodes, and prints how long that took. */
+/**
+ * Resolves when the health check of each of the first `clusterCount` clusters has counted its nodes, and prints how
+ * long that took.
+ */
 export async function allCounted(management: ApiServer, clusterCount: number, nodesEach: number): Promise<void> {
   const checks = management.collection<Counted>(HEALTH_CHECKS);
   const isCounted = (index: number): boolean =>

@@ -5,8 +5,8 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import { NODE_GUARD } from "./node-guard.ts";
 
-// Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file next to it lists
-// what is in there (a software bill of materials, CycloneDX).
+// Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file next to
+// it lists what is in there (a software bill of materials, CycloneDX).
 
 const HELP = `Bundles src/main.ts into one file that Node 24 runs without node_modules.
 
@@ -53,7 +53,10 @@ async function billOfMaterials(): Promise<string> {
   return stdout;
 }
 
-/** A single character beyond ASCII makes V8 keep two bytes for every one. esbuild leaves some in regular expressions and notices. */
+/**
+ * A single character beyond ASCII makes V8 keep two bytes for every one. esbuild leaves some in regular expressions and
+ * notices.
+ */
 function escapeNonAscii(source: string): string {
   return source.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

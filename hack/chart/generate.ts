@@ -4,8 +4,8 @@ import { chartReadme } from "./readme.ts";
 import { VALUES, valuesSchema } from "./values.ts";
 import { valuesYaml } from "./values-yaml.ts";
 
-// What the chart has in common with kustomize is copied, because a chart may not reach files outside of its folder. The templates
-// put in the namespace of the release and the labels of the chart.
+// What the chart has in common with kustomize is copied, because a chart may not reach files outside of its folder. The
+// templates put in the namespace of the release and the labels of the chart.
 
 /** Copies below deploy/chart/files, and the files in deploy that each is made of. */
 const COPIES: Readonly<Record<string, readonly string[]>> = {

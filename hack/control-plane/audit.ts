@@ -5,8 +5,8 @@ import { basename, join } from "node:path";
 export const AUDIT_FOLDER_VARIABLE = "IRONFENCE_E2E_AUDIT";
 
 /**
- * Names, verbs and outcomes of what the agent, `ironfence check` and `ironfence bundle` ask, and which roles are applied; no bodies, so
- * a Secret's content is in none of them.
+ * Names, verbs and outcomes of what the agent, `ironfence check` and `ironfence bundle` ask, and which roles are
+ * applied; no bodies, so a Secret's content is in none of them.
  */
 const POLICY = `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -29,8 +29,8 @@ rules:
 let logs = 0;
 
 /**
- * The API server's flags for an audit log of its own in `$IRONFENCE_E2E_AUDIT`, named after the test file; none without that
- * folder.
+ * The API server's flags for an audit log of its own in `$IRONFENCE_E2E_AUDIT`, named after the test file; none without
+ * that folder.
  *
  * @param folder where the policy is put.
  */

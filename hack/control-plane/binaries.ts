@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findGo, goBuild, moduleSource } from "../lib/go.ts";
 
-// Where the programs of a real control plane come from: a folder that the user names, a cache folder, or Go and its module proxy.
+// Where the programs of a real control plane come from: a folder that the user names, a cache folder, or Go and its
+// module proxy.
 
 /** What the modules in `kubernetes/` and `kwok/` build. */
 const KUBERNETES_VERSION = "v1.36.3";

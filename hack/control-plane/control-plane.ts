@@ -45,8 +45,8 @@ const STOCK_LEASES_GRACE_MS = 20_000;
 export interface ControlPlaneOptions {
   progress: Progress;
   /**
-   * How long a node's Lease may stand still before the node is Ready=Unknown. Kubernetes' own default is 50 s; the shorter
-   * it is, the less a test waits.
+   * How long a node's Lease may stand still before the node is Ready=Unknown. Kubernetes' own default is 50 s; the
+   * shorter it is, the less a test waits.
    */
   nodeMonitorGracePeriodMs: number;
 }
@@ -262,8 +262,9 @@ export function kwokArguments(
 }
 
 /**
- * Stock nodes renew a 40 s lease every 10 s; with many fake nodes that saves CPU. A single one dies for the sake of a test, mostly
- * with a short grace period: then its lease must be old news in that time, as it is with the stock 40 s and 50 s.
+ * Stock nodes renew a 40 s lease every 10 s; with many fake nodes that saves CPU. A single one dies for the sake of a
+ * test, mostly with a short grace period: then its lease must be old news in that time, as it is with the stock 40 s
+ * and 50 s.
  */
 function leaseSecondsOf(node: string | undefined, graceMs: number): number {
   return node === undefined || graceMs >= STOCK_LEASES_GRACE_MS ? 40 : 4;

@@ -26,7 +26,8 @@ const OF_AGENTS: readonly Rule[] = [
 ];
 
 /**
- * The roles of `ironfence bundle`, with their bindings: those of `ironfence check` under another name, and the rules above.
+ * The roles of `ironfence bundle`, with their bindings: those of `ironfence check` under another name, and the rules
+ * above.
  *
  * @param check the manifests of deploy/check.
  */

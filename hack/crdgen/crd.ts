@@ -68,7 +68,10 @@ function structuralSchema(schema: z.ZodType, path: string): Json {
   return structural(z.toJSONSchema(schema, { io: "input", target: "openapi-3.0", unrepresentable: "any" }), path);
 }
 
-/** Adds what is said of each field. @throws Error for a field of which nothing is said: `kubectl explain` would be silent on it. */
+/**
+ * Adds the description of each field. @throws Error for a field without a description: `kubectl explain` would be
+ * silent on it.
+ */
 function describeAll(path: string, properties: Json): Json {
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]) => {

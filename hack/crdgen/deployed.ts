@@ -2,7 +2,8 @@ import { readdir } from "node:fs/promises";
 import type { Manifest } from "../lib/apply.ts";
 import { readManifests } from "../lib/apply.ts";
 
-// What `ironfence check` has to know about the manifests in deploy. An installed agent does not have them, so it comes as data.
+// What `ironfence check` has to know about the manifests in deploy. An installed agent does not have them, so it comes
+// as data.
 
 interface Rule {
   apiGroups: readonly string[];

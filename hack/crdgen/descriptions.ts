@@ -1,5 +1,5 @@
-// Descriptions of fields whose schema carries none, because several kinds share it or because the name says nearly all. `kubectl
-// explain` shows them. The key is the end of the field's path; where several fit, the longest counts.
+// Descriptions of fields whose schema carries none, because several kinds share it or because the name says nearly all.
+// `kubectl explain` shows them. The key is the end of the field's path; where several fit, the longest counts.
 
 export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   apiVersion: "Version of the schema of this object, for example ironfence.io/v1alpha1.",
@@ -142,7 +142,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   lastUpdateTime: "When the status was last written.",
 };
 
-/** What is said of a field, by the end of its path; undefined where nothing is. */
+/** The description of a field, by the end of its path; undefined if there is none. */
 export function descriptionOf(path: string): string | undefined {
   const keys = Object.keys(DESCRIPTIONS).filter((key) => path === key || path.endsWith(`.${key}`));
   const [longest] = keys.toSorted((a, b) => b.length - a.length);

@@ -13,8 +13,8 @@ import { bundleRoles } from "./bundle-role.ts";
 import { readDeployed } from "./deployed.ts";
 import { metricsPage } from "./metrics-page.ts";
 
-// Writes the CRDs under deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of `ironfence bundle`,
-// the page of the metrics, what is in deploy/monitoring, and the chart but for its templates.
+// Writes the CRDs under deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of
+// `ironfence bundle`, the page of the metrics, what is in deploy/monitoring, and the chart but for its templates.
 // With --check it only compares, and fails if a file is out of date.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));

@@ -42,7 +42,7 @@ export interface Entry {
   tone: "plain" | "good" | "bad";
 }
 
-/** Everything that happened, in order; whoever waits for something is woken by each entry. */
+/** Everything that happened, in order; each entry wakes all that wait for something. */
 export class Chronicle {
   readonly entries: Entry[] = [];
   readonly #clock: Clock;

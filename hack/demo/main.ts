@@ -72,7 +72,7 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
       results.push({ scene: "start", ok: false, stepsMs: {}, problems: [`the cluster was not ready: see ${logPath}`] });
     }
     const ok = results.every((result) => result.ok) && observed.violations.length === 0 && died === undefined;
-    // What comes after the summary is people's own doing, and no part of the story.
+    // What comes after the summary is done by the user, and is no part of the story.
     clearInterval(refresher);
     observed.stop();
     screen.summary(results, observed.violations);

@@ -14,8 +14,8 @@ import { DATABASE } from "./objects.ts";
 import type { World } from "./world.ts";
 
 /**
- * Writes down what happens: in the rack (the truth) and in the store of the API server (what everybody sees). The agent is
- * not asked. A taint that claims a host off while it is not is recorded as a fault of the whole demo.
+ * Writes down what happens: in the rack (the truth) and in the store of the API server (what every client sees). The
+ * agent is not asked. A taint that claims a host off while it is not is recorded as a fault of the whole demo.
  *
  * @returns what went against a safety rule, as sentences; empty where all went well.
  */

@@ -88,12 +88,12 @@ export const SCENES: readonly Scene[] = [
   },
 ];
 
-/** Nodes that fall silent together in the third scene: fewer than minHealthy are left, so nobody may be fenced. */
+/** Nodes whose leases end together in the third scene: fewer than minHealthy are left, so none may be fenced. */
 const STORM_HOSTS: readonly string[] = ["node-4", "node-5", "node-6"];
 const STORM_WATCH_MS = 4_500;
 
 async function storm(world: World, chronicle: Chronicle): Promise<string[]> {
-  // The escalation step has failed as well, and there is no template left.
+  // The escalation step has failed as well, and there is not a template left.
   await chronicle.until(() => remediationsOf(world, "node-3").every((each) => verdict(each) === "False"), 12_000);
   chronicle.note("cluster", `${STORM_HOSTS.join(", ")} fall silent too: no network?`, "fault", "bad");
   for (const name of STORM_HOSTS) world.rack.host(name).hang();
@@ -102,7 +102,7 @@ async function storm(world: World, chronicle: Chronicle): Promise<string[]> {
   await chronicle.until(() => STORM_HOSTS.some((name) => remediationsOf(world, name).length > 0), STORM_WATCH_MS);
   const guarded = chronicle.entries.some((entry) => entry.scene === chronicle.scene && entry.step === "stormGuard");
   return [
-    ...(guarded ? [] : ["the health check never said that it holds back"]),
+    ...(guarded ? [] : ["the health check never reported that it holds back"]),
     ...STORM_HOSTS.filter((name) => remediationsOf(world, name).length > 0).map(
       (name) => `${name} was remediated in the storm`,
     ),

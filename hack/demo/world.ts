@@ -27,8 +27,8 @@ export interface World {
   stop(): Promise<void>;
 }
 
-// The demo's cluster lives faster than a real one, so that three outages fit into a minute: a silent node is Unknown after
-// 2 s instead of 40 s, and hosts boot in seconds.
+// The demo's cluster lives faster than a real one, so that three outages fit into a minute: a silent node is Unknown
+// after 2 s instead of 40 s, and hosts boot in seconds.
 const KUBELET = { leasePeriodMs: 300, leaseDurationSeconds: 1, statusPeriodMs: 300, podPeriodMs: 200 };
 const CONTROLLERS = {
   nodeLifecycle: { monitorPeriodMs: 200, monitorGracePeriodMs: 2_000 },

@@ -5,7 +5,9 @@ import type { Duplex } from "node:stream";
 import type { ApiAddress } from "../control-plane/kubeconfig.ts";
 import type { CertificateAuthority } from "../lib/pki.ts";
 
-/** A proxy between the agent and the API server that can be made to do harm as proxies, NAT boxes and load balancers do. */
+/**
+ * A proxy between the agent and the API server that can be made to do harm as proxies, NAT boxes and load balancers do.
+ */
 export interface ApiProxy {
   /** Where the agent finds it. */
   readonly address: ApiAddress;

@@ -14,8 +14,8 @@ interface VolumeAttachment {
 }
 
 /**
- * Stands in for the CSI driver's external-attacher, and for the part of the kubelet that says which volumes it has mounted:
- * without the latter nobody would wait for a dead node before detaching.
+ * Stands in for the CSI driver's external-attacher, and for the part of the kubelet that says which volumes it has
+ * mounted: without the latter no controller would wait for a dead node before detaching.
  */
 export async function runAttacher(api: KubeApi, signal: AbortSignal): Promise<void> {
   await api.watch<VolumeAttachment>(

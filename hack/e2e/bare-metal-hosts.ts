@@ -74,7 +74,7 @@ export async function createBareMetalHost(
   await api.create(path, {
     apiVersion: "metal3.io/v1alpha1",
     kind: "BareMetalHost",
-    // Its owner allows that a Node's providerID leads to a host that nobody has taken.
+    // Its owner allows that a Node's providerID leads to a host without a consumer.
     metadata: { name, ...(consumerRef === undefined && { annotations: { [ALLOW_PROVIDER_ID]: "true" } }) },
     spec: {
       online: isOn,

@@ -30,8 +30,8 @@ export interface ClusterApiPeer {
 }
 
 /**
- * Builds the controllers into the cache folder, once for each content of hack/peers/cluster-api, and puts upstream's CRDs and roles
- * next to them.
+ * Builds the controllers into the cache folder, once for each content of hack/peers/cluster-api, and puts upstream's
+ * CRDs and roles next to them.
  *
  * @throws Error where they are not there and there is no Go.
  */
@@ -78,7 +78,10 @@ export interface RunningClusterApi {
   log(): string;
 }
 
-/** Starts them with the permissions that Cluster API's manifests grant, and those that others add by its aggregation label. */
+/**
+ * Starts them with the permissions that Cluster API's manifests grant, and those that others add by its aggregation
+ * label.
+ */
 export async function startClusterApi(peer: ClusterApiPeer, management: ControlPlane): Promise<RunningClusterApi> {
   const { api } = management;
   await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });

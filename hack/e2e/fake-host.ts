@@ -10,8 +10,8 @@ const POLL_MS = 50;
 const KUBELET_LABELS = { "node.kubernetes.io/instance-type": "fake-metal" };
 
 /**
- * One bare-metal host: a System of the emulator whose power decides whether a kubelet (a kwok of its own) runs. Off ends the
- * kubelet at once; On boots, after `bootMs`, into a new boot id, and registers the node if its object is gone.
+ * One bare-metal host: a System of the emulator whose power decides whether a kubelet (a kwok of its own) runs. Off
+ * ends the kubelet at once; On boots, after `bootMs`, into a new boot id, and registers the node if its object is gone.
  */
 export class FakeHost {
   readonly name: string;
@@ -69,8 +69,8 @@ export class FakeHost {
   }
 
   /**
-   * Lets the host do what its power does until `signal` aborts. A call that fails on a busy machine is passed to `onError`, and
-   * the order that it was about is followed again.
+   * Lets the host do what its power does until `signal` aborts. A call that fails on a busy machine is passed to
+   * `onError`, and the order that it was about is followed again.
    */
   async live(onError: (error: unknown) => void, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

@@ -49,7 +49,9 @@ export async function measureWalk(graceMs?: number): Promise<void> {
   );
 }
 
-/** Kills a node and waits for the whole remediation, `rounds` times; `onRound` gets each round's figures as they come. */
+/**
+ * Kills a node and waits for the whole remediation, `rounds` times; `onRound` gets each round's figures as they come.
+ */
 export async function runWalks(
   options: { rounds: number; bmcDelayMs: number; graceMs?: number | undefined },
   onRound: (round: number, figures: Readonly<Record<WalkStep, number>>) => void,

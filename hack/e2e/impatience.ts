@@ -5,7 +5,8 @@ import type { KubeApi } from "../lib/kube-api.ts";
 export type ShorterTimes = Readonly<Partial<Record<"timeout" | "powerOffTimeout", string>>>;
 
 /**
- * Has the API server shorten what new BareMetalRemediations wait for, where what asks for them cannot say it, or not so short.
+ * Has the API server shorten what new BareMetalRemediations wait for, where what asks for them cannot say it, or not so
+ * short.
  *
  * @param which the start of their names: all by default.
  */

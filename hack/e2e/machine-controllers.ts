@@ -22,9 +22,9 @@ export interface MachineControllers {
 }
 
 /**
- * Plays them until `signal` aborts: an owner that makes another Machine for each that is deleted, and a provider that takes
- * the host of the old one back, deletes its Node, and has a Machine name its Node once there is one. Every step can be
- * repeated; one that fails is passed to `onError`, and tried again.
+ * Plays them until `signal` aborts: an owner that makes another Machine for each that is deleted, and a provider that
+ * takes the host of the old one back, deletes its Node, and has a Machine name its Node once there is one. Every step
+ * can be repeated; one that fails is passed to `onError`, and tried again.
  */
 export async function playMachineControllers(
   controllers: MachineControllers,

@@ -71,8 +71,8 @@ export function machinePaths({ version, namespace }: Pick<MachinesOptions, "vers
 }
 
 /**
- * Applies the CRDs of others, of kinds with several versions that one alone: those of $IRONFENCE_E2E_FOREIGN_CRDS where it names
- * a file or folder, such as upstream's own.
+ * Applies the CRDs of others, of kinds with several versions that one alone: those of $IRONFENCE_E2E_FOREIGN_CRDS where
+ * it names a file or folder, such as upstream's own.
  *
  * @param clusterApi a folder of Cluster API's own, instead of that of ironfence.
  */

@@ -155,7 +155,8 @@ async function main(chosen: readonly string[]): Promise<number> {
   await mkdir(auditFolder, { recursive: true });
   if (readdirSync(auditFolder).length > 0)
     throw new Error(`${auditFolder} has to be empty: it would count for this run`);
-  // Built while tests run that do without, since these wait most of the time. One after the other: each build takes every core.
+  // Built while tests run that do without, since these wait most of the time. One after the other: each build takes
+  // every core.
   const peer = preparePeers(withPeers);
   // Awaited below, where a failure ends the run.
   peer.catch(() => undefined);

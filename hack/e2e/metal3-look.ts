@@ -5,7 +5,10 @@ import type { ObjectView } from "./machines.ts";
 import { machinePaths } from "./machines.ts";
 import type { Metal3World } from "./metal3-world.ts";
 
-/** What tests look at in a world of Cluster API and Metal3, by the name of a Machine, which is that of its host and its node. */
+/**
+ * What tests look at in a world of Cluster API and Metal3, by the name of a Machine, which is that of its host and its
+ * node.
+ */
 export class Metal3Look {
   readonly #world: () => Metal3World;
   readonly #timeoutMs: number;

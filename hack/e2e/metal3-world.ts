@@ -37,7 +37,10 @@ const MANAGEMENT_GRACE_MS = 8_000;
 /** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
 const KUBELETS = { leasePeriodMs: 1_500, leaseDurationSeconds: 3, statusPeriodMs: 1_500, podPeriodMs: 1_000 };
 /** The permissions that the agent is granted, and no more. */
-/** `okd` since the CRDs of OKD are installed next to the others: its permissions are needed wherever its kinds are served. */
+/**
+ * `okd` since the CRDs of OKD are installed next to the others: its permissions are needed wherever its kinds are
+ * served.
+ */
 const FAMILIES = ["cluster-api", "metal3-remediation", "bare-metal-host", "reprovision", "okd"];
 
 /** A host with its Machine's labels; the Machine, its Metal3Machine, BareMetalHost and node have the host's name. */
@@ -69,15 +72,18 @@ export function controlPlane(names: readonly string[]): MachineSpec[] {
 export interface Metal3Hosts {
   machines: readonly MachineSpec[];
   /**
-   * Hosts that nobody has taken yet, which are off. The Machine of which one has the name, in addition to `-anew`, gets it as its
-   * successor: by a MachineSet, which deletes what is left to it, and a provider of this world.
+   * Hosts without a consumer, which are off. The Machine of which one has the name, in addition to `-anew`, gets
+   * it as its successor: by a MachineSet, which deletes what is left to it, and a provider of this world.
    */
   spares?: readonly HostSpec[];
   /** BareMetalHosts that no Machine uses; their nodes are the management cluster's own. */
   bare?: readonly HostSpec[];
 }
 
-/** A management cluster of Cluster API and Metal3, and a workload cluster on an API server of its own; the rack is the truth about power. */
+/**
+ * A management cluster of Cluster API and Metal3, and a workload cluster on an API server of its own; the rack is the
+ * truth about power.
+ */
 export interface Metal3World extends MachinesOptions {
   readonly management: ControlPlane;
   readonly workload: ControlPlane;

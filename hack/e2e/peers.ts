@@ -24,7 +24,7 @@ import { eventually } from "./eventually.ts";
 const COMMAND_TIMEOUT_MS = 120_000;
 const POWER_TIMEOUT_MS = 30_000;
 
-/** A signal that nobody aborts: the calls made with it have deadlines of their own. */
+/** A signal that is never aborted: the calls made with it have deadlines of their own. */
 export const forever = (): AbortSignal => new AbortController().signal;
 
 const openDevice = createOpenDevice(new BmcGate(systemClock));
@@ -115,8 +115,8 @@ export interface RedfishWorld {
 export const REDFISH_HOSTS = ["host-1", "host-2", "host-3"] as const;
 
 /**
- * DMTF's protocol validator asks the session's token for the statistics of chance, which about one in fifty of truly random
- * tokens misses: the same tokens each time, so that a pass is a pass tomorrow.
+ * DMTF's protocol validator asks the session's token for the statistics of chance, which about one in fifty of truly
+ * random tokens misses: the same tokens each time, so that a test that passes today passes tomorrow.
  */
 const TOKEN_SEED = 1;
 

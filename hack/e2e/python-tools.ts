@@ -11,8 +11,8 @@ const REQUIREMENTS = fileURLToPath(new URL("python-requirements.txt", import.met
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 
 /**
- * Installs what python-requirements.txt lists with pip into a virtual environment of its own, once for each version of the
- * list.
+ * Installs what python-requirements.txt lists with pip into a virtual environment of its own, once for each version of
+ * the list.
  *
  * @returns the environment's folder of programs, `python` among them.
  * @throws Error that says what to install where Python or its venv module is missing.

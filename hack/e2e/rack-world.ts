@@ -153,7 +153,9 @@ export async function createHealthCheck(
   });
 }
 
-/** Creates a MachineHealthCheck of Cluster API with its Cluster. No family of the agent serves it unless it is chosen. */
+/**
+ * Creates a MachineHealthCheck of Cluster API with its Cluster. No family of the agent serves it unless it is chosen.
+ */
 export async function createMachineHealthCheck(api: KubeApi): Promise<void> {
   const group = "cluster.x-k8s.io/v1beta1";
   const metadata = { namespace: "default", name: "workload" };

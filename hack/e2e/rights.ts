@@ -54,7 +54,7 @@ export interface Judgement {
   outdated: string[];
 }
 
-/** Roles of deploy that are nobody's but the users'. */
+/** Roles of deploy that only users have. */
 const OF_USERS = new Set([
   "ironfence-operator",
   "ironfence-view",
@@ -108,7 +108,7 @@ interface AuditEvent {
   annotations?: Record<string, string>;
 }
 
-/** Requests for no resource, such as discovery, are everybody's. */
+/** Requests for no resource, such as discovery, are allowed to every client. */
 function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
   if (objectRef === undefined) return [];
   const { subresource, apiGroup = "", namespace = "", name = "" } = objectRef;
@@ -118,8 +118,8 @@ function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
 }
 
 /**
- * Permissions that no end-to-end test uses, since they are for situations that take an OKD cluster, or longer than a test may: with the
- * test that shows the call, on the simulated API server.
+ * Permissions that no end-to-end test uses, since they are for situations that take an OKD cluster, or longer than a
+ * test may: with the test that shows the call, on the simulated API server.
  */
 export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
   // Whether the health check that owns an old remediation of a Ready node lists that node.
@@ -143,7 +143,8 @@ export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Compares permissions with calls. A call counts for the roles that its test has given out, so that no family uses the permissions of another.
+ * Compares permissions with calls. A call counts for the roles that its test has given out, so that no family uses the
+ * permissions of another.
  *
  * @param onPurpose the tests that take permissions away on purpose: their refusals say nothing about the permissions.
  */

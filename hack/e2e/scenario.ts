@@ -177,7 +177,7 @@ export async function walkEnds(scenario: Scenario, node: string, before: NodeMar
   assert.deepEqual(await marksOf(scenario, node), before, "labels, annotations and taints are as they were");
   assert.equal(await world.bmc.powerState(world.host(node).systemUuid), "On");
   const target = await world.api.get<TargetView>(`${TARGETS}/${node}`);
-  assert.equal(target.status?.owner, undefined, "nobody owns the host any more");
+  assert.equal(target.status?.owner, undefined, "no remediation owns the host any more");
 }
 
 /**
@@ -210,8 +210,8 @@ export async function holdFence(scenario: Scenario, victim: string): Promise<() 
 }
 
 /**
- * The order of a fence, from what the BMC and the API server saw: the out-of-service taint comes after the host was read Off
- * and goes before it is ordered on.
+ * The order of a fence, from what the BMC and the API server saw: the out-of-service taint comes after the host was
+ * read Off and goes before it is ordered on.
  */
 export async function assertOrder({ chronicle }: Scenario, node: string, taint: string): Promise<void> {
   const bmc = await chronicle.bmc(node);
@@ -244,8 +244,8 @@ export function failureOf(remediation: RemediationView | undefined) {
 }
 
 /**
- * Waits until the BMC has taken the power-off and the remediation says so. An agent that dies between the two leaves it open
- * whether the order was sent: its successor then sends one more, to a host that reads Off.
+ * Waits until the BMC has taken the power-off and the remediation says so. An agent that dies between the two leaves it
+ * open whether the order was sent: its successor then sends one more, to a host that reads Off.
  */
 export async function powerOffIsSent(scenario: Scenario, node: string, before = 0): Promise<void> {
   await explain(scenario, `${node} is ordered off, and that is on record`, WALK_TIMEOUT_MS, async () => {

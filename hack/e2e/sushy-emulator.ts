@@ -22,7 +22,9 @@ const HARNESS = "ironfence-harness";
 export const BMC_USERNAME = "admin";
 export const BMC_PASSWORD = "emulated";
 
-/** What the BMC was asked: a power order with its Redfish ResetType, or a reading by the agent that was answered `Off`. */
+/**
+ * What the BMC was asked: a power order with its Redfish ResetType, or a reading by the agent that was answered `Off`.
+ */
 export interface BmcRecord {
   /** Milliseconds since the epoch. */
   atMs: number;
@@ -44,7 +46,8 @@ export interface SushyEmulator {
   /** Orders power as a person at the BMC's own page would. */
   order(systemUuid: string, resetType: "On" | "ForceOff"): Promise<void>;
   /**
-   * What the firmware does at power-on: reports where to boot from (`Pxe`, `Hdd`), and forgets an override that was for once.
+   * What the firmware does at power-on: reports where to boot from (`Pxe`, `Hdd`), and forgets an override that was for
+   * once.
    */
   takeBootTarget(systemUuid: string): Promise<string>;
   /** Every power order and every Off reading of one System so far, in order. */

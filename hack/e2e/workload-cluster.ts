@@ -16,7 +16,10 @@ export interface WorkloadCluster {
   readonly controlPlane: ControlPlane;
   /** Makes the Secret `<cluster>-kubeconfig` with an administrator's certificate. */
   publish(management: KubeApi, namespace?: string): Promise<void>;
-  /** Same with a token of an administrator's ServiceAccount, which is made where there is none. @returns that kubeconfig's file. */
+  /**
+   * Same with a token of an administrator's ServiceAccount, which is made where there is none. @returns that
+   * kubeconfig's file.
+   */
   publishToken(management: KubeApi, serviceAccount: string): Promise<string>;
   /** Ends every token of a ServiceAccount. */
   revoke(serviceAccount: string): Promise<void>;

@@ -51,7 +51,10 @@ export interface World {
   stop(): Promise<void>;
 }
 
-/** Applies what README.md and docs/tutorial/real-cluster.md say, with no replica in the Deployment: the agent runs outside of the cluster here. */
+/**
+ * Applies what README.md and docs/tutorial/real-cluster.md say, with no replica in the Deployment: the agent runs
+ * outside of the cluster here.
+ */
 export async function install(api: KubeApi): Promise<void> {
   await applyManifests(api, repositoryPath("deploy/node-health-check"));
   await applyManifests(api, repositoryPath("deploy/kustomize"));

@@ -36,8 +36,8 @@ import { deriveKeys, seal, unseal } from "../../src/bmc/ipmi/packets/sealed.ts";
 import type { SessionKeys } from "../../src/bmc/ipmi/packets/sealed.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 
-// Every parser of bytes that the IPMI driver has: those that anybody on the network can reach, and those behind the seal,
-// which only a BMC that knows the password can.
+// Every parser of bytes that the IPMI driver has: those that any machine on the network can reach, and those behind the
+// seal, which only a BMC that knows the password can.
 
 const STATUS_REQUEST = { netFn: 0x00, command: 0x01, data: [] };
 const SEQUENCE = 5;
@@ -161,11 +161,12 @@ const rakp: FuzzTarget = {
     for (const suite of Object.values(CIPHER_SUITES)) {
       const console = consoleOf(suite);
       const bmc = parseRakp2(input, TAG, console);
-      if (bmc?.kind === "Answered") must(!provesPassword(console, bmc, bmc.code), "nobody proves a password by chance");
+      if (bmc?.kind === "Answered")
+        must(!provesPassword(console, bmc, bmc.code), "no client proves a password by chance");
       const end = parseRakp4(input, TAG, console);
       if (end?.kind !== "Answered") continue;
       const other = { random: Buffer.alloc(16, 5), guid: Buffer.alloc(16, 6) };
-      must(!provesSessionKey(console, other, SOME_KEY, end.code), "nobody proves a key by chance");
+      must(!provesSessionKey(console, other, SOME_KEY, end.code), "no client proves a key by chance");
     }
   },
 };

@@ -5,7 +5,8 @@ import { readMetal3Remediation } from "../../src/api/metal3/metal3-remediation.t
 import type { KubeObject } from "../../src/kube/resource.ts";
 import { maintenanceOf, powerPathOf, refusalOf } from "../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 
-// Objects of Metal3. Their CRDs are not ours, and an administrator may serve any: only their metadata is what it should be.
+// Objects of Metal3. Their CRDs are not ours, and an administrator may serve any: only their metadata is what it should
+// be.
 
 const METADATA = { namespace: "metal3", name: "h1", uid: "uid-h1", resourceVersion: "1" };
 
@@ -52,7 +53,7 @@ const hosts: FuzzTarget = {
     must(Array.isArray(host.conditions), "conditions are a list");
     must(refusalOf(host) === undefined || refusalOf(host) instanceof Error, "a host is refused or not");
     must(powerPathOf(host) !== "Direct", "a host without the annotation is its operator's");
-    must(maintenanceOf(host) === undefined, "nobody has paused it");
+    must(maintenanceOf(host) === undefined, "it is not paused");
   },
 };
 

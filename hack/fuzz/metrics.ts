@@ -7,7 +7,9 @@ import { must } from "./target.ts";
 const page: Page = () => Promise.resolve({ status: 200, contentType: "text/plain", body: "" });
 const PAGES = { "/metrics": page, "/healthz": page };
 
-/** What anybody may send who reaches the agent's ports: method, target and Authorization of a request, a line each. */
+/**
+ * What any client that reaches the agent's ports may send: method, target and Authorization of a request, a line each.
+ */
 export const METRICS_TARGETS: readonly FuzzTarget[] = [
   {
     name: "metrics server",

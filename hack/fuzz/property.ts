@@ -54,8 +54,8 @@ export function inputsFor(target: FuzzTarget): fc.Arbitrary<Buffer> {
 }
 
 /**
- * No input makes the target fail: `fc.assert(fuzzProperty(target), { numRuns, seed })` for a run of any length, which on failure
- * reports the seed and the smallest input that it finds.
+ * No input makes the target fail: `fc.assert(fuzzProperty(target), { numRuns, seed })` for a run of any length, which
+ * on failure reports the seed and the smallest input that it finds.
  */
 export function fuzzProperty(target: FuzzTarget): fc.IProperty<[Buffer]> {
   return fc.property(inputsFor(target), (input) => tryInput(target, input));

@@ -6,7 +6,10 @@ import { METRICS_TARGETS } from "./metrics.ts";
 import { METAL3_TARGETS } from "./metal3.ts";
 import type { FuzzTarget } from "./target.ts";
 
-/** Parsers of what BMCs, tenants, owners of hosts and strangers send: for the short run in the tests and the long one of the bench. */
+/**
+ * Parsers of what BMCs, tenants, owners of hosts and strangers send: for the short run in the tests and the long one of
+ * the bench.
+ */
 export const FUZZ_TARGETS: readonly FuzzTarget[] = [
   ...IPMI_TARGETS,
   ...REDFISH_TARGETS,

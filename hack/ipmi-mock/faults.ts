@@ -24,7 +24,10 @@ export type Step = (typeof STEPS)[number];
 
 const byte = z.int().min(0).max(255);
 
-/** Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the same. */
+/**
+ * Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the
+ * same.
+ */
 export const faultRuleSchema = z.strictObject({
   /** Steps that the rule is for: all by default. */
   steps: z.array(z.enum(STEPS)).optional(),
@@ -43,7 +46,10 @@ export const faultRuleSchema = z.strictObject({
       lossPercent: z.number().min(0).max(100),
       duplicatePercent: z.number().min(0).max(100),
     }),
-    /** The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are gone. */
+    /**
+     * The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are
+     * gone.
+     */
     z.strictObject({ type: z.literal("restartBmc"), effect: z.enum(["none", "done"]), downMs: z.number().min(0) }),
     /** The answer comes late. */
     z.strictObject({ type: z.literal("delay"), delayMs: z.number().min(0) }),

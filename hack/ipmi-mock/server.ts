@@ -43,7 +43,7 @@ export interface LoggedRequest {
 }
 
 export interface IpmiMock {
-  /** E.g. `ipmi://127.0.0.1:40123`. */
+  /** For example, `ipmi://127.0.0.1:40123`. */
   readonly address: string;
   readonly port: number;
   /** Switches a fault on; returns the way to switch it off. Of several that match a request the newest is applied. */

@@ -103,7 +103,8 @@ export class IpmiService {
         ...answerOf(fault, () => ({ completionCode: 0, data })),
       }),
     });
-    // Channel 1; "IPMI 2.0 data follow"; K_G, per-message authentication, non-null user names; versions 1.5 and 2.0 are known.
+    // Channel 1; "IPMI 2.0 data follow"; K_G, per-message authentication, non-null user names; versions 1.5 and 2.0 are
+    // known.
     if (request.command === 0x38) {
       const flags = 0x04 | (this.#options.bmcKey === undefined ? 0 : 0x20);
       return answer("GetChannelAuthenticationCapabilities", [1, 0x80, flags, 0x02, 0, 0, 0, 0]);

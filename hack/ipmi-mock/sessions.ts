@@ -94,7 +94,8 @@ export class SessionTable {
   }
 }
 
-// The BMC's half of the key exchange, written apart from the client's so that they check each other (IPMI 2.0, 13.28, 13.31).
+// The BMC's half of the key exchange, written apart from the client's so that they check each other (IPMI 2.0, 13.28,
+// 13.31).
 
 /** The code of RAKP message 2. */
 export function rakp2Code(session: MockSession, shake: Handshake, userKey: KeyObject): Buffer {

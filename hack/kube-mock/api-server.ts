@@ -37,7 +37,9 @@ export interface ApiRequest {
   body: string;
 }
 
-/** One answer: whole, or a watch's open stream. Reading a stream throws ConnectionLost where its connection would break. */
+/**
+ * One answer: whole, or a watch's open stream. Reading a stream throws ConnectionLost where its connection would break.
+ */
 export type ApiResponse =
   | { kind: "whole"; status: number; headers: Record<string, string>; body: string }
   | { kind: "stream"; status: number; headers: Record<string, string>; chunks: AsyncIterable<string> };
@@ -56,12 +58,13 @@ export interface RequestRecord {
 }
 
 /**
- * An in-memory Kubernetes API server. It does no I/O, and its timers are those of its watches: time and chance are injected,
- * so that a run on a virtual clock replays exactly. A request takes effect as a whole or not at all: nothing awaits between
- * its first read and its last write.
+ * An in-memory Kubernetes API server. It does no I/O, and its timers are those of its watches: time and chance are
+ * injected, so that a run on a virtual clock replays exactly. A request takes effect as a whole or not at all: nothing
+ * awaits between its first read and its last write.
  *
- * What it answers is what the real server answers: test/conformance holds both to it. Left to the real server alone: RBAC,
- * admission policies and CEL rules, protobuf, tables for kubectl, strategic merge patches, server-side apply, managed fields (but for the times of Leases).
+ * What it answers is what the real server answers: test/conformance holds both to it. Left to the real server alone:
+ * RBAC, admission policies and CEL rules, protobuf, tables for kubectl, strategic merge patches, server-side apply,
+ * managed fields (but for the times of Leases).
  */
 export interface ApiServer {
   /**
@@ -78,15 +81,15 @@ export interface ApiServer {
   /** Calls `listener` for every change of any collection, in its stored version, within the write that makes it. */
   onChange(listener: (change: LocalChange<KubeObject>) => void): () => void;
   readonly faults: Faults;
-  /** Creates the objects of YAML text (one or more documents), e.g. CRDs, which are Established at once. */
+  /** Creates the objects of YAML text (one or more documents), for example CRDs, which are Established at once. */
   load(yaml: string): void;
   /** Forgets history up to now: older watches and continue tokens get 410. */
   compact(): void;
   /** All that is stored now. */
   backUp(): Backup;
   /**
-   * Goes back to a backup, as when etcd is restored from a snapshot and the API server is started again: all watches break, and
-   * revisions that were given out since then are given out again.
+   * Goes back to a backup, as when etcd is restored from a snapshot and the API server is started again: all watches
+   * break, and revisions that were given out since then are given out again.
    */
   restore(backup: Backup): void;
   /** Its wall clock, by which it stamps objects and dates answers. */

@@ -44,7 +44,7 @@ export function control(server: ApiServer, { method, body }: ApiRequest): { stat
   try {
     sent = JSON.parse(body);
   } catch {
-    return reply(400, { error: "the body is no JSON" });
+    return reply(400, { error: "the body is not valid JSON" });
   }
   const parsed = commandSchema.safeParse(sent);
   if (!parsed.success) return reply(400, { error: z.prettifyError(parsed.error) });

@@ -9,7 +9,7 @@ export interface RequestMatch {
   verbs?: readonly Verb[] | undefined;
   /** As RBAC rules name it: `nodes`, or `nodes/status`. */
   resource?: string | undefined;
-  /** How the path begins, query not counted, e.g. `/api/v1/nodes`. */
+  /** How the path begins, query not counted, for example `/api/v1/nodes`. */
   pathPrefix?: string | undefined;
   /** The whole path, query not counted: that of a collection fits lists and watches of it, and no object in it. */
   path?: string | undefined;
@@ -23,9 +23,9 @@ export interface RequestMatch {
  * What happens to a request that a fault meets.
  *
  * status: that answer, and nothing is done. hang: no answer until the client gives up, and nothing is done.
- * drop: the connection breaks before anything is done. loseAnswer: the request takes effect, then the connection breaks.
- * delay: the request is held for so long, then goes its way. late: the connection breaks at once, and the request takes effect
- * anyway, so much later.
+ * drop: the connection breaks before anything is done. loseAnswer: the request takes effect, then the connection
+ * breaks. delay: the request is held for so long, then goes its way. late: the connection breaks at once, and the
+ * request takes effect anyway, so much later.
  */
 export type FaultAction =
   | { kind: "status"; status: number; retryAfterSeconds?: number | undefined; message?: string }
@@ -51,8 +51,8 @@ export interface Faults {
    */
   inject(fault: Fault): () => void;
   /**
-   * Holds events of matching watches, those under way included, back for `lagMs`; 0 ends it. With Infinity they are open and
-   * silent, without bookmarks, as where a watch cache is stuck. The newest call counts.
+   * Holds events of matching watches, those under way included, back for `lagMs`; 0 ends it. With Infinity they are
+   * open and silent, without bookmarks, as where a watch cache is stuck. The newest call counts.
    */
   lagWatches(match: RequestMatch, lagMs: number): void;
   /** Breaks matching watches off. @returns how many. */

@@ -16,7 +16,9 @@ export function createTransport(server: Handler, options: { client: string; cloc
   const open = new Set<AbortController>();
   let isClosed = false;
 
-  /** A signal that aborts with the caller's, and when this transport is closed. AbortSignal.any costs ten times as much. */
+  /**
+   * A signal that aborts with the caller's, and when this transport is closed. AbortSignal.any costs ten times as much.
+   */
   const follow = (signal: AbortSignal): { signal: AbortSignal; end: () => void } => {
     const controller = new AbortController();
     const onAbort = (): void => controller.abort(abortReason(signal));

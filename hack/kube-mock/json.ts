@@ -1,5 +1,5 @@
-// Objects as they are in JSON. Stored ones are shared between the store, its history and its watchers: nothing here changes
-// a value in place.
+// Objects as they are in JSON. Stored ones are shared between the store, its history and its watchers: nothing here
+// changes a value in place.
 
 export type JsonObject = Record<string, unknown>;
 
@@ -71,7 +71,7 @@ export function jsonEqual(a: unknown, b: unknown): boolean {
   return names.length === others.length && names.every((name) => Object.hasOwn(b, name) && jsonEqual(a[name], b[name]));
 }
 
-/** `next` with all that is the same in `previous` taken from there, so that nobody need look at it again. */
+/** `next` with all that is the same in `previous` taken from there, so that it need not be compared again. */
 export function shareWith(next: unknown, previous: unknown): unknown {
   if (next === previous) return previous;
   if (Array.isArray(next)) {

@@ -22,7 +22,7 @@ export interface KubeMockOptions {
   port?: number;
   /** Speaks HTTPS with a certificate of a throw-away CA. */
   tls?: boolean;
-  /** The one bearer token that is let in; absent: everybody is. */
+  /** The one bearer token that is let in; absent: every client is. */
   token?: string;
   /** The server to put behind the front; a new one by default. */
   server?: ApiServer;
@@ -30,7 +30,7 @@ export interface KubeMockOptions {
 
 /** An API server that listens. */
 export interface KubeMock {
-  /** E.g. `http://127.0.0.1:40123`. */
+  /** For example, `http://127.0.0.1:40123`. */
   url: string;
   /** Text of a kubeconfig that leads here. */
   kubeconfig: string;
@@ -165,7 +165,7 @@ function kubeconfigText(options: { url: string; caPem: string | undefined; token
         },
       },
     ],
-    // Without a token kubectl asks the terminal for a user name, even where everybody is let in.
+    // Without a token kubectl asks the terminal for a user name, even if every client is let in.
     users: [{ name, user: { token: token ?? "anybody" } }],
     contexts: [{ name, context: { cluster: name, user: name } }],
     "current-context": name,

@@ -18,9 +18,9 @@ export interface LocalChange<T extends KubeObject> {
 }
 
 /**
- * One collection of the store, read and written in the same process without HTTP, by those who are part of the world and not
- * of the test: their calls are not counted and meet no faults. Writes go through the same checks as a client's. Objects are
- * shared with the store: treat them as frozen. Every failure is an ApiError.
+ * One collection of the store, read and written in the same process without HTTP, by those who are part of the world
+ * and not of the test: their calls are not counted and meet no faults. Writes go through the same checks as a client's.
+ * Objects are shared with the store: treat them as frozen. Every failure is an ApiError.
  */
 export interface LocalCollection<T extends KubeObject> {
   get(key: ObjectKey): T | undefined;

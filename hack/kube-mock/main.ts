@@ -12,7 +12,7 @@ const HELP = `An in-memory Kubernetes API server on 127.0.0.1, with ironfence's 
 
     --port N            port to listen on (default: a free one)
     --tls               speak HTTPS, with a certificate of a throw-away CA
-    --token TEXT        the one bearer token to let in (default: everybody is let in)
+    --token TEXT        the one bearer token to let in (default: every client is let in)
     --kubeconfig FILE   write a kubeconfig that leads here
     --no-controllers    run no stand-ins: only the API
     --help              print this

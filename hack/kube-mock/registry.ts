@@ -56,8 +56,8 @@ export interface Written {
 }
 
 /**
- * Every write goes through here: what the real server calls its generic registry, with admission. Each call takes effect as
- * a whole or throws an ApiError.
+ * Every write goes through here: what the real server calls its generic registry, with admission. Each call takes
+ * effect as a whole or throws an ApiError.
  */
 export class Registry {
   readonly #store: Store;

@@ -28,7 +28,10 @@ export interface Strategy {
   prepareUpdate?: (next: ApiObject, previous: ApiObject) => ApiObject;
   /** @param previous absent at creation. */
   validate: (object: ApiObject, previous: ApiObject | undefined) => Cause[];
-  /** Whether `metadata.managedFields` says when it was last written, as for every kind of the real server. Nobody reads it of others. */
+  /**
+   * Whether `metadata.managedFields` says when it was last written, as for every kind of the real server. It is
+   * not read of other kinds.
+   */
   stampsWrites?: boolean;
   /** Seconds an object stays after a graceful deletion; absent: none. */
   graceSeconds?: (object: ApiObject, requestedSeconds: number | undefined) => number;
@@ -42,7 +45,10 @@ export interface ServedResource extends ResourceType, View {
   listKind: string;
   /** Name of the collection in the store; versions of a kind share one. */
   storage: string;
-  /** Items of lists of built-in kinds come without kind and apiVersion, those of custom resources with them (as in reality). */
+  /**
+   * Items of lists of built-in kinds come without kind and apiVersion, those of custom resources with them (as in
+   * reality).
+   */
   builtIn: boolean;
   hasStatus: boolean;
   fields: SelectableFields;

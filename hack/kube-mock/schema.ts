@@ -2,8 +2,8 @@ import type { Cause } from "./api-error.ts";
 import { isObject, jsonEqual, listOf, objectOf } from "./json.ts";
 import type { JsonObject } from "./json.ts";
 
-// Structural schemas (apiextensions.k8s.io/v1, openAPIV3Schema) as the real server applies them to custom resources: prune,
-// default, validate. `x-kubernetes-validations` (CEL) is the real server's alone.
+// Structural schemas (apiextensions.k8s.io/v1, openAPIV3Schema) as the real server applies them to custom resources:
+// prune, default, validate. `x-kubernetes-validations` (CEL) is the real server's alone.
 
 /** One node of a structural schema. */
 export type Schema = JsonObject;
@@ -82,8 +82,8 @@ function propertySchema({ properties, additional }: Compiled, name: string): Com
 const fitting = new WeakMap<object, Compiled>();
 
 /**
- * `value` without the fields that the schema does not know, and with its defaults, also where a field that may not be null
- * is. What need not be changed of it is shared.
+ * `value` without the fields that the schema does not know, and with its defaults, also where a field that may not be
+ * null is. What need not be changed of it is shared.
  *
  * @param unknown gets the paths of what was dropped.
  */
@@ -132,7 +132,10 @@ function causesOf(value: unknown, schema: Compiled, path: string): Cause[] {
   return causes;
 }
 
-/** One list of causes for the whole object: nearly all values fit, and a list for each of them would cost more than the checks. */
+/**
+ * One list of causes for the whole object: nearly all values fit, and a list for each of them would cost more than the
+ * checks.
+ */
 function check(value: unknown, schema: Compiled, path: string, causes: Cause[]): void {
   if (value === null && schema.nullable) return;
   const isStructure = typeof value === "object" && value !== null;

@@ -118,7 +118,9 @@ export class Collection {
     this.#announce(event);
   }
 
-  /** A listener that writes does not get ahead of the others: they all hear of events in the order of their revisions. */
+  /**
+   * A listener that writes does not get ahead of the others: they all hear of events in the order of their revisions.
+   */
   #announce(event: StoreEvent): void {
     this.#unannounced.push(event);
     if (this.#unannounced.length > 1) return;
@@ -181,7 +183,9 @@ export interface Backup {
   readonly collections: ReadonlyMap<string, ReadonlyMap<string, Stored>>;
 }
 
-/** Everything the server holds. Every write takes the next revision, which is the `resourceVersion` of what it wrote. */
+/**
+ * Everything the server holds. Every write takes the next revision, which is the `resourceVersion` of what it wrote.
+ */
 export class Store {
   readonly #collections = new Map<string, Collection>();
   readonly #listeners = new Set<(event: StoreEvent) => void>();

@@ -25,7 +25,8 @@ export interface WatchOptions {
 /**
  * Reads the options of a watch.
  *
- * @throws ApiError 500 for a version that is not valid (as the real server does), 422 for options that exclude each other.
+ * @throws ApiError 500 for a version that is not valid (as the real server does), 422 for options that exclude each
+ * other.
  */
 export function parseWatchOptions(query: URLSearchParams, random: Random): WatchOptions {
   const version = query.get("resourceVersion") ?? "";
@@ -94,13 +95,16 @@ export class Watch implements AsyncIterable<string> {
     this.#onEnd.add(() => this.#lagTimer?.cancel());
   }
 
-  /** Calls `listener` once it is over, whoever ended it. */
+  /** Calls `listener` once it is over, whichever side ended it. */
   onEnd(listener: () => void): void {
     if (this.#state === "open") this.#onEnd.add(listener);
     else listener();
   }
 
-  /** Holds events back for so long from now on; 0 lets go of those that are held. With Infinity nothing is heard, bookmarks included. */
+  /**
+   * Holds events back for so long from now on; 0 lets go of those that are held. With Infinity nothing is received,
+   * bookmarks included.
+   */
   lag(lagMs: number): void {
     this.#lagMs = lagMs;
     if (lagMs > 0) return;
@@ -109,7 +113,7 @@ export class Watch implements AsyncIterable<string> {
     for (const { text } of held) this.#push(text);
   }
 
-  /** Ends the stream after what has been said so far. */
+  /** Ends the stream after what has been sent so far. */
   end(): void {
     this.#close("ended");
   }
@@ -196,7 +200,8 @@ export class Watch implements AsyncIterable<string> {
 
   #scheduleBookmark(): void {
     this.#bookmarkTimer = this.#deps.clock.schedule(this.#deps.bookmarkPeriodMs, () => {
-      // A bookmark may not overtake an event that is held back, and there is none before the revision that was asked for.
+      // A bookmark may not overtake an event that is held back, and there is none before the revision that was asked
+      // for.
       const isDue = this.#held.length === 0 && this.#lagMs !== Infinity;
       if (isDue && this.#deps.store.revision >= this.#afterRevision) this.#bookmark({});
       this.#scheduleBookmark();

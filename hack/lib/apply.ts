@@ -18,7 +18,8 @@ export interface Manifest extends JsonObject {
 const KUSTOMIZATION_KEYS = new Set(["apiVersion", "kind", "resources"]);
 
 /**
- * Reads manifests from a YAML file, a folder with a kustomization.yaml (its `resources` alone), or a folder of YAML files.
+ * Reads manifests from a YAML file, a folder with a kustomization.yaml (its `resources` alone), or a folder of YAML
+ * files.
  *
  * @throws Error for a kustomization that does more than list resources.
  */
@@ -63,8 +64,8 @@ export async function applyManifests(
 }
 
 /**
- * Creates or updates one object, or has the server only check it. Without `force`, the server refuses to change a field that
- * another manager owns, as it does for kubectl.
+ * Creates or updates one object, or has the server only check it. Without `force`, the server refuses to change a field
+ * that another manager owns, as it does for kubectl.
  *
  * @returns it as the server stored it, or would.
  */
@@ -79,7 +80,8 @@ export async function applyObject(
 }
 
 /**
- * Deletes manifests as `kubectl delete --ignore-not-found` does: each is asked for in order, then it is waited until all are gone.
+ * Deletes manifests as `kubectl delete --ignore-not-found` does: each is asked for in order, then it is waited until
+ * all are gone.
  *
  * @throws Error that names what is still there after `withinMs`.
  */

@@ -8,7 +8,9 @@ const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
-/** Starts `ironfence dashboard` as a user would, on a free port. @returns the process and the address that it printed. */
+/**
+ * Starts `ironfence dashboard` as a user would, on a free port. @returns the process and the address that it printed.
+ */
 export async function startDashboard(options: {
   kubeconfig: string;
   logFile: string;

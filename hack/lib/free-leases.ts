@@ -5,8 +5,8 @@ import { COMPONENTS } from "../../src/config/parsers.ts";
 const AGENT_LEASE = "ironfence";
 
 /**
- * The agents' Lease, held by no agent, as an agent leaves it that was stopped. If it exists, the first agent leads at once; if not,
- * the agent waits for 15 s, which is of no interest to most tests.
+ * The agents' Lease, held by no agent, as an agent leaves it that was stopped. If it exists, the first agent leads at
+ * once; if not, the agent waits for 15 s, which is of no interest to most tests.
  */
 export function freeLease(namespace: string, name = AGENT_LEASE): Record<string, unknown> {
   return { apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: { namespace, name }, spec: {} };

@@ -22,7 +22,8 @@ export async function goBuild(
 ): Promise<void> {
   // A build that is cut short must not leave half a binary under the name that the next run trusts.
   const partial = `${build.output}.part`;
-  // What is built depends on its sources alone: none of our commits belongs in it, and none is asked of a clone that another user owns.
+  // What is built depends on its sources alone: none of our commits belongs in it, and none is asked of a clone that
+  // another user owns.
   const flags = ["-trimpath", "-buildvcs=false", "-ldflags", build.ldflags];
   await run(go, ["build", ...flags, "-o", partial, build.packagePath], {
     cwd: build.folder,

@@ -51,8 +51,8 @@ const decode = (text: string | undefined): string | undefined =>
   text === undefined ? undefined : Buffer.from(text, "base64").toString("utf8");
 
 /**
- * A bare client of an API server for test harnesses. It shares no code with the agent's own client on purpose: what a test
- * reads through it is the server's truth, not the tested code's.
+ * A bare client of an API server for test harnesses. It shares no code with the agent's own client on purpose: what a
+ * test reads through it is the server's truth, not the tested code's.
  */
 export class KubeApi {
   readonly #server: string;

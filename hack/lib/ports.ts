@@ -2,14 +2,17 @@ import { randomInt } from "node:crypto";
 import type { Server } from "node:net";
 import { createServer } from "node:net";
 
-/** Below those that Linux gives to connections and to listeners without a wish (32768 to 60999): one of those may take a port before its program has. */
+/**
+ * Below those that Linux gives to connections and to listeners without a wish (32768 to 60999): one of those may take a
+ * port before its program has.
+ */
 const PORT_MIN = 10_000;
 const PORT_MAX = 32_000;
 const TRIES_MAX = 100;
 
 /**
- * Ports on 127.0.0.1 that nobody listens on at this moment, for programs that cannot choose one themselves. All are held
- * until the last is known, so that they differ from each other.
+ * Ports on 127.0.0.1 without a listener at this moment, for programs that cannot choose one themselves. All are
+ * held until the last is known, so that they differ from each other.
  *
  * @throws Error where none of a hundred drawn at random is free.
  */

@@ -19,7 +19,8 @@ export interface Child {
   stop(): Promise<void>;
 }
 
-// A child that outlives us would hold ports and burn a core for nothing. `exit` handlers may only do what is synchronous.
+// A child that outlives us would hold ports and burn a core for nothing. `exit` handlers may only do what is
+// synchronous.
 const alive = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of alive) child.kill("SIGKILL");

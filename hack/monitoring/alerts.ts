@@ -2,13 +2,18 @@
 export interface Alert {
   /** Its page is docs/how-to/runbooks, in kebab case without the prefix `Ironfence`. */
   name: `Ironfence${string}`;
-  /** critical: a node may stay down, or its workloads; warning: the next fence may fail; info: look at it on a working day. */
+  /**
+   * critical: a node may stay down, or its workloads; warning: the next fence may fail; info: look at it on a working
+   * day.
+   */
   severity: "critical" | "warning" | "info";
   expr: string;
   /** How long `expr` has to hold, in minutes. */
   forMinutes: number;
   summary: string;
-  /** What makes it fire: series by the notation of promtool, a value a minute, and the labels that the alert then has. */
+  /**
+   * What makes it fire: series by the notation of promtool, a value a minute, and the labels that the alert then has.
+   */
   example: Example;
   /** Other ways to fire. */
   otherExamples?: readonly Example[];

@@ -78,7 +78,7 @@ export const ROWS: readonly Row[] = [
     panels: [
       lines("Remediations", "Remediations without a verdict, and those of them that wait for admission.", "short", {
         "in flight": "sum(ironfence_remediations_in_flight)",
-        "waiting for their turn": "sum(ironfence_remediations_waiting_for_turn)",
+        "waiting for admission": "sum(ironfence_remediations_waiting_for_turn)",
       }),
       lines("Nodes under remediation", "One line for each node, by the kind of its remediation.", "short", {
         "{{name}} {{remediation}}": "sum by (name, remediation) (nodehealthcheck_ongoing_remediation)",

@@ -37,7 +37,10 @@ export function prometheusRule(): object {
   };
 }
 
-/** Unit tests for promtool: each alert fires when its example has lasted long enough, not before, and no other alert does. */
+/**
+ * Unit tests for promtool: each alert fires when its example has lasted long enough, not before, and no other alert
+ * does.
+ */
 export function ruleTests(): object {
   return {
     rule_files: ["rules.yaml"],

@@ -3,7 +3,10 @@ import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 
-/** What V8 reports of a script: the pieces of each function, an inner one after the one around it, and how often each ran. */
+/**
+ * What V8 reports of a script: the pieces of each function, an inner one after the one around it, and how often each
+ * ran.
+ */
 const Coverage = z.object({
   result: z.array(
     z.object({
@@ -23,7 +26,10 @@ interface Piece {
   ran: boolean;
 }
 
-/** Which code of `src` a test file runs. Node strips types without moving anything, so that V8's offsets are the source's. */
+/**
+ * Which code of `src` a test file runs. Node strips types without moving anything, so that V8's offsets are the
+ * source's.
+ */
 export class Reach {
   /** For each process that ran: its files. */
   readonly #processes: readonly ReadonlyMap<string, readonly Piece[]>[];

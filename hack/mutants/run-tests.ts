@@ -65,7 +65,10 @@ export async function runTests(
   return { failed: `exit code ${code}, and no test that failed: ${why.slice(-TOLD_MAX)}`, tookMs };
 }
 
-/** The test that failed first in a TAP report, with its message; undefined while none has, or it is not reported in full yet. */
+/**
+ * The test that failed first in a TAP report, with its message; undefined while none has, or it is not reported in full
+ * yet.
+ */
 function firstFailure(report: string): string | undefined {
   const [, indent, name, details] = /^( *)not ok \d+ - (.+)\n\1 {2}---\n([\s\S]*?)^\1 {2}\.\.\.$/m.exec(report) ?? [];
   if (indent === undefined || name === undefined || details === undefined) return undefined;

@@ -39,10 +39,15 @@ interface AsItIs {
 const WORKERS = 2;
 /** Time for one test file on the code as it is. */
 const BASELINE_TIMEOUT_MS = 180_000;
-/** With a mutant in place a file may wait for what never comes, and fails then; it is given so much longer than without. */
+/**
+ * With a mutant in place a file may wait for what never comes, and fails then; it is given so much longer than without.
+ */
 const PATIENCE = 10;
 
-/** Plays the mutants in copies of the tree. Returns the test files that fail on the code as it is: nothing is played then. */
+/**
+ * Plays the mutants in copies of the tree. Returns the test files that fail on the code as it is: nothing is played
+ * then.
+ */
 export async function playSeries<T extends Candidate>(
   mutants: readonly T[],
   options: Options<T>,

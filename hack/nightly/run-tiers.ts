@@ -9,7 +9,10 @@ export interface TierReport {
 /** Runs a command. @returns its exit code; null where it was ended after `timeoutMs`. */
 export type StartTier = (run: readonly string[], timeoutMs: number) => Promise<number | null>;
 
-/** Runs the tiers one after the other, and prints a line of each at the end: its result, how long it took, and what it shows. */
+/**
+ * Runs the tiers one after the other, and prints a line of each at the end: its result, how long it took, and what it
+ * shows.
+ */
 export async function runTiers(
   tiers: readonly Tier[],
   start: StartTier,

@@ -2,7 +2,7 @@ import type { TextlintKernelOptions } from "@textlint/kernel";
 import { TextlintKernel } from "@textlint/kernel";
 import markdown from "@textlint/textlint-plugin-markdown";
 import terminology from "textlint-rule-terminology";
-import { VOCABULARY } from "./vocabulary.ts";
+import { VOCABULARY, wholeWords } from "./vocabulary.ts";
 import type { Piece } from "./extract.ts";
 import { proseOfTypeScript, proseOfYaml } from "./extract.ts";
 
@@ -24,7 +24,7 @@ const OPTIONS = {
         defaultTerms: false,
         // Texts that are quoted as bad examples.
         skip: ["BlockQuote"],
-        terms: VOCABULARY.map(([pattern, instead]) => [`(?:${pattern})`.replaceAll(" ", "\\s+"), instead]),
+        terms: VOCABULARY.map(([pattern, instead]) => [wholeWords(pattern), instead]),
       },
     },
   ],

@@ -1,18 +1,26 @@
-/** An expression that is not used, as a pattern for whole words without regard to case, and what to write instead. */
-export type Term = readonly [pattern: string, instead: string];
+/** A sentence in which an expression is wrong, and one with the same word in another sense, which is right. */
+export interface Sample {
+  wrong: string;
+  right?: string;
+}
 
-// docs/contributing/writing.md has the rules behind these, and docs/reference/glossary.md the word for each thing. The patterns are
-// those of textlint-rule-terminology. A blank matches a line break, too.
+/**
+ * An expression that is not used, as a pattern for whole words without regard to case, and what to write instead. A
+ * pattern that is more than a list of words needs a sample: a test sees that each rule finds what it is for. The rule
+ * of textlint tries a pattern a second time on the expression alone, so what must follow it cannot be a lookahead.
+ */
+export type Term = readonly [pattern: string, instead: string, sample?: Sample];
+
+// docs/contributing/writing.md has the rules behind these, and docs/reference/glossary.md the word for each thing. A
+// blank in a pattern matches a line break, too. A group that begins with `(?:` is the only kind of group.
 
 /** Translated and private idiom. */
 const IDIOM: readonly Term[] = [
   ["anew|afresh|once more", "again"],
   ["by now", "already, now"],
-  ["tells|told", "reports, shows, says"],
-  ["people|somebody|someone|somebody's", "the operator, a user, an administrator"],
+  ["tells", "reports, shows, says"],
   ["where absent|where it is absent", "by default"],
-  ["rights", "permissions"],
-  ["in mid-[a-z]+|mid-way", "in the middle of, during"],
+  ["in mid-[a-z]+|mid-way", "in the middle of, during", { wrong: "It stops in mid-flight." }],
   ["for good", "permanently"],
   ["for ever", "forever"],
   ["bears|bore", "has"],
@@ -24,6 +32,14 @@ const IDIOM: readonly Term[] = [
   ["becomes of|become of|became of|comes of|came of", "happens to, follows from"],
   ["makes an end of", "ends"],
   ["that is none", "that is not valid"],
+  [
+    "(?<!there )is no (?:JSON|YAML|https?|label selector|duration|address|URL|number|template|UUID|regular)",
+    "is not a valid …",
+    {
+      wrong: "The answer is no JSON.",
+      right: "There is no JSON in it.",
+    },
+  ],
   ["lend|lends|lent", "grant"],
   ["goes by|go by|went by|gone by|going by", "uses"],
   ["nothing but", "only"],
@@ -32,17 +48,17 @@ const IDIOM: readonly Term[] = [
   ["another's", "that belongs to another one"],
   ["of ours|of theirs|of yours", "our, their, your"],
   ["for want of", "without"],
-  ["live look|live looks|looked at live|looks at live", "live read, read live"],
-  ["(?:a|the|each|last|every) look", "a read, a check"],
   ["gets to know|get to know|got to know", "learns"],
   ["so to say|as it were", "nothing"],
   ["at the hand of|at hand", "available"],
   ["has to do with", "concerns"],
   ["hands off|hands-off", "no power order is sent"],
   ["see to it|see to that|seen to it", "make sure"],
-  ["takes? back what|took back what", "undo"],
+  ["takes? back what|took back what", "undo", { wrong: "The agent takes back what it did." }],
   ["given free|gives free", "release"],
-  ["goes? on where", "continue"],
+  ["goes? on where", "continue", { wrong: "It goes on where it stopped." }],
+  ["trying on|tries on", "trying again"],
+  ["that right", "that permission", { wrong: "Grant that right to the agent." }],
 ];
 
 /** Words that are not in common use any more, or that the style guides advise against. */
@@ -55,25 +71,159 @@ const COMMON_WORDS: readonly Term[] = [
   ["hence|thus|thereby|therein|thereof|whereof|whereby|hitherto", "so, therefore"],
   ["beside", "next to, in addition to"],
   ["lest", "so that … not"],
-  ["e\\.g\\.", "for example"],
-  ["i\\.e\\.", "that is"],
+  ["e\\.g\\.?", "for example", { wrong: "Its kind, e.g. `Node`." }],
+  ["i\\.e\\.?", "that is", { wrong: "Its kind, i.e. `Node`." }],
   ["and the like", "and similar"],
 ];
 
 /** American spelling, as in the documentation of Kubernetes. */
 const SPELLING: readonly Term[] = [
-  ["behaviour", "behavior"],
-  ["colour", "color"],
-  ["honour(s|ed)?", "honor$1"],
-  ["neighbour(s)?", "neighbor$1"],
+  ["behaviours?", "behavior", { wrong: "The behaviours differ." }],
+  ["colours?", "color", { wrong: "A red colour." }],
+  ["honour(?:s|ed)?", "honor", { wrong: "It honours the pause." }],
+  ["neighbours?", "neighbor", { wrong: "The neighbours see it." }],
   ["catalogue", "catalog"],
-  ["recognis(e|es|ed)", "recogniz$1"],
+  ["recognis(?:e|es|ed)", "recognize", { wrong: "It recognises the host." }],
 ];
 
-/** Words that the glossary replaces. */
-const GLOSSARY: readonly Term[] = [
-  ["walk|walks|walker|walked", "remediation, its course; controller"],
-  ["pull the plug", "power off"],
-];
+/**
+ * The words of the table at the end of the glossary. A test compares the two lists. A word that has other senses has a
+ * pattern for the sense that the glossary replaces.
+ */
+export const GLOSSARY: Readonly<Record<string, readonly Term[]>> = {
+  walk: [["walk|walks|walked|pull the plug", "the course of a remediation; power off"]],
+  walker: [["walkers?", "controller", { wrong: "The walker acts." }]],
+  seen: [
+    ["(?:the|a|its|this) seen", "observation", { wrong: "It adds this to the seen.", right: "The host was seen off." }],
+  ],
+  "a look": [["(?:a|the|each|last|every) looks?", "a read, a check", { wrong: "The last look found it off." }]],
+  "a live look": [["live looks?|looks? at live|looked at live", "live read, read live", { wrong: "A live look." }]],
+  turn: [
+    [
+      "(?:a|its|their|the|his|each|every|whose|own) turns?(?! of the event loop)",
+      "admission, slot, position in the queue",
+      {
+        wrong: "The remediation waits for its turn.",
+        right: "The agent turns it off, and yields a turn of the event loop.",
+      },
+    ],
+  ],
+  place: [
+    [
+      "(?:free|queue) places?|gives? (?:its|their) place|places? (?:is|in the queue|are|becomes?|become) (?:free|taken)",
+      "slot, position in the queue",
+      { wrong: "It waits until a place is free.", right: "Another Machine takes its place." },
+    ],
+  ],
+  gate: [
+    [
+      "gates? of (?:a|the|each|every|this) state|state gates?",
+      "a function that begins with `ensure`",
+      {
+        wrong: "The gate of a state comes first.",
+        right: "The BMC gate bounds calls, and a gate of the health check holds it.",
+      },
+    ],
+  ],
+  stop: [
+    [
+      "(?:no|each|every|which) stops?(?! switch)",
+      "hold",
+      {
+        wrong: "An order waits for every stop.",
+        right: "A stop waits for the run that is under way; the stop switch is on.",
+      },
+    ],
+  ],
+  twin: [["twins?", "counterpart", { wrong: "Its twin is gone." }]],
+  taker: [["takers?", "consumer", { wrong: "The taker of the host." }]],
+  away: [
+    [
+      "clusters?(?: that)? (?:is|are|was|were|be) away",
+      "cluster problem, cannot be reached",
+      {
+        wrong: "A workload cluster that is away.",
+        right: "The agent takes the taint away.",
+      },
+    ],
+  ],
+  heard: [["heard", "received"]],
+  said: [["said", "reported, stated"]],
+  told: [
+    ["told(?! apart)", "informed, reported", { wrong: "The agent is told.", right: "The two cannot be told apart." }],
+  ],
+  move: [
+    [
+      "(?:legal|allowed|next|possible|only|these|all) moves?(?! to)",
+      "transition",
+      {
+        wrong: "These are the legal moves of the machine.",
+        right: "The move to the next step moves nothing else.",
+      },
+    ],
+  ],
+  plan: [
+    ["(?:the|a|its|this|each) plan", "strategy", { wrong: "The plan of a remediation.", right: "Plan half an hour." }],
+  ],
+  pass: [
+    [
+      "(?:a|one|each|every|the|per|first|second|next|last|this|single) pass(?! the)|passes of",
+      "evaluation, round",
+      { wrong: "One deletion a pass.", right: "All tests pass; the limits that pass the check hold." },
+    ],
+  ],
+  census: [["census", "counts"]],
+  listed: [
+    [
+      "(?:the|these|those) listed (?:is|are|count|counts)",
+      "live nodes",
+      { wrong: "The listed are counted.", right: "The listed nodes." },
+    ],
+  ],
+  "last check": [
+    [
+      "same last check|last checks? (?:before|of a node|of a machine)|last check:",
+      "start guard",
+      { wrong: "The last check before a remediation is created.", right: "The last check was 5 s ago." },
+    ],
+  ],
+  "side by side": [
+    [
+      "side by side (?:checks?|remediations?|holds?)",
+      "peer check",
+      { wrong: "The side by side check holds it.", right: "Both tests run side by side." },
+    ],
+  ],
+  "steady time": [["steady time", "monotonic time"]],
+  "lost member": [["lost members?", "etcd member whose Node was deleted", { wrong: "The lost members count." }]],
+  subject: [
+    [
+      "subject of (?:a|the|this|each) command",
+      "host selection",
+      {
+        wrong: "The subject of a command.",
+        right: "The subject of a remediation.",
+      },
+    ],
+  ],
+  powered: [
+    [
+      "the powered(?! (?:host|off|on|node))",
+      "powered host",
+      { wrong: "The powered is next.", right: "The powered host." },
+    ],
+  ],
+  rights: [["rights", "RBAC permissions"]],
+  people: [["people", "the operator, a user, an administrator"]],
+  somebody: [["somebody|someone|somebody's|someone's", "the operator, a user, an administrator"]],
+  anybody: [["anybody|anybody's|everybody|everybody's", "any user, any client, an untrusted …"]],
+  nobody: [["nobody|nobody's", "no user, no agent, nothing; or name who does not"]],
+  whoever: [["whoever|whomever", "any user who, any client that"]],
+};
 
-export const VOCABULARY: readonly Term[] = [...IDIOM, ...COMMON_WORDS, ...SPELLING, ...GLOSSARY];
+export const VOCABULARY: readonly Term[] = [...IDIOM, ...COMMON_WORDS, ...SPELLING, ...Object.values(GLOSSARY).flat()];
+
+/** The pattern of a term as the linter uses it: whole words, whatever stands around them, blanks as any white space. */
+export function wholeWords(pattern: string): string {
+  return `(?<![\\w.-])(?:${pattern})(?![\\w-])`.replaceAll(" ", "\\s+");
+}

@@ -38,7 +38,9 @@ export interface OperatorOptions {
   lookMs?: number;
   /** How often a host that rests is looked at anyway, and put right: 60,000. */
   reconcileMs?: number;
-  /** From the decision until the BMC gets the order, which goes out even where it is not wanted any more by then: 2,000. */
+  /**
+   * From the decision until the BMC gets the order, which goes out even where it is not wanted any more by then: 2,000.
+   */
   orderDelayMs?: number;
   /** How much later than the truth status.poweredOn says it: 5,000. */
   mirrorDelayMs?: number;
@@ -77,9 +79,9 @@ interface Memory {
 }
 
 /**
- * Plays the operator of BareMetalHosts against the rack: it asserts spec.online, holds hosts off by reboot annotations, mirrors
- * their power late, provisions and wipes them, lets go of detached ones; and whatever another agent does to a host's power
- * behind its back, it takes back. Errors of the API are logged, and the work goes on.
+ * Plays the operator of BareMetalHosts against the rack: it asserts spec.online, holds hosts off by reboot annotations,
+ * mirrors their power late, provisions and wipes them, lets go of detached ones; and whatever another agent does to a
+ * host's power behind its back, it takes back. Errors of the API are logged, and the work goes on.
  */
 export function startBareMetalHostOperator(
   deps: OperatorDeps,

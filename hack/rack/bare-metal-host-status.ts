@@ -1,4 +1,6 @@
-/** Status of a BareMetalHost that is installed and runs: the fields that its CRD requires, as its operator writes them. */
+/**
+ * Status of a BareMetalHost that is installed and runs: the fields that its CRD requires, as its operator writes them.
+ */
 export const PROVISIONED_STATUS = {
   operationalStatus: "OK",
   poweredOn: true,

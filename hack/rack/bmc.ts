@@ -17,8 +17,8 @@ export interface IdentityLie {
 }
 
 /**
- * How a BMC answers the network. up: it does. refused: connections are reset at once. silent: they are taken, and no byte
- * ever comes back.
+ * How a BMC answers the network. up: it does. refused: connections are reset at once. silent: they are taken, and no
+ * byte ever comes back.
  */
 export type Reachability = "up" | "refused" | "silent";
 
@@ -26,8 +26,8 @@ export type Reachability = "up" | "refused" | "silent";
 const UP_BEFORE_START_MS = 30 * 24 * 60 * 60_000;
 
 /**
- * What a host's BMC says and does, apart from any protocol: the fronts (Redfish, IPMI) all speak through it. Left alone it is
- * honest; its faults are switched here, so that every front lies in the same way.
+ * What a host's BMC says and does, apart from any protocol: the fronts (Redfish, IPMI) all speak through it. Left alone
+ * it is honest; its faults are switched here, so that every front lies in the same way.
  */
 export class Bmc {
   readonly #clock: Clock;

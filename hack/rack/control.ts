@@ -14,11 +14,11 @@ export interface FaultyBmc {
   readonly sessionCount: number;
 }
 
-/** Help for whoever asks for `/`. @param exampleFault a rule that the fronts understand. */
+/** Help for a client that asks for `/`. @param exampleFault a rule that the fronts understand. */
 export function controlHelp(exampleFault: object): string {
   return `GET    /hosts                 what is truly so
-POST   /hosts/NAME            a command, e.g. {"do":"hang"}
-POST   /bmcs/NAME/faults      a fault, e.g. ${JSON.stringify(exampleFault)}
+POST   /hosts/NAME            a command, for example {"do":"hang"}
+POST   /bmcs/NAME/faults      a fault, for example ${JSON.stringify(exampleFault)}
 DELETE /bmcs/NAME/faults      all faults off
 GET    /bmcs/NAME/requests    what the BMC was asked
 GET    /bmcs/NAME/sessions    how many sessions it holds
@@ -28,8 +28,8 @@ GET    /bmcs/NAME/sessions    how many sessions it holds
 const BODY_BYTES_MAX = 64 * 1024;
 
 /**
- * Starts the control endpoint: it shows what is true of the rack, and switches faults. It is for tests and for manual use, listens
- * on 127.0.0.1, and asks for no password.
+ * Starts the control endpoint: it shows what is true of the rack, and switches faults. It is for tests and for manual
+ * use, listens on 127.0.0.1, and asks for no password.
  */
 export async function startControlEndpoint(options: {
   rack: Rack;

@@ -3,8 +3,8 @@ export type SimulatedPower = "On" | "PoweringOff" | "Off" | "PoweringOn";
 
 /**
  * What runs on a host. down: nothing. booting: firmware and start of the OS. installing: a network boot writes the disk
- * again. running: the OS works. hung: the OS is frozen, yet what it handed to its disks is still written. noBootDevice: the
- * firmware found nothing to start from.
+ * again. running: the OS works. hung: the OS is frozen, yet what it handed to its disks is still written. noBootDevice:
+ * the firmware found nothing to start from.
  */
 export type OsState = "down" | "booting" | "installing" | "running" | "hung" | "noBootDevice";
 
@@ -23,7 +23,7 @@ export interface PowerOrder {
   outcome: OrderOutcome;
 }
 
-/** One thing that truly happened in the rack, whatever anybody reports of it. */
+/** One thing that truly happened in the rack, whatever is reported of it. */
 export type RackEvent = {
   /** Wall-clock time, milliseconds since the epoch. */
   atMs: number;

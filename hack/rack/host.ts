@@ -51,8 +51,8 @@ export interface Workload {
 const ORDERS_MAX = 10_000;
 
 /**
- * One simulated host: its power, disk, firmware and OS. It is the ground truth; what a BMC says of it may differ (`Bmc`).
- * Everything happens on the injected clock, one transition at a time.
+ * One simulated host: its power, disk, firmware and OS. It is the ground truth; what a BMC says of it may differ
+ * (`Bmc`). Everything happens on the injected clock, one transition at a time.
  */
 export class Host {
   readonly name: string;
@@ -177,7 +177,9 @@ export class Host {
     this.#emit({ type: "resumed" });
   }
 
-  /** Breaks the disk: the OS freezes, and the host comes up again only after a network boot has written the disk again. */
+  /**
+   * Breaks the disk: the OS freezes, and the host comes up again only after a network boot has written the disk again.
+   */
   failDisk(): void {
     this.#diskFailed = true;
     this.#emit({ type: "diskFailed" });

@@ -18,7 +18,10 @@ const ENSURE_PAUSE_MIN_MS = 200;
 const ENSURE_PAUSE_MAX_MS = 7_000;
 const CAPACITY = { cpu: "8", memory: "32Gi", pods: "110", "ephemeral-storage": "200Gi" };
 
-/** Makes the Node where there is none. One that exists keeps its labels, taints and `unschedulable`, as with a real kubelet. */
+/**
+ * Makes the Node where there is none. One that exists keeps its labels, taints and `unschedulable`, as with a real
+ * kubelet.
+ */
 export async function registerNode(client: KubeletClient, host: Host, signal: AbortSignal): Promise<void> {
   try {
     await client.get<Node>(NODES, { name: host.name }, signal);
@@ -138,7 +141,10 @@ async function listVolumesInUse(client: KubeletClient, host: Host, signal: Abort
     .sort();
 }
 
-/** Keeps the node's Lease fresh: its heartbeat. It tries again as a real kubelet does (component-helpers, lease/controller.go). */
+/**
+ * Keeps the node's Lease fresh: its heartbeat. It tries again as a real kubelet does (component-helpers,
+ * lease/controller.go).
+ */
 export class LeaseRenewer {
   readonly #client: KubeletClient;
   readonly #clock: Clock;
@@ -156,7 +162,10 @@ export class LeaseRenewer {
     this.#aheadMs = options.aheadMs ?? 0;
   }
 
-  /** Renews the Lease, or creates it; goes on until the API server answers. @throws KubeError when that works but the renewal does not. */
+  /**
+   * Renews the Lease, or creates it; goes on until the API server answers. @throws KubeError when that works but the
+   * renewal does not.
+   */
   async renew(signal: AbortSignal): Promise<void> {
     if (this.#lease !== undefined && (await this.#tryOften(this.#lease, signal)) === undefined) return;
     const lease = await this.#ensure(signal);

@@ -26,7 +26,9 @@ export interface KubeletOptions {
   leasePeriodMs?: number;
   /** What draws the jitter of that period, up to 4 %, as a real kubelet's. Without it there is none. */
   random?: Random;
-  /** Whether the volumes of these claims are attached to a host, for which a real kubelet waits. Without it they are. */
+  /**
+   * Whether the volumes of these claims are attached to a host, for which a real kubelet waits. Without it they are.
+   */
   areAttached?: (host: string, claims: readonly string[]) => boolean;
   /** How far the clocks of hosts are ahead, by host, in milliseconds. */
   aheadMs?: Readonly<Record<string, number>>;
@@ -46,8 +48,9 @@ const LEASE_JITTER = 0.04;
 const STATUS_REPORT_PERIODS = 30;
 
 /**
- * Plays the kubelet of every host of the rack: it works while the host's OS runs, and falls silent when that hangs or loses
- * power. Errors of the API are logged, and the work goes on. Resolves when `signal` has aborted and every kubelet has stopped.
+ * Plays the kubelet of every host of the rack: it works while the host's OS runs, and falls silent when that hangs or
+ * loses power. Errors of the API are logged, and the work goes on. Resolves when `signal` has aborted and every kubelet
+ * has stopped.
  */
 export function startKubelets(deps: KubeletDeps, options: KubeletOptions, signal: AbortSignal): Promise<void> {
   const runs = new Map<string, { bootID: string; stop: AbortController }>();

@@ -5,7 +5,7 @@ import type { Clock } from "../../src/runtime/clock.ts";
 
 /** What a mock shows of itself. */
 export interface MockCertificates {
-  /** For whoever is to trust the mock. */
+  /** For clients that trust the mock. */
   caPem: string;
   good: CertificateAndKey;
   /** For faults on command. */

@@ -15,7 +15,7 @@ export interface OrderStyle {
 
 /** One method that changes something. */
 export interface Operation {
-  /** What the caller's role must allow; undefined: nobody need be logged in. */
+  /** What the caller's role must allow; undefined: no login is needed. */
   privilege: Privilege | undefined;
   run: (body: Body, style: OrderStyle) => Answer;
 }
@@ -36,7 +36,10 @@ export interface Endpoint {
 /** How a System reports its reset types: a list next to the action, an ActionInfo resource, or not at all. */
 export type ResetTypesIn = "AllowableValues" | "ActionInfo" | "nowhere";
 
-/** Where a System's boot override is changed: in itself, or in the settings object that it names, as some vendors want it. */
+/**
+ * Where a System's boot override is changed: in itself, or in the settings object that it names, as some vendors want
+ * it.
+ */
 export type BootIn = "System" | "Settings";
 
 /** What one Redfish service holds. */

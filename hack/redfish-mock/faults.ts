@@ -7,7 +7,10 @@ const DEPTH_MAX = 1_000_000;
 const SPOILT_CERTIFICATES = ["expired", "otherName", "otherAuthority"] as const;
 export type SpoiltCertificate = (typeof SPOILT_CERTIFICATES)[number];
 
-/** Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the same. */
+/**
+ * Faults of a mock on command. They are plain JSON, so that a test, a scenario file and the control endpoint say the
+ * same.
+ */
 export const faultRuleSchema = z.strictObject({
   /** Requests that the rule is for: all by default. */
   match: z
@@ -28,7 +31,10 @@ export const faultRuleSchema = z.strictObject({
     z.strictObject({ type: z.literal("hang"), effect: z.enum(["none", "done"]) }),
     /** The connection is reset instead of an answer, before or after the effect. */
     z.strictObject({ type: z.literal("drop"), effect: z.enum(["none", "done"]) }),
-    /** The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are gone. */
+    /**
+     * The BMC restarts at this request, before or after its effect: it is silent for so long, and its sessions are
+     * gone.
+     */
     z.strictObject({ type: z.literal("restartBmc"), effect: z.enum(["none", "done"]), downMs: z.number().min(0) }),
     /** This status instead of any effect. */
     z.strictObject({
@@ -69,9 +75,9 @@ export const faultRuleSchema = z.strictObject({
     /** An answer nested this deeply. */
     z.strictObject({ type: z.literal("deep"), depth: z.int().positive().max(DEPTH_MAX) }),
     /**
-     * New connections meet a TLS that must not be trusted, whatever they ask for (`match` means nothing here): a certificate that
-     * has expired, is for another name or signed by another authority; a version that is too old; plain bytes instead of a
-     * handshake; or no handshake ever.
+     * New connections meet a TLS that must not be trusted, whatever they ask for (`match` means nothing here): a
+     * certificate that has expired, is for another name or signed by another authority; a version that is too old;
+     * plain bytes instead of a handshake; or no handshake ever.
      */
     z.strictObject({
       type: z.literal("badTls"),
@@ -149,14 +155,14 @@ without times until it is switched off, with every for each n-th of them. Of sev
   hang effect                        no answer ever; effect: none (nothing was done) or done
   drop effect                        the connection is reset in place of the answer
   restartBmc effect, downMs          the BMC restarts in the middle of it
-  status status [headers] [body]     e.g. 401, 403, 409, 412, 429, 500, 503, in place of any effect
+  status status [headers] [body]     for example 401, 403, 409, 412, 429, 500, 503, in place of any effect
   sessionsFull                       logins are refused as if the session table were full
   task [retryAfterSeconds] [endless] power orders run as tasks, which may never end
   refuseNoChange status              orders that would change nothing are refused
   override [properties] [without] [withoutHeaders]
                                      the answer says something else
   body text                          the answer is this text
-  truncate, garbage                  the answer ends half way; is no HTTP
+  truncate, garbage                  the answer ends half way; is not HTTP
   huge sizeBytes, deep depth         a large, a deeply nested answer
   badTls how                         how: expired, otherName, otherAuthority, oldVersion, garbage or silent
 `;

@@ -61,9 +61,9 @@ export interface LoggedRequest {
 }
 
 export interface RedfishMock {
-  /** E.g. `https://127.0.0.1:40123`. */
+  /** For example, `https://127.0.0.1:40123`. */
   readonly url: string;
-  /** The path of a host's System, e.g. `/redfish/v1/Systems/1`. */
+  /** The path of a host's System, for example `/redfish/v1/Systems/1`. */
   systemPath(hostName: string): string;
   /** Switches a fault on; returns the way to switch it off. Of several that match a request the newest is applied. */
   addFault(rule: FaultRule): () => void;
@@ -84,7 +84,10 @@ const WEAK_CIPHERS = "DEFAULT@SECLEVEL=0";
 /** Requests that the log holds; the oldest are dropped. */
 const REQUESTS_MAX = 10_000;
 
-/** Starts one simulated BMC that speaks Redfish for hosts of a rack. Its faults: here those of the protocol, in `Bmc` lies. */
+/**
+ * Starts one simulated BMC that speaks Redfish for hosts of a rack. Its faults: here those of the protocol, in `Bmc`
+ * lies.
+ */
 export async function startRedfishMock(options: RedfishMockOptions): Promise<RedfishMock> {
   const mock = new MockServer(options);
   await mock.listen(options.port ?? 0);

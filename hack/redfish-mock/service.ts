@@ -166,7 +166,7 @@ function withEtag(body: Body): Body {
   return "@odata.id" in body ? { ...body, "@odata.etag": etagOf(body) } : body;
 }
 
-/** Names the schema that a resource follows, from its own `@odata.type`, e.g. `#Chassis.v1_25_0.Chassis`. */
+/** Names the schema that a resource follows, from its own `@odata.type`, for example `#Chassis.v1_25_0.Chassis`. */
 function describedBy(body: Body): Record<string, string> {
   const schema = /^#(.+)\.[^.]+$/.exec(String(body["@odata.type"]))?.[1];
   return schema === undefined ? {} : { link: `<http://redfish.dmtf.org/schemas/v1/${schema}.json>; rel=describedby` };

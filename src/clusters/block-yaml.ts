@@ -18,9 +18,10 @@ interface Line {
 }
 
 /**
- * Reads YAML as Kubernetes' tools write it: mappings and lists in block form, scalars on one line, quoted or not, and block scalars.
- * Flow collections with content, anchors, tags, explicit keys and several documents are refused. It takes time in proportion to the
- * text and no more, whatever that is: it is for texts that anybody may have written. Scalars are texts, but for whole numbers, booleans and null.
+ * Reads YAML as Kubernetes' tools write it: mappings and lists in block form, scalars on one line, quoted or not, and
+ * block scalars. Flow collections with content, anchors, tags, explicit keys and several documents are refused. It
+ * takes time in proportion to the text and no more, whatever that is: it is for texts that are not trusted.
+ * Scalars are texts, but for whole numbers, booleans and null.
  *
  * @throws BlockYamlError
  */
@@ -49,7 +50,10 @@ class Reader {
     if (line !== undefined) throw failure(line.number, "is in the wrong place");
   }
 
-  /** The mapping, list or scalar that begins on the next line, which is indented by at least `indentMin`; null where there is none. */
+  /**
+   * The mapping, list or scalar that begins on the next line, which is indented by at least `indentMin`; null where
+   * there is none.
+   */
   block(indentMin: number, depth: number): unknown {
     const line = this.#peek();
     if (line === undefined || line.indent < indentMin) return null;

@@ -9,7 +9,8 @@ const UID_LENGTH_MAX = 64;
 const NAMESPACE = "kube-system";
 
 /**
- * Distinguishes a cluster from every other one, whatever its address, certificates and kubeconfig: the UID of its namespace `kube-system`.
+ * Distinguishes a cluster from every other one, whatever its address, certificates and kubeconfig: the UID of its
+ * namespace `kube-system`.
  *
  * @throws KubeError; if the read is forbidden, it names the missing permission; BadResponse if the answer has no UID.
  */
@@ -24,7 +25,7 @@ export async function readClusterUid(client: KubeClient, signal: AbortSignal): P
   }
 }
 
-/** The API server of a workload cluster may be anybody's. */
+/** The API server of a workload cluster is not trusted. */
 function checkedUid(uid: unknown): string {
   if (typeof uid === "string" && uid !== "" && uid.length <= UID_LENGTH_MAX) return uid;
   throw new KubeError(

@@ -10,7 +10,10 @@ import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
 import { Link } from "./link.ts";
 import type { LinkDeps } from "./link.ts";
 
-/** How often the Secret is read while all is well: how late a rotated kubeconfig is noticed, unless the server refuses the old one. */
+/**
+ * How often the Secret is read while all is well: how late a rotated kubeconfig is noticed, unless the server refuses
+ * the old one.
+ */
 const SECRET_READ_MS = 30_000;
 /** The same while the cluster cannot be worked with, or its Secret not be used. */
 const SECRET_READ_TROUBLED_MS = 10_000;
@@ -38,8 +41,8 @@ export type ClusterConnection =
   /** Not known yet. */
   | { state: "connecting" }
   /**
-   * `nodes` are listed in full and not old. Both stay the same objects until a kubeconfig leads to another API server. `uid`
-   * shows which cluster answers (`readClusterUid`); not set for the agent's own.
+   * `nodes` are listed in full and not old. Both stay the same objects until a kubeconfig leads to another API server.
+   * `uid` shows which cluster answers (`readClusterUid`); not set for the agent's own.
    */
   | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node>; uid?: string }
   /** `message` is for the user, without credentials; `sinceMs` by the wall clock. */
@@ -48,8 +51,8 @@ export type ClusterConnection =
 type AwayConnection = Extract<ClusterConnection, { state: "away" }>;
 
 /**
- * The connection to one workload cluster: reads its Secret again and again, and follows what it says. The Secret is read by
- * name rather than watched, since a watch would take the right to list all Secrets.
+ * The connection to one workload cluster: reads its Secret again and again, and follows what it says. The Secret is
+ * read by name rather than watched, since a watch would take the right to list all Secrets.
  */
 export class WorkloadConnection {
   readonly #deps: LinkDeps;
@@ -135,7 +138,7 @@ export class WorkloadConnection {
       } else if (isKubeError(error, "Forbidden")) {
         this.#problem = { reason: "KubeconfigMissing", message: `${name} may not be read: ${error.message}`, sinceMs };
       } else {
-        // It is the management cluster that is away: what was read last still holds.
+        // It is the management cluster that cannot be reached: what was read last still holds.
         logger.warn({ err: error, cluster: this.#cluster }, "cannot read the kubeconfig of a workload cluster");
       }
     }
@@ -219,7 +222,7 @@ export class WorkloadConnection {
     if (this.#state.state === "connected") logger.info(fields, "a workload cluster is connected");
     if (this.#state.state === "away") {
       const { reason, message } = this.#state;
-      logger.warn({ ...fields, reason, problem: message }, "a workload cluster is away");
+      logger.warn({ ...fields, reason, problem: message }, "a workload cluster cannot be reached");
     }
     this.#onChange();
   }

@@ -24,8 +24,8 @@ export class KubeconfigError extends Error {
 }
 
 /**
- * What would have the agent run a program, read a file of its own or go another way than the kubeconfig's writer may choose:
- * whoever can write a Secret must not get that from the agent.
+ * What would have the agent run a program, read a file of its own or go another way than the kubeconfig's writer may
+ * choose: a user who can write a Secret must not get that from the agent.
  */
 const REFUSED: Readonly<Record<"cluster" | "user", Readonly<Record<string, string>>>> = {
   cluster: {
@@ -73,7 +73,9 @@ export function parseWorkloadKubeconfig(text: string): WorkloadKubeconfig {
   return { server: readServer(cluster), credentials: { headers: readHeaders(user), tls } };
 }
 
-/** By parsers that take time in proportion to the text alone: tenants write it, and all fences wait for the main thread. */
+/**
+ * By parsers that take time in proportion to the text alone: tenants write it, and all fences wait for the main thread.
+ */
 function parseText(text: string): Fields {
   if (text.length > TEXT_LENGTH_MAX) throw new KubeconfigError(`is longer than ${TEXT_LENGTH_MAX} characters`);
   const isJson = text.trimStart().startsWith("{");
@@ -81,9 +83,10 @@ function parseText(text: string): Fields {
   try {
     root = isJson ? JSON.parse(text) : parseBlockYaml(text);
   } catch (error) {
-    if (error instanceof BlockYamlError) throw new KubeconfigError(`is no YAML that is read here: ${error.message}`);
+    if (error instanceof BlockYamlError)
+      throw new KubeconfigError(`is not valid YAML that is read here: ${error.message}`);
     // What a parser says of a text quotes it, and there are credentials in this one.
-    throw new KubeconfigError("is no JSON");
+    throw new KubeconfigError("is not valid JSON");
   }
   if (!isRecord(root)) throw new KubeconfigError("is not a kubeconfig");
   return root;
@@ -110,7 +113,7 @@ function refuse(part: "cluster" | "user", fields: Fields): void {
 function readServer(cluster: Fields): string {
   const text = requireText(cluster, "server", "cluster.server");
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url === undefined || url.protocol !== "https:") throw new KubeconfigError("cluster.server is no https URL");
+  if (url === undefined || url.protocol !== "https:") throw new KubeconfigError("cluster.server is not an https URL");
   // They would be in every message that names the server.
   if (url.username !== "" || url.password !== "") throw new KubeconfigError("cluster.server holds credentials");
   if (url.search !== "" || url.hash !== "") throw new KubeconfigError("cluster.server holds more than a path");
@@ -138,7 +141,7 @@ function readPem(fields: Fields, name: string, part: string): string | undefined
   return pem;
 }
 
-/** Finds here what would else be a failed connection that nobody can explain. */
+/** Finds here what would otherwise be an unexplained failure of the connection. */
 function checkTls({ ca, cert, key }: TlsMaterial): void {
   if ((cert === undefined) !== (key === undefined)) {
     throw new KubeconfigError("user has one of client-certificate-data and client-key-data without the other");

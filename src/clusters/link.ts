@@ -15,11 +15,16 @@ import { readClusterUid } from "./cluster-uid.ts";
 import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
 import type { ClusterAccess, Credentials } from "../kube/connection/cluster-access.ts";
 
-/** A fault of the watch on nodes is reported when it has lasted this long: an API server that restarts is back sooner. */
+/**
+ * A fault of the watch on nodes is reported when it has lasted this long: an API server that restarts is back sooner.
+ */
 const TROUBLE_MS = 15_000;
 /** A server that has neither answered nor failed after this time is reported as one that does not answer. */
 const FIRST_ANSWER_MS = 30_000;
-/** The API server sends a bookmark for a quiet collection about every minute. A view that has received nothing for this long is not acted on. */
+/**
+ * The API server sends a bookmark for a quiet collection about every minute. A view that has received nothing for this
+ * long is not acted on.
+ */
 const CONTACT_AGE_MAX_MS = 180_000;
 /** How often it is asked which cluster answers: another one may have come to be at the same address. */
 const UID_READ_MS = 60_000;
@@ -27,8 +32,8 @@ const UID_READ_MS = 60_000;
 const UID_RETRY_MS = 5_000;
 
 /**
- * What is read of a workload cluster, whose API server may be anybody's. What is kept of a node has about 1.2 KiB, so this is a cluster
- * of 3,000 nodes; the bounds of an answer and of a page leave 160 KiB for each object on its way.
+ * What is read of a workload cluster, whose API server is not trusted. What is kept of a node has about 1.2 KiB, so
+ * this is a cluster of 3,000 nodes; the bounds of an answer and of a page leave 160 KiB for each object on its way.
  */
 const WORKLOAD_BUDGET: ReadBudget = {
   pageSize: 25,
@@ -74,13 +79,13 @@ export class Link {
   #credentials: Credentials;
   #wellMs: number;
   #uid: string | undefined;
-  /** Why nobody can tell which cluster it is. */
+  /** Why the cluster cannot be identified. */
   #unidentified: KubeError | undefined;
 
   /**
    * @param source names the cluster and its Secret, for messages.
-   * @param on `refused` is called when the server refuses the credentials, and should take over newer ones before it resolves;
-   * `changed` when more is known of `health`.
+   * @param on `refused` is called when the server refuses the credentials, and should take over newer ones before it
+   * resolves; `changed` when more is known of `health`.
    */
   constructor(
     deps: LinkDeps,

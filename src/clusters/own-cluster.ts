@@ -4,12 +4,14 @@ import type { Watched } from "../kube/watched.ts";
 import type { ClusterConnection, ClusterRef } from "./connection.ts";
 import type { WorkloadClusters } from "./workload-clusters.ts";
 
-/** How long the API server may have reported nothing about nodes: their earlier state does not show their present one. */
+/**
+ * How long the API server may have reported nothing about nodes: their earlier state does not show their present one.
+ */
 const NODES_STALE_MS = 180_000;
 
 /**
- * The cluster that the agent lives in, instead of workload clusters: for kinds whose machines are of the same cluster that
- * they are objects of.
+ * The cluster that the agent lives in, instead of workload clusters: for kinds whose machines are of the same cluster
+ * that they are objects of.
  */
 export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: AbortSignal): WorkloadClusters {
   const listeners = new Set<() => void>();
@@ -34,8 +36,9 @@ export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: A
 }
 
 /**
- * Workload clusters of which one, by name, is the cluster that the agent lives in: a management cluster that manages itself. It is
- * worked with by the agent's own connection, and its kubeconfig is not read: so writing it gives no one the permissions of the agent.
+ * Workload clusters of which one, by name, is the cluster that the agent lives in: a management cluster that manages
+ * itself. It is worked with by the agent's own connection, and its kubeconfig is not read: so writing it gives no one
+ * the permissions of the agent.
  */
 export function withOwnCluster(name: ClusterRef, own: WorkloadClusters, others: WorkloadClusters): WorkloadClusters {
   return { hold: (ref, onChange) => (isSameCluster(ref, name) ? own : others).hold(ref, onChange) };

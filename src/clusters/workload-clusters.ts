@@ -8,7 +8,7 @@ import type { LinkDeps } from "./link.ts";
 export type { AwayReason, ClusterConnection, ClusterRef } from "./connection.ts";
 export { kubeconfigSecret } from "./connection.ts";
 
-/** How long a connection that nobody holds any more stays: one remediation ends, and the next one begins. */
+/** How long a connection without a holder stays: one remediation ends, and the next one begins. */
 const LINGER_MS = 60_000;
 
 export const WORKLOAD_CLUSTERS_METRIC = metric({
@@ -42,7 +42,8 @@ export interface WorkloadClustersDeps extends LinkDeps {
 }
 
 /**
- * Connections to workload clusters through their `<cluster>-kubeconfig` Secrets. Nothing is read before a caller holds one.
+ * Connections to workload clusters through their `<cluster>-kubeconfig` Secrets. Nothing is read before a caller holds
+ * one.
  *
  * @param signal ends every connection; `settled` resolves once nothing of them is left.
  */
@@ -93,7 +94,7 @@ export function createWorkloadClusters(
           if (!entry.holders.delete(listener) || entry.holders.size > 0 || signal.aborted) return;
           entry.linger = clock.schedule(LINGER_MS, () => {
             entries.delete(key);
-            entry.stop.abort(new Error("nobody needs this workload cluster any more"));
+            entry.stop.abort(new Error("no remediation or health check needs this workload cluster any more"));
           });
         },
       };

@@ -11,8 +11,8 @@ import {
 } from "./parsers.ts";
 
 /**
- * How a command reaches the BMC at a given address. The password is not an option, because every user of a machine can read
- * its command lines: it comes from `IRONFENCE_BMC_PASSWORD`, a file, or the prompt.
+ * How a command reaches the BMC at a given address. The password is not an option, because every user of a machine can
+ * read its command lines: it comes from `IRONFENCE_BMC_PASSWORD`, a file, or the prompt.
  */
 export const BMC_OPTIONS = {
   username: {

@@ -1,4 +1,6 @@
-/** One option of a command: a flag, the environment variable behind it, and its default, in that order of precedence. */
+/**
+ * One option of a command: a flag, the environment variable behind it, and its default, in that order of precedence.
+ */
 export interface Option<T> {
   /** Name in camel case; on the command line in kebab case: `leaseName` is `--lease-name`. */
   name: string;
@@ -28,7 +30,8 @@ export function flagName(name: string): string {
 }
 
 /**
- * The value of one option: the flag's, else the environment variable's (an empty one counts as absent), else the default.
+ * The value of one option: the flag's, else the environment variable's (an empty one counts as absent), else the
+ * default.
  *
  * @throws OptionError if the text cannot be parsed.
  */

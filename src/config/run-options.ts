@@ -287,14 +287,17 @@ export interface RunOptions extends ClusterOptions {
   otlpEndpoint: string | undefined;
   allowLocalWorkloadClusters: boolean;
   metricsBindAddress: BindAddress | "off";
-  /** Where the certificate is; undefined for metrics over plain HTTP, for everybody. */
+  /** Where the certificate is; undefined for metrics over plain HTTP, for every client. */
   metricsCertPath: string | undefined;
   /** Where the dashboard is served. */
   statusBindAddress: BindAddress | "off";
   statusCertPath: string;
   healthProbeBindAddress: BindAddress | "off";
   logLevel: LogLevel;
-  /** Distinguishes this process from the other replicas in the lease and in Events: the name of the pod, or of the machine. */
+  /**
+   * Distinguishes this process from the other replicas in the lease and in Events: the name of the pod, or of the
+   * machine.
+   */
   instance: string;
 }
 

@@ -37,7 +37,7 @@ export interface ObjectList<T> {
 }
 
 export interface WriteOptions {
-  /** E.g. `status`. */
+  /** For example, `status`. */
   subresource?: string;
   /** The server checks and answers, and stores nothing. */
   dryRun?: boolean;
@@ -51,9 +51,9 @@ export interface DeleteOptions {
 }
 
 /**
- * Calls on one API server. Every call has a deadline of its own, and every failure is a KubeError. Reads are tried again by
- * themselves on Network, Timeout, TooManyRequests and Unavailable, within the deadline; writes never are: after a lost write the
- * caller reads and decides. Objects come as the server sent them, unknown fields and all.
+ * Calls on one API server. Every call has a deadline of its own, and every failure is a KubeError. Reads are tried
+ * again by themselves on Network, Timeout, TooManyRequests and Unavailable, within the deadline; writes never are:
+ * after a lost write the caller reads and decides. Objects come as the server sent them, unknown fields and all.
  */
 export interface KubeClient {
   get<T extends KubeObject>(type: ResourceType, key: ObjectKey, signal: AbortSignal): Promise<T>;
@@ -66,8 +66,8 @@ export interface KubeClient {
     signal: AbortSignal,
   ): Promise<T>;
   /**
-   * Applies `operations` behind `test` operations for the guard; a guard or `test` that does not hold, or a path that is not
-   * there, throws Conflict: read and decide again.
+   * Applies `operations` behind `test` operations for the guard; a guard or `test` that does not hold, or a path that
+   * is not there, throws Conflict: read and decide again.
    */
   patch<T extends KubeObject>(
     type: ResourceType,
@@ -78,8 +78,8 @@ export interface KubeClient {
     signal: AbortSignal,
   ): Promise<T>;
   /**
-   * RFC 7386 merge patch with the guard in its metadata, for whole sections such as `status`. A `null` removes a field, so
-   * the content must be complete for what it means to remove.
+   * RFC 7386 merge patch with the guard in its metadata, for whole sections such as `status`. A `null` removes a field,
+   * so the content must be complete for what it means to remove.
    */
   mergePatch<T extends KubeObject>(
     type: ResourceType,
@@ -89,7 +89,9 @@ export interface KubeClient {
     options: WriteOptions,
     signal: AbortSignal,
   ): Promise<T>;
-  /** Deletes the object that the guard names. NotFound is thrown, not swallowed; another UID or version throws Conflict. */
+  /**
+   * Deletes the object that the guard names. NotFound is thrown, not swallowed; another UID or version throws Conflict.
+   */
   delete(type: ResourceType, key: ObjectKey, options: DeleteOptions, signal: AbortSignal): Promise<void>;
   /**
    * Finds by API discovery how a kind is served.

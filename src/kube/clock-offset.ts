@@ -1,6 +1,9 @@
 import type { Clock } from "../runtime/clock.ts";
 
-/** How far the API server's clock is ahead of our own, in milliseconds: somewhere between the two. Negative: ours is ahead. */
+/**
+ * How far the API server's clock is ahead of our own, in milliseconds: somewhere between the two. Negative: ours is
+ * ahead.
+ */
 export interface ClockOffset {
   minMs: number;
   maxMs: number;

@@ -1,13 +1,13 @@
 /** What the answers of an API server say of itself. */
 export interface Contact {
   /**
-   * Monotonic time since which it has answered without an outage that this process noticed. Infinity before its first answer, and
-   * from a write that etcd refused until a write to a Lease or a Node has gone through again.
+   * Monotonic time since which it has answered without an outage that this process noticed. Infinity before its first
+   * answer, and from a write that etcd refused until a write to a Lease or a Node has gone through again.
    */
   sinceMs: number;
   /** What its own clock reads now, at least, by its last answer; undefined if its answers have no date. */
   serverTimeMs: number | undefined;
-  /** Monotonic time since which that clock has not been seen to jump: how old a stamp of before is, nobody can tell. */
+  /** Monotonic time since which that clock has not been seen to jump: the age of an earlier stamp is not known. */
   clockSteadySinceMs: number;
 }
 

@@ -5,10 +5,11 @@ import { printable } from "../runtime/text/printable.ts";
  *
  * Network: no connection, or it broke. Timeout: no answer by the deadline; a write may or may not have taken effect.
  * Aborted: the caller's signal. BadResponse: an answer that is not what the API promises, or larger than its bound.
- * OverBudget: more than is read from an API server that anybody may run.
- * The others are the API server's own (`metav1.Status.reason`), by HTTP status: Unauthorized 401, Forbidden 403, NotFound 404,
- * MethodNotAllowed 405, AlreadyExists and Conflict 409, Gone 410, BadRequest 400/415, Invalid 422, TooManyRequests 429, Unavailable 5xx. A JSON patch
- * that does not fit the object (a `test` failed, a path is not there) is a Conflict too, though the server answers 422.
+ * OverBudget: more than is read from an untrusted API server.
+ * The others are the API server's own (`metav1.Status.reason`), by HTTP status: Unauthorized 401, Forbidden 403,
+ * NotFound 404, MethodNotAllowed 405, AlreadyExists and Conflict 409, Gone 410, BadRequest 400/415, Invalid 422,
+ * TooManyRequests 429, Unavailable 5xx. A JSON patch that does not fit the object (a `test` failed, a path is not
+ * there) is a Conflict too, though the server answers 422.
  */
 export type KubeErrorCode =
   | "Network"
@@ -40,7 +41,7 @@ export class KubeError extends Error {
   readonly reason: string | undefined;
   /** How long the server asked to wait (Retry-After), where it did. */
   readonly retryAfterMs: number | undefined;
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** Whether the same call may succeed later without a change. */
   readonly retryable: boolean;
 
   constructor(
@@ -48,7 +49,7 @@ export class KubeError extends Error {
     message: string,
     options: { status?: number; reason?: string; retryAfterMs?: number; cause?: unknown } = {},
   ) {
-    // Names and texts in it may be those of an API server that anybody may run.
+    // Names and texts in it may be those of an untrusted API server.
     super(printable(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.status = options.status;
@@ -63,7 +64,7 @@ export class KubeError extends Error {
       case "Unauthorized":
         return "renew the credentials of the kubeconfig or service account";
       case "Forbidden":
-        return "grant that right; the agent's own come with your installation (deploy/kustomize or the Helm chart)";
+        return "grant that permission; the installation (deploy/kustomize or the Helm chart) has those that the agent needs";
       case "NotFound":
         // A kind that is not served has no metav1.Status, and so no reason.
         if (this.status === 404 && this.reason === undefined) return "apply deploy/crds: the cluster has no such kind";

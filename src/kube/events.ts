@@ -4,7 +4,7 @@ import type { KubeObject } from "./resource.ts";
 export interface EventNote {
   /** What it is about. */
   regarding: KubeObject;
-  /** A second object, e.g. the node of a remediation. */
+  /** A second object, for example the node of a remediation. */
   related?: KubeObject;
   type: "Normal" | "Warning";
   /** Machine-readable, UpperCamelCase, at most 128 characters. */

@@ -28,6 +28,8 @@ export interface WatchOptions<T extends KubeObject> {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  /** Keeps of an object, as the server sent it, only what is needed; undefined drops it from the view. Must not throw. */
+  /**
+   * Keeps of an object, as the server sent it, only what is needed; undefined drops it from the view. Must not throw.
+   */
   trim: (raw: KubeObject) => T | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The wire to one API server. The agent's is made of undici pools (`http-transport.ts`); the simulation hands requests to an
- * in-memory API server in the same process. Everything above this interface is the same in both.
+ * The wire to one API server. The agent's is made of undici pools (`http-transport.ts`); the simulation hands requests
+ * to an in-memory API server in the same process. Everything above this interface is the same in both.
  */
 export interface KubeTransport {
   /**
@@ -10,20 +10,23 @@ export interface KubeTransport {
    */
   send(request: TransportRequest, signal: AbortSignal): Promise<TransportResponse>;
   /**
-   * Opens a watch. Resolves once the status line is there; the body then yields chunks as they come and ends, or throws a
-   * KubeError, when the connection does.
+   * Opens a watch. Resolves once the status line is there; the body then yields chunks as they come and ends, or throws
+   * a KubeError, when the connection does.
    */
   stream(request: TransportRequest, signal: AbortSignal): Promise<TransportStream>;
   /** Closes every connection; calls under way fail with Aborted. */
   close(): Promise<void>;
 }
 
-/** Connections are kept apart by lane, so that a burst of writes never delays the lease, nor a watch a write, nor a review or a page either. */
+/**
+ * Connections are kept apart by lane, so that a burst of writes never delays the lease, nor a watch a write, nor a
+ * review or a page either.
+ */
 export type Lane = "api" | "watch" | "lease" | "review" | "page";
 
 export interface TransportRequest {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Path and query, already encoded, e.g. `/api/v1/nodes?limit=100`. */
+  /** Path and query, already encoded, for example `/api/v1/nodes?limit=100`. */
   path: string;
   /** JSON text. */
   body?: string;

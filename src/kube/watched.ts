@@ -2,7 +2,10 @@ import type { ObjectKey } from "./client.ts";
 import type { KubeErrorCode } from "./errors.ts";
 import type { KubeObject } from "./resource.ts";
 
-/** One change of a watched collection. A deleted and re-created object is a `deleted` and an `added`, distinguished by UID. */
+/**
+ * One change of a watched collection. A deleted and re-created object is a `deleted` and an `added`, distinguished by
+ * UID.
+ */
 export type Change<T> =
   | { type: "added"; object: T }
   | { type: "updated"; object: T; previous: T }
@@ -16,15 +19,18 @@ export interface Watched<T extends KubeObject> {
   readonly size: number;
   /** Whether the first list has been read in full. Before that the view is empty and means nothing. */
   readonly synced: boolean;
-  /** Monotonic time of the last word from the server (list, event or bookmark). An old one means a view that may be stale. */
+  /**
+   * Monotonic time of the last word from the server (list, event or bookmark). An old one means a view that may be
+   * stale.
+   */
   readonly lastContactMs: number;
   /** Why the server cannot be listed or watched at present, for messages and statuses; undefined while all is well. */
   readonly problem: string | undefined;
   /** The code of that, where there was an answer or an error that has one. */
   readonly problemCode?: KubeErrorCode | undefined;
   /**
-   * How often the server has gone back to an earlier state, as after etcd was restored: what was remembered of this collection
-   * is of another history then, and versions of the two do not compare. Undefined counts as never.
+   * How often the server has gone back to an earlier state, as after etcd was restored: what was remembered of this
+   * collection is of another history then, and versions of the two do not compare. Undefined counts as never.
    */
   readonly rewinds?: number;
   /** Calls `listener` for every change from now on, and with `added` for every object that is there already. */

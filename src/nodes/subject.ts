@@ -7,7 +7,10 @@ import { OKD_MACHINE_GROUP } from "../api/okd/okd-machine.ts";
 import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { OwnerReference, ResourceType } from "../kube/resource.ts";
 
-/** A Machine, of Cluster API or of OKD, that asked for a remediation. The UID distinguishes it from another one of the same name. */
+/**
+ * A Machine, of Cluster API or of OKD, that asked for a remediation. The UID distinguishes it from another one of the
+ * same name.
+ */
 export interface MachineRef {
   apiVersion: string;
   kind: string;
@@ -40,10 +43,10 @@ export function localNode(nodeName: string): Subject {
 }
 
 /**
- * What a remediation is about. The stored subject counts first, because an annotation may be edited while a host is off.
- * Otherwise it is the node that the annotation names, or the node with the name of the remediation. A remediation of a
- * Machine has the name of the Machine, which an unrelated node may have too: only the live Machine shows its node and
- * its cluster, and the subject has neither until the Machine was read.
+ * What a remediation is about. The stored subject counts first, because an annotation may be edited while a host is
+ * off. Otherwise it is the node that the annotation names, or the node with the name of the remediation. A remediation
+ * of a Machine has the name of the Machine, which an unrelated node may have too: only the live Machine shows its node
+ * and its cluster, and the subject has neither until the Machine was read.
  */
 export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   const { node, machine } = status ?? {};

@@ -86,7 +86,7 @@ export interface RemediatorDeps {
   options: RemediatorOptions;
 }
 
-/** Longest wait after an error of our own, e.g. a status that this version cannot read. */
+/** Longest wait after an error of our own, for example a status that this version cannot read. */
 const ERROR_BACKOFF_MAX_MS = 60_000;
 /** The time until a remediation that could not be read live is read again. */
 const REREAD_MS = 1_000;
@@ -94,8 +94,9 @@ const REREAD_MS = 1_000;
 const UNREAD_START_MS = 5_000;
 
 /**
- * Serves every `BareMetalRemediation` of the cluster until `signal` aborts; nothing of it runs after it has settled, and
- * every device session is closed. Call it only while the agent's lease is held, with a signal that aborts when it is lost.
+ * Serves every `BareMetalRemediation` of the cluster until `signal` aborts; nothing of it runs after it has settled,
+ * and every device session is closed. Call it only while the agent's lease is held, with a signal that aborts when it
+ * is lost.
  */
 export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, targets, namespace } = deps;
@@ -223,7 +224,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     maxBackoffMs: ERROR_BACKOFF_MAX_MS,
     reconcile: async (key, signal) => {
       const watched = remediations.get(parseKey(key));
-      // After a restore what a session remembers is of another history: it begins with nothing seen, as after a restart.
+      // After a restore what a session remembers is of another history: it begins with nothing seen, as after a
+      // restart.
       const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
       if (watched === undefined || isOther) await endSession(key);
       if (watched === undefined) return awaitedNodes.follow(key, undefined);
@@ -371,9 +373,9 @@ function whyUnread(what: string, { problem }: Watched<Node> | Watched<FencingTar
 }
 
 /**
- * Whether what a watch shows may be long over. What was stored last counts, by an earlier process or by the session before: it may
- * be that the remediation has ended, and is gone. Of one that neither has our finalizer nor says so nothing was begun: the guard
- * of its first write shows it.
+ * Whether what a watch shows may be long over. What was stored last counts, by an earlier process or by the session
+ * before: it may be that the remediation has ended, and is gone. Of one that neither has our finalizer nor says so
+ * nothing was begun: the guard of its first write shows it.
  */
 function mayBeLate({ wasReadLive, remediation, status }: RemediationSession): boolean {
   const hasBegun = remediation.metadata.finalizers?.includes(FINALIZER) === true || isBegun(status);

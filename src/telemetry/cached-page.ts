@@ -4,12 +4,16 @@ import type { Clock } from "../runtime/clock.ts";
 const AGE_MAX_MS = 15_000;
 /** Nor is it made more often than this. */
 const AGE_MIN_MS = 1_000;
-/** A page that takes a millisecond is kept for so many of them: a twentieth of the time goes into making it, or more if it takes over 0.75 s. */
+/**
+ * A page that takes a millisecond is kept for so many of them: a twentieth of the time goes into making it, or more if
+ * it takes over 0.75 s.
+ */
 const AGE_BY_COST = 20;
 
 /**
- * A page, or what pages are made from, that is made once for all that ask within a while: the longer it takes to make, the longer it is kept. Nobody who asks for
- * it again and again gets more than a small part of the process for that.
+ * A page, or what pages are made from, that is made once for all that ask within a while: the longer it takes to make,
+ * the longer it is kept. A client that asks for it again and again gets no more than a small part of the process's
+ * time.
  */
 export function cachedPage<T>(clock: Clock, make: () => Promise<T>, ageByCost = AGE_BY_COST): () => Promise<T> {
   let made: { answer: Promise<T>; untilMs: number } | undefined;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
 
-/** Whoever renews certificates does so days before they end. */
+/** Certificates are renewed days before they end. */
 const AGE_MAX_MS = 60_000;
 
 interface Pair {
@@ -11,7 +11,10 @@ interface Pair {
   key: string;
 }
 
-/** The certificate of a server, `tls.crt` and `tls.key` of a folder: a mounted Secret, which is renewed while the agent runs. */
+/**
+ * The certificate of a server, `tls.crt` and `tls.key` of a folder: a mounted Secret, which is renewed while the agent
+ * runs.
+ */
 export class CertificateFiles {
   readonly #folder: string;
   readonly #clock: Clock;

@@ -11,9 +11,9 @@ interface HistogramSeries<Label extends string> {
 }
 
 /**
- * A histogram with a series a node. prom-client keeps each series' counts in an object whose keys are the bounds, and whole
- * numbers make that an array as long as the highest bound: 28 KiB a series for one of 3,600 s, and 70 MiB after 2,500 nodes.
- * Here a series takes some 300 bytes, and there is a limit to how many there are.
+ * A histogram with a series a node. prom-client keeps each series' counts in an object whose keys are the bounds, and
+ * whole numbers make that an array as long as the highest bound: 28 KiB a series for one of 3,600 s, and 70 MiB after
+ * 2,500 nodes. Here a series takes some 300 bytes, and there is a limit to how many there are.
  */
 export class CompactHistogram<Label extends string> {
   readonly name: string;

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { CertificateFiles } from "./certificate-files.ts";
-import { ConnectionLimit } from "./connection-places.ts";
+import { ConnectionLimit } from "./connection-limit.ts";
 
 /** What one request is answered. */
 export interface Answer {
@@ -15,13 +15,16 @@ export interface Answer {
 /** Answers one path. */
 export type Page = () => Promise<Answer>;
 
-/** Decides who may read a page, by the header Authorization. @returns the answer to a refused request; undefined if it is allowed. */
-export type Doorkeeper = (authorization: string | undefined, path: string) => Promise<Answer | undefined>;
+/**
+ * Decides who may read a page, by the header Authorization. @returns the answer to a refused request; undefined if it
+ * is allowed.
+ */
+export type Authorizer = (authorization: string | undefined, path: string) => Promise<Answer | undefined>;
 
 /** How pages are protected. */
 export interface Protection {
   certificate: CertificateFiles;
-  doorkeeper: Doorkeeper;
+  authorizer: Authorizer;
 }
 
 /** Until the whole request is there: a scrape or a probe is one short GET, and anything slower is not one. */
@@ -45,7 +48,7 @@ export async function servePages(
   protection?: Protection,
 ): Promise<{ port: number; close(): Promise<void> }> {
   return listen(address, protection?.certificate, (request, response) => {
-    answer(request, pages, protection?.doorkeeper)
+    answer(request, pages, protection?.authorizer)
       .then((found) => sendAnswer(response, found))
       .catch(() => response.destroy());
   });
@@ -68,8 +71,8 @@ export async function listen(
 ): Promise<{ port: number; close(): Promise<void> }> {
   const server = listener(certificate, onRequest);
   server.setTimeout(SILENCE_MAX_MS);
-  const places = new ConnectionLimit(CONNECTIONS_MAX);
-  server.on("connection", (socket) => places.take(socket));
+  const connections = new ConnectionLimit(CONNECTIONS_MAX);
+  server.on("connection", (socket) => connections.take(socket));
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => {
       reject(new Error(`cannot listen on ${address.host}:${address.port}: ${error.message}`, { cause: error }));
@@ -106,14 +109,14 @@ function listener(
   return server;
 }
 
-/** Pages are looked up after the doorkeeper, so that a stranger does not learn which there are. */
+/** Pages are looked up after the authorizer, so that a stranger does not learn which there are. */
 async function answer(
   { method = "", url = "", headers }: Pick<IncomingMessage, "method" | "url" | "headers">,
   pages: Readonly<Record<string, Page>>,
-  doorkeeper: Doorkeeper | undefined,
+  authorizer: Authorizer | undefined,
 ): Promise<Answer> {
   const path = pathOf(url);
-  const refusal = await doorkeeper?.(headers.authorization, path);
+  const refusal = await authorizer?.(headers.authorization, path);
   if (refusal !== undefined) return refusal;
   const found = findPage({ method, path }, pages);
   return typeof found === "function" ? await found() : found;

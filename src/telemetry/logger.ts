@@ -2,7 +2,10 @@ import { pino } from "pino";
 import type { DestinationStream, Logger as PinoLogger } from "pino";
 import { DeadlineError } from "../runtime/deadline.ts";
 
-/** Structured log: messages are constants, what varies stands in fields. Credentials are `Secret`s and print as `[secret]`. */
+/**
+ * Structured log: messages are constants, what varies stands in fields. Credentials are `Secret`s and print as
+ * `[secret]`.
+ */
 export type Logger = PinoLogger;
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
@@ -19,8 +22,8 @@ const REDACTED = [
 ];
 
 /**
- * The root logger. Failures that the world may have at any time (a BMC out of reach, an API server's refusal) are logged
- * without their stack, unless at `debug` and `trace`: the message names call and cause.
+ * The root logger. Failures that the world may have at any time (a BMC out of reach, an API server's refusal) are
+ * logged without their stack, unless at `debug` and `trace`: the message names call and cause.
  *
  * @param destination where lines go; standard error by default, so that standard output stays data.
  */
@@ -39,7 +42,9 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
   );
 }
 
-/** How an error stands in a line: in brief where its class gives a code that says what happened, else with its stack. */
+/**
+ * How an error stands in a line: in brief where its class gives a code that says what happened, else with its stack.
+ */
 function briefError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error instanceof DeadlineError) return { type: error.name, message: error.message };

@@ -50,7 +50,8 @@ export function createGauge<Label extends string>(definition: Metric<Label>, reg
 }
 
 /**
- * A counter that starts at 0, because `rate` and `increase` do not see the first increase of a series that was not there before.
+ * A counter that starts at 0, because `rate` and `increase` do not see the first increase of a series that was not
+ * there before.
  *
  * @param start the series that start at 0: by default all, if the values of all labels are known.
  */

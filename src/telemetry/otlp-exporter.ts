@@ -5,7 +5,8 @@ import { withDeadline } from "../runtime/deadline.ts";
 import { VERSION } from "../runtime/version.ts";
 import type { Logger } from "./logger.ts";
 
-// OpenTelemetry's protocol for traces over HTTP, in JSON (opentelemetry-proto, "OTLP/HTTP"; encoding of "JSON Protobuf").
+// OpenTelemetry's protocol for traces over HTTP, in JSON (opentelemetry-proto, "OTLP/HTTP"; encoding of "JSON
+// Protobuf").
 
 /** One piece of work, with what it belongs to. */
 export interface Span {
@@ -135,7 +136,10 @@ function attributesOf(attributes: Readonly<Record<string, string>>): object[] {
   return Object.entries(attributes).map(([key, value]) => ({ key, value: { stringValue: value } }));
 }
 
-/** A 64-bit number is a text in this encoding. Nanoseconds since 1970 are more than a JavaScript number can hold exactly. */
+/**
+ * A 64-bit number is a text in this encoding. Nanoseconds since 1970 are more than a JavaScript number can hold
+ * exactly.
+ */
 function nanoseconds(epochMs: number): string {
   return `${Math.round(epochMs * 1_000)}000`;
 }

@@ -192,7 +192,10 @@ export function at(value: unknown, path: string): unknown {
     .reduce((from: unknown, name) => (Array.isArray(from) ? from[Number(name)] : objectOf(from)[name]), value);
 }
 
-/** What matters of an answer: its status and, for a refusal, the reason, what it is about, and which fields are wrong why. */
+/**
+ * What matters of an answer: its status and, for a refusal, the reason, what it is about, and which fields are wrong
+ * why.
+ */
 export function outcome({ status, body }: Answer): JsonObject {
   if (!isObject(body) || body["status"] !== "Failure") return { status };
   const { reason, details } = body;

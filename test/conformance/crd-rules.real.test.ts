@@ -110,7 +110,7 @@ test("a step of less than a minute is refused, one of exactly a minute accepted"
   accepted(await create(steps("60s")));
 });
 
-test("what is no duration is refused in words, wherever it stands", async () => {
+test("what is not a duration is refused in words, wherever it stands", async () => {
   const spec = { selector: SELECTOR, remediationTemplate: TEMPLATE };
   const words = /^Invalid value: .*must be a duration, such as 300s, 5m/;
   for (const duration of ["soon", "5", "1d", "", "-1s"]) {
@@ -140,7 +140,7 @@ test("only while a node is being remediated, selector and templates stand still;
   const other = { matchLabels: { tier: "other" } };
   accepted(await api.merge(path, { spec: { selector: other } }));
   accepted(await api.merge(path, { spec: { selector: { matchLabels: { tier: null, ...SELECTOR.matchLabels } } } }));
-  // An unhealthy node alone keeps nobody from correcting a check, say a template that does not exist.
+  // An unhealthy node alone does not prevent the correction of a check, say a template that does not exist.
   accepted(await api.merge(`${path}/status`, { status: { unhealthyNodes: [{ name: "worker-1" }] } }));
   accepted(await api.merge(path, { spec: { selector: other } }));
   accepted(await api.merge(path, { spec: { selector: { matchLabels: { tier: null, ...SELECTOR.matchLabels } } } }));

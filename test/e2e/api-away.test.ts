@@ -32,7 +32,10 @@ void describe("in the middle of a fence", () => {
   // Also after a failure: an agent that is left over would lead in the next test.
   afterEach(() => Promise.all(scenario.agents.map((agent) => agent.stop())));
 
-  /** Waits for the success of the fence, which must have taken one power cycle of the victim's host and none of any other. */
+  /**
+   * Waits for the success of the fence, which must have taken one power cycle of the victim's host and none of any
+   * other.
+   */
   async function fenceEnds(victim: string, marks: NodeMarks, ordersBefore: ReadonlyMap<string, number>): Promise<void> {
     const { world, chronicle } = scenario;
     const remediation = () => chronicle.remediations(victim).at(-1)?.object;
@@ -69,7 +72,7 @@ void describe("in the middle of a fence", () => {
 
     await world.controlPlane.killApiServer();
     await new Promise((resolve) => setTimeout(resolve, AWAY_MS));
-    assert.equal(await world.bmc.powerState(host.systemUuid), "Off", "nobody has powered it on");
+    assert.equal(await world.bmc.powerState(host.systemUuid), "Off", "no agent has powered it on");
     assert.equal(await host.orderCount("On"), 0);
     await world.controlPlane.restartApiServer();
     // As Kubernetes starts a pod again whose agent has lost its lease.

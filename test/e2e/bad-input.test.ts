@@ -67,7 +67,7 @@ void describe("wrong input gets a clear answer, and the agent goes on for everyt
     await targetsReady(scenario, ["worker-1"]);
   });
 
-  void test("a BMC whose certificate nobody vouches for is not trusted", async () => {
+  void test("a BMC whose certificate no known CA has signed is not trusted", async () => {
     await applyFencingTarget(scenario.world, "worker-2", {
       change: (target) => {
         const spec = structuredClone(target["spec"]) as { devices: { tls?: unknown }[] };

@@ -20,8 +20,8 @@ import { KubeApi } from "../../hack/lib/kube-api.ts";
 import { base64, KEY_LINES, LOG, PLANTED, secretsIn } from "../lib/planted-secrets.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// `ironfence bundle` with the permissions of deploy/bundle and no others, on a real API server, while a host is being fenced and
-// secrets are planted in everything that it reads.
+// `ironfence bundle` with the permissions of deploy/bundle and no others, on a real API server, while a host is being
+// fenced and secrets are planted in everything that it reads.
 
 const DEPLOYMENT = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/ironfence`;
 const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
@@ -36,7 +36,10 @@ interface Deployment {
   spec: { template: { spec: { containers: object[] } } };
 }
 
-/** Objects that have a secret each, or several. @returns names that a bundle has to show, so that it has read the object. */
+/**
+ * Objects that have a secret each, or several. @returns names that a bundle has to show, so that it has read the
+ * object.
+ */
 async function plant(api: KubeApi): Promise<string[]> {
   const env = [
     { name: "BMC_PASSWORD", value: PLANTED.podVariable },

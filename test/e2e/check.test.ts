@@ -17,8 +17,8 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// `ironfence check` with the permissions of its own Job, on a real API server: everything passes, nine faults each show in their
-// line, and everything passes again when they are fixed.
+// `ironfence check` with the permissions of its own Job, on a real API server: everything passes, nine faults each show
+// in their line, and everything passes again when they are fixed.
 
 const DEPS = { clock: systemClock, random: systemRandom };
 const WORKERS = ["worker-1", "worker-2", "worker-3", "worker-4"];

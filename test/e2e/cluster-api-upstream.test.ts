@@ -14,9 +14,10 @@ import { applyObject, waitUntilEstablished } from "../../hack/lib/apply.ts";
 import type { KubeApi } from "../../hack/lib/kube-api.ts";
 import type { HostSpec } from "../../hack/rack/host.ts";
 
-// Cluster API's own MachineHealthCheck and MachineSet controllers, with its CRDs and RBAC, and ironfence as the remediator that
-// they ask: management and workload cluster are two real API servers, the hosts are a rack's. The stories run side by side, each on a
-// host and with a health check of its own, since upstream starts one remediation of a health check at a time.
+// Cluster API's own MachineHealthCheck and MachineSet controllers, with its CRDs and RBAC, and ironfence as the
+// remediator that they ask: management and workload cluster are two real API servers, the hosts are a rack's. The
+// stories run side by side, each on a host and with a health check of its own, since upstream starts one remediation of
+// a health check at a time.
 
 const WHERE = { version: "v1beta2", namespace: "metal3", cluster: "test1" } as const;
 const PATHS = machinePaths(WHERE);
@@ -288,7 +289,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
       const checks = await world.api.list<ObjectView & { metadata: { resourceVersion: string } }>(PATHS.healthChecks);
       return checks.map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`);
     };
-    await explain("both controllers have said all that they have to say", async () => {
+    await explain("both controllers have reported their results", async () => {
       const before = await versions();
       await sleep(QUIET_MS);
       return JSON.stringify(before) === JSON.stringify(await versions());
@@ -300,7 +301,7 @@ void describe("with Cluster API's own controllers, on two real API servers", () 
   });
 });
 
-/** A signal that nobody aborts: what is built has a deadline of its own. */
+/** A signal that is never aborted: what is built has a deadline of its own. */
 const forever = (): AbortSignal => new AbortController().signal;
 
 /** A vendor's kinds, with a role that both health check controllers aggregate. */

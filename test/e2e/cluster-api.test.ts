@@ -20,13 +20,14 @@ import { install, repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests, applyObject } from "../../hack/lib/apply.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 
-// MachineHealthChecks in the form of Cluster API's documents, served by an agent that has no remediator: what happens to a
-// Machine is reported to its owner, or requested from a vendor's remediator. The cluster manages itself, as one does after `clusterctl move`.
+// MachineHealthChecks in the form of Cluster API's documents, served by an agent that has no remediator: what happens
+// to a Machine is reported to its owner, or requested from a vendor's remediator. The cluster manages itself, as one
+// does after `clusterctl move`.
 
 const WHERE = { version: "v1beta2", namespace: "default", cluster: "capi-quickstart" } as const;
 const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 60_000;
-/** Nobody but the test says how a node is. */
+/** The test alone decides the state of a node. */
 const NEVER_MS = 3_600_000;
 const WORKERS = ["w-1", "w-2", "w-3"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];

@@ -8,7 +8,8 @@ import { deployDatabase } from "../../hack/e2e/workload.ts";
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 
-// What we ship, on a real API server: manifests, RBAC, admission. And the harness itself: that a fake host dies like a real one.
+// What we ship, on a real API server: manifests, RBAC, admission. And the harness itself: that a fake host dies like a
+// real one.
 
 void describe("the shipped manifests on a real control plane", () => {
   let world: World;
@@ -102,7 +103,7 @@ void describe("the shipped manifests on a real control plane", () => {
     }
   });
 
-  void test("the shipped manifests, applied a second time as kubectl does without --force-conflicts, conflict with nobody", async () => {
+  void test("the shipped manifests, applied a second time as kubectl does without --force-conflicts, cause no conflict", async () => {
     const { api } = world;
     const path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/ironfence-remediators";
     await eventually("the cluster has filled in the aggregated role", 30_000, async () => {

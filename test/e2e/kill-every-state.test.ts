@@ -19,14 +19,16 @@ import { applyObject } from "../../hack/lib/apply.ts";
 const VICTIM = "worker-1";
 const KILLS_MIN = 12;
 /**
- * One run that passes through every state: a reboot that does not help, then a reprovision. The first waits out its whole
- * timeout; in that of the second three starts of an agent must fit, on a loaded machine too.
+ * One run that passes through every state: a reboot that does not help, then a reprovision. The first waits out its
+ * whole timeout; in that of the second three starts of an agent must fit, on a loaded machine too.
  */
 const STRATEGY = { type: "Escalate", retryLimit: 0, timeout: "30s", drainTimeout: "60s", powerOnTimeout: "60s" };
 /** What such a run stores, in the order of the first time. */
 const STATES = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Provisioning", "Restoring"];
 const LOOK_EVERY_MS = 5;
-/** An intent that is stored is given this time to become an order: one that may not have left costs the next agent 20 s. */
+/**
+ * An intent that is stored is given this time to become an order: one that may not have left costs the next agent 20 s.
+ */
 const ORDER_MS = 150;
 
 void describe("an agent that is killed in every state of a remediation", () => {
@@ -81,7 +83,8 @@ void describe("an agent that is killed in every state of a remediation", () => {
       [],
       story,
     );
-    // Two power cycles. An order of which a killed agent has not said that it left is followed by one more to a host that is off.
+    // Two power cycles. An order that a killed agent has not reported as sent is followed by one more to a host
+    // that is off.
     const orders = (await chronicle.bmc(VICTIM)).filter(({ kind }) => kind === "order").map(({ value }) => value);
     const cycles = orders.filter((value, index) => value === "ForceOff" && orders[index - 1] !== "ForceOff").length;
     assert.equal(cycles, 2, `${orders.join(", ")}; ${story}`);

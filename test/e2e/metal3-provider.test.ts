@@ -23,7 +23,7 @@ const CONDITION = {
   lastTransitionTime: "2026-01-01T00:00:00Z",
 };
 
-void describe("with deploy/families/metal3-remediation the Metal3 provider's service account", () => {
+void describe("the service account of the Metal3 provider, with deploy/families/metal3-remediation,", () => {
   let controlPlane: ControlPlane;
   let provider: KubeApi;
 
@@ -95,7 +95,7 @@ void describe("with deploy/families/metal3-remediation the Metal3 provider's ser
     }
   }
 
-  void test("with deploy/families/metal3-remediation the Metal3 provider's service account is the only one that is refused anything: the examples are accepted by the server", async () => {
+  void test("the service account of the Metal3 provider, with deploy/families/metal3-remediation, is the only one whose writes are refused: the server accepts the examples", async () => {
     const { api } = controlPlane;
     await applyManifests(api, repositoryPath("deploy/crds"));
     await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: "tenant" } });
@@ -105,25 +105,25 @@ void describe("with deploy/families/metal3-remediation the Metal3 provider's ser
     }
   });
 
-  void test("with deploy/families/metal3-remediation the Metal3 provider's service account writes to no Metal3Remediation", async () => {
+  void test("the service account of the Metal3 provider, with deploy/families/metal3-remediation, writes to no Metal3Remediation", async () => {
     assert.ok(
       await isRefused(REQUEST, { metadata: { finalizers: ["metal3remediation.infrastructure.cluster.x-k8s.io"] } }),
     );
     assert.ok(await isRefused(`${REQUEST}/status`, { status: { phase: "Running" } }));
   });
 
-  void test("with deploy/families/metal3-remediation the Metal3 provider's service account asks for no host to be powered off for one, and marks none as unhealthy", async () => {
+  void test("the service account of the Metal3 provider, with deploy/families/metal3-remediation, asks for no host to be powered off for one, and marks none as unhealthy", async () => {
     assert.ok(await isRefused(HOST, POWER_OFF));
     assert.ok(
       await isRefused(HOST, { metadata: { annotations: { "capm3.metal3.io/unhealthy": "capm3/UnhealthyNode" } } }),
     );
   });
 
-  void test("with deploy/families/metal3-remediation the Metal3 provider's service account hands no Machine over to its owner", async () => {
+  void test("the service account of the Metal3 provider, with deploy/families/metal3-remediation, hands no Machine over to its owner", async () => {
     assert.ok(await isRefused(`${MACHINE}/status`, { status: { conditions: [CONDITION] } }));
   });
 
-  void test("with deploy/families/metal3-remediation the Metal3 provider's service account does everything else, with hosts that we hold off too", async () => {
+  void test("the service account of the Metal3 provider, with deploy/families/metal3-remediation, does everything else, with hosts that we hold off too", async () => {
     await controlPlane.api.mergePatch(HOST, POWER_OFF);
     assert.equal(
       await isRefused(HOST, { spec: { consumerRef: { kind: "Metal3Machine", name: "m", namespace: NAMESPACE } } }),

@@ -9,14 +9,16 @@ import { repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyObject, readManifests } from "../../hack/lib/apply.ts";
 
-// Metal3RemediationTemplates of v1beta2 under MachineHealthChecks of v1beta2, which alone are served: workers of one health check,
-// and a control plane, to each of their ends. Management and workload cluster are two real API servers.
+// Metal3RemediationTemplates of v1beta2 under MachineHealthChecks of v1beta2, which alone are served: workers of one
+// health check, and a control plane, to each of their ends. Management and workload cluster are two real API servers.
 
 const WHERE = { version: "v1beta2", namespace: "default", cluster: "capi-quickstart" } as const;
 const PATHS = machinePaths(WHERE);
 const STORY_TIMEOUT_MS = 150_000;
 const WORKERS_CHECK = "capi-quickstart-metal3";
-/** What a reboot has in place of the examples' 600 s, which cannot be less than 100 in a Metal3Remediation of v1beta2. */
+/**
+ * What a reboot has in place of the examples' 600 s, which cannot be less than 100 in a Metal3Remediation of v1beta2.
+ */
 const REBOOT_TIMEOUT = "15s";
 const WORKERS = ["fails", "retries", "waits", "returns"];
 const CONTROL_PLANE = ["cp-1", "cp-2", "cp-3"];

@@ -11,9 +11,9 @@ import { repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests } from "../../hack/lib/apply.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 
-// MachineHealthChecks with Metal3RemediationTemplates, in the form of Metal3's documents, from the dead node to the end: management
-// and workload cluster are two real API servers, the hosts are a rack's, behind BareMetalHosts with their operator. The stories run
-// side by side, each on a host of its own.
+// MachineHealthChecks with Metal3RemediationTemplates, in the form of Metal3's documents, from the dead node to the
+// end: management and workload cluster are two real API servers, the hosts are a rack's, behind BareMetalHosts with
+// their operator. The stories run side by side, each on a host of its own.
 
 const WHERE = { version: "v1beta1", namespace: "metal3", cluster: "test1" } as const;
 const PATHS = machinePaths(WHERE);

@@ -26,7 +26,10 @@ import { metricsIn } from "../unit/monitoring/promql.ts";
 
 const PAUSE = `/api/v1/namespaces/${NAMESPACE}/configmaps/ironfence-pause`;
 const SCRAPES_MS = 5_000;
-/** An agent without a family of MachineHealthChecks has no such series; test/unit/monitoring holds its name and labels to the code. */
+/**
+ * An agent without a family of MachineHealthChecks has no such series; test/unit/monitoring holds its name and labels
+ * to the code.
+ */
 const OF_OTHER_FAMILIES = "ironfence_machine_health_checks";
 
 void describe("the dashboard and the alerts on a real Prometheus", () => {

@@ -7,8 +7,8 @@ import { install, NAMESPACE, SERVICE_ACCOUNT } from "../../hack/e2e/world.ts";
 import { ApiStatusError, KubeApi } from "../../hack/lib/kube-api.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 
-// What an attacker with the credentials of a kubelet can do to ironfence, with the Node authorizer and NodeRestriction as kubeadm
-// sets them up (docs/explanation/threat-model.md).
+// What an attacker with the credentials of a kubelet can do to ironfence, with the Node authorizer and NodeRestriction
+// as kubeadm sets them up (docs/explanation/threat-model.md).
 
 const OWN = "/api/v1/nodes/n1";
 const OTHER = "/api/v1/nodes/n2";
@@ -100,7 +100,7 @@ void describe("the credentials of a kubelet", () => {
     ["report the health of their own Node", () => own.mergePatch(`${OWN}/status${DRY}`, { status: ready("True") })],
     ["renew their own lease", () => own.mergePatch(`${NODE_LEASES}/n1${DRY}`, renewed())],
     [
-      "annotate their own Node as fenced, which is nobody's proof",
+      "annotate their own Node as fenced, which proves nothing",
       () => own.mergePatch(`${OWN}${DRY}`, { metadata: { annotations: { "ironfence.io/fenced-by": "x" } } }),
     ],
     [
@@ -143,7 +143,8 @@ function pod(name: string, nodeName: string): object {
   const containers = [{ name: "c", image: "x", securityContext: RESTRICTED }];
   const tolerations = [{ operator: "Exists" }];
   const account = { serviceAccountName: SERVICE_ACCOUNT, automountServiceAccountToken: false };
-  // As the admission plugin ServiceAccount gives to each pod: a kubelet gets tokens of the audiences that its pods mount alone.
+  // As the admission plugin ServiceAccount gives to each pod: a kubelet gets tokens of the audiences that its pods
+  // mount alone.
   const volumes = [{ name: "token", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } }];
   const spec = { nodeName, tolerations, containers, volumes, ...account };
   return { apiVersion: "v1", kind: "Pod", metadata: { name }, spec };

@@ -25,8 +25,9 @@ import type { HostSpec } from "../../hack/rack/host.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-// Health checks of OKD's form on a real API server, to each of their ends: a retry, a final failure, an abort, with FencingTargets
-// and with BareMetalHosts, with external-baremetal and without. The stories run side by side, each on hosts of its own.
+// Health checks of OKD's form on a real API server, to each of their ends: a retry, a final failure, an abort, with
+// FencingTargets and with BareMetalHosts, with external-baremetal and without. The stories run side by side, each on
+// hosts of its own.
 
 const NAMESPACE = "openshift-machine-api";
 const OKD = "machine.openshift.io/v1beta1";
@@ -306,7 +307,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.deepEqual(ordersOf(name), ["ForceOff", "On", "ForceOff", "On", "ForceOff"]);
     await explain("its remediation is gone", async () => (await childOf(name)) === undefined);
     await explain("another one is healthy", async () => isReady(successorOf(name)));
-    assert.equal(world.rack.host(name).power, "Off", "nobody powers the host of a Machine that is gone");
+    assert.equal(world.rack.host(name).power, "Off", "no agent powers the host of a deleted Machine");
     assert.equal(await isAsked(successorOf(name)), false);
   });
 
@@ -388,7 +389,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
       return (await childOf(name)) === undefined && (await holdsOf(name)).length === 0;
     });
     await explain("another one is healthy", async () => isReady(successorOf(name)));
-    assert.equal(world.rack.host(name).power, "Off", "nobody powers a host that was given back");
+    assert.equal(world.rack.host(name).power, "Off", "no agent powers a host that was given back");
   });
 
   void test("a Machine on an externally provisioned host is never deleted, and its host is left on", async () => {

@@ -17,8 +17,8 @@ import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyObject, readManifests } from "../../hack/lib/apply.ts";
 
-// The last resorts after reboots that do not help, on real API servers: a Machine is deleted, and its MachineSet makes another one;
-// or Metal3 reinstalls a host that no Machine uses. Both as the examples say it.
+// The last resorts after reboots that do not help, on real API servers: a Machine is deleted, and its MachineSet makes
+// another one; or Metal3 reinstalls a host that no Machine uses. Both as the examples say it.
 
 const WHERE = { version: "v1beta2", namespace: "tenant", cluster: "prod" } as const;
 const PATHS = machinePaths(WHERE);
@@ -145,7 +145,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     await look.explain("nothing is left of its remediation", async () => {
       return (await remediationOf(name)) === undefined && (await look.holdsOf(name)).length === 0;
     });
-    assert.equal(world.rack.host(name).power, "Off", "nobody powers a host that was given back");
+    assert.equal(world.rack.host(name).power, "Off", "no agent powers a host that was given back");
   });
 
   void test("a worker that is back before its power-off keeps its power and its Machine", async () => {

@@ -59,6 +59,6 @@ void describe("a reboot does not help a host whose disk died", () => {
     assert.equal(await world.bmc.takeBootTarget(world.host(victim).systemUuid), "Hdd", "no boot override is left");
     const failed = chronicle.remediations(victim).find(({ object }) => failureOf(object) !== undefined);
     const template = failed?.object.metadata.annotations?.["remediation.medik8s.io/template-name"];
-    assert.equal(template, "reboot", "the reboot said that it did not help");
+    assert.equal(template, "reboot", "the reboot reported that it did not help");
   });
 });

@@ -93,10 +93,7 @@ void describe("a stolen token of the agent", () => {
     ],
     ["makes no pod run", () => thief.mergePatch(`${POD}/status${DRY}`, { status: { phase: "Running" } })],
     ["reads no pod by name", () => thief.get(POD)],
-    [
-      "orders no power-off by a remediation that nobody asked for",
-      () => thief.create(`${REMEDIATIONS}${DRY}`, remediation("n1")),
-    ],
+    ["orders no power-off by a forged remediation", () => thief.create(`${REMEDIATIONS}${DRY}`, remediation("n1"))],
     [
       "orders no power-off in the name of anything but a health check or a request",
       () => thief.create(`${REMEDIATIONS}${DRY}`, remediation("n1", [owner("ConfigMap")])),
@@ -122,7 +119,7 @@ void describe("a stolen token of the agent", () => {
     ["deletes no health check", () => thief.send("DELETE", `${HEALTH_CHECKS}/x${DRY}`)],
     ["forges no event of another controller", () => thief.create(`${EVENTS}${DRY}`, event("kubelet"))],
     ["writes no Secret", () => thief.create(`/api/v1/namespaces/${NAMESPACE}/secrets${DRY}`, secret("x"))],
-    ["takes the stop switch away from nobody", () => thief.send("DELETE", `${CONFIG_MAPS}/ironfence-pause`)],
+    ["deletes no stop switch", () => thief.send("DELETE", `${CONFIG_MAPS}/ironfence-pause`)],
     ["touches no Lease but the leader's", () => thief.get(`${LEASES}/another`)],
     [
       "creates no Lease in kube-system but those that keep installations apart",

@@ -59,7 +59,7 @@ void describe("fifty of fifty-five nodes that die at once", () => {
   const uids = async (): Promise<Set<string>> =>
     new Set((await world.remediations()).map(({ metadata }) => metadata.uid));
 
-  void test("fifty of fifty-five nodes that die at once are left alone while too few are healthy; once a person lowers that limit no more than the limits of hosts are off at once, also across a kill of the agent, and all come back", async () => {
+  void test("fifty of fifty-five nodes that die at once are left alone until the threshold is lowered, and then come back, never more of them off at once than the limits", async () => {
     const { api, rack } = world;
     const cycles = watchCycles(world);
     const first = await world.startAgent(FLAGS);

@@ -116,7 +116,8 @@ void describe("a remediation that fails for a password that was rotated", () => 
     const { api } = scenario.world;
     const host = scenario.world.host("worker-2");
     const orders = await host.orderCount("ForceOff");
-    // It has no owner, as one that a person once created: a health check deletes its own remediation of a healthy node at once.
+    // It has no owner, as one that a person once created: a health check deletes its own remediation of a healthy node
+    // at once.
     await api.create(OWN_REMEDIATIONS, {
       apiVersion: "ironfence.io/v1alpha1",
       kind: "BareMetalRemediation",

@@ -17,8 +17,9 @@ import type { Problem } from "../../src/cli/status/object-problems.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// The mistakes of docs/how-to/mistakes.md, each played: it is reported where the page says so, within so many seconds, and following
-// the advice fixes it. One control plane and one agent serve all, so each mistake leaves the world as it was.
+// The mistakes of docs/how-to/mistakes.md, each played: it is reported where the page says so, within so many seconds,
+// and following the advice fixes it. One control plane and one agent serve all, so each mistake leaves the world as it
+// was.
 
 const CHECKS = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks";
 const TEMPLATE = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
@@ -168,7 +169,7 @@ void describe("each of twenty mistakes is reported where and when the page says 
     mendedS: 40,
   });
 
-  void test("with an agent, and before anything is wrong, nothing is said of targets", async () => {
+  void test("an agent reports nothing about targets before anything is wrong", async () => {
     const ready = async (): Promise<boolean> => (await status()).length === 0;
     await eventually("no problem", 30_000, ready, async () => JSON.stringify(await status()));
   });

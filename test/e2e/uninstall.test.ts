@@ -17,7 +17,8 @@ import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { applyObject, deleteManifests, readManifests } from "../../hack/lib/apply.ts";
 
-// As docs/how-to/uninstall.md has it, with what `kubectl delete -k` does: everything is deleted in order, then waited for.
+// As docs/how-to/uninstall.md has it, with what `kubectl delete -k` does: everything is deleted in order, then waited
+// for.
 
 const GONE_WITHIN_MS = 60_000;
 const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

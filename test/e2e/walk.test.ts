@@ -63,7 +63,7 @@ void describe("a node dies under a health check with escalation", () => {
     assert.equal(new Set(remediations.map(({ object }) => object.metadata.uid)).size, 1, "one remediation was enough");
     assert.ok(
       remediations.every(({ object }) => failureOf(object) === undefined),
-      "no version of it said that it had failed",
+      "no version of it reported a failure",
     );
     for (const other of ["worker-1", "worker-2", "worker-3", "worker-4"].filter((name) => name !== victim)) {
       assert.deepEqual(await chronicle.bmc(other).then((records) => records.filter((r) => r.kind === "order")), []);

@@ -59,7 +59,7 @@ describe("the agent", () => {
     const metrics = await until(agent, "it serves metrics", () => addressIn(agent, "serving metrics"));
     assert.equal((await fetch(`${probes}/healthz`)).status, 200);
     await until(agent, "it is ready", async () => (await fetch(`${probes}/readyz`)).status === 200);
-    await until(agent, "both halves run where nothing else is said", async () => {
+    await until(agent, "both halves run by default", async () => {
       const page = await (await fetch(`${metrics}/metrics`)).text();
       return (
         page.includes("ironfence_remediations_in_flight 0") && page.includes("nodehealthcheck_ongoing_remediation")
@@ -77,13 +77,13 @@ describe("the agent", () => {
     kube.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
     const agent = start("refused", "--families", "bare-metal-host");
     const probes = await until(agent, "it serves probes", () => addressIn(agent, "serving probes"));
-    const said = await until(agent, "it is not ready", async () => {
+    const reported = await until(agent, "it is not ready", async () => {
       const answer = await fetch(`${probes}/readyz`);
       const text = await answer.text();
       return answer.status === 503 && text.startsWith("may not watch") && text;
     });
     assert.match(
-      said,
+      reported,
       /^may not watch baremetalhosts\.metal3\.io: .*\napply your installation \(deploy\/kustomize or the Helm chart\)/,
     );
     kube.server.faults.clear();
@@ -106,14 +106,14 @@ describe("the agent", () => {
       const agent = startAgent({ kubeconfig: file, logFile: join(folder, "versions.log"), flags });
       agents.push(agent);
       const probes = await until(agent, "it serves probes", () => addressIn(agent, "serving probes"));
-      const said = await until(agent, "it says so", async () => {
+      const reported = await until(agent, "it says so", async () => {
         const text = await (await fetch(`${probes}/readyz`)).text();
         return text.startsWith("Metal3Remediation") && text;
       });
       const served = "Metal3Remediation is served as infrastructure.cluster.x-k8s.io/v1alpha5";
       const next = "Upgrade its provider, or remove the family from --families";
       const note = `${served}, and ironfence reads v1beta2 and v1beta1: family metal3-remediation does nothing. ${next}`;
-      assert.equal(said, `${note}\n`);
+      assert.equal(reported, `${note}\n`);
       const found = await until(agent, "there is an event", () =>
         [...old.server.collection<KubeObject & { reason: string; note: string }>(EVENTS).values()].find(
           ({ reason }) => reason === "VersionNotRead",
@@ -193,7 +193,7 @@ describe("the agent", () => {
   it("the agent hands its lease to another one rather than power off the node that it runs on, which that one then fences", async () => {
     const metadata = { namespace: NAMESPACE, name: "n1" };
     kube.server.collection(NODES).create({ metadata: { name: "n1" }, spec: {}, status: {} });
-    // A BMC on whose port nobody listens.
+    // A BMC without a listener on its port.
     const devices = [{ address: "redfish+http://127.0.0.1:9", credentialsSecretRef: { name: "bmc" } }];
     kube.server.collection(FENCING_TARGETS).create({ metadata, spec: { nodeName: "n1", devices } });
     const agent = start("own", "--components", "remediator", "--node-name", "n1");

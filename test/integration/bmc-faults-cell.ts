@@ -10,7 +10,8 @@ import { sleep } from "../../src/runtime/clock.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { forever, PASSWORD } from "./bmc-fixture.ts";
 
-// One cell of the fault matrix: one fault, one operation of one driver, on real sockets, compared with the true state of the host.
+// One cell of the fault matrix: one fault, one operation of one driver, on real sockets, compared with the true state
+// of the host.
 
 export const OPERATIONS = {
   identify: (device: PowerDriver) => device.identify(forever()),
@@ -29,7 +30,10 @@ const READS: readonly Operation[] = ["identify", "readPower", "readBootOverride"
 const ORDERS: readonly Operation[] = ["forceOff", "on"];
 const CHANGES: readonly Operation[] = [...ORDERS, "setBootOverride"];
 
-/** What an operation comes to; an obstacle is what a probe finds in the way to Off. Several, where it depends on which of two deadlines is first. */
+/**
+ * What an operation comes to; an obstacle is what a probe finds in the way to Off. Several, where it depends on which
+ * of two deadlines is first.
+ */
 export type Outcome = "ok" | BmcErrorCode | OffObstacle["reason"];
 export type Expected = Outcome | readonly Outcome[];
 
@@ -73,8 +77,8 @@ function each(operations: readonly Operation[], expected: Expected): Partial<Rec
 }
 
 /**
- * Where a fault strikes: a host that stays on for longer than any cell lasts, unless the fault powers it off, and another one that
- * is off.
+ * Where a fault strikes: a host that stays on for longer than any cell lasts, unless the fault powers it off, and
+ * another one that is off.
  */
 export interface CellWorld {
   rack: Rack;
@@ -86,7 +90,10 @@ export interface CellWorld {
   close(): Promise<void>;
 }
 
-/** The machine's clock, whose timers can be stretched: a busy machine must not run into short deadlines before the fault. */
+/**
+ * The machine's clock, whose timers can be stretched: a busy machine must not run into short deadlines before the
+ * fault.
+ */
 export interface CellClock extends Clock {
   stretch: number;
 }
@@ -244,7 +251,7 @@ function judge(
     assert.ok(serialNumber === undefined || serialNumber === host.spec.serialNumber, `${label}: another serial number`);
   }
   const wanted = operation === "forceOff" ? "ForceOff" : operation === "on" ? "On" : undefined;
-  for (const { type } of host.orders) assert.equal(type, wanted, `${label}: an order that nobody gave`);
+  for (const { type } of host.orders) assert.equal(type, wanted, `${label}: an order that was not given`);
   if (wanted !== undefined && outcome === "ok" && fault.promises !== true && operation === "forceOff") {
     assert.ok(host.orders.length > 0, `${label}: success of an order that the host has not received`);
   }

@@ -123,7 +123,7 @@ export const IPMI_FAULTS: readonly IpmiFault[] = [
   inLogin("a hang", { type: "loseAnswer" }, "Timeout", WAITS),
   inLogin("doubled answers", { type: "duplicateAnswer" }, "ok"),
   inLogin("replayed answers", { type: "replay" }, "ok"),
-  inLogin("algorithms that nobody asked for", { type: "otherAlgorithms", algorithms: [0, 0, 0] }, "BadResponse"),
+  inLogin("algorithms that were not requested", { type: "otherAlgorithms", algorithms: [0, 0, 0] }, "BadResponse"),
   inLogin("session table full", { type: "status", status: 0x01 }, "Busy"),
   inLogin("a session that is not known", { type: "status", status: 0x02 }, "BadResponse"),
   inLogin("a privilege that is refused", { type: "status", status: 0x09 }, "PrivilegeTooLow"),
@@ -173,7 +173,7 @@ export const IPMI_FAULTS: readonly IpmiFault[] = [
     { when: "first", outcomes: all("PrivilegeTooLow") },
   ),
   other(
-    "nobody answers at first contact",
+    "no answer at first contact",
     ({ mock }) => {
       mock.addFault({ steps: ["GetChannelAuthenticationCapabilities"], action: { type: "loseAnswer" } });
     },

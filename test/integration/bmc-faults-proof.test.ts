@@ -13,8 +13,8 @@ import type { IpmiCell } from "./bmc-faults-ipmi.ts";
 import { startRedfishCell } from "./bmc-faults-redfish.ts";
 import type { RedfishCell } from "./bmc-faults-redfish.ts";
 
-// A BMC that lies can make a driver read Off from a host that runs. No one such reading may pass as a proof: not in the count
-// that the remediation keeps, not in the wait that the command line uses, and none at all of another host.
+// A BMC that lies can make a driver read Off from a host that runs. No one such reading may pass as a proof: not in the
+// count that the remediation keeps, not in the wait that the command line uses, and none at all of another host.
 
 const TIMEOUTS = { callTimeoutMs: 2_000, connectTimeoutMs: 2_000 };
 /** Readings of one story: enough for a lie at the beginning, in the middle and at the end. */
@@ -56,7 +56,7 @@ function fenceable(world: CellWorld): Topology {
   );
 }
 
-/** Reads as the remediation does. @returns how many readings said Off. */
+/** Reads as the remediation does. @returns how many readings were Off. */
 async function assertNeverProven(device: Topology, before: (reading: number) => void): Promise<number> {
   let seen = NOTHING_READ;
   let offReadings = 0;
@@ -94,21 +94,21 @@ function stories<World extends RedfishCell | IpmiCell>(
 
   test(`${name}: one false Off among true readings is no proof, wherever it comes`, () =>
     inWorld(async (world, device) => {
-      const said = await assertNeverProven(device, (reading) => {
+      const reported = await assertNeverProven(device, (reading) => {
         if (reading % 2 === 0) lies.lieOnce(world);
       });
-      assert.ok(said > 0, "the lie has reached the prover");
+      assert.ok(reported > 0, "the lie has reached the prover");
     }));
 
   test(`${name}: one false Off between failures is no proof`, () =>
     inWorld(async (world, device) => {
       // The check of who answers reads as well, and would use the lie up.
       await device.readPower(forever());
-      const said = await assertNeverProven(device, (reading) => {
+      const reported = await assertNeverProven(device, (reading) => {
         if (reading === 4) lies.lieOnce(world);
         else lies.failOnce(world);
       });
-      assert.equal(said, 1, "the lie has reached the prover");
+      assert.equal(reported, 1, "the lie has reached the prover");
     }));
 
   test(`${name}: a power state that flaps is no proof, and the wait for it ends in time`, () =>
@@ -123,8 +123,8 @@ function stories<World extends RedfishCell | IpmiCell>(
     inWorld(async (world, device) => {
       const other = world.rack.host("other");
       world.bmc.rewire(other);
-      const said = await assertNeverProven(device, () => undefined);
-      assert.equal(said, 0);
+      const reported = await assertNeverProven(device, () => undefined);
+      assert.equal(reported, 0);
       await assert.rejects(device.forceOff(forever()), hasCode("SystemNotFound", /another host/));
       await assert.rejects(device.on(forever()), hasCode("SystemNotFound", /another host/));
       assert.deepEqual([other.orders, world.host.orders], [[], []]);

@@ -248,12 +248,12 @@ export const REDFISH_FAULTS: readonly RedfishFault[] = [
     { ...reads("BadResponse"), setBootOverride: "BadResponse" },
   ),
   fault(
-    "an answer that is no JSON",
+    "an answer that is not valid JSON",
     "later",
     { action: { type: "body", text: "<html>" } },
     { ...reads("BadResponse"), setBootOverride: "BadResponse" },
   ),
-  fault("an answer that is no HTTP", "later", { action: { type: "garbage" } }, all("BadResponse")),
+  fault("an answer that is not HTTP", "later", { action: { type: "garbage" } }, all("BadResponse")),
   fault(
     "a redirect to another host",
     "later",

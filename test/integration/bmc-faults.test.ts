@@ -7,8 +7,9 @@ import type { Cell, CellWorld, Fault, Operation } from "./bmc-faults-cell.ts";
 import { IPMI_FAULTS, startIpmiCell } from "./bmc-faults-ipmi.ts";
 import { REDFISH_FAULTS, schemeFor, startRedfishCell } from "./bmc-faults-redfish.ts";
 
-// The fault matrix: each fault of each protocol against each operation of its driver. Whatever the fault: never a false Off,
-// never a call that outlives its deadline, never a success of what did not happen, and the right code out of the closed set.
+// The fault matrix: each fault of each protocol against each operation of its driver. Whatever the fault: never a false
+// Off, never a call that outlives its deadline, never a success of what did not happen, and the right code out of the
+// closed set.
 
 /** IPMI has nothing in the way to Off that a probe could find. */
 const IPMI_OPERATIONS = OPERATION_NAMES.filter((operation) => operation !== "findOffObstacle");

@@ -5,7 +5,8 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { CHASSIS, forever, hasCode, ok, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";
 import type { FakeBmc, Json, Reply, Request } from "./bmc-fixture.ts";
 
-// Odd services of the field, one at a time: a host behind each is fenced, or what stands in the way is found beforehand.
+// Odd services of the field, one at a time: a host behind each is fenced, or what stands in the way is found
+// beforehand.
 
 const isLogin = ({ method, path }: Request): boolean => method === "POST" && path === SESSIONS;
 const resetAction = (bmc: FakeBmc): Json =>
@@ -67,7 +68,7 @@ describe("a host is fenced although its BMC", () => {
     bmc.system["PowerState"] = "Off";
     bmc.chassis["PowerState"] = "On";
     await using device = openFake(bmc);
-    assert.equal((await device.readPower(forever())).state, "Unknown", "the chassis is heard");
+    assert.equal((await device.readPower(forever())).state, "Unknown", "the chassis state is used");
   });
 
   for (const [what, written, own] of [
@@ -82,7 +83,7 @@ describe("a host is fenced although its BMC", () => {
       bmc.system["PowerState"] = "Off";
       bmc.chassis["PowerState"] = "On";
       await using device = openFake(bmc, { path: written });
-      assert.equal((await device.readPower(forever())).state, "Unknown", "the chassis is heard");
+      assert.equal((await device.readPower(forever())).state, "Unknown", "the chassis state is used");
     });
   }
 
@@ -137,7 +138,7 @@ describe("a host is fenced although its BMC", () => {
     bmc.override = ({ path }) => (path === "/redfish/v1/Systems" ? ok({ Members: members }) : undefined);
     const uuid = String(bmc.system["UUID"]).toLowerCase();
     await fence(bmc, { isHost: ({ systemUUID }) => systemUUID === uuid });
-    // The twin of an enclosure may have the same serial number.
+    // The second system of an enclosure may have the same serial number.
     await using device = openFake(bmc, { isHost: ({ serialNumber }) => serialNumber === "SN-0001" });
     await assert.rejects(device.forceOff(forever()), hasCode("SystemAmbiguous"));
   });

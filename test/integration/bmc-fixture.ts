@@ -236,7 +236,7 @@ export function hasCode(code: BmcErrorCode, words?: RegExp): (error: unknown) =>
   };
 }
 
-/** A signal that nobody aborts. */
+/** A signal that is never aborted. */
 export function forever(): AbortSignal {
   return new AbortController().signal;
 }

@@ -132,7 +132,7 @@ describe("a log-in that says what is wrong", () => {
     ["InsufficientPrivilege", /may not log in by Redfish/],
   ] as const) {
     for (const status of [401, 403]) {
-      it(`a log-in that says what is wrong is PrivilegeTooLow by ${status} ${id}, and keeps nobody from logging in later`, async () => {
+      it(`a refused login that names the privilege is PrivilegeTooLow by ${status} ${id}, and does not delay the next login`, async () => {
         await using bmc = await startFakeBmc();
         bmc.override = (request) => (isLogin(request) ? redfishError(status, `Base.1.8.${id}`) : undefined);
         await using device = openFake(bmc);
@@ -176,9 +176,9 @@ describe("a plain HTTP address that redirects", () => {
   });
 });
 
-describe("a service that serves nobody by plain HTTP", () => {
+describe("a service that serves nothing over plain HTTP", () => {
   for (const status of [301, 403, 426]) {
-    it(`a service that serves nobody by plain HTTP is sent no password if it answers ${status} without an address`, async () => {
+    it(`a service that serves nothing over plain HTTP is sent no password if it answers ${status} without an address`, async () => {
       await using bmc = await startFakeBmc();
       bmc.override = () => ({ status });
       await using device = openFake(bmc);

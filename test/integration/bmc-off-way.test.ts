@@ -48,7 +48,7 @@ describe("which chassis has to be off as well", () => {
       { Links: { ComputerSystems: [{ "@odata.id": SYSTEM }, { "@odata.id": `${SYSTEM}2` }] } },
     ],
   ] as const) {
-    it(`which chassis has to be off as well is not ${what}`, async () => {
+    it(`the chassis that has to be off as well is not ${what}`, async () => {
       await using bmc = await startFakeBmc();
       bmc.chassis = { "@odata.id": CHASSIS, PowerState: "On", ...chassis };
       await using device = openFake(bmc);
@@ -59,7 +59,7 @@ describe("which chassis has to be off as well", () => {
     });
   }
 
-  it("which chassis has to be off as well is the one that contains this System alone: its On is found while the host is off in quiet times", async () => {
+  it("the chassis that has to be off as well is the one that contains this System alone: its On is found by a probe of a host that is off", async () => {
     await using bmc = await startFakeBmc();
     bmc.chassis["PowerState"] = "On";
     await using device = openFake(bmc);
@@ -71,7 +71,7 @@ describe("which chassis has to be off as well", () => {
     assert.match(obstacle.message, /\/redfish\/v1\/Chassis\/1 shows On .*powerChassis/);
   });
 
-  it("which chassis has to be off as well is none if a person says so, and the one that a person names", async () => {
+  it("the chassis that has to be off as well is the one that the user names, or none if the user says so", async () => {
     await using bmc = await startFakeBmc();
     bmc.chassis["PowerState"] = "On";
     bmc.system["PowerState"] = "Off";
@@ -405,7 +405,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.equal(bmc.system["PowerState"], "On");
     }));
 
-  it("a power button that is all there is to power a host on is never pushed on a host that is on, or that nobody knows to be off", () =>
+  it("a power button that is the only way to power a host on is never pushed on a host that is on, or that is not known to be off", () =>
     withButton(async (bmc, clock) => {
       bmc.system["PowerState"] = "On";
       await using device = openFake(bmc, { clock });

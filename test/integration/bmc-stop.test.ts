@@ -26,7 +26,8 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock as clock, systemRandom as random } from "../../src/runtime/system.ts";
 import { PASSWORD } from "./bmc-fixture.ts";
 
-// Processes that are stopped in the middle of a fence: BMCs have few sessions, and no session of the agent may stay open.
+// Processes that are stopped in the middle of a fence: BMCs have few sessions, and no session of the agent may stay
+// open.
 
 const NAMESPACE = "ironfence-system";
 const USERNAME = "fencing";

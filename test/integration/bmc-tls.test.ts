@@ -16,7 +16,7 @@ const issue = (ipAddresses: string[], validDays?: number) =>
 const good = await issue(["127.0.0.1"]);
 const pair = ({ certPem, keyPem }: { certPem: string; keyPem: string }) => ({ cert: certPem, key: keyPem });
 
-test("a certificate that nobody vouches for is refused before anything is sent", async () => {
+test("a certificate that no known CA has signed is refused before anything is sent", async () => {
   await using bmc = await startFakeBmc(pair(good));
   for (const tls of [{ insecureSkipVerify: false }, { ca: stranger.certPem, insecureSkipVerify: false }]) {
     await using device = openFake(bmc, { tls });
@@ -54,7 +54,7 @@ test("how long a certificate is valid is known after the handshake, also of one 
   }
 });
 
-test("a pin trusts that very certificate, whoever signed it and whatever it names, on every connection", async () => {
+test("a pin trusts that very certificate on every connection, whichever CA signed it and whatever it names", async () => {
   const other = await issue(["192.0.2.1"]);
   await using bmc = await startFakeBmc(pair(other));
   const colons = other.sha256Fingerprint.toUpperCase().replace(/(..)(?=.)/g, "$1:");

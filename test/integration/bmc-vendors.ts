@@ -2,8 +2,8 @@ import { gzipSync } from "node:zlib";
 import { redfishError } from "./bmc-fixture.ts";
 import type { Json, Reply, Request } from "./bmc-fixture.ts";
 
-// Small trees in the shapes of real servers' services, from their makers' public documents: only what a fence touches, and
-// each maker's own ways. The values are made up.
+// Small trees in the shapes of real servers' services, from their makers' public documents: only what a fence touches,
+// and each maker's own ways. The values are made up.
 
 const ROOT = "/redfish/v1";
 const UUID = "30343536-3138-4d32-3230-343130395a4c";

@@ -7,7 +7,8 @@ import { forever, openFake, RESET, SESSIONS, startFakeBmc, SYSTEM } from "./bmc-
 import type { Request } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 
-// A BMC may be reached by others, too: all that is ever written to it are sessions, power orders and, for a network boot, the boot override.
+// A BMC may be reached by others, too: all that is ever written to it are sessions, power orders and, for a network
+// boot, the boot override.
 
 /** Every call of a driver, but the boot override. */
 async function fence(device: PowerDriver): Promise<void> {

@@ -19,8 +19,8 @@ import { base64, LOG, PLANTED, secretsIn } from "../lib/planted-secrets.ts";
 import { cli } from "./cli-fixture.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
 
-// `ironfence bundle` against an API server with logs and metrics of two replicas, and with secrets in every place that a
-// bundle reads.
+// `ironfence bundle` against an API server with logs and metrics of two replicas, and with secrets in every place that
+// a bundle reads.
 
 interface World {
   server: ApiServer;

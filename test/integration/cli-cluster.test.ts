@@ -76,7 +76,7 @@ describe("a command on a cluster", () => {
     assert.doesNotMatch(listening.err + secure.err, /^ +at /m, "no stack");
   });
 
-  it("a command on a cluster pauses with a reason, which status shows, and resumes, whoever made the switch", async () => {
+  it("a command on a cluster pauses with a reason, which status shows, and resumes, whichever client made the switch", async () => {
     const paused = await ironfence("pause", "--reason", "rack 4 is being rewired");
     assert.equal(paused.code, 0, paused.err);
     assert.match(paused.out, /^no new power-off is sent: paused by .* since .*rack 4 is being rewired\n/);
@@ -100,7 +100,7 @@ describe("a command on a cluster", () => {
     assert.equal(stopSwitch()?.["paused"], "false");
   });
 
-  it("a command on a cluster pauses for a time, with the name of the user of this machine, and refuses what is no duration", async () => {
+  it("a command on a cluster pauses for a time, with the name of the user of this machine, and refuses what is not a duration", async () => {
     const paused = await cli(["pause", "--for", "2h", "--kubeconfig", kubeconfig], { env: { USER: "ann" } });
     assert.match(paused.out, /^no new power-off is sent: paused by ann since .* until .*\n/);
     assert.match(paused.out, /^end it sooner with: ironfence resume\n/m);

@@ -241,9 +241,9 @@ describe("ironfence power --target", () => {
     const { code, err } = await ironfence("power status --target node-1 --username admin");
     assert.equal(code, EXIT_USAGE);
     assert.match(err, /^ironfence: \[CommandLineInvalid\] --username: a --target has credentials/);
-    const none = await ironfence("power status --target nobody");
+    const none = await ironfence("power status --target absent");
     assert.equal(none.code, EXIT_REFUSED);
-    assert.match(none.err, /there is no FencingTarget nobody in namespace/);
+    assert.match(none.err, /there is no FencingTarget absent in namespace/);
   });
 });
 
@@ -319,12 +319,12 @@ describe("ironfence probe --host", () => {
     assert.match(out, /identity of the host +failed +another host answers/);
     hosts().mergePatch(key, { spec: { bmc: { credentialsName: "nothing" } } });
     assert.match((await ironfence(`probe --host ${NAMESPACE}/host-3`)).out, /credentials +failed +Secret .*nothing/);
-    const none = await ironfence(`probe --host ${NAMESPACE}/nobody`);
+    const none = await ironfence(`probe --host ${NAMESPACE}/absent`);
     assert.deepEqual(
       [none.code, none.err],
       [
         EXIT_REFUSED,
-        `ironfence: [ObjectNotFound] there is no BareMetalHost ${NAMESPACE}/nobody: kubectl get bmh -A lists them (docs/reference/errors.md#objectnotfound)\n`,
+        `ironfence: [ObjectNotFound] there is no BareMetalHost ${NAMESPACE}/absent: kubectl get bmh -A lists them (docs/reference/errors.md#objectnotfound)\n`,
       ],
     );
   });
@@ -363,7 +363,7 @@ describe("ironfence fence", () => {
       assert.equal(code, EXIT_REFUSED);
       assert.match(err, /paused .*rewiring.*Nothing was created/);
     });
-    assert.match((await ironfence("fence --node nobody --yes")).err, /there is no node nobody/);
+    assert.match((await ironfence("fence --node absent --yes")).err, /there is no node absent/);
     assert.equal((await ironfence("fence --node node-4")).code, EXIT_REFUSED);
     assert.equal((await ironfence("fence --node node-4", { answers: ["nope"] })).code, EXIT_REFUSED);
     assert.equal((await ironfence("fence")).code, EXIT_USAGE);
@@ -418,7 +418,7 @@ describe("ironfence fence", () => {
 
     world.rack.host("node-4").hang();
     await until("node-4 is not Ready", () => !isReady("node-4"));
-    // Nothing speaks against it, so nobody is asked.
+    // Nothing speaks against it, so the user is not asked.
     const back = await ironfence("fence --node node-4 --timeout 30s -o json");
     assert.equal(back.code, 0, back.err);
     const report = JSON.parse(back.out);
@@ -540,7 +540,7 @@ describe("ironfence bmc reset --target", () => {
       ["", EXIT_USAGE, /give either the ADDRESS of a BMC or --target NAME/],
       ["https://bmc --target node-2", EXIT_USAGE, /give either the ADDRESS of a BMC or --target NAME/],
       ["--target node-2 --username admin", EXIT_USAGE, /--username: a --target has credentials/],
-      ["--target nobody", EXIT_REFUSED, /there is no FencingTarget nobody in namespace/],
+      ["--target absent", EXIT_REFUSED, /there is no FencingTarget absent in namespace/],
     ] as const) {
       const { code, err } = await ironfence(`bmc reset --yes ${inputs}`.trimEnd());
       assert.equal(code, expected, inputs);

@@ -16,7 +16,7 @@ export interface CliResult {
 
 export interface CliOptions {
   env?: Readonly<Record<string, string>>;
-  /** Answers of the person at the terminal, in turn; absent where nobody is there. */
+  /** Answers of the person at the terminal, in turn; absent if there is no terminal. */
   answers?: readonly string[];
   signal?: AbortSignal;
   /** How far the wall clock of this machine is ahead of the API server's, in milliseconds. */
@@ -35,7 +35,9 @@ export async function cli(inputs: readonly string[], options: CliOptions = {}): 
     ask: (question, { echo }) => {
       result.asked.push({ question, echo });
       const answer = answers.shift();
-      return answer === undefined ? Promise.reject(new Error(`nobody answers ${question}`)) : Promise.resolve(answer);
+      return answer === undefined
+        ? Promise.reject(new Error(`no answer is prepared for ${question}`))
+        : Promise.resolve(answer);
     },
   };
   const process: CliContext["process"] = {

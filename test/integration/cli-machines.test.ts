@@ -97,7 +97,7 @@ describe("ironfence in a management cluster", () => {
     return { type, status, reason: type, message: "", lastTransitionTime };
   }
 
-  it("ironfence in a management cluster explains what a MachineHealthCheck does about its machines, and writes nothing", async () => {
+  it("ironfence in a management cluster explains a MachineHealthCheck, and writes nothing", async () => {
     const { out, err, code } = await ironfence("explain", "mhc", "tenant/workers");
     assert.equal(err, "");
     assert.equal(code, 0);
@@ -281,7 +281,7 @@ describe("ironfence in a management cluster", () => {
     assert.match(out, /^o2 +/m);
   });
 
-  it("ironfence in a management cluster says why nothing can be known if the workload cluster is away", async () => {
+  it("ironfence in a management cluster says why nothing can be known if the workload cluster cannot be reached", async () => {
     await workload.close();
     const { out, code } = await ironfence("explain", "mhc", "tenant/workers");
     assert.equal(code, 0);

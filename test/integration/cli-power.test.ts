@@ -263,7 +263,7 @@ describe("ironfence power ADDRESS", () => {
     }
     const { code, err, asked } = await ironfence(["power", "status", "gopher://bmc"], { answers: [] });
     assert.equal(code, EXIT_USAGE);
-    assert.deepEqual(asked, [], "nobody is asked for its password");
+    assert.deepEqual(asked, [], "no user is asked for its password");
     assert.match(err, /^ironfence: \[CommandLineInvalid\] cannot use the BMC address "gopher:\/\/bmc"[^\n]*\n$/);
   });
 });

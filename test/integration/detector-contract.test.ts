@@ -210,7 +210,7 @@ describe("detector: budget", () => {
     await world.clock.advance(30_000);
     assert.equal(world.fences().length, 1);
     fences.delete({ namespace: "fencing", name: "cp1" });
-    await world.until("its turn", () => fenceOf("cp0") !== undefined, 1_000);
+    await world.until("its admission", () => fenceOf("cp0") !== undefined, 1_000);
   });
 
   it("detector: budget guards against storms: cooldown after regaining, ended by a new breach", async () => {
@@ -304,7 +304,7 @@ describe("detector: budget", () => {
 });
 
 describe("detector: who is left alone", () => {
-  it("nobody new while paused; recovery and status go on", async () => {
+  it("a paused health check starts nothing new; recovery and status go on", async () => {
     await enabled();
     await fenced("n1");
     world.edit({ pauseRequests: ["upgrade"] });
@@ -359,7 +359,7 @@ describe("detector: who is left alone", () => {
     assert.equal(world.leases()[0]?.spec.holderIdentity, "NodeHealthCheck-check");
   });
 
-  it("a node whose CR another client made: it is said, and the CR stays", async () => {
+  it("a CR that another client made for a node is reported, and stays", async () => {
     await enabled();
     const foreign = world.server.collection(vendorType("Fence")).create({
       metadata: {
@@ -438,7 +438,7 @@ describe("detector: the lease of a node", () => {
     assert.equal(taken?.spec.leaseTransitions, 1);
   });
 
-  it("detector: the lease of a node is nobody's if its namespace does not exist: the node is remediated without", async () => {
+  it("detector: a node is remediated without its lease if the namespace of the lease does not exist", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
     world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 404 } });
@@ -508,7 +508,7 @@ describe("detector: the Machine of a node", () => {
     assert.deepEqual(await fencedWithMachine("other/machine-1"), []);
   });
 
-  it("detector: the Machine of a node that is not there, or is no name, keeps nobody from being remediated", async () => {
+  it("detector: a node whose Machine does not exist, or has an invalid name, is remediated", async () => {
     assert.deepEqual(await fencedWithMachine("fencing/machine-2"), []);
     await world.stop();
     assert.deepEqual(await fencedWithMachine("machine-1"), []);
@@ -605,7 +605,7 @@ describe("detector: recovery", () => {
     assert.equal(world.status().observedNodes, 2);
   });
 
-  it("detector: recovery keeps it if its remediator said so before, even if that word comes late, until it has succeeded", async () => {
+  it("detector: recovery keeps a remediation that its remediator has asked to keep, even if that request comes late, until it has succeeded", async () => {
     await enabled();
     const cr = await fenced();
     world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example" }, 3_000);

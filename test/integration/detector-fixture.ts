@@ -19,7 +19,8 @@ import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
 
-// The detector on an in-memory API server, in virtual time, with remediation kinds of a vendor that it has never heard of.
+// The detector on an in-memory API server, in virtual time, with remediation kinds of a vendor that it does not
+// know.
 
 const CLIENT = "detector";
 
@@ -69,7 +70,7 @@ export class DetectorWorld {
   readonly registry = new Registry();
   readonly notes: EventNote[] = [];
   readonly requests: RequestRecord[] = [];
-  /** How far the agent's wall clock is ahead of everybody else's. */
+  /** How far the agent's wall clock is ahead of all other clocks. */
   aheadMs = 0;
   /** Whether answers bear the API server's time, as they do unless a proxy strips it. */
   tellsTime = false;

@@ -111,7 +111,7 @@ describe("detector: a host that is proven off", () => {
             .collection(CONFIG_MAPS)
             .create({ metadata: { namespace: NAMESPACE, name: STOP_SWITCH_NAME }, data: {} }),
       ],
-      // Another proof, and nobody has seen it come.
+      // Another proof, which no agent has seen appear.
       ["/apis/ironfence.io", prove],
     ];
     for (const [index, [pathPrefix, edit]] of edits.entries()) {

@@ -206,10 +206,10 @@ describe("detector: etcd's quorum on OKD", () => {
       world.fences().map(({ metadata }) => metadata.name),
       ["n1"],
     );
-    assert.equal(world.leases().length, 1, "nobody else is kept from the node meanwhile");
+    assert.equal(world.leases().length, 1, "no other client is kept from the node meanwhile");
     const patch = { status: { disruptionsAllowed: 1 } };
     world.server.collection(BUDGETS).mergePatch({ namespace: ETCD, name: "etcd-guard-pdb" }, patch, "status");
-    await world.until("its turn", () => world.fences().length === 2, 61_000);
+    await world.until("its admission", () => world.fences().length === 2, 61_000);
   });
 
   it("detector: etcd's quorum on OKD is kept if a guard has no status", async () => {
@@ -221,7 +221,7 @@ describe("detector: etcd's quorum on OKD", () => {
     assert.deepEqual(world.fences(), []);
   });
 
-  it("detector: etcd's quorum on OKD is kept if nobody has counted yet what the budget allows", async () => {
+  it("detector: etcd's quorum on OKD is kept if the budget has not been evaluated yet", async () => {
     await guarded(0);
     const key = { namespace: ETCD, name: "etcd-guard-pdb" };
     world.server.collection(BUDGETS).mergePatch(key, { status: { disruptionsAllowed: null } }, "status");
@@ -240,7 +240,7 @@ describe("detector: etcd's quorum on OKD", () => {
     await world.until("a CR", () => world.fences().length === 1, 12_000);
   });
 
-  it("detector: etcd's quorum on OKD counts as lost if nobody can tell: no budget, two, one that selects nothing, or no right to read it", async () => {
+  it("detector: etcd's quorum on OKD counts as lost if it is not known: no budget, two, one that selects nothing, or no permission to read it", async () => {
     await guarded(0);
     const key = { namespace: ETCD, name: "etcd-guard-pdb" };
     world.server.collection(BUDGETS).delete(key);

@@ -153,7 +153,7 @@ describe("detector: no CR is made where, while the node's lease is being taken,"
 });
 
 describe("detector: a node that an older health check comes to select is left to the younger one that", () => {
-  /** Leases are nobody's: they would keep the two apart by themselves. */
+  /** Leases have no holder: they would keep the two apart by themselves. */
   async function twoChecks(): Promise<void> {
     const match = { method: "POST", pathPrefix: LEASE };
     world.server.faults.inject({ match, times: 100, action: { kind: "status", status: 404 } });

@@ -61,7 +61,10 @@ describe("the image", () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** Whether a process of the same user may look into this one: the kernel asks the same before it shows memory, or dumps it. */
+  /**
+   * Whether a process of the same user may look into this one: the kernel asks the same before it shows memory, or
+   * dumps it.
+   */
   const isReadable = (pid: number): boolean => {
     const read = `require("node:fs").readFileSync("/proc/${pid}/environ")`;
     return spawnSync(process.execPath, ["-e", read], { ...USER, cwd: "/" }).status === 0;

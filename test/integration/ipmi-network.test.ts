@@ -64,7 +64,7 @@ test("a BMC with an IPv6 address alone is spoken to", async () => {
   assert.equal(world.host.orders.length, 1);
 });
 
-test("an answer from another port than the BMC's own is not heard, whatever it says", async () => {
+test("an answer from another port than the BMC's own is ignored, whatever it says", async () => {
   await using world = await startIpmiWorld();
   const stranger = createSocket("udp4");
   await using relay = await startRelay(world, {
@@ -77,7 +77,7 @@ test("an answer from another port than the BMC's own is not heard, whatever it s
   stranger.close();
 });
 
-test("noise between the answers, of any length, disturbs nobody", async () => {
+test("noise between the answers, of any length, disturbs no call", async () => {
   await using world = await startIpmiWorld();
   const noise = [Buffer.alloc(0), Buffer.from([6]), Buffer.from("0600ff0706", "hex"), Buffer.alloc(60_000, 0xff)];
   await using relay = await startRelay(world, {

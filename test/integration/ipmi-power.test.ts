@@ -67,7 +67,7 @@ test("a refusal of one byte, too short to say what it answers, leads on to the n
   assert.equal((await world.open().readPower(forever())).state, "On");
 });
 
-test("a BMC that has spoken suite 17 is not talked down to 3 by a refusal, which anybody on the network could have sent", async () => {
+test("a BMC that has used suite 17 is not downgraded to 3 by a refusal, which any machine on the network could have sent", async () => {
   await using world = await startIpmiWorld();
   assert.equal((await world.open().readPower(forever())).state, "On");
   const before = world.mock.requests.length;
@@ -81,7 +81,7 @@ test("a BMC that has spoken suite 17 is not talked down to 3 by a refusal, which
     "HMAC-SHA256 alone",
   );
   removeFault();
-  // Whoever means it says so.
+  // A user who wants it sets it.
   assert.equal((await world.open({ ipmi: { cipherSuites: [3] } }).readPower(forever())).state, "On");
 });
 

@@ -13,7 +13,7 @@ const IDLE_MS = 26_000;
 
 const opens = ({ mock }: IpmiWorld): number => mock.steps().filter((step) => step === "OpenSession").length;
 
-test("a wrong password shows at RAKP 2, before ours is proven to anybody; it is not tried again at once by anyone", async () => {
+test("a wrong password shows at RAKP 2, before ours is proven to the BMC; no caller tries it again at once", async () => {
   await using world = await startIpmiWorld();
   await assert.rejects(world.open({ password: "wrong" }).readPower(forever()), hasCode("AuthFailed"));
   const proofs = world.mock.requests.filter(({ step, data }) => step === "RAKP3" && data.length > 8);
@@ -127,7 +127,7 @@ for (const action of [
   { type: "completionCode", completionCode: 0xcc },
   { type: "badChecksum" },
 ] as const) {
-  test(`what the BMC says of its authentication keeps nobody from logging in: ${JSON.stringify(action)}`, async () => {
+  test(`what a BMC reports about its authentication does not prevent a login: ${JSON.stringify(action)}`, async () => {
     await using world = await startIpmiWorld();
     world.mock.addFault({
       steps: ["GetChannelAuthenticationCapabilities"],
@@ -142,7 +142,7 @@ test("an unknown user: AuthFailed", async () => {
   await assert.rejects(world.open({ username: "nobody" }).readPower(forever()), hasCode("AuthFailed", /0Dh/));
 });
 
-test("a full session table: Busy, and the driver is let in once a place is free", async () => {
+test("a full session table is Busy, and the driver is let in once a session ends", async () => {
   await using world = await startIpmiWorld({ mock: { sessionsMax: 1 } });
   const first = world.open();
   await first.readPower(forever());
@@ -213,7 +213,7 @@ test("a session that was idle for long is replaced before it is relied on", asyn
   assert.equal(opens(world), 2);
 });
 
-test("nobody listens, or nobody answers: Unreachable, and no handshake is begun", async () => {
+test("a port without a listener, or without an answer, is Unreachable, and no handshake begins", async () => {
   await using world = await startIpmiWorld();
   world.bmc.setReachability("silent");
   const device = world.open({ connectTimeoutMs: 500 });
@@ -222,7 +222,7 @@ test("nobody listens, or nobody answers: Unreachable, and no handshake is begun"
   world.bmc.setReachability("up");
   await device.readPower(forever());
   await world.mock.close();
-  // The order has gone out: that nobody listens any more does not say that nobody did.
+  // The order has gone out: that there is no listener any more does not show that there was none.
   await assert.rejects(device.forceOff(forever()), hasCode("Timeout", /unknown/));
   await assert.rejects(world.open().readPower(forever()), hasCode("Unreachable"));
   await assert.rejects(world.open().forceOff(forever()), hasCode("Unreachable"));
@@ -331,7 +331,7 @@ test("a BMC that has shown the host on since it was silent has looked: its Off c
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
-test("a caller who gives up makes nobody doubt the BMC", async () => {
+test("a caller who gives up does not make others doubt the BMC", async () => {
   await using world = await startIpmiWorld({ host: { power: "Off" } });
   const device = world.open();
   await device.readPower(forever());
@@ -346,7 +346,7 @@ test("a caller who gives up makes nobody doubt the BMC", async () => {
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
-test("a BMC with a key of its own (K_G) lets in who has it, as text or in hex, and nobody else", async () => {
+test("a BMC with a key of its own (K_G) lets in clients that have it, as text or in hex, and no others", async () => {
   const text = "k_g of twenty bytes!";
   await using world = await startIpmiWorld({ mock: { bmcKey: new Secret(text) } });
   const hex = `0x${Buffer.from(text).toString("hex")}`;

@@ -136,7 +136,7 @@ test("wrong checksums are tolerated if the authentication code vouches for the m
 });
 
 for (const suite of [1, 15] as const) {
-  test(`with suite ${suite}, whose messages have no trailer, a wrong checksum counts`, async () => {
+  test(`a wrong checksum counts with suite ${suite}, whose messages have no trailer`, async () => {
     await using world = await startIpmiWorld({ mock: { suites: [suite] } });
     const device = world.open({ ipmi: { cipherSuites: [suite] }, callTimeoutMs: 1_500 });
     assert.equal((await device.readPower(forever())).state, "On");
@@ -151,7 +151,7 @@ for (const algorithms of [
   [1, 1, 0],
   [2, 2, 1],
 ] as const) {
-  test(`algorithms ${algorithms.join("/")}, which nobody asked for, are not agreed to`, async () => {
+  test(`algorithms ${algorithms.join("/")}, which were not requested, are not agreed to`, async () => {
     await using world = await startIpmiWorld();
     world.mock.addFault({
       steps: ["OpenSession"],

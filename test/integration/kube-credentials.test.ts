@@ -275,7 +275,7 @@ test("the home directory is looked in, and a pod's service account serves if the
   await assert.rejects(loadCluster({}, { ...environment, variables: {} }), /KUBERNETES_SERVICE_HOST/);
 });
 
-test("what is wrong with a kubeconfig is said, with the file and what to do", async () => {
+test("an error in a kubeconfig is reported, with the file and what to do", async () => {
   const refused = async (file: string, text: RegExp, context?: string): Promise<void> => {
     const options = { kubeconfig: file, ...(context !== undefined && { context }) };
     await assert.rejects(loadCluster(options, nowhere()), text);

@@ -64,8 +64,8 @@ function* endless(first: string, then: string): Iterable<string> {
   for (;;) yield then;
 }
 
-describe("an answer of an API server that anybody may run", () => {
-  it("an answer of an API server that anybody may run is cut off if its chunks of one byte take too long to read", async (t) => {
+describe("an answer of an untrusted API server", () => {
+  it("an answer of an untrusted API server is cut off if its chunks of one byte take too long to read", async (t) => {
     const chunked = `${HEAD}transfer-encoding: chunked\r\n\r\n`;
     const { server, sentBytes } = answering(() => endless(chunked, "1\r\n \r\n".repeat(10_000)));
     const transport = await connectTo(t, server, 50);
@@ -74,7 +74,7 @@ describe("an answer of an API server that anybody may run", () => {
     assert.ok(sentBytes() < 8_000_000, `${sentBytes()} bytes were taken`);
   });
 
-  it("an answer of an API server that anybody may run is cut off if its TLS records of one byte take too long to read", async (t) => {
+  it("an answer of an untrusted API server is cut off if its TLS records of one byte take too long to read", async (t) => {
     const authority = await createCertificateAuthority(systemClock, "workload");
     const host = { commonName: "api", ipAddresses: ["127.0.0.1"], usage: "server" } as const;
     const { certPem: cert, keyPem: key } = await authority.issue(host);
@@ -85,13 +85,13 @@ describe("an answer of an API server that anybody may run", () => {
     assert.ok(sentBytes() < 100_000, `${sentBytes()} bytes were taken`);
   });
 
-  it("an answer of an API server that anybody may run is cut off if it never begins, after interim answers without end", async (t) => {
+  it("an answer of an untrusted API server is cut off if it never begins, after interim answers without end", async (t) => {
     const { server } = answering(() => endless("", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1_000)));
     const transport = await connectTo(t, server, 50);
     await assert.rejects(transport.send(REQUEST, never), isOver);
   });
 
-  it("an answer of an API server that anybody may run ends a watch whose reading takes too long", async (t) => {
+  it("an answer of an untrusted API server ends a watch whose reading takes too long", async (t) => {
     const chunked = `${HEAD}transfer-encoding: chunked\r\n\r\n`;
     const { server } = answering(() => endless(chunked, "1\r\n \r\n".repeat(10_000)));
     const transport = await connectTo(t, server, 50);
@@ -101,7 +101,7 @@ describe("an answer of an API server that anybody may run", () => {
     }, isOver);
   });
 
-  it("an answer of an API server that anybody may run is read if it is as long as an answer may be, for a tenth of a second of the budget", async (t) => {
+  it("an answer of an untrusted API server is read if it is as long as an answer may be, for a tenth of a second of the budget", async (t) => {
     const length = 4_000_000;
     const whole = `${HEAD}content-length: ${length}\r\n\r\n${" ".repeat(length)}`;
     const { server } = answering(() => [whole]);
@@ -116,7 +116,7 @@ describe("an answer of an API server that anybody may run", () => {
     await assert.rejects(transport.send(REQUEST, never), (error: unknown) => isKubeError(error, "Network"));
   });
 
-  it("an answer of an API server that anybody may run ends with its connection if session tickets never end", () => {
+  it("an answer of an untrusted API server ends with its connection if session tickets never end", () => {
     const socket = new Socket();
     socket.on("error", () => undefined);
     const work = new WorkAllowance(systemClock, { busyMs: 10 });

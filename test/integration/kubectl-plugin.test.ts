@@ -13,8 +13,8 @@ import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { installHealthy } from "./check-fixture.ts";
 
-// The plugin as krew installs it: the archive unpacked in a folder, and a link to its program on the PATH. kubectl is played by a
-// script that runs plugins as kubectl does; test/nightly/peers/kubectl.test.ts has the real one.
+// The plugin as krew installs it: the archive unpacked in a folder, and a link to its program on the PATH. kubectl is
+// played by a script that runs plugins as kubectl does; test/nightly/peers/kubectl.test.ts has the real one.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const COMMAND_TIMEOUT_MS = 60_000;

@@ -166,7 +166,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.deepEqual(world.fenceNames(), ["m0"]);
     });
 
-    it(`a MachineHealthCheck of ${version} saves that there is no template, and goes on when it comes`, async () => {
+    it(`a MachineHealthCheck of ${version} saves that there is not a template, and goes on when it comes`, async () => {
       const world = await start(version);
       world.machinesOf("m", 2);
       world.healthCheck();
@@ -182,7 +182,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       );
       world.template();
       await world.until("a request", () => world.fences().length === 1);
-      await world.until("it is said", () =>
+      await world.until("it is reported", () =>
         version === "v1beta1"
           ? world.condition(world.check(), "ExternalRemediationTemplateAvailable")?.status === "True"
           : world.condition(world.machineOf("m0"), "ExternallyRemediated")?.reason === "WaitingForRemediation",
@@ -213,7 +213,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.equal(world.check().status?.["remediationsAllowed"], 0);
   });
 
-  it("MachineHealthChecks where upstream is weak acts on a second failure at once: passes of one health check are not spaced apart", async () => {
+  it("MachineHealthChecks where upstream is weak acts on a second failure at once: evaluations of one health check are not spaced apart", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
@@ -325,21 +325,21 @@ describe("MachineHealthChecks where upstream is weak", () => {
     world.start();
     world.ready("m0", "Unknown");
     await world.until(
-      "it is said",
+      "it is reported",
       () =>
         world.condition(world.machineOf("m0"), "ExternallyRemediated")?.reason === "RemediationRequestCreationFailed",
     );
     world.management.faults.clear();
     await world.until("a request", () => world.fences().length === 1);
     await world.until(
-      "it is said",
+      "it is reported",
       () => world.condition(world.machineOf("m0"), "ExternallyRemediated")?.reason === "WaitingForRemediation",
     );
   });
 });
 
-describe("a MachineHealthCheck whose workload cluster is away", () => {
-  it("a MachineHealthCheck whose workload cluster is away starts nothing, takes no node for gone, reports it, and goes on when the cluster is back", async () => {
+describe("a MachineHealthCheck whose workload cluster cannot be reached", () => {
+  it("a MachineHealthCheck whose workload cluster cannot be reached starts nothing, takes no node for gone, reports it, and goes on when the cluster is back", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(5_000);
@@ -358,9 +358,9 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
     assert.deepEqual(world.fenceNames(), ["m0"]);
   });
 
-  it("a MachineHealthCheck whose workload cluster is away remediates a machine whose node is gone only by the cluster's own word", async () => {
+  it("a MachineHealthCheck whose workload cluster cannot be reached remediates a machine whose node is gone only by the cluster's own word", async () => {
     const world = await serve(3);
-    // The node is gone, and whoever asks for it gets no answer.
+    // The node is gone, and no read of it gets an answer.
     world.workload.faults.inject({
       match: { method: "GET", pathPrefix: "/api/v1/nodes/m1" },
       times: 10_000,
@@ -377,7 +377,7 @@ describe("a MachineHealthCheck whose workload cluster is away", () => {
 });
 
 describe("a MachineHealthCheck whose kubeconfig leads to another cluster", () => {
-  it("a MachineHealthCheck whose kubeconfig leads to another cluster takes none of its nodes for deleted, reports it, and asks for nothing before one of them is seen again", async () => {
+  it("a MachineHealthCheck whose kubeconfig leads to another cluster reports it, takes no node for deleted, and waits until one of them is seen again", async () => {
     const world = await serve(2);
     world.away("the kubeconfig was exchanged");
     for (const name of ["m0", "m1"]) world.deleteNode(name);
@@ -447,7 +447,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     assert.equal(world.fences().length, 0);
   });
 
-  it("a MachineHealthCheck whose view is behind starts nothing once it has not heard of machines for minutes, and goes on when it has", async () => {
+  it("a MachineHealthCheck whose view is behind starts nothing once it has received nothing about machines for minutes, and goes on when it has", async () => {
     const world = await serve(3);
     const machines = { pathPrefix: "/apis/cluster.x-k8s.io/v1beta2/machines" };
     world.management.faults.inject({ match: machines, times: 10_000, action: { kind: "status", status: 503 } });

@@ -19,7 +19,8 @@ import { seededRandom } from "../lib/seeded-random.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
 import { vendorCrd, vendorType } from "./detector-fixture.ts";
 
-// The health checks over machines on two in-memory API servers: one with the machines, one with their nodes, in virtual time.
+// The health checks over machines on two in-memory API servers: one with the machines, one with their nodes, in virtual
+// time.
 
 export const NAMESPACE = "tenant";
 export const CLUSTER = "prod";
@@ -122,7 +123,7 @@ export class MachineWorld {
     for (const holder of this.#holders) holder();
   }
 
-  /** The workload cluster is away until `reason` is undefined again. */
+  /** The workload cluster cannot be reached until `reason` is undefined again. */
   away(reason: string | undefined): void {
     this.#away = reason;
     this.#become(

@@ -10,8 +10,8 @@ import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { accessTo } from "../unit/kube/api-stub.ts";
 
-// What HTTP itself lets a server do: a BMC, or the API server of a workload cluster, that wants to keep the agent busy, to fill its
-// memory, or to have one answer taken for another.
+// What HTTP itself lets a server do: a BMC, or the API server of a workload cluster, that wants to keep the agent busy,
+// to fill its memory, or to have one answer taken for another.
 
 const DEADLINE_MS = 1_500;
 const GROWTH_BYTES_MAX = 64 * 1_048_576;
@@ -37,7 +37,7 @@ const HOSTILE: Readonly<Record<string, Case>> = {
   "informational answers without end": {
     serve: (socket) => flood(socket, "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(400)),
   },
-  "another protocol that nobody asked for": {
+  "another protocol that was not requested": {
     serve: (socket) => {
       socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
     },

@@ -147,7 +147,7 @@ test("a BareMetalHost is fenced through its operator over real connections, and 
   assert.deepEqual(Object.keys(host?.metadata.annotations ?? {}), ["ironfence.io/last-reboot"]);
 });
 
-/** What etcd takes as one request where nobody says otherwise (`--max-request-bytes`). */
+/** What etcd takes as one request by default (`--max-request-bytes`). */
 const ETCD_REQUEST_BYTES_MAX = 1.5 * 1024 * 1024;
 
 test("a node with 200 labels and 100 KiB of annotations is deleted, and has all of them when it has joined again", async (t) => {

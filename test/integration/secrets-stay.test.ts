@@ -11,7 +11,8 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-reme
 import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
 import { addressIn } from "./child-agent.ts";
 
-// Where the password of a BMC must never be seen: in whatever the agent writes, serves and shows of itself while it uses it.
+// Where the password of a BMC must never be seen: in whatever the agent writes, serves and shows of itself while it
+// uses it.
 
 /** Fences a host by an agent that logs all it can. @returns everything that can be read of it, by where. */
 async function fence(t: TestContext, password?: string): Promise<Map<string, string>> {

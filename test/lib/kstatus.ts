@@ -10,7 +10,10 @@ type Judged = Pick<KubeObject, "metadata"> & {
   };
 };
 
-/** How generic tools take an object, by the rules that kstatus (sigs.k8s.io/cli-utils) documents for kinds it does not know. */
+/**
+ * How generic tools take an object, by the rules that kstatus (sigs.k8s.io/cli-utils) documents for kinds it does not
+ * know.
+ */
 export function kstatusOf({ metadata, status = {} }: Judged): Kstatus {
   if (metadata.deletionTimestamp !== undefined) return "Terminating";
   const { observedGeneration, conditions = [] } = status;

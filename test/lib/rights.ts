@@ -15,7 +15,10 @@ export function readRules(path: string): Rule[] {
   return documents.flatMap(({ kind, rules = [] }) => (kind === "ClusterRole" ? rules : []));
 }
 
-/** What was asked of the API server that the rules do not allow, as `verb group/resource`; each once. Discovery is free to all. */
+/**
+ * What was asked of the API server that the rules do not allow, as `verb group/resource`; each once. Discovery is free
+ * to all.
+ */
 export function beyondRights(records: readonly RequestRecord[], rules: readonly Rule[]): string[] {
   const asked = records.map(accessOf).filter((access) => access !== undefined);
   const denied = asked.filter(

@@ -8,7 +8,10 @@ import { NAMESPACE, World } from "./world.ts";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 const WALK = ["Verifying", "PoweringOff", "Releasing", "PoweringOn", "Rejoining", "Restoring"] as const;
 
-/** A dead node whose remediation can be caught in every state: a pod that ends slowly, and a slow boot of a node that is not Ready at once. */
+/**
+ * A dead node whose remediation can be caught in every state: a pod that ends slowly, and a slow boot of a node that is
+ * not Ready at once.
+ */
 async function reach(world: World, phase: (typeof WALK)[number]): Promise<void> {
   world.createPod("n1", "db");
   await world.clock.advance(3_000);

@@ -37,7 +37,7 @@ async function hangAll(world: World, hosts: readonly string[]): Promise<void> {
 }
 
 describe("many hosts that fail at once", () => {
-  it("many hosts that fail at once are remediated no more at a time than the limit, each waits for its turn and says where it stands", () =>
+  it("many hosts that fail at once are remediated up to the limit at a time, and each other one waits for admission and reports its position", () =>
     World.run({ hosts: MANY, limits: { hosts: 8, perZone: Infinity } }, async (world) => {
       const most = countUnderWay(world);
       await hangAll(world, MANY);
@@ -132,7 +132,7 @@ describe("a place among the hosts that are remediated at once", () => {
       world.rack.bmc("n2").setReachability("silent");
       world.remediate("n2", { retryLimit: 0, powerOffTimeout: "10m" });
       await world.phase("n2", "Verifying");
-      await world.until("n1 waits for its turn", () => waits(world, "n1"), 90_000);
+      await world.until("n1 waits for admission", () => waits(world, "n1"), 90_000);
       await world.clock.advance(60_000);
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
       world.rack.host("n1").replaceDisk();
@@ -164,9 +164,9 @@ describe("a place among the hosts that are remediated at once", () => {
       await world.phase("n1", "Rejoining");
       world.rack.bmc("n2").setReachability("silent");
       world.remediate("n2", { retryLimit: 0, powerOffTimeout: "10m" });
-      await world.until("n1 waits for its turn", () => waits(world, "n1"), 90_000);
+      await world.until("n1 waits for admission", () => waits(world, "n1"), 90_000);
       world.remediate("n3");
-      await world.until("n3 waits for its turn", () => waits(world, "n3"), 20_000);
+      await world.until("n3 waits for admission", () => waits(world, "n3"), 20_000);
       world.rack.bmc("n2").setReachability("up");
       await world.until("n3 is ordered off", () => world.powerLog.includes("n3 ForceOff"), 60_000);
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
@@ -239,7 +239,7 @@ describe("a host whose BMC never comes back", () => {
 });
 
 describe("the control plane", () => {
-  it("the control plane loses no more than etcd can do without: two that fail at once are left alone, and that is said", () =>
+  it("the control plane loses no more than etcd can do without: two nodes that fail at once are left alone, and that is reported", () =>
     World.run(PLANE, async (world) => {
       await hangAll(world, ["n1", "n2"]);
       for (const name of ["n1", "n2"]) world.remediate(name, { powerOffTimeout: "30s" });
@@ -320,7 +320,7 @@ describe("the node that the agent runs on", () => {
     World.run({ agentOn: "n1" }, async (world) => {
       world.remediate("n1", { powerOffTimeout: "60s" });
       await world.until("the lease is handed over", () => world.handedOver.length > 0, 5_000);
-      // Nobody takes it, and the same agent leads again.
+      // No agent takes it, and the same agent leads again.
       await world.killAgent();
       world.startAgent();
       await world.phase("n1", "Failed");

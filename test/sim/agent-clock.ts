@@ -9,8 +9,8 @@ export interface ClockFault {
 }
 
 /**
- * No timer is finer. At another rate than the world's a time may be reached but for a rounding error: whoever waits for the rest
- * would otherwise wait over and over, and no time would pass.
+ * No timer is finer. At another rate than the world's a time may be reached but for a rounding error: code that waits
+ * for the rest would otherwise wait over and over, and no time would pass.
  */
 const TICK_MS = 0.001;
 
@@ -75,8 +75,8 @@ export class AgentClock implements Clock {
   }
 
   /**
-   * The machine is suspended: the monotonic clock stands still, as Linux' does, and no timer comes closer to its end. The wall
-   * clock is right again as soon as the machine goes on.
+   * The machine is suspended: the monotonic clock stands still, as Linux' does, and no timer comes closer to its end.
+   * The wall clock is right again as soon as the machine goes on.
    */
   suspendMachine(): void {
     this.#isStopped = true;
@@ -84,7 +84,10 @@ export class AgentClock implements Clock {
     for (const { world } of this.#pending) world?.cancel();
   }
 
-  /** The process goes on: the timers that became due run now, those of a suspended machine when what was left of them is over. */
+  /**
+   * The process goes on: the timers that became due run now, those of a suspended machine when what was left of them is
+   * over.
+   */
   resume(): void {
     this.#isStopped = false;
     const held = this.#held;

@@ -41,7 +41,10 @@ import { CHANGING_CALLS } from "./rack-driver.ts";
 import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
 import { DecisionRecorder } from "../../src/remediator/machine/log/recorder.ts";
 
-/** What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after: it is answered. */
+/**
+ * What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after:
+ * it is answered.
+ */
 export type EffectFault =
   | { how: "crash"; place: "before" | "between" | "after" }
   | ({ how: "stop"; forMs: number } & Stop)
@@ -54,7 +57,10 @@ export interface Stop {
   machine?: boolean;
 }
 
-/** What happens to one watch event: it is held back, and then shown, or lost with its connection, or forgotten by the server, too. */
+/**
+ * What happens to one watch event: it is held back, and then shown, or lost with its connection, or forgotten by the
+ * server, too.
+ */
 export interface EventFault {
   holdMs: number;
   how: "show" | "cut" | "compact";
@@ -87,7 +93,10 @@ type AgentClusters = WorkloadClusters & { settled?(): Promise<void> };
 export interface AgentProcessOptions {
   name: string;
   clock?: ClockFault;
-  /** The installation that it belongs to: the name of the lease under which its agents lead in turn. It leads at once by default. */
+  /**
+   * The installation that it belongs to: the name of the lease under which its agents lead in turn. It leads at once by
+   * default.
+   */
   installation?: string | undefined;
   /** What it serves in addition to BareMetalRemediations and FencingTargets. */
   families?: readonly Family[];
@@ -118,8 +127,8 @@ const STOP_MAX_MS = 60_000;
 const STOP_LOOK_MS = 20;
 
 /**
- * One process of the agent: the real kube layer, remediator and, where asked for, detector and leader election. All that it
- * does goes through here, so that it can be crashed at any effect: what has crashed does nothing any more.
+ * One process of the agent: the real kube layer, remediator and, where asked for, detector and leader election. All
+ * that it does goes through here, so that it can be crashed at any effect: what has crashed does nothing any more.
  */
 export class AgentProcess {
   readonly name: string;
@@ -180,8 +189,8 @@ export class AgentProcess {
   }
 
   /**
-   * Stops it as SIGSTOP does, or with its machine: then its monotonic clock stands still, too. With `answersFirst` what came
-   * meanwhile is heard before any timer that became due runs.
+   * Stops it as SIGSTOP does, or with its machine: then its monotonic clock stands still, too. With `answersFirst` what
+   * came meanwhile is received before any timer that became due runs.
    */
   suspend(forMs: number, { answersFirst = false, machine = false }: Stop = {}): void {
     if (this.#isDead || this.#resumed !== undefined) return;
@@ -194,8 +203,8 @@ export class AgentProcess {
   }
 
   /**
-   * It goes on. Timers that became due run before answers that came meanwhile, or after them: that depends on where in its
-   * event loop it was stopped.
+   * It goes on. Timers that became due run before answers that came meanwhile, or after them: that depends on where in
+   * its event loop it was stopped.
    */
   resume(answersFirst = false): void {
     if (this.#resumed === undefined) return;
@@ -225,7 +234,8 @@ export class AgentProcess {
     const { signal } = this.#abort;
     const record = (note: EventNote): void => {
       this.#onNote(note);
-      // Events are written like every other object: their writes meet the same faults, and their answers show the same server.
+      // Events are written like every other object: their writes meet the same faults, and their answers show the same
+      // server.
       if (!this.#isDead) created.events.record(note);
     };
     const runtime = { ...created, events: { record } };
@@ -333,7 +343,9 @@ export class AgentProcess {
     };
   }
 
-  /** Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing. */
+  /**
+   * Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing.
+   */
   async #pass<T>(what: string | undefined, signal: AbortSignal, dead: () => Error, send: () => Promise<T>): Promise<T> {
     const { interference } = this.#options;
     if (this.#isDoomed) this.crash();
@@ -420,8 +432,8 @@ function dead(): Error {
 }
 
 /**
- * A write as the API names it, for example `PATCH baremetalremediations/status`; undefined for a read, for the lease's own writes, and for
- * Events, on which nothing rests.
+ * A write as the API names it, for example `PATCH baremetalremediations/status`; undefined for a read, for the lease's
+ * own writes, and for Events, on which nothing rests.
  */
 function effectOf({ method, path, lane }: TransportRequest): string | undefined {
   const resource = resourceOf(path);

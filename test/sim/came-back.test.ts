@@ -4,8 +4,8 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Nodes that come back, by themselves or by a person, while the agent is away or held: the outage is over, and nobody powers
-// them off for it.
+// Nodes that come back, by themselves or by a person, while the agent is away or held: the outage is over, and no
+// agent powers them off for it.
 
 /** n1 is fenced, with its taint on, and a pod that does not leave. */
 async function fence(world: World): Promise<void> {

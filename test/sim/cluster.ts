@@ -73,8 +73,8 @@ export interface ClusterOptions {
 }
 
 /**
- * A simulated cluster without an agent: rack, kubelets, an API server in memory with its controllers, all on one virtual
- * clock. The safety rules are checked at every step of it.
+ * A simulated cluster without an agent: rack, kubelets, an API server in memory with its controllers, all on one
+ * virtual clock. The safety rules are checked at every step of it.
  */
 export class Cluster {
   readonly clock: VirtualClock;

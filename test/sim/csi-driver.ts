@@ -9,12 +9,13 @@ import type { Cluster } from "./cluster.ts";
 const COOL_DOWN_MS = 300_000;
 
 /**
- * A CSI driver that fences as ceph-csi does. A client is a mapping on one host in one boot; which one a volume has stands in the volume's
- * own metadata. ControllerUnpublish puts it on the storage's blocklist where the node has the out-of-service taint at that moment,
- * and does nothing else. The storage itself keeps nobody else out: a volume with two clients that may write is lost.
+ * A CSI driver that fences as ceph-csi does. A client is a mapping on one host in one boot; which one a volume has
+ * stands in the volume's own metadata. ControllerUnpublish puts it on the storage's blocklist where the node has the
+ * out-of-service taint at that moment, and does nothing else. The storage itself keeps no other client out: a volume
+ * with two clients that may write is lost.
  *
- * `client`: the blocklist has that one client. `address`: it has the whole host, whose node plugin takes it off again when it runs
- * and some minutes have passed.
+ * `client`: the blocklist has that one client. `address`: it has the whole host, whose node plugin takes it off again
+ * when it runs and some minutes have passed.
  */
 export class CsiDriver {
   readonly #by: "client" | "address";
@@ -70,12 +71,12 @@ export class CsiDriver {
   /** Looks at who can write from now on. */
   watch(cluster: Cluster): void {
     this.#cluster = cluster;
-    const look = (): void => this.#look(cluster.rack.hosts, cluster.clock.monotonicMs());
+    const look = (): void => this.#observe(cluster.rack.hosts, cluster.clock.monotonicMs());
     cluster.server.onChange(look);
     cluster.rack.subscribe(look);
   }
 
-  #look(hosts: readonly Host[], nowMs: number): void {
+  #observe(hosts: readonly Host[], nowMs: number): void {
     const writers = new Map<string, string>();
     for (const host of hosts) {
       const blockedSinceMs = this.#blocklist.get(host.name) ?? Infinity;

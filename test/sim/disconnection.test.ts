@@ -42,7 +42,7 @@ async function watch(world: World, holds: () => boolean): Promise<DisconnectionV
 }
 
 describe("a plug that the dashboard calls safe to pull", () => {
-  it("a plug that the dashboard calls safe to pull is none at any moment of a fence that nobody holds", () =>
+  it("the dashboard calls no plug safe to pull at any moment of a fence without a hold", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");

@@ -31,7 +31,7 @@ describe("a target that is corrected while its host is being fenced", () => {
       assert.equal(orders(world, "n2"), 1);
     }));
 
-  it("a target that is corrected while its host is being fenced is proven off again: what another host's BMC said counts no more", () =>
+  it("a target that is corrected while its host is being fenced is proven off again: what another host's BMC reported counts no more", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { World } from "./world.ts";
 
-// The API server may keep Events in an etcd of their own (--etcd-servers-overrides), which fills up first in a large cluster.
+// The API server may keep Events in an etcd of their own (--etcd-servers-overrides), which fills up first in a large
+// cluster.
 
 const FULL = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;
 const EVENTS = { resource: "events", verbs: ["create", "patch"], client: "agent" } as const;

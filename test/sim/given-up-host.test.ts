@@ -5,10 +5,11 @@ import type { Act, Fault } from "./explore/run.ts";
 import { scenario } from "./explore/scenarios.ts";
 
 describe("a host that is given up as its node fails again", () => {
-  it("a host that is given up as its node fails again is powered by nobody but the remediation that takes it then", async () => {
+  it("a host that is given up as its node fails again is powered only by the remediation that takes it then", async () => {
     const strategy = { type: "Reboot", retryLimit: 1, drainTimeout: "0s", timeout: "10s" };
-    // Eight wait for one host: each finds its node brought back, and gives the host up. In the midst of one such write, on a
-    // slow wire, the node is seen to be dead: that remediation begins another attempt, and another one has the host by then.
+    // Eight wait for one host: each finds its node brought back, and gives the host up. In the midst of one such write,
+    // on a slow wire, the node is seen to be dead: that remediation begins another attempt, and another one has the
+    // host by then.
     const ordered = "abcdefgh".split("").map((letter, index): Act => {
       const when = { atMs: 32_000 + index * 300 };
       return { when, do: "remediate", node: "n1", name: `n1-${letter}`, strategy };

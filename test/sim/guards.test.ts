@@ -6,7 +6,7 @@ import type { Node } from "../../src/api/kubernetes/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 describe("a write of another client that comes between our read and our write", () => {
-  it("a write of another client that comes between our read and our write to the node survives: a cordon, a label and a taint that an administrator sets as the host is fenced", () =>
+  it("a write of another client between our read and our write of the node survives: a cordon, a label and a taint of an administrator", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const nodes = world.server.collection<Node>(NODES);

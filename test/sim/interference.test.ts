@@ -68,7 +68,7 @@ describe("a target that is given another node while its host is fenced", () => {
         world.powerLog.filter((order) => order.startsWith("n2")),
         [],
       );
-      // What is left of the old owner is in nobody's way.
+      // What is left of the old owner is in no agent's way.
       await world.hang("n2");
       world.remediate("n2");
       await world.phase("n2", "Succeeded");

@@ -10,7 +10,7 @@ import { NAMESPACE, World } from "./world.ts";
 
 // What generic tools wait for: kstatus, which GitOps controllers and Helm use, and `kubectl wait --for=condition=…`.
 
-/** What is said of n1's remediation in each version of it that is stored from its first step on, each once. */
+/** What is reported of n1's remediation in each version of it that is stored from its first step on, each once. */
 function follow(world: World): string[] {
   const said: string[] = [];
   world.server.onChange(({ type, object }) => {

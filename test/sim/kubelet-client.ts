@@ -14,8 +14,8 @@ import { sleep } from "../../src/runtime/clock.ts";
 const CREATE_MS = 20;
 
 /**
- * The simulated kubelets' way into the store: the same checks as for any client, without JSON and without a wire. Kubelets are
- * part of the world, and they make most of its requests.
+ * The simulated kubelets' way into the store: the same checks as for any client, without JSON and without a wire.
+ * Kubelets are part of the world, and they make most of its requests.
  */
 export function kubeletClient(server: ApiServer, clock: Clock): KubeletClient {
   return {
@@ -68,7 +68,10 @@ export interface KubeletNetwork {
 /** A real kubelet's time-out for what it says of its node: the period of its status. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** The way of one host's kubelet to the API. A request that is sent while it is cut is lost, also where the network comes back. */
+/**
+ * The way of one host's kubelet to the API. A request that is sent while it is cut is lost, also where the network
+ * comes back.
+ */
 export function networked(
   client: KubeletClient,
   clock: Clock,

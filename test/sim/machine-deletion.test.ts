@@ -165,7 +165,7 @@ describe("a node whose reboots did not help", () => {
       );
     }));
 
-  it("a node whose reboots did not help is left to the operator if no other one comes in time, and its host to whoever deprovisions it", () =>
+  it("a node whose reboots did not help is left to the operator if no other one comes in time, and its host to the controller that deprovisions it", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.remediate("n1", STRATEGY);

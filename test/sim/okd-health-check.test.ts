@@ -245,7 +245,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       await world.until("it is asked for", () => okd.annotation("m1", REQUEST) !== undefined);
     }));
 
-  it("a MachineHealthCheck of OKD with external-baremetal never takes a request back: whoever fences may hold the host off", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal never takes a request back: its remediator may hold the host off", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck({}, EXTERNAL);
       const host = await world.hang("n1");

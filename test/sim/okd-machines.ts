@@ -102,8 +102,8 @@ export class OkdMachines {
   }
 
   /**
-   * Plays what makes and ends Machines: one that is deleted goes with its Node after a while, and another one takes its place,
-   * whose node is on the host `spare`, which was off so far.
+   * Plays what makes and ends Machines: one that is deleted goes with its Node after a while, and another one takes its
+   * place, whose node is on the host `spare`, which was off so far.
    */
   replaceDeleted(spare: string): void {
     const { server, clock, rack } = this.#cluster;
@@ -137,19 +137,22 @@ export class OkdMachines {
     this.setStatus(machine, { phase: "Running", nodeRef: { kind: "Node", name: node } });
   }
 
-  /** What is not as it is in the end: a request of a Ready node's Machine, or a remediation that nobody asks for any more. */
+  /**
+   * What is not as it is in the end: a request of a Ready node's Machine, or a remediation that is not requested any
+   * more.
+   */
   unmet(): string[] {
     return this.#cluster.rack.hosts.flatMap(({ name: node }) => {
       const name = machineOf(node);
       const isAsked = this.annotation(name, REQUEST) !== undefined;
       const { phase, node: subject } = this.child(name)?.status ?? {};
-      // A node that was Ready all along was found unhealthy by something else: the request stays for a while, so that it is not
-      // cycled again and again.
+      // A node that was Ready all along was found unhealthy by something else: the request stays for a while, so that
+      // it is not cycled again and again.
       const stays = phase === "Failed" && subject?.wasReady === true;
       if (isAsked && !stays && this.#cluster.isReady(node))
         return [`Machine ${name} is asked to be remediated, and its node is Ready`];
       return !isAsked && this.child(name) !== undefined
-        ? [`Machine ${name} has a remediation that nobody asks for`]
+        ? [`Machine ${name} has a remediation that is not requested`]
         : [];
     });
   }

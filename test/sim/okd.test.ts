@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { ANNOTATIONS_BACKUP, LABELS_BACKUP, Okd, REQUEST } from "./okd-world.ts";
 
-// The remediator's half of OKD's external-baremetal: whoever finds the Machine unhealthy annotates it.
+// The remediator's half of OKD's external-baremetal: the health check that finds the Machine unhealthy annotates it.
 
 describe("external remediation of an OKD Machine", () => {
   it("external remediation of an OKD Machine powers the host off, deletes the Node, powers it on, and gives the Node its labels and annotations back", () =>
@@ -79,7 +79,7 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("external remediation of an OKD Machine is tried again by itself once the BMC is back, though nobody asks again", () =>
+  it("external remediation of an OKD Machine is tried again once the BMC is back, without a new request", () =>
     Okd.run({ hosts: ["n1"] }, async (okd, world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");

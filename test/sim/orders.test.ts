@@ -8,7 +8,7 @@ import { bears, NAMESPACE, World } from "./world.ts";
 const QUICK = { retryLimit: 0, powerOffTimeout: "120s", drainTimeout: "600s", timeout: "60s" };
 
 describe("a host that switches itself on again each time it is off, and whose system does not come up", () => {
-  it("a host that switches itself on again each time it is off, and whose system does not come up, is not cut off forever: the attempt fails and says why, and the host is left on, without marks", () =>
+  it("a host that switches itself on again each time is not cut off forever: the attempt fails with its reason, and the host stays on, without marks", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       const stop = keepOn(world);
@@ -39,7 +39,8 @@ describe("a host that switches itself on again each time it is off, and whose sy
   it("a host that switches itself on again each time it is off, and whose system does not come up, is not cut off more often by an agent that is restarted in between", () =>
     World.run({}, async (world) => {
       await world.holdPod();
-      // A process that has just started waits 22 s for the node's lease, and the host has to be proven off to be said to come on.
+      // A process that has just started waits 22 s for the node's lease, and the host has to be proven off to be
+      // reported as coming on.
       const stop = keepOn(world, 25_000);
       world.remediate("n1", QUICK);
       for (let seen = 1; seen <= ORDERS_MAX; seen += 1) {

@@ -31,7 +31,7 @@ describe("a remediation whose finalizer is removed by force", () => {
       await world.until("the taint is off", () => world.markLog.at(-1) === "n1 -taint", 10_000);
       await world.clock.advance(300_000);
       assert.deepEqual(warnings(world), ["Node n1"]);
-      assert.deepEqual(world.powerLog, ["n1 ForceOff"], "nobody knows what it was left off for");
+      assert.deepEqual(world.powerLog, ["n1 ForceOff"], "the reason that it was left off is not known");
       world.freePod();
       world.somebodyOrders("n1", "On");
       await world.until("n1 is Ready", () => world.isReady("n1"));
@@ -91,14 +91,14 @@ describe("a remediation whose finalizer is removed by force", () => {
 });
 
 describe("labels of a Node that was deleted for a remediation which is then removed by force", () => {
-  it("labels of a Node that was deleted for a remediation which is then removed by force are named with the command that sets them, and given back when the node joins again", () =>
+  it("labels of a deleted Node whose remediation is removed by force are named with the command that sets them, and given back when the node joins again", () =>
     World.run({}, async (world) => {
       world.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { team: "a" } } });
       await world.hang("n1");
       world.remediate("n1", { workloadRelease: "DeleteNode" });
       await world.until("the Node is gone", () => world.node("n1") === undefined);
       removeByForce(world);
-      await world.until("it is said", () => warnings(world).length > 0, 10_000);
+      await world.until("it is reported", () => warnings(world).length > 0, 10_000);
       const note = world.notes.find(({ reason }) => reason === "RemediationLost")?.note ?? "";
       assert.match(note, /kubectl label node n1 team=a/u);
       world.somebodyOrders("n1", "On");
@@ -110,7 +110,7 @@ describe("labels of a Node that was deleted for a remediation which is then remo
 });
 
 describe("a remediation whose last change and whose end come one by one", () => {
-  it("a remediation whose last change and whose end come one by one is found to be lost, too, though it is still being let go when its end is heard of", () =>
+  it("a remediation whose last change and whose end come one by one is found to be lost, too, though it is still being let go when its end is received", () =>
     World.run({ interference: { event: () => undefined } }, async (world) => {
       await world.holdPod();
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];

@@ -41,14 +41,15 @@ export interface BmcFaults {
 }
 
 /**
- * How one call goes wrong. An error code alone: it has no effect. With `after`: it takes effect all the same. slow: the answer
- * comes just within the deadline. late: an order is taken, and carried out much later. ignored: an order is taken, and
- * it has no effect. staleOn, changing, unknown: what is read instead of the truth. otherHost, nobody: who answers.
+ * How one call goes wrong. An error code alone: it has no effect. With `after`: it takes effect all the same. slow: the
+ * answer comes just within the deadline. late: an order is taken, and carried out much later. ignored: an order is
+ * taken, and it has no effect. staleOn, changing, unknown: what is read instead of the truth. otherHost, noOne: who
+ * answers.
  */
 export type CallFault = { error: BmcErrorCode; after?: boolean } | { lie: Lie };
 export type Lie = "slow" | "late" | "ignored" | "staleOn" | "changing" | "unknown" | "otherHost" | "nobody";
 
-/** Whoever calls BMCs, and what may happen to its calls on the way. */
+/** A caller of BMCs, and what may happen to its calls on the way. */
 export interface DeviceUser {
   name: string;
   /** Lets one call through, before and after which the process may end. */

@@ -4,7 +4,10 @@ import type { Fault } from "../../hack/kube-mock/faults.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { World } from "./world.ts";
 
-/** How writes of Nodes fail permanently: behind a webhook that is dead and fails closed, by a permission that is missing, and by time-outs. */
+/**
+ * How writes of Nodes fail permanently: behind a webhook that is dead and fails closed, by a permission that is
+ * missing, and by time-outs.
+ */
 const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "a dead webhook": { kind: "status", status: 500 },
   "a missing right": { kind: "status", status: 403 },

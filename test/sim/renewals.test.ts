@@ -6,7 +6,8 @@ import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
 import { World } from "./world.ts";
 
-// How long the taint waits for a kubelet that may live: where hosts are dead, and where another host than the node's is powered.
+// How long the taint waits for a kubelet that may live: where hosts are dead, and where another host than the node's is
+// powered.
 
 /** A control plane whose grace period is tuned down. */
 const TUNED = { nodeLifecycle: { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 } };
@@ -67,9 +68,9 @@ describe("a host that is dead", () => {
     }));
 });
 
-describe("a node that lives on another host than the one that was powered off", () => {
+describe("a node whose BMC powers another host", () => {
   for (const leaseDurationSeconds of [20, 40, 80]) {
-    it(`a node that lives on another host than the one that was powered off is never tainted, with leases of ${leaseDurationSeconds} s, whatever jitter and latency its renewals have`, async () => {
+    it(`a node whose BMC powers another host is never tainted, with leases of ${leaseDurationSeconds} s, whatever jitter and latency its renewals have`, async () => {
       for (let seed = 1; seed <= 12; seed += 1) {
         const options = { kubelets: { leaseDurationSeconds, ...jitter(seed) }, controllers: TUNED, seed };
         // With longer leases Kubernetes needs a longer grace period.
@@ -86,7 +87,7 @@ describe("a node that lives on another host than the one that was powered off", 
     });
   }
 
-  it("a node that lives on another host than the one that was powered off is not tainted when it counts as dead and is back at any moment before the proof", async () => {
+  it("a node whose BMC powers another host is not tainted when it counts as dead and is back at any moment before the proof", async () => {
     for (let backMs = -12_000; backMs <= 2_000; backMs += 500) {
       await World.run({ controllers: TUNED, kubelets: jitter(backMs + 20_000) }, async (world) => {
         lie(world);
@@ -103,7 +104,7 @@ describe("a node that lives on another host than the one that was powered off", 
     }
   });
 
-  it("a node that lives on another host than the one that was powered off is not tainted if its clock is minutes behind: the API server's clock says when its lease was renewed last", async () => {
+  it("a node whose BMC powers another host is not tainted if its clock is minutes behind: the API server's clock dates the last renewal of its lease", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       // It is seldom that its status is posted, so that it counts as dead for a while after it is back.
       const kubelets = { aheadMs: { n1: -300_000 }, statusPeriodMs: 60_000, ...jitter(seed) };
@@ -120,7 +121,7 @@ describe("a node that lives on another host than the one that was powered off", 
   });
 
   for (const byMs of [60_000, 600_000]) {
-    it(`a node that lives on another host than the one that was powered off is not tainted if the API server's clock is set forward by ${byMs / 60_000} minutes: stamps of before say nothing`, async () => {
+    it(`a node whose BMC powers another host is not tainted if the API server's clock is set forward by ${byMs / 60_000} minutes: stamps of before say nothing`, async () => {
       for (let seed = 1; seed <= 6; seed += 1) {
         const kubelets = { statusPeriodMs: 60_000, ...jitter(seed) };
         await World.run({ controllers: TUNED, kubelets }, async (world) => {
@@ -137,7 +138,7 @@ describe("a node that lives on another host than the one that was powered off", 
     });
   }
 
-  it("a node that lives on another host than the one that was powered off is not tainted after an outage of the API server, in which no kubelet could renew", async () => {
+  it("a node whose BMC powers another host is not tainted after an outage of the API server, in which no kubelet could renew", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       await World.run({ kubelets: jitter(seed), seed }, async (world) => {
         lie(world);
@@ -156,7 +157,7 @@ describe("a node that lives on another host than the one that was powered off", 
     }
   });
 
-  it("a node that lives on another host than the one that was powered off is not tainted after an outage that nobody asked the API server in, between the proof and the end of the wait", async () => {
+  it("a node whose BMC powers another host is not tainted after an outage in which no call was made, between the proof and the end of the wait", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
       await World.run({ kubelets: jitter(seed), seed }, async (world) => {
         lie(world);
@@ -176,7 +177,7 @@ describe("a node that lives on another host than the one that was powered off", 
     }
   });
 
-  it("a node that lives on another host than the one that was powered off is not tainted after a time in which etcd was full: it was read, and nobody could write", async () => {
+  it("a node whose BMC powers another host is not tainted after a time in which etcd was full: it was read, and no client could write", async () => {
     for (let seed = 1; seed <= 12; seed += 1) {
       await World.run({ kubelets: jitter(seed), seed, installation: "ironfence" }, async (world) => {
         lie(world);

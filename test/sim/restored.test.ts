@@ -43,9 +43,9 @@ describe("etcd is restored to an earlier state", () => {
 });
 
 /**
- * Rules that a restore breaks by its nature: pods are back that had left, while others run in their place (S2); an attempt id that
- * has been used is stored as unused (S4); the Lease names an earlier holder (S9); a host is owned by whoever owned it, and a verdict
- * is gone (S10).
+ * Rules that a restore breaks by its nature: pods are back that had left, while others run in their place (S2); an
+ * attempt id that has been used is stored as unused (S4); the Lease names an earlier holder (S9); a host is owned by
+ * whichever remediation owned it, and a verdict is gone (S10).
  */
 const BROKEN_BY_RESTORE = ["S2", "S4", "S9", "S10"];
 
@@ -86,7 +86,8 @@ describe("watches that stay open and silent, as with a stuck watch cache", () =>
       world.server.faults.lagWatches({ client: "agent" }, Infinity);
       world.server.faults.cutWatches({ client: "agent" });
       await world.hang("n1");
-      // A view counts as stale once nothing has been heard on its watch for 150 s: the remediation is under way then.
+      // A view counts as stale once nothing has been received on its watch for 150 s: the remediation is under way
+      // then.
       await world.clock.advance(90_000);
       world.remediate("n1", QUICK);
       await world.phase("n1", "Succeeded", 3 * NOTICED_MS);

@@ -256,7 +256,7 @@ describe("what is missing is named, waited for, and used once it is there", () =
       world.assertClean();
     }));
 
-  it("what is missing is named, waited for, and used once it is there, and fails if nobody helps in time", () =>
+  it("a remediation names what is missing, waits for it and uses it once it is there, and fails if it does not come in time", () =>
     World.run({}, async (world) => {
       world.remediate("ghost", QUICK);
       await world.until("it says so", () => world.condition("ghost", "Processing") === "True NodeNotFound", 5_000);

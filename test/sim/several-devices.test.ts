@@ -15,7 +15,7 @@ function deafTwin(_agent: string, what: string): CallFault | undefined {
 describe("an undo of a host with two power devices", () => {
   it("an undo of a host with two power devices leaves neither of them off, though one refused the order and reads On", () =>
     World.run({ interference: { call: deafTwin } }, async (world) => {
-      // Both BMCs power host n1, and its target names both: the one that obeys, and its twin.
+      // Both BMCs power host n1, and its target names both: the one that obeys, and the other one.
       world.rack.bmc("n2").rewire(world.rack.host("n1"));
       const targets = world.server.collection(FENCING_TARGETS);
       targets.delete({ namespace: NAMESPACE, name: "n2" });

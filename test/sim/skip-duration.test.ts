@@ -13,7 +13,8 @@ import { outageOf } from "../../src/api/kubernetes/outage.ts";
 import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Both halves on one rack. Durations are the 300 s of a health check that says nothing; a dead node is Unknown after 50 s.
+// Both halves on one rack. Durations are the 300 s of a health check that says nothing; a dead node is Unknown after 50
+// s.
 
 /** With another way to release pods nothing begins while a node still says that it is Ready: see early-release.test.ts. */
 const NOT_EARLY = { strategy: { podRelease: "GarbageCollector" } };

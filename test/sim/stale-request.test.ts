@@ -78,7 +78,7 @@ describe("a remediation without status that is older than 10 minutes", () => {
 
 describe("a remediation without status that is older than 10 minutes, by the clock that stamped it", () => {
   for (const agentAheadMs of [-3_600_000, 3_600_000]) {
-    it(`waits though the agent's own clock is an hour ${agentAheadMs < 0 ? "behind" : "ahead"}`, () =>
+    it(`an old request waits though the agent's own clock is an hour ${agentAheadMs < 0 ? "behind" : "ahead"}`, () =>
       World.run({ agentAheadMs }, async (world) => {
         await comeLate(world);
         await assertWaits(world);
@@ -87,7 +87,7 @@ describe("a remediation without status that is older than 10 minutes, by the clo
 });
 
 describe("a remediation that is young by the clock that stamped it", () => {
-  it("begins though the agent's own clock is an hour ahead", () =>
+  it("a fresh request begins though the agent's own clock is an hour ahead", () =>
     World.run({ agentAheadMs: 3_600_000 }, async (world) => {
       world.create(BARE_METAL_REMEDIATIONS, KEY, { spec: { strategy: { retryLimit: 0 } } });
       await world.until("it begins", () => world.powerLog.length > 0, 60_000);

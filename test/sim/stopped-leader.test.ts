@@ -8,7 +8,7 @@ import { scenario } from "./explore/scenarios.ts";
 const STOPPED_MS = 30_000;
 
 describe("a leader that is stopped between what it decides and its call to a BMC", () => {
-  it("a leader that is stopped between what it decides and its call to a BMC sends nothing when it continues after another agent took the lease, even before its timers run", async () => {
+  it("a leader that is stopped between a decision and its call to a BMC sends nothing when it continues after another agent took the lease", async () => {
     const base = scenario("reprovisionGivenUp");
     const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
     const { effects } = await play(run);
@@ -32,7 +32,7 @@ describe("a leader that is stopped between what it decides and its call to a BMC
 });
 
 describe("a leader whose machine is suspended, so that its monotonic clock stands still", () => {
-  it("a leader whose machine is suspended, so that its monotonic clock stands still, sends and writes nothing when it continues after another agent took the lease, whatever it was about to do", async () => {
+  it("a leader whose machine was suspended, with its monotonic clock, sends and writes nothing when it continues after another agent took the lease", async () => {
     const base = scenario("reboot");
     const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
     const { effects } = await play(run);

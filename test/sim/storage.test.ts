@@ -6,7 +6,8 @@ import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import { CsiDriver } from "./csi-driver.ts";
 import { bears, World } from "./world.ts";
 
-// Whether storage that fences by the out-of-service taint (ceph-csi) loses data by our order: the taint goes after the drain, before On.
+// Whether storage that fences by the out-of-service taint (ceph-csi) loses data by our order: the taint goes after the
+// drain, before On.
 
 const QUICK = { retryLimit: 0, drainTimeout: "20s", timeout: "120s" };
 
@@ -77,7 +78,7 @@ function somebodyTaints(world: World, name: string, on: boolean): void {
 
 for (const by of ["client", "address"] as const)
   describe(`storage that fences by the out-of-service taint, each ${by}`, () => {
-    it(`storage that fences by the out-of-service taint, each ${by}, has blocked the host's client before the taint goes, in a fence that drains; nothing is lost`, async () => {
+    it(`storage that fences by the taint, each ${by}, has blocked the host's client before the taint goes, in a fence that drains; nothing is lost`, async () => {
       const driver = await play(by, async (world, _driver, host) => {
         await world.hang(host);
         world.remediate(host, QUICK);
@@ -93,7 +94,7 @@ for (const by of ["client", "address"] as const)
       ["as the node joins", "Rejoining"],
       ["long after the fence", undefined],
     ] as const) {
-      it(`storage that fences by the out-of-service taint, each ${by}, loses nothing if its detach works only ${name}, after the drain timeout: the client that was not blocked ended with the power`, async () => {
+      it(`storage that fences by the taint, each ${by}, loses nothing if its detach works only ${name}, after the drain timeout: its client ended with the power`, async () => {
         const driver = await play(by, async (world, csi, host) => {
           csi.isAway = true;
           await world.hang(host);
@@ -117,7 +118,7 @@ for (const by of ["client", "address"] as const)
       });
     }
 
-    it(`storage that fences by the out-of-service taint, each ${by}, loses nothing if it never detaches: the volume stays with its host, and is used nowhere else`, async () => {
+    it(`storage that fences by the taint, each ${by}, loses nothing if it never detaches: the volume stays with its host, and is used nowhere else`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -130,7 +131,7 @@ for (const by of ["client", "address"] as const)
       assert.deepEqual(driver.unpublished, []);
     });
 
-    it(`storage that fences by the out-of-service taint, each ${by}, loses nothing if a user powers the host on while its volumes are still to be detached`, async () => {
+    it(`storage that fences by the taint, each ${by}, loses nothing if a user powers the host on while its volumes are still to be detached`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -144,7 +145,7 @@ for (const by of ["client", "address"] as const)
       assert.deepEqual(driver.losses, []);
     });
 
-    it(`storage that fences by the out-of-service taint, each ${by}, is held off the host for as long as the drain timeout says, and detaches with the taint on within that`, async () => {
+    it(`storage that fences by the taint, each ${by}, is held off the host for the drain timeout, and detaches within that while the taint is on`, async () => {
       const driver = await play(by, async (world, csi, host) => {
         csi.isAway = true;
         await world.hang(host);
@@ -163,7 +164,8 @@ for (const by of ["client", "address"] as const)
 
 describe("the same storage without a fence, by which the model is seen to lose data", () => {
   for (const early of [false, true]) {
-    it(`the same storage without a fence, by which the model is seen to lose data ${early ? "loses it" : "keeps it"} if a person taints a host that runs${early ? ", and untaints it before the driver has looked" : ": the client is blocked"}`, async () => {
+    const way = early ? ", and untaints it before the driver reads" : ": its client is blocked";
+    it(`the same storage ${early ? "loses" : "keeps"} data if a user taints a running host${way}`, async () => {
       const driver = new CsiDriver("client");
       const { world, host } = await startDatabase(driver);
       driver.isAway = early;

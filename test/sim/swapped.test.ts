@@ -7,7 +7,7 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-/** On nobody's list of factory defaults. */
+/** On no list of factory defaults. */
 const SHARED_UUID = "a1b2c3d4-0001-4000-8000-00000000abcd";
 
 /** Two hosts whose BMC addresses a user has mixed up. */
@@ -53,7 +53,7 @@ describe("two hosts with one factory-default UUID, of which one alone has a targ
     World.run({ hosts: ["n1", "n2"].map((name) => ({ name, systemUUID: SHARED_UUID })) }, async (world) => {
       const targets = world.server.collection<FencingTarget>(FENCING_TARGETS);
       targets.delete({ namespace: NAMESPACE, name: "n2" });
-      // The pin is taken from the living node, as where nobody has given an identity.
+      // The pin is taken from the living node, as if the user has given no identity.
       targets.mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { identity: { systemUUID: null } } });
       const reason = (): string | undefined =>
         world.target("n1")?.status?.conditions?.find(({ type }) => type === "Ready")?.reason;

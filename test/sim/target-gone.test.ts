@@ -19,7 +19,7 @@ function message(world: World): string {
 }
 
 describe("a target that is deleted during a fence", () => {
-  it("a target that is deleted during a fence leaves no mark; what the host may be is said at once, and in the verdict", () =>
+  it("a target that is deleted during a fence leaves no mark; the state of its host is reported at once, and in the verdict", () =>
     World.run({}, async (world) => {
       await loseTarget(world);
       await world.until("it says so", () => world.condition("n1", "Processing") === "True TargetGone", 1_000);

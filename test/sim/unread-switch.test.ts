@@ -72,13 +72,13 @@ describe("a host that is off while the stop switch cannot be read", () => {
       world.assertClean();
     });
 
-  it("a host that is off while the stop switch cannot be read waits for the switch if nobody knows whether the power-off was sent, and is fenced once that is read", () =>
+  it("a host that is off while the stop switch cannot be read waits for the switch if it is not known whether the power-off was sent, and is fenced once that is read", () =>
     waits());
 
   it("a host that is off while the stop switch cannot be read waits as well if the read before a further power-off fails", () =>
     waits(["get"]));
 
-  it("a host that is off while the stop switch cannot be read is powered on at the end of the state's time if the switch stays unread and nobody knows of the power-off", () =>
+  it("a host that is off while the stop switch cannot be read is powered on at the end of the state's time if both the switch and the power-off stay unknown", () =>
     World.run({}, async (world) => {
       await restart(world, "ordered", { kind: "status", status: 500 });
       await world.until("n1 is powered on", () => world.powerLog.includes("n1 On"), 400_000);

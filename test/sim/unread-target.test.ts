@@ -5,8 +5,8 @@ import { NHC_TIMED_OUT } from "../../src/api/names/annotations.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// After a restart nothing is known of whose a host is but what is stored. A target that can be listed, and not be read, must not
-// keep its host off.
+// After a restart nothing is known of whose a host is but what is stored. A target that can be listed, and not be read,
+// must not keep its host off.
 
 const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "answers 500": { kind: "status", status: 500 },

@@ -26,7 +26,7 @@ export interface WorldOptions {
   controllers?: Partial<ClusterControllerOptions>;
   kubelets?: KubeletOptions;
   seed?: number;
-  /** How far the agent's wall clock is ahead of everybody else's. */
+  /** How far the agent's wall clock is ahead of all other clocks. */
   agentAheadMs?: number;
   /** How many hosts may be remediated at once: any number by default. */
   limits?: Partial<AdmissionLimits>;
@@ -41,7 +41,10 @@ export interface WorldOptions {
   detector?: boolean;
 }
 
-/** A cluster with one agent that runs the whole remediator, and what tests ask of it. The safety rules hold at every step. */
+/**
+ * A cluster with one agent that runs the whole remediator, and what tests ask of it. The safety rules hold at every
+ * step.
+ */
 export class World extends Cluster {
   readonly notes: EventNote[] = [];
   /** Power orders that took effect, as `host order`. */
@@ -199,7 +202,9 @@ export class World extends Cluster {
     await this.until(`${name} is ${phase}`, () => this.remediation(name)?.status?.phase === phase, withinMs);
   }
 
-  /** Calls `act` once, right after the write that brings the remediation into `phase`, before its answer is heard. */
+  /**
+   * Calls `act` once, right after the write that brings the remediation into `phase`, before its answer is received.
+   */
   onPhase(name: string, phase: string, act: () => void): void {
     const stop = this.server.onChange(({ object }) => {
       if (object.kind !== "BareMetalRemediation" || object.metadata.name !== name) return;
@@ -229,7 +234,7 @@ export class World extends Cluster {
     return [...timelines, `power: ${this.powerLog.join(", ")}`, `marks: ${this.markLog.join(", ")}`].join("\n");
   }
 
-  /** Nothing of ironfence is on any node, and nobody owns a host. */
+  /** Nothing of ironfence is on any node, and no remediation owns a host. */
   assertClean(): void {
     for (const node of this.server.collection<Node>(NODES).values()) {
       const { annotations = {} } = node.metadata;

@@ -44,9 +44,9 @@ const DEFAULT_CLUSTER_CONTROLLER_OPTIONS: ClusterControllerOptions = {
 };
 
 /**
- * Starts stand-ins for the controllers of kube-controller-manager and for the scheduler, on `clock`. Kubelets are not among
- * them: whoever plays them creates Nodes, renews Leases in `kube-node-lease`, writes node and pod status, and force-deletes
- * terminating pods, as a client.
+ * Starts stand-ins for the controllers of kube-controller-manager and for the scheduler, on `clock`. Kubelets are not
+ * among them: the test that plays them creates Nodes, renews Leases in `kube-node-lease`, writes node and pod status,
+ * and force-deletes terminating pods, as a client.
  *
  * @returns stops them all; nothing of them is left on the clock afterwards.
  */

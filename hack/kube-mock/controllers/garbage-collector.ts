@@ -9,8 +9,9 @@ const FOREGROUND = "foregroundDeletion";
 const ORPHAN = "orphan";
 
 /**
- * garbage-collector-controller: an object all of whose owners are gone is deleted. An owner is looked for in the object's own
- * namespace, so an owner in another one counts as gone, as in Kubernetes. Foreground deletion and orphaning are served.
+ * garbage-collector-controller: an object all of whose owners are gone is deleted. An owner is looked for in the
+ * object's own namespace, so an owner in another one counts as gone, as in Kubernetes. Foreground deletion and
+ * orphaning are served.
  */
 export function startGarbageCollector(
   { server, clock }: { server: ApiServer; clock: Clock },

@@ -4,8 +4,8 @@ import { ApiError } from "../api-error.ts";
 const RETRY_MS = 1_000;
 
 /**
- * Runs `reconcile` for keys, each once however often it was asked for, on the clock. It reads and writes the store in one go,
- * so nothing can come between.
+ * Runs `reconcile` for keys, each once however often it was asked for, on the clock. It reads and writes the store in
+ * one go, so nothing can come between.
  */
 export class KeyQueue {
   readonly #clock: Clock;

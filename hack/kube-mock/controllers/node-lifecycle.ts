@@ -22,7 +22,7 @@ const NO_SCHEDULE: readonly (readonly [condition: string, status: string, key: s
 const NO_EXECUTE = NO_SCHEDULE.slice(0, 2);
 const UNSCHEDULABLE = `${PREFIX}unschedulable`;
 
-/** What was last heard of one kubelet. */
+/** What was last received from one kubelet. */
 interface Health {
   uid: string;
   renewTime: string | undefined;
@@ -31,8 +31,8 @@ interface Health {
 }
 
 /**
- * node-lifecycle-controller: a node whose kubelet renews neither its lease nor its status becomes Unknown, and condition
- * taints follow conditions. Its rate limits and its modes for zones that fail as a whole are left out.
+ * node-lifecycle-controller: a node whose kubelet renews neither its lease nor its status becomes Unknown, and
+ * condition taints follow conditions. Its rate limits and its modes for zones that fail as a whole are left out.
  */
 export function startNodeLifecycle(
   { server, clock }: { server: ApiServer; clock: Clock },

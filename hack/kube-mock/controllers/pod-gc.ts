@@ -9,8 +9,9 @@ import { markDisrupted } from "./disruption.ts";
 import { every } from "./key-queue.ts";
 
 /**
- * pod-garbage-collector: one sweep every `periodMs` force-deletes terminating pods of nodes that are not Ready and bear the
- * out-of-service taint, pods of nodes that have been gone for `quarantineMs`, and terminating pods that never got a node.
+ * pod-garbage-collector: one sweep every `periodMs` force-deletes terminating pods of nodes that are not Ready and bear
+ * the out-of-service taint, pods of nodes that have been gone for `quarantineMs`, and terminating pods that never got a
+ * node.
  */
 export function startPodGc(
   { server, clock }: { server: ApiServer; clock: Clock },

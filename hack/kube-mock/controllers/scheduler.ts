@@ -9,8 +9,8 @@ import { KeyQueue } from "./key-queue.ts";
 import type { PodIndex } from "./pod-index.ts";
 
 /**
- * kube-scheduler, as far as a fence needs one: binds a pending pod to the Ready node with the fewest pods whose taints it
- * tolerates and whose labels its nodeSelector wants, once its claims are bound. Resources and affinity are left out.
+ * kube-scheduler, as far as a fence needs one: binds a pending pod to the Ready node with the fewest pods whose taints
+ * it tolerates and whose labels its nodeSelector wants, once its claims are bound. Resources and affinity are left out.
  */
 export function startScheduler(
   { server, clock, podIndex }: { server: ApiServer; clock: Clock; podIndex: PodIndex },

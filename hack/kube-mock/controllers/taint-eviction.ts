@@ -12,7 +12,8 @@ import type { PodIndex } from "./pod-index.ts";
 
 /**
  * taint-eviction-controller: deletes the pods of a node that do not tolerate its NoExecute taints, at once or when the
- * shortest of their tolerationSeconds is over. Nobody confirms the deletion of a pod on a dead node: it stays Terminating.
+ * shortest of their tolerationSeconds is over. No kubelet confirms the deletion of a pod on a dead node: it stays
+ * Terminating.
  */
 export function startTaintEviction(
   { server, clock, podIndex }: { server: ApiServer; clock: Clock; podIndex: PodIndex },

@@ -16,17 +16,17 @@ export interface VolumeOptions {
   detachLagMs: number;
   forceDetachMs: number;
   /**
-   * ControllerUnpublish of the CSI driver, called before an attachment goes. False: it fails, and is called again a second later, the
-   * attachment staying there.
+   * ControllerUnpublish of the CSI driver, called before an attachment goes. False: it fails, and is called again a
+   * second later, the attachment staying there.
    */
   unpublish?: (attachment: VolumeAttachment) => boolean;
 }
 
 /**
- * A provisioner with persistentvolume-binder, attach-detach and external-attacher: every claim gets a volume of its own, and
- * a VolumeAttachment follows the pods that use it. A volume is attached to one node at a time. It is detached once no pod on
- * the node uses it and the node's `status.volumesInUse` does not name it; with the out-of-service taint, or after
- * `forceDetachMs` of a node that is not Ready, whatever the node says.
+ * A provisioner with persistentvolume-binder, attach-detach and external-attacher: every claim gets a volume of its
+ * own, and a VolumeAttachment follows the pods that use it. A volume is attached to one node at a time. It is detached
+ * once no pod on the node uses it and the node's `status.volumesInUse` does not name it; with the out-of-service taint,
+ * or after `forceDetachMs` of a node that is not Ready, whatever the node says.
  */
 export function startVolumes(
   { server, clock }: { server: ApiServer; clock: Clock },

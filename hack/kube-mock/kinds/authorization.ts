@@ -1,7 +1,10 @@
 import type { ServedResource } from "../resource.ts";
 import { define } from "./define.ts";
 
-/** Everybody may do everything here; tests refuse single calls by faults. A review is never stored on the real server, and has no name. */
+/**
+ * Every client may do everything here; tests refuse single calls by faults. A review is never stored on the real
+ * server, and has no name.
+ */
 function review(kind: string): ServedResource {
   return define(
     {

@@ -5,11 +5,11 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/api");
 
 export const API_MUTANTS: readonly Mutant[] = [
-  // Nodes of API servers that anybody may run.
+  // Nodes of untrusted API servers.
   mutant(
     "node-of-any-shape",
     "kubernetes/read-node",
-    "a Node whose fields have other types is left out, and fails nobody who reads it",
+    "a Node whose fields have other types is left out, and fails no reader of it",
     "if (wrong !== undefined) throw",
     'if (wrong === "") throw',
     "test/unit/api/kubernetes/read-node.test.ts",

@@ -5,7 +5,7 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/bmc/ipmi");
 
 export const BMC_IPMI_MUTANTS: readonly Mutant[] = [
-  // No refusal that anybody could have sent weakens what protects the session.
+  // No refusal that any machine could have sent weakens what protects the session.
   mutant(
     "talked-down-suite",
     "../gate/proven-suites",

@@ -25,7 +25,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     '"DEFAULT@SECLEVEL=0" : "DEFAULT"',
     "test/integration/bmc-tls.test.ts",
   ),
-  // What was sent is shown to nobody.
+  // What was sent is never shown.
   mutant(
     "repeated-login-cut-off",
     "http/answer",

@@ -40,7 +40,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   mutant(
     "placeholder-serial-identifies",
     "identity/placeholders",
-    "a serial number that firmware fills in identifies nobody",
+    "a serial number that firmware fills in identifies no host",
     "return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;",
     'return serial === undefined || isPlaceholderSerial("") ? undefined : serial;',
     IDENTITY,

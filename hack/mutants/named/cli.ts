@@ -120,7 +120,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   couldFence(
     "quorum-could-fence",
-    "turn",
+    "admission",
     "no node could be fenced that the remediator keeps for the quorum of etcd",
     "refusalOf(next, others, limits, own)",
     "refusalOf(next, others, limits, [])",
@@ -177,7 +177,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   dashboard(
     "page-without-secret",
     "serve/local-gate",
-    "the dashboard shows nothing to whoever does not have its secret",
+    "the dashboard shows nothing to a client without its secret",
     "if (isSame(sent?.slice(this.#cookieName.length + 1), this.#session)) return undefined;",
     "if (sent !== undefined) return undefined;",
     SERVER,

@@ -33,7 +33,7 @@ export const CLUSTERS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unidentified-cluster-connected",
     "link",
-    "a cluster of which nobody can tell which it is, is not worked with",
+    "a cluster that cannot be identified is not worked with",
     'if (this.#uid !== undefined) return { state: "connected", uid: this.#uid };',
     'if (this.#openedMs >= 0) return { state: "connected", uid: this.#uid ?? "" };',
     WORKLOAD_CLUSTERS,

@@ -6,7 +6,7 @@ const mutant = mutantsOf("src/detector");
 
 /** What the detector does, and what it looks at again before. */
 export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
-  // The last looks before a remediation is created.
+  // The start guard: the checks immediately before a remediation is created.
   mutant(
     "create-without-live-read",
     "nodes/effects/create-remediation",
@@ -42,7 +42,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "last-read-by-view-alone",
     "nodes/effects/start-guard",
-    "the last check of a node also reads the list live, because the watch may be behind",
+    "the start guard of a node also reads the list live, because the watch may be behind",
     "[watched] : [watched, liveNodes.get(name)]",
     "[watched] : [watched]",
     RACES,
@@ -58,7 +58,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
   mutant(
     "etcd-guard-open",
     "nodes/effects/etcd-guard",
-    "on OKD no control plane node is remediated where nobody can tell whether etcd keeps its quorum",
+    "on OKD no control plane node is remediated if it is not known whether etcd keeps its quorum",
     "if (budget === undefined || others.length > 0) {",
     "if (budget === undefined) return undefined;\n  if (others.length > 0) {",
     PLATFORM,

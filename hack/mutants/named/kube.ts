@@ -7,7 +7,7 @@ const KUBE_READING = "test/integration/kube-reading.test.ts";
 const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
-  // API servers that anybody may run.
+  // untrusted API servers.
   mutant(
     "control-characters-repeated",
     "errors",
@@ -199,7 +199,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "outage-unnoticed",
     "connection/follow-contact",
-    "an outage of the API server ends what its silence before said",
+    "an outage of the API server ends what its silence before showed",
     "if (!isRefused && hasFailed && atMs - answeredMs > OUTAGE_MIN_MS) sinceMs = atMs;",
     "if (sinceMs === Infinity) sinceMs = atMs;",
     CONTACT,
@@ -249,7 +249,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "silent-watch-for-ever",
     "watch/reflector",
-    "watches on which nothing is heard end in a list",
+    "watches on which nothing is received end in a list",
     "if (this.#silentWatches >= SILENT_WATCHES_MAX) this.#version = undefined;",
     "",
     "test/unit/kube/reflector.test.ts",
@@ -413,7 +413,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "part-of-the-leases-taken",
     "lease/cluster-leases",
-    "an installation that waits for one lease keeps nobody from another",
+    "an installation that waits for one lease keeps no other one from its own",
     "if (this.#mayTakeAll) {\n        const taken",
     "if (this.#electors.length > 0) {\n        const taken",
     CLUSTER_LEASES,
@@ -501,7 +501,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "review-kept-for-ever",
     "reviews/access-review",
-    "a verdict ends after a minute: whoever loses the right is refused again",
+    "a verdict ends after a minute: a client that loses the permission is refused again",
     'mine.untilMs = clock.monotonicMs() + (verdict === "allowed" ? ALLOWED_MS : REFUSED_MS);',
     'mine.untilMs = verdict === "allowed" ? Infinity : clock.monotonicMs() + REFUSED_MS;',
     "test/unit/kube/access-review.test.ts",

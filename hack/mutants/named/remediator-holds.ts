@@ -87,7 +87,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   mutant(
     "held-host-left-off",
     "machine/states/powering-off",
-    "a host that reads Off by an order of which nobody knows is powered on while power-offs are held",
+    "a host that reads Off by an order that is not on record is powered on while power-offs are held",
     "return owed ?? readWhileHeld(snapshot, hold, now);",
     "return owed?.status === undefined ? readWhileHeld(snapshot, hold, now) : held;",
     HELD_SIM,

@@ -278,7 +278,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "stamp-of-another-time",
     "machine/rules/lease-silence",
-    "how old a lease is that was written before the API server's clock was set, nobody can tell",
+    "how old a lease is that was written before the API server's clock was set, is not known",
     "STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);",
     "STAMP_RESOLUTION_MS, Infinity);",
     RENEWALS_SIM,
@@ -318,7 +318,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "silence-unasked",
     "machine/states/powering-off",
-    "while a lease's silence is waited for the API server is asked, or an outage that nobody notices is taken for silence",
+    "while a lease's silence is waited for the API server is asked, or an unnoticed outage is taken for silence",
     'if (checkInMs <= 0) return run({ do: "readLease" });',
     "",
     RENEWALS_SIM,

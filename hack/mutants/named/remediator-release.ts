@@ -161,7 +161,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   mutant(
     "lost-proof-stays-confirmed",
     "machine/states/releasing",
-    "a proof that is lost is not said to stand",
+    "a proof that is lost is not shown as standing",
     '      { type: "PowerOffConfirmed", status: "False", reason: "PowerOffLost", message },\n',
     "",
     DECIDE_RECORD,

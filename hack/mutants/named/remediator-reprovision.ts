@@ -17,7 +17,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   mutant(
     "given-up-host-powered",
     "machine/states/provisioning-machine",
-    "a host whose Machine was deleted is powered by nobody here any more",
+    "a host whose Machine was deleted is not powered by this agent any more",
     'attempt: { ...attempt, action: "None", deadlineMs',
     "attempt: { ...attempt, deadlineMs",
     "test/unit/remediator/reprovision.test.ts",

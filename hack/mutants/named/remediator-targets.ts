@@ -60,7 +60,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "no-identity-will-do",
     "hosts/model/identity",
-    "a host that nobody can tell apart is not taken for the right one",
+    "a host that cannot be told apart is not taken for the right one",
     'return { verified: false, reason: "Unknown", message: why };',
     "return { verified: true, message: why };",
     IDENTITY,
@@ -110,7 +110,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "managed-target-ready",
     "hosts/composite-directory",
-    "a FencingTarget whose host an operator powers is not said to be Ready, across a restart",
+    "a FencingTarget whose host an operator powers is not reported as Ready, across a restart",
     'if (ready?.reason === "Ambiguous") return',
     'if (ready?.reason === "NodeNotFound") return',
     BARE_METAL_SIM,
@@ -288,7 +288,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
 
   // Others who reach the same BMC.
   mutant(
-    "own-reset-said-to-be-foreign",
+    "own-reset-reported-as-foreign",
     "probes/target-prober",
     "a reset while one of our remediations owned the host is not reported as a reset by others",
     "    if (target.status?.owner !== undefined) memory.resets = undefined;\n",
@@ -296,7 +296,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
     TARGET_CONTROLLER,
   ),
   mutant(
-    "recorded-reset-said-to-be-foreign",
+    "recorded-reset-reported-as-foreign",
     "probes/reset-history",
     "a reboot by ironfence that is on record is not reported as a reset by others",
     "before === undefined || before.ownReboot !== after.ownReboot",
@@ -306,7 +306,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "foreign-reset-unsaid",
     "probes/reset-history",
-    "a reset that we did not order is said: another agent may reach the BMC",
+    "a reset that we did not order is reported: another agent may reach the BMC",
     "afterMs - beforeMs > SAME_RESET_MS",
     "afterMs - beforeMs > Infinity",
     TARGET_CONTROLLER,

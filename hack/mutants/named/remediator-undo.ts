@@ -9,7 +9,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "unvouched-needs-a-read",
     "orphans/unvouched-taints",
-    "a taint that nobody vouches for comes off though the node cannot be read live",
+    "an unvouched taint comes off though the node cannot be read live",
     "patchFor, signal, known);",
     "patchFor, signal);",
     "test/sim/unvouched.test.ts",
@@ -131,7 +131,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "off-while-away",
     "machine/rules/unreachable-cluster",
-    "no power-off is sent while the node's cluster is away",
+    "no power-off is sent while the node's cluster cannot be reached",
     '  "forceOff",\n',
     "",
     DECIDE,
@@ -139,7 +139,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "verify-while-away",
     "machine/rules/unreachable-cluster",
-    "before any order a cluster that is away is waited for where that ends",
+    "before any order a cluster that cannot be reached is waited for if that ends",
     'if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {',
     'if (state.name !== "Resolving") {',
     DECIDE,
@@ -180,7 +180,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   mutant(
     "undo-unsettled-by-refusal",
     "machine/rules/power-orders",
-    "an order whose connection broke may have been heard",
+    "an order whose connection broke may have been received",
     "if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;",
     'if (order?.outcome === "Rejected") return true;',
     DECIDE,

@@ -7,9 +7,9 @@ const SERVER = "test/unit/telemetry/http-server.test.ts";
 export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   mutant(
     "probe-behind-connections",
-    "connection-places",
+    "connection-limit",
     "a probe gets through during any number of connections from one other address",
-    "if (this.#count > this.#max) this.#evict();",
+    "if (this.#count > this.#max) this.#closeOldest();",
     "if (this.#count > this.#max) socket.destroy();",
     SERVER,
   ),

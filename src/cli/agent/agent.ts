@@ -29,7 +29,7 @@ import type { Random } from "../../runtime/random.ts";
 import { cachedPage } from "../../telemetry/cached-page.ts";
 import { CertificateFiles } from "../../telemetry/certificate-files.ts";
 import { servePages } from "../../telemetry/http-server.ts";
-import type { Doorkeeper, Page, Protection } from "../../telemetry/http-server.ts";
+import type { Authorizer, Page, Protection } from "../../telemetry/http-server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { countAgent } from "./agent-metrics.ts";
 import { CONTROLLER_NAME, runComponents } from "./components.ts";
@@ -41,7 +41,7 @@ import type { PageSource } from "../dashboard/serve/live-pages.ts";
 import { serveDashboard } from "../dashboard/serve/server.ts";
 import { createTokenGate } from "../dashboard/serve/token-gate.ts";
 import { Installation } from "./installation.ts";
-import { createDoorkeeper } from "./page-access.ts";
+import { createAuthorizer } from "./page-access.ts";
 import { watchUnreadVersions } from "../cluster/unread-versions.ts";
 import { RefusedWatches } from "./refused-watches.ts";
 import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
@@ -49,8 +49,8 @@ import { VERSION } from "../../runtime/version.ts";
 import { recordTo } from "./record-decisions.ts";
 
 /**
- * How long an agent that has handed its lease over waits before it ends and is started again. The other agents check the
- * lease every few seconds, so one of them takes it first.
+ * How long an agent that has handed its lease over waits before it ends and is started again. The other agents check
+ * the lease every few seconds, so one of them takes it first.
  */
 const HAND_OVER_MS = 20_000;
 /** Longest text about why the agent is not ready that each renewal of its lease carries, in characters. */
@@ -122,15 +122,15 @@ async function runAgentOn(
       ...whyNotReady(nodes, refused),
       ...unread,
     ];
-    const doorkeeper = createDoorkeeper(createAccessReview({ client: kube.reviewClient, clock }), deps, running);
+    const authorizer = createAuthorizer(createAccessReview({ client: kube.reviewClient, clock }), deps, running);
     const protection =
       options.metricsCertPath === undefined
         ? undefined
-        : { certificate: readCertificate(options.metricsCertPath, clock, "metrics"), doorkeeper };
+        : { certificate: readCertificate(options.metricsCertPath, clock, "metrics"), authorizer };
     await servePagesOf(options, registry, problems, { ...deps, protection }, closeServers);
     const pageRuntime = { ...kube, client: agentClient(kube.pageClient, { families: options.families, nodes }) };
     const source = agentSource(pageRuntime, options, { server: cluster.server, source: cluster.source });
-    await serveStatusPage(options, { ...deps, source, doorkeeper }, closeServers);
+    await serveStatusPage(options, { ...deps, source, authorizer }, closeServers);
     background.push(kube.run(running));
     const tracer = await startTracing(options, deps, background, running);
     logger.info(
@@ -276,12 +276,12 @@ function startFailure(code: "ListenFailed" | "CertificateUnusable", cause: unkno
 /** The dashboard, off by default: never without TLS, and only for users that the API server allows to read it. */
 async function serveStatusPage(
   { statusBindAddress: address, statusCertPath }: RunOptions,
-  { clock, logger, source, doorkeeper }: AgentDeps & { source: PageSource; doorkeeper: Doorkeeper },
+  { clock, logger, source, authorizer }: AgentDeps & { source: PageSource; authorizer: Authorizer },
   closeServers: (() => Promise<void>)[],
 ): Promise<void> {
   if (address === "off") return;
   const certificate = readCertificate(statusCertPath, clock, "status");
-  const deps = { clock, source, gate: createTokenGate(doorkeeper), certificate };
+  const deps = { clock, source, gate: createTokenGate(authorizer), certificate };
   const server = await serveDashboard(address, deps).catch((cause: unknown) => {
     throw startFailure("ListenFailed", cause, "choose a free address for it, or 0 to switch it off");
   });

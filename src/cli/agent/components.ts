@@ -28,7 +28,8 @@ import type { DecisionRecorder } from "../../remediator/machine/log/recorder.ts"
 /** `reportingController` of the agent's events, in every cluster. */
 export const CONTROLLER_NAME = "ironfence.io/agent";
 
-// A fence waits for its BMC nearly all of the time, so hundreds of fences cost little. The bound limits memory and sockets.
+// A fence waits for its BMC nearly all of the time, so hundreds of fences cost little. The bound limits memory and
+// sockets.
 const REMEDIATIONS_AT_ONCE = 500;
 
 export interface ComponentDeps {
@@ -48,8 +49,8 @@ export interface ComponentDeps {
 type Parts = Record<string, Promise<void>>;
 
 /**
- * Runs the chosen components until `signal` aborts. If one of them ends by itself, all end: an agent of which only half runs would look
- * alive and keep the lease.
+ * Runs the chosen components until `signal` aborts. If one of them ends by itself, all end: an agent of which only half
+ * runs would look alive and keep the lease.
  */
 export async function runComponents(deps: ComponentDeps, signal: AbortSignal): Promise<void> {
   const { options, runtime, registry, nodes, isOrderAllowed } = deps;

@@ -33,7 +33,10 @@ export interface InstallationDeps extends LeaderElectionDeps {
   lease: KubeObject;
 }
 
-/** The installation that an agent belongs to: whether it works or another one in the cluster does, and how that is reported. */
+/**
+ * The installation that an agent belongs to: whether it works or another one in the cluster does, and how that is
+ * reported.
+ */
 export class Installation {
   readonly leases: ClusterLeases;
   readonly #deps: InstallationDeps;

@@ -1,21 +1,24 @@
 import type { AccessReview, AccessVerdict } from "../../kube/reviews/access-review.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Secret } from "../../runtime/secret.ts";
-import type { Answer, Doorkeeper } from "../../telemetry/http-server.ts";
+import type { Answer, Authorizer } from "../../telemetry/http-server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** A token of a ServiceAccount has about 1 KiB. */
 const TOKEN_CHARS_MAX = 8_192;
 
-/** Anybody who reaches the port can cause failures, which must not fill the log. */
+/** Any client that reaches the port can cause failures, which must not fill the log. */
 const WARNING_PAUSE_MS = 60_000;
 
-/** Allows a page to users that the API server allows to read it, as controller-runtime does. If it does not answer, no user may. */
-export function createDoorkeeper(
+/**
+ * Allows a page to users that the API server allows to read it, as controller-runtime does. If it does not answer, no
+ * user may.
+ */
+export function createAuthorizer(
   review: AccessReview,
   { clock, logger }: { clock: Clock; logger: Logger },
   signal: AbortSignal,
-): Doorkeeper {
+): Authorizer {
   let warnFromMs = -Infinity;
   const failed = (error: unknown, path: string): Answer => {
     const nowMs = clock.monotonicMs();

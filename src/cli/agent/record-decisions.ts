@@ -37,7 +37,7 @@ export interface RecordingDeps {
  *
  * @param process identifies this process among others that write to the same log.
  * @returns undefined if the file cannot be written, which is logged: the agent fences without a log.
- * @throws CommandFailure if the path is no regular file.
+ * @throws CommandFailure if the path is not a regular file.
  */
 export async function recordTo(path: string, process: string, deps: RecordingDeps): Promise<Recording | undefined> {
   if (path === "-") {

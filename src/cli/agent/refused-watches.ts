@@ -8,8 +8,8 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 
 /**
- * Groups whose kinds a family of the agent works with. Remediators of other vendors are reported in the health checks that name
- * them: a user who may write a health check must not make the agent unready.
+ * Groups whose kinds a family of the agent works with. Remediators of other vendors are reported in the health checks
+ * that name them: a user who may write a health check must not make the agent unready.
  */
 const GROUPS: ReadonlySet<string> = new Set([
   "",

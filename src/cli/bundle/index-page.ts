@@ -27,7 +27,10 @@ export interface IndexFacts {
   redacted: ReadonlyMap<SecretKind, number>;
 }
 
-/** The first page of a bundle: what is in it, what is missing and what was removed. Its texts are free of secrets already. */
+/**
+ * The first page of a bundle: what is in it, what is missing and what was removed. Its texts are free of secrets
+ * already.
+ */
 export function renderIndex({ nowMs, server, files, gaps, redacted }: IndexFacts): string {
   const cut = files.filter(({ droppedLines }) => droppedLines > 0);
   return [

@@ -1,8 +1,9 @@
-// A check judges facts that were read before it runs, and never reads the cluster itself, so it can be tested without one.
+// A check judges facts that were read before it runs, and never reads the cluster itself, so it can be tested without
+// one.
 
 /**
- * `warning`: fencing works or an administrator holds it, and an administrator should look. `failed`: at least one node would not be
- * fenced now, and nobody wants that.
+ * `warning`: fencing works or an administrator holds it, and an administrator should look. `failed`: at least one node
+ * would not be fenced now, and no exemption covers it.
  */
 export type Level = "ok" | "warning" | "failed";
 
@@ -13,7 +14,9 @@ export interface Finding {
   message: string;
   /** What to do about it; absent if the message says so. */
   hint?: string;
-  /** The entry in the documentation that explains the reason of an object; absent if the page of the check says it all. */
+  /**
+   * The entry in the documentation that explains the reason of an object; absent if the page of the check says it all.
+   */
   page?: string;
 }
 

@@ -26,7 +26,9 @@ export interface ApiFacts {
   /** The time by the clock of the API server, as far as that is known. */
   nowMs: number;
   server: ServerVersion;
-  /** How far the clock of the API server is ahead of the clock of this machine; undefined if its answers do not show it. */
+  /**
+   * How far the clock of the API server is ahead of the clock of this machine; undefined if its answers do not show it.
+   */
   clockOffset: ClockOffset | undefined;
   /** The agents' leases, in whichever namespace. */
   leases: Fact<readonly LeaderLease[]>;

@@ -63,8 +63,9 @@ export function unreadVersionText({ family, kind, version }: FamilyKind): string
 }
 
 /**
- * Kinds of the families that the API server serves only in versions that ironfence does not read, such as cluster.x-k8s.io/v1alpha4:
- * in words, with the versions on both sides. A kind that is not served at all is not one of them, since its CRD may come later.
+ * Kinds of the families that the API server serves only in versions that ironfence does not read, such as
+ * cluster.x-k8s.io/v1alpha4: in words, with the versions on both sides. A kind that is not served at all is not one of
+ * them, since its CRD may come later.
  *
  * @throws KubeError if the API server cannot be asked.
  */
@@ -87,7 +88,9 @@ export interface UnreadVersionsDeps {
   onFound: (unread: readonly string[]) => void;
 }
 
-/** Checks for such kinds until all are served in a version that is read. Reports each by a Warning Event and in the log. */
+/**
+ * Checks for such kinds until all are served in a version that is read. Reports each by a Warning Event and in the log.
+ */
 export async function watchUnreadVersions(deps: UnreadVersionsDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, logger, events } = deps.runtime;
   const reported = new Set<string>();

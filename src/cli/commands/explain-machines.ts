@@ -27,7 +27,9 @@ import type { FlagTexts } from "../../config/option.ts";
 import { flagsOf } from "../flags/flags.ts";
 import { renderTable } from "../terminal/table.ts";
 
-/** `ironfence explain mhc`: what the detector would decide now for a MachineHealthCheck of Cluster API or OKD, and why. */
+/**
+ * `ironfence explain mhc`: what the detector would decide now for a MachineHealthCheck of Cluster API or OKD, and why.
+ */
 export const explainMachinesCommand = buildCommand<FlagTexts, [name: string], CliContext>({
   func: async function explainMachines(this: CliContext, flags, name) {
     const { env } = this.process;

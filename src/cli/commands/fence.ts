@@ -18,8 +18,8 @@ import type { CliContext } from "../terminal/context.ts";
 import { printLine, printNote } from "../terminal/context.ts";
 import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
 import { followRemediation, verdictOf } from "../fence/follow.ts";
-import type { FencePlan, StrategyType } from "../fence/plan.ts";
-import { countPods, planFence, readClusterFacts } from "../fence/plan.ts";
+import type { FencePreview, StrategyType } from "../fence/preview.ts";
+import { countPods, previewFence, readClusterFacts } from "../fence/preview.ts";
 import { flagsOf } from "../flags/flags.ts";
 import { proposeNodes } from "../flags/proposals.ts";
 import { renderTable } from "../terminal/table.ts";
@@ -70,8 +70,8 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
         { ...options, nodeLeaseNamespace },
         this.signal,
       );
-      const plan = planFence(facts, options.strategy);
-      await (dryRun ? showPlan(this, runtime, plan, options) : carryOut(this, runtime, plan, options));
+      const preview = previewFence(facts, options.strategy);
+      await (dryRun ? showPreview(this, runtime, preview, options) : carryOut(this, runtime, preview, options));
     });
   },
   parameters: {
@@ -124,18 +124,18 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
 async function carryOut(
   context: CliContext,
   runtime: KubeRuntime,
-  plan: FencePlan,
+  preview: FencePreview,
   options: FenceOptions,
 ): Promise<void> {
   const { nodeName, namespace } = options;
-  if (plan.obstacles.length > 0) {
+  if (preview.obstacles.length > 0) {
     throw new CommandRefusal(
       "Refused",
-      `node ${nodeName} is not fenced, since ${plan.obstacles.join("; and ")}. Nothing was created`,
+      `node ${nodeName} is not fenced, since ${preview.obstacles.join("; and ")}. Nothing was created`,
     );
   }
-  await confirm(context, `fence node ${nodeName}`, plan.concerns, options.agreed);
-  const created = await create(runtime, plan, options, false, context.signal);
+  await confirm(context, `fence node ${nodeName}`, preview.concerns, options.agreed);
+  const created = await create(runtime, preview, options, false, context.signal);
   const name = `BareMetalRemediation ${namespace}/${created.metadata.name}`;
   printNote(context, `${name} is created`);
   let ended: BareMetalRemediation;
@@ -173,7 +173,7 @@ interface RemediationOrder extends KubeObject {
 /** @param dryRun the server checks permissions and schema, and stores nothing. */
 function create(
   runtime: KubeRuntime,
-  plan: FencePlan,
+  preview: FencePreview,
   { namespace, nodeName, strategy }: FenceOptions,
   dryRun: boolean,
   signal: AbortSignal,
@@ -182,7 +182,7 @@ function create(
     namespace,
     generateName: `${nodeName}-by-hand-`,
     annotations: { [NODE_NAME]: nodeName },
-    ...(plan.isControlPlane && { labels: { [IS_CONTROL_PLANE_NODE]: "" } }),
+    ...(preview.isControlPlane && { labels: { [IS_CONTROL_PLANE_NODE]: "" } }),
   };
   // The server fills in the rest of the strategy.
   const object: Omit<RemediationOrder, "metadata"> & { metadata: object } = {
@@ -205,20 +205,20 @@ async function deleteFinished(context: CliContext, runtime: KubeRuntime, ended: 
   }
 }
 
-async function showPlan(
+async function showPreview(
   context: CliContext,
   runtime: KubeRuntime,
-  plan: FencePlan,
+  preview: FencePreview,
   options: FenceOptions,
 ): Promise<void> {
   const { signal } = context;
   const { nodeName } = options;
-  const { target } = plan.facts;
+  const { target } = preview.facts;
   const pods = await countPods(runtime, nodeName, signal);
-  const { identity, power, problem } = await readHost(plan, signal);
-  const obstacles = [...plan.obstacles, ...(problem === undefined ? [] : [problem])];
+  const { identity, power, problem } = await readHost(preview, signal);
+  const obstacles = [...preview.obstacles, ...(problem === undefined ? [] : [problem])];
   try {
-    await create(runtime, plan, options, true, signal);
+    await create(runtime, preview, options, true, signal);
   } catch (error) {
     if (!isKubeError(error, "Forbidden", "Invalid", "NotFound")) throw error;
     obstacles.push(error.message);
@@ -226,21 +226,21 @@ async function showPlan(
   const devices = target.spec.devices.map(({ address, level }) => ({ address, level }));
   const report = {
     wouldFence: obstacles.length === 0,
-    node: { name: nodeName, ready: isReady(plan.node), controlPlane: plan.isControlPlane },
+    node: { name: nodeName, ready: isReady(preview.node), controlPlane: preview.isControlPlane },
     target: { namespace: target.metadata.namespace, name: target.metadata.name, devices },
     identity,
     power,
     pods,
     strategy: options.strategy,
     obstacles,
-    concerns: plan.concerns,
+    concerns: preview.concerns,
   };
   if (options.output === "json") printLine(context, JSON.stringify(report));
   else {
     const rows = [
       [
         "node",
-        `${nodeName}, ${report.node.ready ? "Ready" : "not Ready"}${plan.isControlPlane ? ", control plane" : ""}`,
+        `${nodeName}, ${report.node.ready ? "Ready" : "not Ready"}${preview.isControlPlane ? ", control plane" : ""}`,
       ],
       ["target", `FencingTarget ${target.metadata.namespace}/${target.metadata.name}`],
       ...devices.map(({ address, level }) => ["device", `${address} (level ${level})`]),
@@ -248,7 +248,7 @@ async function showPlan(
       ["power", power],
       ["pods", `${pods.bound} are bound to the node, ${pods.ended} would be ended`],
       ["strategy", options.strategy],
-      ...plan.concerns.map((concern) => ["asks first", concern]),
+      ...preview.concerns.map((concern) => ["asks first", concern]),
       ...obstacles.map((obstacle) => ["in the way", obstacle]),
       ["result", report.wouldFence ? "would be fenced" : "would be refused"],
     ];
@@ -261,7 +261,7 @@ async function showPlan(
 
 /** Reads the identity and the power state from the BMC now. */
 async function readHost(
-  { facts: { target, directory }, node }: FencePlan,
+  { facts: { target, directory }, node }: FencePreview,
   signal: AbortSignal,
 ): Promise<{ identity: string; power: string; problem?: string }> {
   const unread = "not read";

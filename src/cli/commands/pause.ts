@@ -105,7 +105,9 @@ const SELF_SUBJECT_REVIEWS: ResourceType = {
   namespaced: false,
 };
 
-/** The user by the names of the API server and of this machine: several users may share one administrator's kubeconfig. */
+/**
+ * The user by the names of the API server and of this machine: several users may share one administrator's kubeconfig.
+ */
 async function whoAmI(client: KubeClient, localUser: string | undefined, signal: AbortSignal): Promise<string> {
   const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview", metadata: {} };
   let name: string | undefined;

@@ -1,4 +1,7 @@
-/** Codes of errors that end a command; docs/reference/errors.md explains each. Errors of devices have the codes in reasons.ts. */
+/**
+ * Codes of errors that end a command; docs/reference/errors.md explains each. Errors of devices have the codes in
+ * reasons.ts.
+ */
 export const ERROR_CODES = [
   "CommandLineInvalid",
   "KubeconfigInvalid",

@@ -13,7 +13,10 @@ export class CommandFailure extends Error {
   }
 }
 
-/** A safety rule, or the answer of the user, forbids the command: nothing was ordered. Its message names the object and the reason. */
+/**
+ * A safety rule, or the answer of the user, forbids the command: nothing was ordered. Its message names the object and
+ * the reason.
+ */
 export class CommandRefusal extends Error {
   override readonly name = "CommandRefusal";
   readonly code: "Refused" | "NotConfirmed" | "ObjectNotFound";

@@ -11,8 +11,8 @@ import type { NodeExplanation } from "./words.ts";
 export interface FenceStep {
   step: Step;
   /**
-   * `holds`: it keeps the node from being fenced now. `unknown`: you have no permission to read it, or nothing shows it.
-   * `idle`: nothing is wrong with the node, so nothing asks for a fence.
+   * `holds`: it keeps the node from being fenced now. `unknown`: you have no permission to read it, or nothing shows
+   * it. `idle`: nothing is wrong with the node, so nothing asks for a fence.
    */
   state: "ok" | "holds" | "unknown" | "idle";
   found: string;
@@ -32,8 +32,9 @@ const STARTS: ReadonlySet<string> = new Set(["create", "remediating"]);
 export type FenceExplainer = (nodeName: string, checks: readonly NodeExplanation[]) => FenceExplanation;
 
 /**
- * The preconditions of a fence of a node, in the order in which both halves of the agent check them. The step of the health
- * check shows what the detector decides now; for a healthy node it has nothing to do. Reads what all nodes share once. Pure.
+ * The preconditions of a fence of a node, in the order in which both halves of the agent check them. The step of the
+ * health check shows what the detector decides now; for a healthy node it has nothing to do. Reads what all nodes share
+ * once. Pure.
  */
 export function fenceExplainer(overview: Overview): FenceExplainer {
   const nodes = new Map(itemsOf(overview.nodes).map((node) => [node.metadata.name, node]));

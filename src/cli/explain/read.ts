@@ -15,7 +15,8 @@ const READ_TIMEOUT_MS = 60_000;
 /**
  * Reads the cluster once and has the detector's own code decide on it. Nothing is watched and nothing can be written.
  *
- * @throws KubeError also if a permission is missing without which the explanation would differ from what the agent decides.
+ * @throws KubeError also if a permission is missing without which the explanation would differ from what the agent
+ * decides.
  */
 export function readDecisions(
   runtime: KubeRuntime,
@@ -25,7 +26,10 @@ export function readDecisions(
   return readOnce(runtime, (once, within) => evaluateNodeHealthChecks({ runtime: once, ...options }, within), signal);
 }
 
-/** Has `work` read a cluster once: its runtime lists where it would watch, and cannot write. Throws as `readDecisions` does. */
+/**
+ * Has `work` read a cluster once: its runtime lists where it would watch, and cannot write. Throws as `readDecisions`
+ * does.
+ */
 export async function readOnce<T>(
   runtime: KubeRuntime,
   work: (once: KubeRuntime, signal: AbortSignal) => Promise<T>,
@@ -45,7 +49,10 @@ export async function readOnce<T>(
   return result;
 }
 
-/** @param refused collects which objects the user may not read. The agent may, but the code of the detector cannot tell the two apart. */
+/**
+ * @param refused collects which objects the user may not read. The agent may, but the code of the detector cannot tell
+ * the two apart.
+ */
 function readOnly(client: KubeClient, refused: KubeError[]): KubeClient {
   const refuse = (): Promise<never> => Promise.reject(new Error("explaining a decision writes nothing"));
   return {

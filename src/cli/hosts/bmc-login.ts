@@ -11,7 +11,8 @@ import type { FlagTexts } from "../../config/option.ts";
 const FILE_BYTES_MAX = 1_048_576;
 
 /**
- * What is needed to speak to the BMC at `address`, from flags, environment, files and, for user and password, the terminal.
+ * What is needed to speak to the BMC at `address`, from flags, environment, files and, for user and password, the
+ * terminal.
  *
  * @throws OptionError if something is missing or cannot be read.
  */

@@ -30,9 +30,9 @@ const PATIENCE_MS = 5_000;
 const UNCERTAIN: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse", "Unreachable"]);
 
 /**
- * Checks, asks the user if there are concerns, sends the order, and reads until the effect is proven or the time is up. An
- * order that was refused for now, or that has shown no effect for some time, is sent again, to the next level of devices if
- * there is one. Progress is printed on standard error.
+ * Checks, asks the user if there are concerns, sends the order, and reads until the effect is proven or the time is up.
+ * An order that was refused for now, or that has shown no effect for some time, is sent again, to the next level of
+ * devices if there is one. Progress is printed on standard error.
  *
  * @param options `agreed`: the user has agreed already to every question.
  * @throws Refusal if it must not be sent, CommandFailure if it must not be sent again, BmcError where the device will

@@ -27,7 +27,10 @@ export interface TargetFacts {
   paused: string | undefined;
 }
 
-/** Reads everything that decides whether the host of a target may be powered. @throws Refusal if there is no such target. */
+/**
+ * Reads everything that decides whether the host of a target may be powered. @throws Refusal if there is no such
+ * target.
+ */
 export async function readTarget(
   { runtime, openDevice }: { runtime: KubeRuntime; openDevice: OpenDevice },
   namespace: string,

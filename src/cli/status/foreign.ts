@@ -28,7 +28,10 @@ export async function listKind(
   return type === undefined ? undefined : (await client.list<KubeObject>(type, {}, signal)).items;
 }
 
-/** A section of `ironfence status`, one row per object. Empty if there is none: most clusters do not serve another project's kind. */
+/**
+ * A section of `ironfence status`, one row per object. Empty if there is none: most clusters do not serve another
+ * project's kind.
+ */
 export function renderForeign(
   title: string,
   listed: ListResult,

@@ -8,7 +8,9 @@ export const HOST_KIND = { group: METAL3_GROUP, kind: "BareMetalHost", versions:
 
 const HEADER = ["NAMESPACE", "NAME", "CONSUMER", "STATE", "POWER", "OWNER", "REASON", "MESSAGE"];
 
-/** A section of `ironfence status`: the owner of each host, and what keeps it from being fenced. Empty if there is none. */
+/**
+ * A section of `ironfence status`: the owner of each host, and what keeps it from being fenced. Empty if there is none.
+ */
 export function renderHosts(hosts: ListResult): string[] {
   return renderForeign("BareMetalHost", hosts, HEADER, (raw) => {
     const host = readBareMetalHost(raw);

@@ -5,7 +5,9 @@ import type { Problem } from "./object-problems.ts";
 import { objectProblems, shorten } from "./object-problems.ts";
 import type { Overview } from "./read.ts";
 
-/** What is wrong, the worst first: objects by themselves, and nodes that could not be fenced for another reason. Pure. */
+/**
+ * What is wrong, the worst first: objects by themselves, and nodes that could not be fenced for another reason. Pure.
+ */
 export function problemsOf(overview: Overview, could: CouldFence = judgeNodes(overview)): Problem[] {
   const objects = objectProblems(overview);
   const shown = new Set(objects.map(({ kind, reason }) => `${kind} ${reason}`));

@@ -39,7 +39,10 @@ import { listRequests } from "./requests.ts";
 
 const MACHINE_KINDS = [CLUSTER_API_CHECKS, OKD_CHECKS];
 
-/** The leader, by its Lease. `state` is `none` if there is no leader, `silent` if the lease has expired by the clock of the API server. */
+/**
+ * The leader, by its Lease. `state` is `none` if there is no leader, `silent` if the lease has expired by the clock of
+ * the API server.
+ */
 export type Agent =
   | { state: "none" | "forbidden"; message: string }
   | {
@@ -52,7 +55,10 @@ export type Agent =
       version: string | undefined;
       components: string[];
       families: string[];
-      /** Limits on hosts that are remediated at once, in all and in one failure zone; absent without a limit, and if the agent is older. */
+      /**
+       * Limits on hosts that are remediated at once, in all and in one failure zone; absent without a limit, and if the
+       * agent is older.
+       */
       limits: { hosts?: number; perZone?: number };
       /** Which other installation works instead; empty if this one does. */
       standsBy: string;
@@ -60,7 +66,10 @@ export type Agent =
       notReady: string;
     };
 
-/** Everything that `ironfence status` shows. A section is undefined if the cluster does not serve its kind, and has a problem if it cannot be read. */
+/**
+ * Everything that `ironfence status` shows. A section is undefined if the cluster does not serve its kind, and has a
+ * problem if it cannot be read.
+ */
 export interface Overview {
   cluster: ClusterAddress;
   namespace: string;
@@ -72,7 +81,10 @@ export interface Overview {
   healthChecks: ListResult<NodeHealthCheck>;
   /** Of every kind that is served. */
   machineHealthChecks: ListResult;
-  /** `namespace/name` of health checks of Cluster API whose Cluster does not exist: no controller serves them, so they have no status. */
+  /**
+   * `namespace/name` of health checks of Cluster API whose Cluster does not exist: no controller serves them, so they
+   * have no status.
+   */
   withoutCluster: string[];
   /** Those of the kinds of which there is a health check. */
   machines: ListResult;
@@ -85,7 +97,10 @@ export interface Overview {
   strayTargets: FencingTarget[];
 }
 
-/** Reads each section by itself: a missing permission affects only its section. @throws KubeError if the cluster cannot be reached. */
+/**
+ * Reads each section by itself: a missing permission affects only its section. @throws KubeError if the cluster cannot
+ * be reached.
+ */
 export async function readOverview(
   runtime: KubeRuntime,
   { namespace, leaseName }: ClusterOptions & { leaseName: string },
@@ -154,7 +169,10 @@ function limitOf<K extends string>(name: K, text: string | undefined): { [key in
   return Number.isSafeInteger(limit) && limit > 0 ? ({ [name]: limit } as { [key in K]?: number }) : {};
 }
 
-/** How far the clocks of this machine and of the agent's may be apart before an agent that renews its lease looks silent. */
+/**
+ * How far the clocks of this machine and of the agent's may be apart before an agent that renews its lease looks
+ * silent.
+ */
 const CLOCKS_APART_MS = 5_000;
 
 async function readSwitch(
@@ -195,7 +213,10 @@ async function list<T extends KubeObject>(
   }
 }
 
-/** Those of every namespace, so that a target in the wrong one is found; if that is forbidden, those of the agent's namespace. */
+/**
+ * Those of every namespace, so that a target in the wrong one is found; if that is forbidden, those of the agent's
+ * namespace.
+ */
 async function listTargets(
   client: KubeClient,
   namespace: string,

@@ -57,15 +57,15 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
       remediations,
       (remediation) => {
         const { metadata, status } = remediation;
-        const said = reportedCondition(remediation);
+        const condition = reportedCondition(remediation);
         return [
           metadata.namespace ?? "",
           metadata.name,
           status?.node === undefined ? "-" : nodeText(status.node),
           status?.phase ?? "-",
           conditionOf(status?.conditions, "Succeeded")?.status ?? "-",
-          said?.reason ?? "-",
-          said?.message ?? (status?.phase === undefined ? "no agent has begun it yet" : ""),
+          condition?.reason ?? "-",
+          condition?.message ?? (status?.phase === undefined ? "no agent has begun it yet" : ""),
         ];
       },
     ),
@@ -114,8 +114,11 @@ function answers(overview: Overview): string[] {
 /** Never empty if the status or a condition has a reason. */
 function checkReason({ status }: NodeHealthCheck): string {
   const held = status?.conditions?.find(({ type, status }) => type === "Disabled" && status === "True");
-  const said = held ?? status?.conditions?.find(({ reason }) => reason !== "");
-  return status?.reason ?? (said === undefined ? "no agent has read it yet" : `${said.reason}: ${said.message}`);
+  const condition = held ?? status?.conditions?.find(({ reason }) => reason !== "");
+  return (
+    status?.reason ??
+    (condition === undefined ? "no agent has read it yet" : `${condition.reason}: ${condition.message}`)
+  );
 }
 
 function machineSection(healthChecks: ListResult, withoutCluster: readonly string[]): string[] {
@@ -127,8 +130,8 @@ function machineSection(healthChecks: ListResult, withoutCluster: readonly strin
     const counts = [expectedMachines, currentHealthy, remediationsAllowed].map((count) => String(count ?? "-"));
     const isWaiting =
       withoutCluster.includes(`${namespace}/${name}`) && raw.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`);
-    const said = allowed?.message || (allowed?.status === "False" ? allowed.reason : "");
-    return [namespace, name, ...counts, isWaiting ? "its Cluster does not exist" : said];
+    const condition = allowed?.message || (allowed?.status === "False" ? allowed.reason : "");
+    return [namespace, name, ...counts, isWaiting ? "its Cluster does not exist" : condition];
   });
 }
 

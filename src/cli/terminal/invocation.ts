@@ -8,8 +8,8 @@ export interface Invocation {
 }
 
 /**
- * kubectl runs `kubectl-ironfence` for `kubectl ironfence`, and asks `kubectl_complete-ironfence` for proposals. Both are links to
- * this program.
+ * kubectl runs `kubectl-ironfence` for `kubectl ironfence`, and asks `kubectl_complete-ironfence` for proposals. Both
+ * are links to this program.
  *
  * @param path of the file that was run, links not resolved.
  */

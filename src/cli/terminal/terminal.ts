@@ -50,7 +50,8 @@ function askOnce(
     editor.once("line", (line) => finish(() => resolve(line)));
     editor.once("SIGINT", () => editor.close());
     editor.once("close", onEnd);
-    // The question comes after raw mode is set: before that, the terminal itself would echo an answer that comes at once.
+    // The question comes after raw mode is set: before that, the terminal itself would echo an answer that comes at
+    // once.
     if (!echo) output.write(question);
     else {
       editor.setPrompt(question);

@@ -8,8 +8,8 @@ const NOTE_PERIOD_MS = 30_000;
 const WIDTH_MAX = 79;
 
 /**
- * Shows that a command waits, for how long and for what: on a terminal one line that is updated in place, in a log one line
- * every 30 s.
+ * Shows that a command waits, for how long and for what: on a terminal one line that is updated in place, in a log one
+ * line every 30 s.
  */
 export class WaitingLine {
   readonly #context: CliContext;

@@ -191,7 +191,8 @@ export class NodeHealthCheckController {
     const { name, generation } = change.object.metadata;
     const isOwnStatus = change.type === "updated" && change.previous.metadata.generation === generation;
     if (isOwnStatus) this.#shell.enqueue(name);
-    // A health check depends on the others: two may select the same node, and control plane nodes are remediated one at a time.
+    // A health check depends on the others: two may select the same node, and control plane nodes are remediated one at
+    // a time.
     else this.#shell.enqueueAll();
     if (change.type === "deleted") {
       this.#deps.metrics.forget(name, this.#checks.newest(change.object).status);

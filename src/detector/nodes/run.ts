@@ -23,7 +23,9 @@ export interface NodeHealthChecksDeps {
 }
 
 export interface NodeHealthCheckOptions {
-  /** The namespace of the leases `node-<node>`, which node-maintenance tools take as well; `medik8s-leases` in upstream. */
+  /**
+   * The namespace of the leases `node-<node>`, which node-maintenance tools take as well; `medik8s-leases` in upstream.
+   */
   leaseNamespace: string;
   /** The agent's own namespace: FencingTargets and the pause are read in no other one. */
   namespace: string;

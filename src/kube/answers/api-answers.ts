@@ -52,7 +52,10 @@ export function parseList(
   return { items, resourceVersion, continueToken: typeof token === "string" && token !== "" ? token : undefined };
 }
 
-/** Lists leave out of built-in types what the list's own kind says. It is set in place: a copy costs as much as the server likes. */
+/**
+ * Lists leave out of built-in types what the list's own kind says. It is set in place: a copy costs as much as the
+ * server likes.
+ */
 export function completeKind(type: ResourceType, item: unknown): unknown {
   return isRecord(item) ? Object.assign(item, { apiVersion: apiVersionOf(type), kind: type.kind }) : item;
 }
@@ -125,8 +128,9 @@ function errorOfStatus(
 }
 
 /**
- * Whether a JSON patch did not fit the object: a `test` failed, or a path was not there. The API server answers 422 Invalid
- * and says neither which nor why (seen on 1.36); what it has checked against a schema names the fields in question.
+ * Whether a JSON patch did not fit the object: a `test` failed, or a path was not there. The API server answers 422
+ * Invalid and says neither which nor why (seen on 1.36); what it has checked against a schema names the fields in
+ * question.
  */
 function isUnfittingPatch(httpStatus: number, status: ApiStatus | undefined): boolean {
   return httpStatus === 422 && status?.reason === "Invalid" && (status.details?.causes ?? []).length === 0;
@@ -173,8 +177,8 @@ function readStatus(body: string): ApiStatus | undefined {
 }
 
 /**
- * A `metav1.Status`; undefined for anything else, of which nothing is repeated: it may be the answer of another service than an API
- * server, to which the kubeconfig of a tenant leads, and errors are read by tenants.
+ * A `metav1.Status`; undefined for anything else, of which nothing is repeated: it may be the answer of another service
+ * than an API server, to which the kubeconfig of a tenant leads, and errors are read by tenants.
  */
 function asStatus(object: unknown): ApiStatus | undefined {
   if (!isRecord(object) || object["kind"] !== "Status") return undefined;

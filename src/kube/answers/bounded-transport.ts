@@ -6,8 +6,9 @@ import type { KubeTransport, TransportRequest } from "../transport.ts";
 const REQUEST_MS = 0.3;
 
 /**
- * The same transport for an API server that anybody may run: no answer reaches a parser that would make more values of it than the
- * budget allows, and nothing is asked for when `work` is used up. The lines of a watch are checked by their reader.
+ * The same transport for an untrusted API server: no answer reaches a parser that would make more values of
+ * it than the budget allows, and nothing is asked for when `work` is used up. The lines of a watch are checked by their
+ * reader.
  */
 export function boundAnswers(transport: KubeTransport, budget: ReadBudget, work: WorkAllowance): KubeTransport {
   return {

@@ -12,9 +12,9 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * Counts what a parser would make of a JSON text, before there is one: a text of 4 MiB may hold half a million fields, which take
- * seconds and hundreds of megabytes, while the same length in long strings takes milliseconds. Commas and opening brackets are
- * counted, which is at least the number of values but one.
+ * Counts what a parser would make of a JSON text, before there is one: a text of 4 MiB may hold half a million fields,
+ * which take seconds and hundreds of megabytes, while the same length in long strings takes milliseconds. Commas and
+ * opening brackets are counted, which is at least the number of values but one.
  *
  * @throws KubeError OverBudget
  */

@@ -3,7 +3,10 @@ import { KubeError } from "../errors.ts";
 /** Cuts a stream of text into lines, and refuses one that grows without end. */
 export class LineSplitter {
   readonly #lengthMax: number;
-  /** The line that has not ended, as it came: strings that are appended to each other piece by piece take several times the memory. */
+  /**
+   * The line that has not ended, as it came: strings that are appended to each other piece by piece take several times
+   * the memory.
+   */
   #rest: string[] = [];
   #restLength = 0;
 
@@ -13,8 +16,8 @@ export class LineSplitter {
   }
 
   /**
-   * The lines that `chunk` completes, without their ends. What follows the last end is kept for the next chunk; at the end of
-   * the stream it is half a line, and nobody's business.
+   * The lines that `chunk` completes, without their ends. What follows the last end is kept for the next chunk; at the
+   * end of the stream it is half a line, and of no use.
    *
    * @throws KubeError BadResponse on a line that is too long.
    */

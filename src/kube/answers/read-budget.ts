@@ -2,7 +2,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { KubeError } from "../errors.ts";
 import type { KubeObject } from "../resource.ts";
 
-/** How much may be read from an API server that anybody may run. */
+/** How much may be read from an untrusted API server. */
 export interface ReadBudget {
   /** Objects that are asked for at once. A server that sends more has not kept to it. */
   pageSize: number;
@@ -99,8 +99,8 @@ function lengthOf(kept: KubeObject): number {
 }
 
 /**
- * How long the main thread may still work on what a server sends: it fills up within a minute. Everything that reads from one server
- * shares one.
+ * How long the main thread may still work on what a server sends: it fills up within a minute. Everything that reads
+ * from one server shares one.
  */
 export class WorkAllowance {
   readonly #clock: Clock;
@@ -116,7 +116,10 @@ export class WorkAllowance {
     this.#filledMs = clock.monotonicMs();
   }
 
-  /** Does `work`, and counts how long it took. @throws KubeError OverBudget if nothing is left of the time, without doing it. */
+  /**
+   * Does `work`, and counts how long it took. @throws KubeError OverBudget if nothing is left of the time, without
+   * doing it.
+   */
   run<T>(what: string, work: () => T): T {
     this.charge(what, 0);
     const startedMs = this.#clock.monotonicMs();
@@ -127,7 +130,10 @@ export class WorkAllowance {
     }
   }
 
-  /** Counts work whose duration cannot be measured, such as the reading of a connection. @throws KubeError OverBudget if nothing is left. */
+  /**
+   * Counts work whose duration cannot be measured, such as the reading of a connection. @throws KubeError OverBudget if
+   * nothing is left.
+   */
   charge(what: string, ms: number): void {
     if (this.#busyMs === undefined) return;
     const nowMs = this.#clock.monotonicMs();

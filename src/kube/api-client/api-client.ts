@@ -83,8 +83,8 @@ class ApiClient implements KubeClient {
         try {
           return await this.#pages<T>(what, type, options, signal);
         } catch (error) {
-          // The continue token outlived the revision it reads from (compacted after 5 minutes): a list from the start is
-          // the only consistent answer. Twice in a row is no accident any more.
+          // The continue token outlived the revision it reads from (compacted after 5 minutes): a list from the start
+          // is the only consistent answer. Twice in a row is no accident any more.
           if (!isKubeError(error, "Gone")) throw error;
           return await this.#pages<T>(what, type, options, signal);
         }
@@ -182,8 +182,8 @@ class ApiClient implements KubeClient {
   }
 
   /**
-   * A read, again on failures that pass by themselves. p-retry counts and decides; the waits are made here on the injected
-   * clock, so its own are 0 ms.
+   * A read, again on failures that pass by themselves. p-retry counts and decides; the waits are made here on the
+   * injected clock, so its own are 0 ms.
    */
   #read(what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
     const { clock, random } = this.#deps;

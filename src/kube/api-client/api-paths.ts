@@ -56,13 +56,13 @@ export function watchQuery(query: WatchQuery): string {
   }).toString();
 }
 
-/** A collection's name for messages, e.g. `nodes` or `fencingtargets.ironfence.io in ironfence-system`. */
+/** A collection's name for messages, for example `nodes` or `fencingtargets.ironfence.io in ironfence-system`. */
 export function describeCollection(type: ResourceType, namespace: string | undefined): string {
   const name = type.group === "" ? type.plural : `${type.plural}.${type.group}`;
   return namespace === undefined ? name : `${name} in ${namespace}`;
 }
 
-/** An object's name for messages, e.g. `Node worker-3` or `Pod shop/db-0 (status)`. */
+/** An object's name for messages, for example `Node worker-3` or `Pod shop/db-0 (status)`. */
 export function describeObject(type: ResourceType, key: ObjectKey, options: { subresource?: string } = {}): string {
   const subresource = options.subresource === undefined ? "" : ` (${options.subresource})`;
   return `${type.kind} ${keyText(key)}${subresource}`;

@@ -4,7 +4,7 @@ import { isKubeError, KubeError } from "../errors.ts";
 import type { ResourceType } from "../resource.ts";
 import type { TransportResponse } from "../transport.ts";
 
-/** Kinds that are remembered; more than anybody has templates of. */
+/** Kinds that are remembered; more than any cluster has templates of. */
 const CACHED_KINDS_MAX = 256;
 /** Versions of one group that are looked through. */
 const VERSIONS_MAX = 16;
@@ -12,8 +12,8 @@ const VERSIONS_MAX = 16;
 const CORE_VERSION = /^v\d+((alpha|beta)\d+)?$/;
 
 /**
- * API discovery. What was found is kept until the process ends: how a kind is served changes only with its CRD, and a call on a kind
- * that is gone answers NotFound by itself.
+ * API discovery. What was found is kept until the process ends: how a kind is served changes only with its CRD, and a
+ * call on a kind that is gone answers NotFound by itself.
  */
 export function createDiscovery(
   read: (path: string, signal: AbortSignal) => Promise<TransportResponse>,

@@ -11,14 +11,15 @@ import type { TransportResponse } from "../transport.ts";
 const PAGE_SIZE = 100;
 const PAGES_MAX = 5_000;
 /**
- * The API allows a server to send pages without objects although there are more ("up to zero items", `ListMeta` of `metav1`), because
- * a selector may have filtered all of them. kube-apiserver reads on until a page is full, so its own are never empty.
+ * The API allows a server to send pages without objects although there are more ("up to zero items", `ListMeta` of
+ * `metav1`), because a selector may have filtered all of them. kube-apiserver reads on until a page is full, so its own
+ * are never empty.
  */
 const EMPTY_PAGES_MAX = 20;
 
 /**
- * Lists page by page from storage, all pages of one revision, and hands each page on as it comes, so that the caller can
- * drop what it does not need before the next one.
+ * Lists page by page from storage, all pages of one revision, and hands each page on as it comes, so that the caller
+ * can drop what it does not need before the next one.
  *
  * @param options.budget bounds the page; what is kept of all pages is the caller's to bound.
  * @param work counts the time that the pages take to parse and to trim.

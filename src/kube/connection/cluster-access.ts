@@ -1,16 +1,18 @@
 /** One API server and the way in. */
 export interface ClusterAccess {
-  /** URL without a trailing slash, e.g. `https://10.0.0.1:6443`; it may hold a path. */
+  /** URL without a trailing slash, for example `https://10.0.0.1:6443`; it may hold a path. */
   server: string;
   /** The namespace of the context or of the pod, where there is one. */
   namespace: string | undefined;
   /** Where this came from, for messages, for example `context prod of /home/me/.kube/config`. */
   source: string;
   /**
-   * The credentials of this moment: certificate, key and token files are read again, and an exec plugin runs once its last
-   * answer has expired. It takes no signal, since callers share one load and none of them may end it for the others.
+   * The credentials of this moment: certificate, key and token files are read again, and an exec plugin runs once its
+   * last answer has expired. It takes no signal, since callers share one load and none of them may end it for the
+   * others.
    *
-   * @param options.discardCached also reads the kubeconfig again and runs the exec plugin whatever it said before: for
+   * @param options.discardCached also reads the kubeconfig again and runs the exec plugin whatever it returned before:
+   * for
    *   credentials that the server refused.
    * @throws KubeError Unauthorized if they cannot be had.
    */

@@ -18,13 +18,15 @@ export interface KubeRuntimeDeps {
   clock: Clock;
   random: Random;
   logger: Logger;
-  /** `reportingController` of events, e.g. `ironfence.io/agent`. */
+  /** `reportingController` of events, for example `ironfence.io/agent`. */
   controllerName: string;
-  /** `reportingInstance` of events: this process, e.g. the pod's name. */
+  /** `reportingInstance` of events: this process, for example the pod's name. */
   instance: string;
-  /** For an API server that anybody may run; without bounds by default. */
+  /** For an untrusted API server; without bounds by default. */
   budget?: ReadBudget;
-  /** What all reading from the server may take, if `transport` counts its part as well; by default one for this runtime. */
+  /**
+   * What all reading from the server may take, if `transport` counts its part as well; by default one for this runtime.
+   */
   work?: WorkAllowance;
 }
 

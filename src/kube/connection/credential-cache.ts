@@ -2,12 +2,15 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 
 /**
- * How old credentials may get before files are looked at again. A pod's token is replaced at 80 % of its life, of at least
- * ten minutes, so any value well below two minutes does; every load reads a few small files.
+ * How old credentials may get before files are looked at again. A pod's token is replaced at 80 % of its life, of at
+ * least ten minutes, so any value well below two minutes does; every load reads a few small files.
  */
 const AGE_MAX_MS = 30_000;
 
-/** Refused credentials are replaced at most this often, so that a server that refuses all does not run a plugin each time. */
+/**
+ * Refused credentials are replaced at most this often, so that a server that refuses all does not run a plugin each
+ * time.
+ */
 const REPLACE_INTERVAL_MIN_MS = 5_000;
 
 /** Credentials of one cluster, shared by all calls: read again when old or refused, never twice at once. */

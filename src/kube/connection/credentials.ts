@@ -4,8 +4,8 @@ import { accessFromPod } from "./service-account.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 
 /**
- * Finds the cluster: the kubeconfig named in `options`, else those of `$KUBECONFIG` (first wins, missing files are passed
- * over), else `~/.kube/config`, else the service account of the pod we run in.
+ * Finds the cluster: the kubeconfig named in `options`, else those of `$KUBECONFIG` (first wins, missing files are
+ * passed over), else `~/.kube/config`, else the service account of the pod we run in.
  *
  * @throws ClusterConfigError that says what was looked for, what is wrong with it, and what to do.
  */

@@ -4,24 +4,30 @@ import type { ClusterContact } from "../contact.ts";
 import { isKubeError } from "../errors.ts";
 import type { KubeTransport, TransportRequest } from "../transport.ts";
 
-/** Contact is lost where calls fail and none is answered for longer than this: one that fails among others is no outage. */
+/**
+ * Contact is lost where calls fail and none is answered for longer than this: one that fails among others is no outage.
+ */
 const OUTAGE_MIN_MS = 5_000;
-/** A clock that is so far from where it should be has been set; what is nearer may be an answer that was long on its way. */
+/**
+ * A clock that is so far from where it should be has been set; what is nearer may be an answer that was long on its
+ * way.
+ */
 const CLOCK_JUMP_MIN_MS = 5_000;
 /** What a load balancer or a server that is going down answers in place of the API server. */
 const NOT_SERVED: ReadonlySet<number> = new Set([502, 503, 504]);
 /** What a server answers that cannot read its etcd, or is overloaded: watches get no news meanwhile. */
 const NOT_READ: ReadonlySet<number> = new Set([429, 500]);
 /**
- * How the errors of etcd begin that the API server passes on with a 500 (etcd, api/v3rpc/rpctypes/error.go), for instance
- * "etcdserver: mvcc: database space exceeded": then no kubelet can renew its lease, although everything can still be read.
+ * How the errors of etcd begin that the API server passes on with a 500 (etcd, api/v3rpc/rpctypes/error.go), for
+ * instance "etcdserver: mvcc: database space exceeded": then no kubelet can renew its lease, although everything can
+ * still be read.
  */
 const ETCD_ERROR = "etcdserver: ";
 /** A call that takes longer shows an API server that is overloaded, unless it lists. */
 const SLOW_MS = 1_000;
 /**
- * How long, once to twice, the clock of an API server that answered counts as one of the cluster's. A clock that was corrected
- * must not hold up for long what ends by it.
+ * How long, once to twice, the clock of an API server that answered counts as one of the cluster's. A clock that was
+ * corrected must not hold up for long what ends by it.
  */
 const CLOCK_KEPT_MS = 25_000;
 
@@ -102,8 +108,9 @@ export function followContact(
 }
 
 /**
- * Whether etcd has refused a write of a kind that kubelets renew or that is kept with those. Some kinds have an etcd of their own
- * (`--etcd-servers-overrides` of the API server, mostly for Events): one that is full says nothing of the others.
+ * Whether etcd has refused a write of a kind that kubelets renew or that is kept with those. Some kinds have an etcd of
+ * their own (`--etcd-servers-overrides` of the API server, mostly for Events): one that is full says nothing of the
+ * others.
  */
 function isRefusedByEtcd(
   method: TransportRequest["method"],
@@ -124,20 +131,20 @@ class RecentSmallest {
   #previous = Infinity;
 
   note(value: number, atMs: number): void {
-    this.#turnOver(atMs);
+    this.#expire(atMs);
     this.#present.smallest = Math.min(this.#present.smallest, value);
   }
 
   smallestMs(atMs: number): number | undefined {
-    this.#turnOver(atMs);
+    this.#expire(atMs);
     const smallest = Math.min(this.#present.smallest, this.#previous);
     return smallest === Infinity ? undefined : smallest;
   }
 
-  #turnOver(atMs: number): void {
+  #expire(atMs: number): void {
     const ageMs = atMs - this.#present.sinceMs;
     if (ageMs < CLOCK_KEPT_MS) return;
-    // A value lasts until another one follows: a clock that was not heard of meanwhile is all there is.
+    // A value lasts until another one follows: a clock that was not read meanwhile is all there is.
     if (this.#present.smallest === Infinity) return;
     this.#previous = this.#present.smallest;
     this.#present = { smallest: Infinity, sinceMs: atMs };

@@ -5,8 +5,8 @@ import type { KubeTransport, Lane } from "../transport.ts";
 const FREE_LANES: ReadonlySet<Lane> = new Set<Lane>(["lease", "review"]);
 
 /**
- * The same transport; it sends no write while `mayWrite` says no: the process was suspended, and another one may hold the lease.
- * Reads go on, and so do the calls on the lease itself, and reviews.
+ * The same transport; it sends no write while `mayWrite` says no: the process was suspended, and another one may hold
+ * the lease. Reads go on, and so do the calls on the lease itself, and reviews.
  */
 export function guardWrites(transport: KubeTransport, mayWrite: () => boolean): KubeTransport {
   return {

@@ -18,22 +18,26 @@ import type { ClusterAccess, Credentials, TlsMaterial } from "./cluster-access.t
  * holds no object above 1.5 MiB.
  */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** The same of a workload cluster, whose API server may be anybody's, and of which there may be a hundred. */
+/** The same of a workload cluster, whose API server is not trusted, and of which there may be a hundred. */
 export const WORKLOAD_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 /** How much room an answer gets at first: most are smaller. */
 const BODY_BYTES_FIRST = 16 * 1024;
 
 /**
- * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as long as
- * it lives; there is one a watched kind. The lease has a second one for the case that the first is found broken.
+ * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as
+ * long as it lives; there is one a watched kind. The lease has a second one for the case that the first is found
+ * broken.
  */
 const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = { api: 16, watch: 128, lease: 2, review: 2, page: 2 };
 
 const CONNECT_TIMEOUT_MS = 5_000;
 /** Below the time after which kube-apiserver and usual load balancers close an idle connection (60 s and more). */
 const IDLE_CONNECTION_MS = 30_000;
-/** The kernel asks a silent peer after this long, then every second, ten times: a server that vanished is noticed in 20 s. */
+/**
+ * The kernel asks a silent peer after this long, then every second, ten times: a server that vanished is noticed in 20
+ * s.
+ */
 const TCP_KEEP_ALIVE_MS = 10_000;
 
 const USER_AGENT = "ironfence";
@@ -63,7 +67,7 @@ export function createHttpTransport(
 class HttpTransport implements KubeTransport {
   readonly #clock: Clock;
   readonly #origin: string;
-  /** Of a server behind a path, e.g. `/k8s/clusters/c-1`; mostly empty. */
+  /** Of a server behind a path, for example `/k8s/clusters/c-1`; mostly empty. */
   readonly #pathPrefix: string;
   readonly #credentials: CredentialCache;
   readonly #options: HttpTransportOptions;
@@ -149,8 +153,8 @@ class HttpTransport implements KubeTransport {
         ...credentials.headers,
       },
       body: request.body ?? null,
-      // undici ends a connection that has carried a DELETE with a body, for servers that expect none. This one takes its
-      // preconditions there, and a new TLS connection a deletion would cost more than the deletion.
+      // undici ends a connection that has carried a DELETE with a body, for servers that expect none. This one takes
+      // its preconditions there, and a new TLS connection a deletion would cost more than the deletion.
       reset: false,
       signal,
     });
@@ -287,7 +291,10 @@ class LanePools {
   }
 }
 
-/** Reads into one buffer that grows by doubling, and decodes once, so that the memory does not depend on the number of pieces. */
+/**
+ * Reads into one buffer that grows by doubling, and decodes once, so that the memory does not depend on the number of
+ * pieces.
+ */
 async function readBody(what: string, body: Dispatcher.ResponseData["body"], bytesMax: number): Promise<string> {
   let read = Buffer.allocUnsafe(BODY_BYTES_FIRST);
   let size = 0;
@@ -319,7 +326,7 @@ function lowerCase(headers: Dispatcher.ResponseData["headers"]): Record<string, 
 /** Node wraps what went wrong with a connection: an AggregateError of all addresses tried has an empty message. */
 function causeText(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(causeText).join("; ");
-  // Node quotes the names in the certificate of whoever answers; the one that was asked for is ours.
+  // Node quotes the names in the certificate of the server that answers; the one that was asked for is ours.
   if (isCoded(error, "ERR_TLS_CERT_ALTNAME_INVALID")) {
     const wanted = "host" in error && typeof error.host === "string" ? error.host.replace(/\.$/u, "") : "its address";
     return `the server's certificate is not for ${wanted}`;

@@ -100,7 +100,8 @@ function readConfigFile(file: string): ConfigFile {
     config.users = config.users.map((user) => prepareExec(user, directory));
     return { config, tokenFiles: tokenFilesOf(raw, directory) };
   } catch (error) {
-    // What parsers say of a text quotes it, and there may be a password in it: neither their words nor the error are passed on.
+    // What parsers say of a text quotes it, and there may be a password in it: neither their words nor the error are
+    // passed on.
     if (error instanceof Error && error.name.startsWith("YAML")) {
       const [at] = error instanceof YAMLParseError ? (error.linePos ?? []) : [];
       const where = at === undefined ? "" : ` at line ${at.line}, column ${at.col}`;
@@ -129,7 +130,8 @@ function tokenFilesOf(raw: Record<string, unknown>, directory: string): Map<stri
 
 /**
  * Completes what client-node leaves out of the exec protocol (client.authentication.k8s.io): a command with a slash is
- * relative to the kubeconfig's folder, and plugins such as gke-gcloud-auth-plugin refuse to run without KUBERNETES_EXEC_INFO.
+ * relative to the kubeconfig's folder, and plugins such as gke-gcloud-auth-plugin refuse to run without
+ * KUBERNETES_EXEC_INFO.
  */
 function prepareExec(user: User, directory: string): User {
   const exec: unknown = user.exec;
@@ -180,7 +182,8 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
     throw new ClusterConfigError(
       `context ${name} of ${source} names the user ${context.user}, which the file does not have: correct the context`,
     );
-  // client-node sees a token file as no credentials at all; a token next to it is the older one (client-go: tokenFile wins).
+  // client-node sees a token file as no credentials at all; a token next to it is the older one (client-go: tokenFile
+  // wins).
   const selected = new KubeConfig();
   selected.loadFromClusterAndUser(checkCluster(cluster, `cluster ${cluster.name} of ${source}`), user);
   return {

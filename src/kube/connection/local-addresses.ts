@@ -5,8 +5,8 @@ import type { LookupFunction } from "node:net";
 import { KubeError } from "../errors.ts";
 
 /**
- * Addresses at which no other machine's API server is: of this very machine and of its link alone, where agents of the host and of
- * clouds answer whoever asks, with credentials.
+ * Addresses at which no other machine's API server is: of this very machine and of its link alone, where agents of the
+ * host and of clouds answer any client with credentials.
  */
 const LOCAL = new BlockList();
 LOCAL.addSubnet("0.0.0.0", 8, "ipv4");

@@ -9,8 +9,8 @@ const KEPT_MS = 600_000;
 const RESOLUTION_MS = 1_000;
 
 /**
- * The same transport; it also compares the `Date` of each answer with our clock, which shows nothing finer than a second and
- * the time that the call took.
+ * The same transport; it also compares the `Date` of each answer with our clock, which shows nothing finer than a
+ * second and the time that the call took.
  */
 export function measureClock(
   transport: KubeTransport,

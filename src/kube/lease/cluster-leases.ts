@@ -19,11 +19,12 @@ export interface ClusterLeaseState {
 }
 
 /**
- * Leases at a fixed place in the cluster, which a whole installation holds. The installation's own lease ensures that one of
- * its agents leads; these ensure that one installation in the cluster works.
+ * Leases at a fixed place in the cluster, which a whole installation holds. The installation's own lease ensures that
+ * one of its agents leads; these ensure that one installation in the cluster works.
  *
  * The agent that holds its own lease takes them, all or none: an installation that waits for one does not keep another
- * installation from the rest. Each has its own term, with the same rules and clocks as the own lease. Losing one ends all.
+ * installation from the rest. Each has its own term, with the same rules and clocks as the own lease. Losing one ends
+ * all.
  */
 export class ClusterLeases {
   readonly #deps: LeaderElectionDeps;
@@ -50,7 +51,9 @@ export class ClusterLeases {
     return this.#isWorking ? [] : this.states.filter(({ state }) => state.is === "taken" || state.is === "failing");
   }
 
-  /** As `runLeaderElection`; `lead` runs while the agent holds its own lease and its installation holds all of these. */
+  /**
+   * As `runLeaderElection`; `lead` runs while the agent holds its own lease and its installation holds all of these.
+   */
   async run(election: LeaderElectionOptions, signal: AbortSignal): Promise<void> {
     const ownIsHeld = new AbortController();
     const followed = this.#follow(AbortSignal.any([signal, ownIsHeld.signal]));
@@ -72,12 +75,12 @@ export class ClusterLeases {
   }
 
   /**
-   * Reads them until the own lease is held or all could be taken. An agent that takes over then knows for how long a lease
-   * was missing, refused or not renewed.
+   * Reads them until the own lease is held or all could be taken. An agent that takes over then knows for how long a
+   * lease was missing, refused or not renewed.
    */
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#look(signal);
+      await this.#readLeases(signal);
       if (this.#mayTakeAll) return;
       await this.#pause(signal);
     }
@@ -85,7 +88,7 @@ export class ClusterLeases {
 
   async #takeAll(signal: AbortSignal): Promise<Moment[] | undefined> {
     while (!signal.aborted) {
-      await this.#look(signal);
+      await this.#readLeases(signal);
       if (this.#mayTakeAll) {
         const taken = await Promise.all(this.#electors.map(({ elector }) => elector.take(signal)));
         const heldFrom = taken.filter((moment) => moment !== undefined);
@@ -97,8 +100,8 @@ export class ClusterLeases {
     return undefined;
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.#electors.map(({ elector }) => elector.look(signal)));
+  async #readLeases(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#electors.map(({ elector }) => elector.readLease(signal)));
     const states = JSON.stringify(this.states);
     if (states === this.#lastStates) return;
     this.#lastStates = states;

@@ -14,14 +14,17 @@ const LEASE_DURATION_MS = 15_000;
 const RENEW_DEADLINE_MS = 10_000;
 const RETRY_PERIOD_MS = 2_000;
 /**
- * By how much the wall clock may run ahead of the monotonic one from one renewal to the next before the lease counts as lost.
- * Between renewals lie 2 s, and never more than the deadline of 10 s: a clock that is slewed gains 0.8 s at most in those (by 8.3 %,
- * the fastest that chrony does by default; ntpd and systemd-timesyncd take 0.05 %). What is more is a suspension, or a clock that was set.
+ * By how much the wall clock may run ahead of the monotonic one from one renewal to the next before the lease counts as
+ * lost. Between renewals lie 2 s, and never more than the deadline of 10 s: a clock that is slewed gains 0.8 s at most
+ * in those (by 8.3 %, the fastest that chrony does by default; ntpd and systemd-timesyncd take 0.05 %). What is more is
+ * a suspension, or a clock that was set.
  */
 const DRIFT_MAX_MS = 2_000;
 /** Candidates that failed together do not come back together. */
 const RETRY_JITTER = 1.2;
-/** How long work may take to wind down on a clean stop, the lease held all the while; Kubernetes kills a pod after 30 s. */
+/**
+ * How long work may take to wind down on a clean stop, the lease held all the while; Kubernetes kills a pod after 30 s.
+ */
 const STOP_PATIENCE_MS = 25_000;
 const RELEASE_TIMEOUT_MS = 3_000;
 
@@ -39,9 +42,9 @@ export interface ElectorOptions {
   /** A holder by the same identity counts as ourselves. Unique to this process, unless `ofInstallation` is set. */
   identity: string;
   /**
-   * The identity is that of a whole installation, of which one agent at a time uses this lease. No agent releases it, so that
-   * the next one need not wait. If the API server answers every call with Forbidden for one lease duration, the agent
-   * continues without the lease (docs/decisions/0040-one-installation-in-a-cluster.md).
+   * The identity is that of a whole installation, of which one agent at a time uses this lease. No agent releases it,
+   * so that the next one need not wait. If the API server answers every call with Forbidden for one lease duration, the
+   * agent continues without the lease (docs/decisions/0040-one-installation-in-a-cluster.md).
    */
   ofInstallation?: boolean;
   /** How long others wait after they saw the last renewal. The default is 15,000. */
@@ -57,8 +60,8 @@ export interface ElectorOptions {
 }
 
 /**
- * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended may go on before its timers
- * do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
+ * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended may go on before its
+ * timers do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
  */
 export type Lead = (signal: AbortSignal, isHeld: () => boolean) => Promise<void>;
 
@@ -78,18 +81,19 @@ export type LeaseState =
 /**
  * Leads once: waits for the lease, then runs `lead` for as long as the lease is held.
  *
- * A lease is not a lock on a BMC: it makes two leaders unlikely, and what the leader does must still be guarded write by
- * write. What is promised: others take the lease at the earliest one lease duration after they saw our last renewal, and
- * `lead`'s signal aborts one renew deadline after that renewal was *sent*, so before that by the difference of the two.
- * Both are judged on monotonic clocks; wall-clock times in the Lease are for information. A monotonic clock stands still while
- * the machine is suspended, so a wall clock that has run ahead of it ends the term, too (`lease-term.ts`).
+ * A lease is not a lock on a BMC: it makes two leaders unlikely, and what the leader does must still be guarded write
+ * by write. What is promised: others take the lease at the earliest one lease duration after they saw our last renewal,
+ * and `lead`'s signal aborts one renew deadline after that renewal was *sent*, so before that by the difference of the
+ * two. Both are judged on monotonic clocks; wall-clock times in the Lease are for information. A monotonic clock stands
+ * still while the machine is suspended, so a wall clock that has run ahead of it ends the term, too (`lease-term.ts`).
  *
  * If there is no Lease, a user may have deleted it under a leader that cannot reach the API and has not noticed: a
  * candidate waits one lease duration before it makes another, at its first start, too, since it cannot tell that from a
- * cluster in which nobody has ever led.
+ * cluster in which no agent has ever led.
  *
- * Resolves when `signal` aborted, or `lead` came to its end: the lease is given back after `lead` has settled. @throws what
- * `lead` throws; LeadershipLostError when the lease was lost or `lead` did not stop in time: the process must then exit.
+ * Resolves when `signal` aborted, or `lead` came to its end: the lease is given back after `lead` has settled. @throws
+ * what `lead` throws; LeadershipLostError when the lease was lost or `lead` did not stop in time: the process must then
+ * exit.
  */
 export async function runLeaderElection(
   deps: LeaderElectionDeps,
@@ -119,7 +123,9 @@ export class Elector {
   readonly #logger: Logger;
   #seen: Observation | undefined;
   #leader: string | undefined;
-  /** Whether another one held it, and its term had not run out, at the last read: it may have been renewed unseen since. */
+  /**
+   * Whether another one held it, and its term had not run out, at the last read: it may have been renewed unseen since.
+   */
   #isTaken = false;
   #term: Term | undefined;
   #lastProblem: string | undefined;
@@ -156,7 +162,7 @@ export class Elector {
   }
 
   /** Reads who holds the lease, and takes nothing. */
-  async look(signal: AbortSignal): Promise<void> {
+  async readLease(signal: AbortSignal): Promise<void> {
     await this.#try(this.#renewDeadlineMs, signal, async (signal) => {
       this.#note(await this.#read(signal));
       return undefined;
@@ -217,7 +223,9 @@ export class Elector {
     }
   }
 
-  /** Renews while the work goes on, also while it winds down after a stop, so that nobody takes over in the midst of it. */
+  /**
+   * Renews while the work goes on, also while it winds down after a stop, so that no other agent takes over during it.
+   */
   async #renewUntilEnded(term: Term): Promise<void> {
     const { clock } = this.#deps;
     const { renewing } = term;
@@ -265,7 +273,10 @@ export class Elector {
     }
   }
 
-  /** An API server that starts may refuse for a moment what it allows, so refusals with a gap between them do not add up. */
+  /**
+   * An API server that starts may refuse for a moment what it allows, so refusals with a gap between them do not add
+   * up.
+   */
   #noteRefusal(atMs: number, why: string): void {
     const before = this.#refusals;
     const goesOn = before !== undefined && atMs - before.lastMs < this.#renewDeadlineMs;

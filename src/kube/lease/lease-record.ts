@@ -15,7 +15,7 @@ export interface LeaderLease extends KubeObject {
 }
 
 export interface LeaseSpec {
-  /** Empty or absent: nobody's. */
+  /** Empty or absent: it has no holder. */
   holderIdentity?: string;
   leaseDurationSeconds?: number;
   acquireTime?: string;
@@ -28,13 +28,13 @@ export interface Observation {
   /** Undefined: there is none. */
   lease: LeaderLease | undefined;
   sinceMs: number;
-  /** When whoever may have held a Lease that is gone has stopped at the latest; long ago where none has gone. */
+  /** The time by which an agent that held a deleted Lease has stopped; long ago where none has gone. */
   clearFromMs: number;
 }
 
 /**
- * Takes a fresh read in. Times in the record are other machines' and prove nothing: only a change that we see does. A Lease
- * that is gone, or is another one by the same name, was deleted: up to just now its holder may have renewed it.
+ * Takes a fresh read in. Times in the record are other machines' and prove nothing: only a change that we see does. A
+ * Lease that is gone, or is another one by the same name, was deleted: up to just now its holder may have renewed it.
  */
 export function observe(
   before: Observation | undefined,
@@ -59,8 +59,8 @@ export function holderOf(lease: LeaderLease | undefined): string | undefined {
 }
 
 /**
- * Whether a candidate may take or keep the lease: it is its own, or its holder has let it run out before our eyes, or it is
- * nobody's, and was nobody's long enough, unless the candidate holds it at this moment.
+ * Whether a candidate may take or keep the lease: it is its own, or its holder has let it run out before our eyes, or
+ * it has no holder, and had none for long enough, unless the candidate holds it at this moment.
  */
 export function mayAcquire(
   seen: Observation,

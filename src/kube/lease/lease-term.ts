@@ -19,13 +19,15 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /**
- * Whether a term that was renewed then is over now: by the monotonic clock, or since the wall clock has run ahead of that.
+ * Whether a term that was renewed then is over now: by the monotonic clock, or since the wall clock has run ahead of
+ * that.
  *
- * While a machine is suspended, or a virtual one is paused, Linux' CLOCK_MONOTONIC and all timers stand still: by them no time
- * has passed, and meanwhile another may have taken the lease. The wall clock shows it once it is right again. A wall clock
- * that was set forward looks the same, and costs the lease, which is safe. One that was set back proves nothing and extends
- * nothing. How far it may run ahead is less than the time that others wait beyond our deadline, so what is not noticed does
- * no harm to the lease; and it is little, since also readings of power are as old as the monotonic clock says.
+ * While a machine is suspended, or a virtual one is paused, Linux' CLOCK_MONOTONIC and all timers stand still: by them
+ * no time has passed, and meanwhile another may have taken the lease. The wall clock shows it once it is right again. A
+ * wall clock that was set forward looks the same, and costs the lease, which is safe. One that was set back proves
+ * nothing and extends nothing. How far it may run ahead is less than the time that others wait beyond our deadline, so
+ * what is not noticed does no harm to the lease; and it is little, since also readings of power are as old as the
+ * monotonic clock says.
  */
 export function isOver(since: Moment, now: Moment, { renewDeadlineMs, driftMaxMs }: TermBounds): boolean {
   const elapsedMs = now.monotonicMs - since.monotonicMs;

@@ -2,7 +2,10 @@ import type { JsonPatchOperation } from "../client.ts";
 import { pointer } from "./json-pointer.ts";
 import type { KubeObject } from "../resource.ts";
 
-/** What sets one field of an object, and makes the sections on the way to it that are not there yet: a patch makes none by itself. */
+/**
+ * What sets one field of an object, and makes the sections on the way to it that are not there yet: a patch makes none
+ * by itself.
+ */
 export function setField(object: KubeObject, path: readonly string[], value: unknown): JsonPatchOperation[] {
   let above: unknown = object;
   let isMissing = false;

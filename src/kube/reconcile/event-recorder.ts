@@ -41,7 +41,7 @@ export interface EventRecorderDeps {
 }
 
 export interface EventRecorderOptions {
-  /** `reportingController`, e.g. `ironfence.io/remediator`. */
+  /** `reportingController`, for example `ironfence.io/remediator`. */
   controller: string;
   /** `reportingInstance`: this process. */
   instance: string;

@@ -1,14 +1,16 @@
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { abortReason } from "../../runtime/clock.ts";
 
-/** A key is looked at again after this long at the latest, however far its delay points: Node's timers end at 24.8 days. */
+/**
+ * A key is looked at again after this long at the latest, however far its delay points: Node's timers end at 24.8 days.
+ */
 export const DELAY_MAX_MS = 24 * 60 * 60_000;
 
 /**
  * The keys that wait to be worked on.
  *
- * A key waits at most once, at the earliest time that anybody asked for. While it is being worked on it is not given out
- * again; a key added meanwhile comes back after `done`, so nothing that changed during the work is missed.
+ * A key waits at most once, at the earliest time that any caller asked for. While it is being worked on it is not given
+ * out again; a key added meanwhile comes back after `done`, so nothing that changed during the work is missed.
  */
 export class WorkQueue {
   readonly #clock: Clock;

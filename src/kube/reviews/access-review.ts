@@ -9,18 +9,27 @@ import type { KubeObject, ResourceType } from "../resource.ts";
 /** What the API server says about a token: it does not know it, or its user may, or may not, read the path. */
 export type AccessVerdict = "unauthenticated" | "forbidden" | "allowed";
 
-/** Asks the API server which user a token belongs to, and whether that user may read a path. @throws KubeError or DeadlineError if it cannot say. */
+/**
+ * Asks the API server which user a token belongs to, and whether that user may read a path. @throws KubeError or
+ * DeadlineError if it cannot say.
+ */
 export type AccessReview = (token: Secret, path: string, signal: AbortSignal) => Promise<AccessVerdict>;
 
 /** Both reviews together. */
 const REVIEW_DEADLINE_MS = 5_000;
-/** How long a verdict holds. Whoever loses the right keeps what they have for that long; a scrape a minute is two calls. */
+/**
+ * How long a verdict holds. A client that loses the permission keeps access for that long; a scrape a minute is two
+ * calls.
+ */
 const ALLOWED_MS = 60_000;
-/** A refusal is kept as well, so that a wrong token costs the API server little; it ends sooner, because permissions are often granted late. */
+/**
+ * A refusal is kept as well, so that a wrong token costs the API server little; it ends sooner, because permissions are
+ * often granted late.
+ */
 const REFUSED_MS = 10_000;
 /** Verdicts that are kept. The oldest goes first, so that any number of tokens takes bounded memory. */
 const VERDICTS_MAX = 256;
-/** Reviews under way. Whoever tries ever new tokens gets no more of the API server's time than these. */
+/** Reviews under way. A client that tries ever new tokens gets no more of the API server's time than these. */
 const REVIEWS_AT_ONCE_MAX = 16;
 
 const TOKEN_REVIEWS: ResourceType = {
@@ -53,7 +62,10 @@ interface SubjectAccessReview extends KubeObject {
   status?: { allowed?: boolean; denied?: boolean };
 }
 
-/** Reviews by the API server itself, each kept for a while. `client` has connections of its own, so that they delay nothing else. */
+/**
+ * Reviews by the API server itself, each kept for a while. `client` has connections of its own, so that they delay
+ * nothing else.
+ */
 export function createAccessReview(deps: { client: KubeClient; clock: Clock }): AccessReview {
   const { client, clock } = deps;
   const kept = new Map<string, { verdict: Promise<AccessVerdict>; untilMs: number }>();

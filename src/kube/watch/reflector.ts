@@ -31,10 +31,11 @@ const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MAX = 600;
 
 /**
- * A watch that has said nothing for this long counts as dead and is opened again from where it was, which costs one request
- * and loses nothing. The API server sends a bookmark about every minute (60 s and up to 1.25 s of its own timer's jitter),
- * so a living watch of a quiet collection is never silent for much longer: half a minute more is for slow machines. Sooner
- * would cut living watches; a peer that vanished is noticed sooner by the transport's TCP keep-alive.
+ * A watch that has sent nothing for this long counts as dead and is opened again from where it was, which costs one
+ * request and loses nothing. The API server sends a bookmark about every minute (60 s and up to 1.25 s of its own
+ * timer's jitter), so a living watch of a quiet collection is never silent for much longer: half a minute more is for
+ * slow machines. Sooner would cut living watches; a peer that vanished is noticed sooner by the transport's TCP
+ * keep-alive.
  */
 const SILENCE_MAX_MS = 90_000;
 
@@ -48,12 +49,14 @@ const BACKOFF_MAX_MS = 10_000;
 /** A watch that ends sooner counts as failed, or a broken server would be asked again without a pause. */
 const STABLE_WATCH_MS = 5_000;
 /**
- * Watches in a row on which nothing is heard before a list from scratch. A server whose etcd was restored answers a watch from a
- * revision that it has not reached yet with 200, and with nothing more, not even a bookmark (measured with 1.36.3). So does one
- * whose watch cache is stuck: then a list at every silence keeps the view from growing old.
+ * Watches in a row on which nothing is received before a list from scratch. A server whose etcd was restored answers a
+ * watch from a revision that it has not reached yet with 200, and with nothing more, not even a bookmark (measured with
+ * 1.36.3). So does one whose watch cache is stuck: then a list at every silence keeps the view from growing old.
  */
 const SILENT_WATCHES_MAX = 2;
-/** Answers in a row that make no sense of our resource version (as after etcd was restored) before a list from scratch. */
+/**
+ * Answers in a row that make no sense of our resource version (as after etcd was restored) before a list from scratch.
+ */
 const REFUSED_WATCHES_MAX = 3;
 
 export interface ReflectorDeps {
@@ -68,8 +71,9 @@ export interface ReflectorDeps {
 }
 
 /**
- * Keeps a local view of a collection: a paged list, then a watch from its revision, for as long as `signal` lasts, whatever
- * happens. A collection that cannot be had (no CRD yet, no permission, no server) is tried forever; see `problem`.
+ * Keeps a local view of a collection: a paged list, then a watch from its revision, for as long as `signal` lasts,
+ * whatever happens. A collection that cannot be had (no CRD yet, no permission, no server) is tried forever; see
+ * `problem`.
  */
 export function startReflector<T extends KubeObject>(
   deps: ReflectorDeps,
@@ -89,7 +93,9 @@ class Reflector<T extends KubeObject> {
   readonly #collection: string;
   /** Up to where the view is complete; undefined: a list is due. */
   #version: string | undefined;
-  /** Failures in a row. A list alone ends no row: a list that works while the watch fails would be made again and again. */
+  /**
+   * Failures in a row. A list alone ends no row: a list that works while the watch fails would be made again and again.
+   */
   #failures = 0;
   readonly #allowance: EventAllowance | undefined;
   readonly #work: WorkAllowance;
@@ -125,8 +131,8 @@ class Reflector<T extends KubeObject> {
   }
 
   /**
-   * Asks a server whose connection broke, so that it may be another one, or started again, whether it has come as far as we
-   * have: one whose etcd was restored has not, and all is listed again. One request for a single object.
+   * Asks a server whose connection broke, so that it may be another one, or started again, whether it has come as far
+   * as we have: one whose etcd was restored has not, and all is listed again. One request for a single object.
    */
   async #compare(version: string, signal: AbortSignal): Promise<void> {
     const { type, trim: _trim, ...selection } = this.#options;
@@ -280,7 +286,7 @@ class Reflector<T extends KubeObject> {
 
   #onWatching(): void {
     this.#refusedWatches = 0;
-    // One that follows so many silent ones may be as silent: only what is heard on it says that all is well.
+    // One that follows so many silent ones may be as silent: only what is received on it shows that all is well.
     if (this.#silentWatches < SILENT_WATCHES_MAX) this.#onWell();
   }
 
@@ -311,7 +317,7 @@ class Reflector<T extends KubeObject> {
       return;
     }
     this.#reported = code;
-    this.#deps.logger.warn({ err: error, synced: this.#store.synced }, "cannot list or watch, trying on");
+    this.#deps.logger.warn({ err: error, synced: this.#store.synced }, "cannot list or watch, trying again");
   }
 
   async #pause(retryAfterMs: number | undefined, signal: AbortSignal): Promise<void> {
@@ -326,7 +332,9 @@ class Reflector<T extends KubeObject> {
   }
 }
 
-/** Aborts its signal when `lastHeardMs` is too long ago, or when `parent` aborts. One timer serves any number of events. */
+/**
+ * Aborts its signal when `lastHeardMs` is too long ago, or when `parent` aborts. One timer serves any number of events.
+ */
 class SilenceGuard {
   readonly #clock: Clock;
   readonly #lastHeardMs: () => number;
@@ -362,6 +370,6 @@ class SilenceGuard {
       this.#timer = this.#clock.schedule(leftMs, () => this.#check());
       return;
     }
-    this.#controller.abort(new KubeError("Timeout", `nothing heard on the watch for ${SILENCE_MAX_MS} ms`));
+    this.#controller.abort(new KubeError("Timeout", `nothing received on the watch for ${SILENCE_MAX_MS} ms`));
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Whether `a` is a later version than `b`. Resource versions of one collection are decimal numbers that grow (KEP-5504);
- * what is not such a number counts as later, so that nothing is lost on a server that counts otherwise.
+ * Whether `a` is a later version than `b`. Resource versions of one collection are decimal numbers that grow
+ * (KEP-5504); what is not such a number counts as later, so that nothing is lost on a server that counts otherwise.
  */
 export function isLaterVersion(a: string, b: string): boolean {
   if (!/^\d+$/.test(a) || !/^\d+$/.test(b)) return a !== b;

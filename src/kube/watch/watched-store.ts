@@ -25,7 +25,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   /** Since the last list. */
   #unreadable = 0;
 
-  /** Set by the reflector; nothing heard yet is infinitely long ago. */
+  /** Set by the reflector; nothing received yet is infinitely long ago. */
   lastContactMs = Number.NEGATIVE_INFINITY;
   /** Set by the reflector. */
   rewinds = 0;
@@ -64,7 +64,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
 
   subscribe(listener: Listener<T>): () => void {
     this.#listeners.add(listener);
-    for (const object of this.#objects.values()) this.#tell(listener, { type: "added", object });
+    for (const object of this.#objects.values()) this.#notify(listener, { type: "added", object });
     return () => {
       this.#listeners.delete(listener);
     };
@@ -94,8 +94,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   /**
-   * What is kept of `raw`. A trim that throws must cost us that object alone. It is logged for the first one since the last list
-   * began: there may be as many as the server likes.
+   * What is kept of `raw`. A trim that throws must cost us that object alone. It is logged for the first one since the
+   * last list began: there may be as many as the server likes.
    */
   trimmed(raw: KubeObject): T | undefined {
     try {
@@ -109,8 +109,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   /**
-   * Takes a full list, trimmed: it is the server's present state, so what it lacks is gone. Listeners are called when the view
-   * is complete.
+   * Takes a full list, trimmed: it is the server's present state, so what it lacks is gone. Listeners are called when
+   * the view is complete.
    */
   replace(listed: readonly T[]): void {
     const before = this.#objects;
@@ -141,7 +141,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     }
     this.#unreadable = 0;
     this.#synced = true;
-    for (const change of [...deletions, ...others]) this.#tellAll(change);
+    for (const change of [...deletions, ...others]) this.#notifyAll(change);
     for (const onSynced of this.#waiting) onSynced();
     this.#waiting.clear();
   }
@@ -158,7 +158,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       this.#holding.add(object);
       this.#holding.remove(previous);
       this.#objects.set(key, object);
-      this.#tellAll({ type: "updated", object, previous });
+      this.#notifyAll({ type: "updated", object, previous });
       return;
     }
     // Gone from the view, or another object by the same name whose deletion we did not see.
@@ -166,7 +166,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     if (object === undefined) return;
     this.#holding.add(object);
     this.#objects.set(key, object);
-    this.#tellAll({ type: "added", object });
+    this.#notifyAll({ type: "added", object });
   }
 
   /** Takes a DELETED event. One about an earlier object of the same name does not touch its successor. */
@@ -182,16 +182,16 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   #delete(key: string, object: T): void {
     this.#holding.remove(object);
     this.#objects.delete(key);
-    this.#tellAll({ type: "deleted", object });
+    this.#notifyAll({ type: "deleted", object });
   }
 
-  #tellAll(change: Change<T>): void {
+  #notifyAll(change: Change<T>): void {
     // A copy: a listener that subscribes now has received the present state already.
     const listeners = [...this.#listeners];
-    for (const listener of listeners) this.#tell(listener, change);
+    for (const listener of listeners) this.#notify(listener, change);
   }
 
-  #tell(listener: Listener<T>, change: Change<T>): void {
+  #notify(listener: Listener<T>, change: Change<T>): void {
     try {
       listener(change);
     } catch (error) {

@@ -3,8 +3,8 @@ import { Controller } from "../../kube/reconcile/controller.ts";
 import { clusterKey, parseNodeKey } from "../../nodes/subject.ts";
 
 /**
- * One controller for the nodes of each cluster: a workload cluster whose API server hangs keeps no node of another cluster
- * waiting, however many nodes it lists. There are never more of them than clusters that a node was enqueued of.
+ * One controller for the nodes of each cluster: a workload cluster whose API server hangs keeps no node of another
+ * cluster waiting, however many nodes it lists. There are never more of them than clusters that a node was enqueued of.
  */
 export class ClusterControllers {
   readonly #deps: ControllerDeps;

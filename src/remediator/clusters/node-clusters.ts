@@ -15,9 +15,9 @@ import type { ClusterProblem } from "../machine/model/cluster-problem.ts";
 export interface NodeCluster {
   /** Undefined for the cluster that the agent lives in. */
   readonly ref: ClusterRef | undefined;
-  /** The same object for as long as the connection lasts; every call fails while the cluster is away. */
+  /** The same object for as long as the connection lasts; every call fails while the cluster cannot be reached. */
   readonly runtime: KubeRuntime;
-  /** Empty while the cluster is away, which then means nothing. */
+  /** Empty while the cluster cannot be reached, which then means nothing. */
   readonly nodes: Pick<Watched<Node>, "get" | "values">;
   /**
    * Which cluster answers (`readClusterUid`); undefined for the agent's own cluster, and if the cluster cannot be
@@ -87,12 +87,17 @@ export class NodeClusters {
     return clusterWithProblem(this.#runtime, ref, { reason: "ClusterExchanged", message });
   }
 
-  /** Whether the operator has named that Cluster as the one that the agent lives in. No answer of an API server counts. */
+  /**
+   * Whether the operator has named that Cluster as the one that the agent lives in. No answer of an API server counts.
+   */
   isOwn(ref: ClusterRef): boolean {
     return isSameCluster(ref, this.#ownCluster);
   }
 
-  /** Asks which cluster the agent lives in, once: that exposes another cluster that claims to be the same. @throws KubeError */
+  /**
+   * Asks which cluster the agent lives in, once: that exposes another cluster that claims to be the same. @throws
+   * KubeError
+   */
   async identifyOwn(signal: AbortSignal): Promise<void> {
     this.#ownUid ??= await readClusterUid(this.#runtime.client, signal);
   }
@@ -224,7 +229,7 @@ function unreachable(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCl
   return clusterWithProblem(runtime, ref, { reason: "ClusterUnreachable", message });
 }
 
-/** A cluster that is away: nothing is read from it, and nothing written. */
+/** A cluster that cannot be reached: nothing is read from it, and nothing written. */
 function clusterWithProblem(runtime: KubeRuntime, ref: ClusterRef, problem: ClusterProblem): NodeCluster {
   const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", problem.message));
   const client: KubeClient = {

@@ -25,7 +25,9 @@ export interface AdmissionsDeps {
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
   hasExternalEtcd(cluster: string): boolean;
-  /** Every remediation, each as new as this process knows it: what it has stored itself may not have been watched yet. */
+  /**
+   * Every remediation, each as new as this process knows it: what it has stored itself may not have been watched yet.
+   */
   remediations(): Iterable<BareMetalRemediation>;
   /** Wakes a remediation that may have been admitted. */
   wake(remediation: BareMetalRemediation): void;

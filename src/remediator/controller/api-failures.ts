@@ -24,8 +24,8 @@ export function takesTaintOff(call: ApiCall): boolean {
 }
 
 /**
- * The kinds of calls to the API that fail for one remediation, each with a back-off of its own: a list that is refused must not
- * hold back the patch that takes a taint off.
+ * The kinds of calls to the API that fail for one remediation, each with a back-off of its own: a list that is refused
+ * must not hold back the patch that takes a taint off.
  */
 export class ApiFailures {
   readonly #failures = new Map<ApiCall, ApiFailure>();
@@ -52,7 +52,10 @@ export class ApiFailures {
     return failure;
   }
 
-  /** Whether the operator is to be warned of it: after a while, and again from time to time, since events are not kept for long. */
+  /**
+   * Whether the operator is to be warned of it: after a while, and again from time to time, since events are not kept
+   * for long.
+   */
   isWarningDue({ call, sinceMs }: ApiFailure, nowMs: number): boolean {
     const warnedAtMs = this.#warnedAtMs.get(call) ?? -Infinity;
     if (nowMs - sinceMs < API_REPORT_AFTER_MS || nowMs - warnedAtMs < API_REPEAT_MS) return false;

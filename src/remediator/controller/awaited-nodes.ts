@@ -6,8 +6,8 @@ import { isFinal } from "../machine/model/state.ts";
 import { clusterKey, subjectOf } from "../../nodes/subject.ts";
 
 /**
- * The clusters of remediations that have their verdict, and whose deleted node has not joined again. They stay connected, so that
- * the node's return is seen, and its labels are given back.
+ * The clusters of remediations that have their verdict, and whose deleted node has not joined again. They stay
+ * connected, so that the node's return is seen, and its labels are given back.
  */
 export class AwaitedNodes {
   readonly #clusters: Pick<NodeClusters, "hold">;
@@ -17,7 +17,10 @@ export class AwaitedNodes {
     this.#clusters = clusters;
   }
 
-  /** To be called with each check of a remediation, before its session lets its cluster go; undefined for one that is gone. */
+  /**
+   * To be called with each check of a remediation, before its session lets its cluster go; undefined for one that is
+   * gone.
+   */
   follow(key: string, remediation: BareMetalRemediation | undefined): void {
     const isAwaited =
       remediation !== undefined &&

@@ -20,9 +20,10 @@ interface Member extends NodeId {
 type IsOwn = (cluster: ClusterRef) => boolean;
 
 /**
- * Nodes with a member of etcd whose objects were deleted: a Node that is gone is no member that is gone. They count as down for as long
- * as a target names their host. A FencingTarget records in its status that its node has a member, so every leader knows it; the deletion
- * of a Node whose host has no such record is known only to the process that has observed it.
+ * Nodes with a member of etcd whose objects were deleted: a Node that is gone is no member that is gone. They count as
+ * down for as long as a target names their host. A FencingTarget records in its status that its node has a member, so
+ * every leader knows it; the deletion of a Node whose host has no such record is known only to the process that has
+ * observed it.
  */
 export class DeletedMembers {
   readonly #isExpected: (cluster: ClusterRef | undefined, name: string) => boolean;

@@ -7,7 +7,10 @@ import type { LookupFailure } from "../machine/model/host-facts.ts";
 /** Which host a remediation works on, or why it has none. */
 export type Lookup = { found: true; host: FencedHost } | LookupFailure;
 
-/** The host of the target on record, once one was taken; an undo takes a target that was created again for the same host, too. */
+/**
+ * The host of the target on record, once one was taken; an undo takes a target that was created again for the same
+ * host, too.
+ */
 export function findHost(directory: HostDirectory, session: RemediationSession): Lookup {
   const recorded = findRecorded(directory, session);
   const { target, phase } = session.status;

@@ -15,9 +15,9 @@ import { isBegun, isFinal } from "../machine/model/state.ts";
 const PUT_BACK_GAP_MS = 5_000;
 
 /**
- * Puts our finalizer back on each remediation that is under way and has lost it, as by an apply of a manifest without it, until
- * `signal` aborts: deleted without it, the remediation would go at once, and leave the host off. Besides the course of the remediation:
- * a fence that is under way must not wait for it.
+ * Puts our finalizer back on each remediation that is under way and has lost it, as by an apply of a manifest without
+ * it, until `signal` aborts: deleted without it, the remediation would go at once, and leave the host off. Besides the
+ * course of the remediation: a fence that is under way must not wait for it.
  */
 export async function keepFinalizers(
   { runtime, remediations }: { runtime: KubeRuntime; remediations: Watched<BareMetalRemediation> },

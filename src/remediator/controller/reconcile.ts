@@ -194,8 +194,8 @@ function mayReadPowerMeanwhile({ name }: State, decision: Decision): boolean {
 }
 
 /**
- * Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried out. A device
- * is opened with a Secret, so effects on devices wait as well, each for itself alone.
+ * Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried
+ * out. A device is opened with a Secret, so effects on devices wait as well, each for itself alone.
  */
 function waitForApi(session: RemediationSession, decision: Decision): number {
   const calls: ApiCall[] = decision.effects.map((effect) => effect.do);

@@ -5,8 +5,8 @@ import type { Change } from "../../kube/watched.ts";
 import { nodeKey, subjectOf } from "../../nodes/subject.ts";
 
 /**
- * The watched remediations by node and by Machine, so that a change of one node wakes none but its own. A node is known by its
- * name and its cluster.
+ * The watched remediations by node and by Machine, so that a change of one node wakes none but its own. A node is known
+ * by its name and its cluster.
  */
 export class RemediationIndex {
   readonly #byKey = new Map<string, Map<string, BareMetalRemediation>>();

@@ -2,8 +2,9 @@ import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remedi
 import { isFinal } from "../machine/model/state.ts";
 
 /**
- * Which remediation may have its Machine replaced: one at a time among the Machines of a namespace, which are those of a cluster
- * at most. Who has begun is read from what is stored, so a restart exceeds no limit; kept here is only which one was admitted.
+ * Which remediation may have its Machine replaced: one at a time among the Machines of a namespace, which are those of
+ * a cluster at most. Who has begun is read from what is stored, so a restart exceeds no limit; kept here is only which
+ * one was admitted.
  */
 export class ReplacementAdmission {
   readonly #remediations: () => Iterable<BareMetalRemediation>;

@@ -46,8 +46,8 @@ export interface SessionDeps {
 }
 
 /**
- * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the watches
- * that wake it. It ends with `close`.
+ * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the
+ * watches that wake it. It ends with `close`.
  */
 export class RemediationSession {
   readonly uid: string;
@@ -62,7 +62,10 @@ export class RemediationSession {
   readonly apiFailures = new ApiFailures();
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
-  /** When the node left Ready before it was fenced, by the time of its API server, as this process has seen it; for metrics. */
+  /**
+   * When the node left Ready before it was fenced, by the time of its API server, as this process has seen it; for
+   * metrics.
+   */
   #downSinceMs: number | undefined;
   /** Whether the release of the workloads was counted. */
   isReleaseCounted = false;
@@ -119,8 +122,8 @@ export class RemediationSession {
   }
 
   /**
-   * The cluster that holds the node, its lease and its pods, as it is now: of a Machine that was read, and is not on record yet, its
-   * own. It is kept connected from the first question on.
+   * The cluster that holds the node, its lease and its pods, as it is now: of a Machine that was read, and is not on
+   * record yet, its own. It is kept connected from the first question on.
    */
   get cluster(): NodeCluster {
     const { subjectMachine: read } = this.observations;
@@ -143,7 +146,10 @@ export class RemediationSession {
     return { uid, name: `${namespace ?? ""}/${name}`, nodeName, createdMs: parseTimeMs(creationTimestamp) };
   }
 
-  /** How long ago the node left Ready before it was fenced; undefined if it had not, or if this process has not seen that. */
+  /**
+   * How long ago the node left Ready before it was fenced; undefined if it had not, or if this process has not seen
+   * that.
+   */
   get downSeconds(): number | undefined {
     const { nodeName, cluster } = this;
     const node = nodeName === undefined ? undefined : cluster.nodes.get({ name: nodeName });
@@ -222,8 +228,8 @@ export class RemediationSession {
   }
 
   /**
-   * Takes note of how the host's target is configured: what was learned from its devices, and the open connections to them,
-   * count for nothing once it is edited, since they may be another host's.
+   * Takes note of how the host's target is configured: what was learned from its devices, and the open connections to
+   * them, count for nothing once it is edited, since they may be another host's.
    */
   async useTarget({ ref, version }: Pick<FencedHost, "ref" | "version">): Promise<void> {
     const isEdited = this.#targetVersion !== undefined && this.#targetVersion !== version;
@@ -284,8 +290,8 @@ export class RemediationSession {
   }
 
   /**
-   * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, and the Machine
-   * while it has not named its node.
+   * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, and the
+   * Machine while it has not named its node.
    */
   watch(state: State["name"], signal: AbortSignal): void {
     const { nodeName, machine } = this.subject;

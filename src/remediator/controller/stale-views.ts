@@ -8,7 +8,10 @@ import { isFinal } from "../machine/model/state.ts";
 
 /** How often the views are checked. */
 const CHECK_INTERVAL_MS = 10_000;
-/** A watch that works is not silent for longer: there is a bookmark each minute, and a silent one is opened again after 90 s. */
+/**
+ * A watch that works is not silent for longer: there is a bookmark each minute, and a silent one is opened again after
+ * 90 s.
+ */
 const SILENT_MAX_MS = 150_000;
 /** What ends sooner is daily life: a watch that is opened again, an API server that is started again. */
 const TROUBLED_MAX_MS = 50_000;
@@ -24,8 +27,9 @@ export interface StaleViewsDeps {
 }
 
 /**
- * Reports views that may be stale, by a log line, a metric, and a warning on each remediation that has no verdict: what is decided
- * meanwhile rests on live reads alone, and what only a watch would show goes unnoticed. It resolves when `signal` aborts.
+ * Reports views that may be stale, by a log line, a metric, and a warning on each remediation that has no verdict: what
+ * is decided meanwhile rests on live reads alone, and what only a watch would show goes unnoticed. It resolves when
+ * `signal` aborts.
  */
 export async function reportStaleViews(deps: StaleViewsDeps, signal: AbortSignal): Promise<void> {
   const { clock, logger } = deps.runtime;
@@ -44,7 +48,7 @@ export async function reportStaleViews(deps: StaleViewsDeps, signal: AbortSignal
       if (!isStale && reported.delete(kind)) logger.info({ kind }, "the view is up to date again");
       if (!isStale || reported.has(kind)) continue;
       reported.add(kind);
-      const why = view.problem ?? "nothing is heard on its watch";
+      const why = view.problem ?? "nothing is received on its watch";
       logger.warn({ kind, why }, "the view may be stale");
       warn(deps, `what is known of ${kind} may be minutes old: ${why}`);
     }

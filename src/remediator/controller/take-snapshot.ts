@@ -115,7 +115,9 @@ export function watchedHold(stopSwitch: StopSwitch, lookup: Lookup): Hold | unde
   return holdOf(stopSwitch.stopped, lookup.found ? lookup.host.maintenance : undefined);
 }
 
-/** Maintenance holds more than the stop switch does, and a pause that was read says more than a switch that cannot be. */
+/**
+ * Maintenance holds more than the stop switch does, and a pause that was read says more than a switch that cannot be.
+ */
 export function strictestHold(watched: Hold | undefined, read: Hold | undefined): Hold | undefined {
   if (read?.reason === "Maintenance") return read;
   const isRead = read !== undefined && read.reason !== "PauseUnknown";

@@ -62,7 +62,9 @@ export async function whileProven(
   throw calls.signal.aborted && !signal.aborted ? abortReason(calls.signal) : end.error;
 }
 
-/** Whether there is no proof to be kept: the host is no longer proven off, cannot be asked again, or is not the node's. */
+/**
+ * Whether there is no proof to be kept: the host is no longer proven off, cannot be asked again, or is not the node's.
+ */
 function isLost({ observations }: EffectContext["session"], provenAtMs: number): boolean {
   return (
     observations.power.provenAtMs === undefined ||

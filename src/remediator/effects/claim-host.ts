@@ -103,8 +103,8 @@ async function readRemediation(
 }
 
 /**
- * Whether another remediation waits for this host, by live reads: one that began to end before our own undo was stored would
- * not take the host, and one that ends later sees our undo and waits for it.
+ * Whether another remediation waits for this host, by live reads: one that began to end before our own undo was stored
+ * would not take the host, and one that ends later sees our undo and waits for it.
  */
 export async function checkSuccessor(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;

@@ -59,9 +59,9 @@ export async function readWhole(context: EffectContext, signal: AbortSignal): Pr
 }
 
 /**
- * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever happens to it. A
- * power-off whose check of the identity is too old is not sent: then all is checked again, as after a restart. An On, which
- * may be repeated, has its identity checked again instead: a slow API must not keep a host off.
+ * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever happens to
+ * it. A power-off whose check of the identity is too old is not sent: then all is checked again, as after a restart. An
+ * On, which may be repeated, has its identity checked again instead: a slow API must not keep a host off.
  */
 export async function orderPower(
   context: EffectContext,
@@ -76,8 +76,8 @@ export async function orderPower(
   const isLate = !isFresh();
   const isRefused = action === "On" && identity !== undefined && !allowsOn(identity.verdict);
   const drop = (isLate: boolean): void => {
-    // This process stood still (suspended, or waiting for the API server), and another process may hold its lease now; or the
-    // order was stopped, or its target edited, while API calls were being made.
+    // This process stood still (suspended, or waiting for the API server), and another process may hold its lease now;
+    // or the order was stopped, or its target edited, while API calls were being made.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     session.observe({ type: "OrderDropped", attemptId, action, isLate, atMs: session.now().monotonicMs });
   };

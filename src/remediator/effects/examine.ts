@@ -42,7 +42,8 @@ export async function examineWithIdentity(context: EffectContext, signal: AbortS
 
 /** What an order rests on that does nothing to pods: who the host is, and what holds orders. */
 export async function verifyWithHolds(context: EffectContext, signal: AbortSignal): Promise<void> {
-  // A read that failed holds what it holds, however old it is; to repeat it would keep an On from being sent for as long as it fails.
+  // A read that failed holds what it holds, however old it is; to repeat it would keep an On from being sent for as
+  // long as it fails.
   const read = async (): Promise<HoldsRead[]> => [await readHolds(context, signal)];
   await readWithIdentity(context, read, signal, ([read]) => read?.type === "HoldsRead" && read.failed);
 }

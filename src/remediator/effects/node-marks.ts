@@ -39,15 +39,18 @@ export async function signQuarantineAgain(
   session.observe({ type: "Quarantined" });
 }
 
-/** Whether a patch that puts our taint on may still take effect: nothing has answered it, and it may wait in a proxy or in a queue. */
+/**
+ * Whether a patch that puts our taint on may still take effect: nothing has answered it, and it may wait in a proxy or
+ * in a queue.
+ */
 function mayBeOnItsWay(session: EffectSession): boolean {
   const { taintUnansweredAtMs: sentAtMs } = session.observations;
   return sentAtMs !== undefined && session.now().monotonicMs - sentAtMs < WRITE_LATE_MAX_MS;
 }
 
 /**
- * Takes the taint off, or keeps a patch that would put it on from taking effect: that one names the node's resourceVersion, which
- * this write changes in any case, by a quarantine under a signature of its own.
+ * Takes the taint off, or keeps a patch that would put it on from taking effect: that one names the node's
+ * resourceVersion, which this write changes in any case, by a quarantine under a signature of its own.
  */
 async function overtakeTaint({ nodeRuntime, runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
   const signedBy = signature(session.uid, runtime.random.uuid(), session.subject.cluster);

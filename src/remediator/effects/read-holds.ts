@@ -9,8 +9,8 @@ import { holdOf } from "../machine/model/hold.ts";
 import type { RemediationEvent } from "../machine/model/event.ts";
 
 /**
- * Reads live what holds power orders, since a watch may be late: the stop switch, and maintenance of the target. A read that
- * fails holds power-offs, and no power-on: a host must not stay off for it.
+ * Reads live what holds power orders, since a watch may be late: the stop switch, and maintenance of the target. A read
+ * that fails holds power-offs, and no power-on: a host must not stay off for it.
  */
 export async function readHolds(context: EffectContext, signal: AbortSignal): Promise<HoldsRead> {
   const { session, host } = context;

@@ -133,7 +133,10 @@ function identityOf({ apiVersion, kind, name, uid }: OwnerReference): NonNullabl
   return { apiVersion, kind, name, uid };
 }
 
-/** Whether a controller makes another Machine as soon as one is gone: a MachineSet that wants some. No other kind is known to. */
+/**
+ * Whether a controller makes another Machine as soon as one is gone: a MachineSet that wants some. No other kind is
+ * known to.
+ */
 async function wouldReplace(
   context: EffectContext,
   owner: OwnerReference,
@@ -230,8 +233,8 @@ async function examineHost(
 }
 
 /**
- * One guarded patch takes off what is installed and what holds the host off: by the second alone the old system would come up
- * again, and by the first alone the new one would be held off.
+ * One guarded patch takes off what is installed and what holds the host off: by the second alone the old system would
+ * come up again, and by the first alone the new one would be held off.
  */
 async function takeImageOff(context: EffectContext, signal: AbortSignal): Promise<void> {
   const raw = await readTarget(context, signal);

@@ -51,7 +51,10 @@ export async function findCluster({ runtime, session }: EffectContext, signal: A
   session.observe({ type: "ClusterChecked", isGone: gone, atMs: session.now().monotonicMs });
 }
 
-/** Whether a Cluster was created again under its name since: it is younger than the remediation, and another cluster answers. */
+/**
+ * Whether a Cluster was created again under its name since: it is younger than the remediation, and another cluster
+ * answers.
+ */
 function isAnotherCluster({ remediation, cluster }: EffectSession, { metadata }: KubeObject): boolean {
   const madeAtMs = parseTimeMs(metadata.creationTimestamp) ?? -Infinity;
   const begunAtMs = parseTimeMs(remediation.metadata.creationTimestamp) ?? Infinity;

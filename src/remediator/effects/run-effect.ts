@@ -20,8 +20,8 @@ import { resolveSubject, findCluster } from "./resolve-subject.ts";
 import { mark, signQuarantineAgain, putOnBy, putTaint } from "./node-marks.ts";
 
 /**
- * Does one thing, once, and reports the result as events, of which `observe` says what they mean. A failed device is an event,
- * too; failures of the API are thrown as KubeErrors.
+ * Does one thing, once, and reports the result as events, of which `observe` says what they mean. A failed device is an
+ * event, too; failures of the API are thrown as KubeErrors.
  */
 export async function runEffect(context: EffectContext, effect: Effect, signal: AbortSignal): Promise<void> {
   const { session, nodeRuntime } = context;
@@ -101,7 +101,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       await mark(context, { outOfService: "off", quarantine: "off" }, "", signal);
       return session.observe({ type: "MarksCleared" });
     case "liftQuarantine": {
-      // The watch said that the node is back; the live node has to say so, too.
+      // The watch shows that the node is back; the live node has to show it, too.
       const patchFor: Parameters<typeof patchNode>[2] = (node) =>
         isNewBoot(session, node)
           ? markPatch(node, { outOfService: "off", quarantine: "off" }, "", undefined, putOnBy(session, node))

@@ -42,7 +42,9 @@ export async function handToOwner(
   }
 }
 
-/** How the Machine is served: in the version whose conditions today's Cluster API reads, else in the one it is named by. */
+/**
+ * How the Machine is served: in the version whose conditions today's Cluster API reads, else in the one it is named by.
+ */
 export async function machineType(
   { client }: Pick<KubeRuntime, "client">,
   { apiVersion, kind }: Pick<MachineRef, "apiVersion" | "kind">,

@@ -246,8 +246,8 @@ function earlierEffect(previous: SentOrder | undefined, action: PowerOrder): { e
 const OF_ORDERS: ReadonlySet<string> = new Set(["BMCPrivilegeTooLow", "BMCUnsupported"]);
 
 /**
- * A device that permanently refuses to power the host off can still report its power: an undo and the verdict that follows it
- * come as soon as that is read, not after the long pause that keeps accounts from being locked.
+ * A device that permanently refuses to power the host off can still report its power: an undo and the verdict that
+ * follows it come as soon as that is read, not after the long pause that keeps accounts from being locked.
  */
 function afterOrder(device: Observations["device"], action: PowerOrder, atMs: number): Observations["device"] {
   if (device === undefined || action !== "ForceOff" || !OF_ORDERS.has(device.reason)) return device;
@@ -255,8 +255,8 @@ function afterOrder(device: Observations["device"], action: PowerOrder, atMs: nu
 }
 
 /**
- * What a failed order came to. One that got no connection was not sent, or its connection broke: it is sent again once; a
- * BMC that does so every time (it restarts, it drops connections) is believed by its state.
+ * What a failed order came to. One that got no connection was not sent, or its connection broke: it is sent again once;
+ * a BMC that does so every time (it restarts, it drops connections) is believed by its state.
  */
 function outcomeOf({ code, isPartlyTaken }: OrderFailure, previous: SentOrder | undefined): SentOrder["outcome"] {
   if (isPartlyTaken || code === "Timeout" || code === "BadResponse") return "Uncertain";

@@ -39,8 +39,8 @@ export interface OrphanDeps {
 }
 
 /**
- * A cluster that has had no kubeconfig for so long was deleted: its nodes are gone with it. Should one of them be there after all,
- * it is reported by its marks once the agent is connected to it.
+ * A cluster that has had no kubeconfig for so long was deleted: its nodes are gone with it. Should one of them be there
+ * after all, it is reported by its marks once the agent is connected to it.
  */
 const CLUSTER_GONE_MS = 600_000;
 
@@ -69,7 +69,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     name: "orphans",
     concurrency: 1,
     reconcile: async (key, running) => {
-      // What was asked for while the last check was under way lost its hold at the end of that.
+      // What was asked for while the previous check was under way lost its hold at the end of that.
       hold(key);
       const again = await tend(deps, { left, lost }, key, running);
       if (again === undefined && !left.has(key)) {

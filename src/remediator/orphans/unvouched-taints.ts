@@ -22,8 +22,9 @@ import type { NodeId } from "../../nodes/subject.ts";
 import { clusterKey, nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
 import { POWER_PROOF_AGE_MAX_MS, PROOF_LAPSED_MS } from "../machine/model/timings.ts";
 
-// The out-of-service taint may stand only while a proof shows that the host is off. A remediation renews its proof itself
-// for as long as it can continue. All other taints are removed here, from the node alone: nothing else has to be readable.
+// The out-of-service taint may stand only while a proof shows that the host is off. A remediation renews its proof
+// itself for as long as it can continue. All other taints are removed here, from the node alone: nothing else has to be
+// readable.
 
 export interface UnvouchedDeps {
   runtime: KubeRuntime;
@@ -50,9 +51,9 @@ const TRY_MS = 3_000;
 const TRY_MAX_MS = 24_000;
 
 /**
- * Takes our out-of-service taint off each node whose host this process does not prove off, until `signal` aborts. A new process
- * gets the time that a proof lasts for making its own. Needs no view to be synced: a node is found by its taint, or by a
- * remediation whose status says that it may have one.
+ * Takes our out-of-service taint off each node whose host this process does not prove off, until `signal` aborts. A new
+ * process gets the time that a proof lasts for making its own. Needs no view to be synced: a node is found by its
+ * taint, or by a remediation whose status says that it may have one.
  */
 export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSignal): Promise<void> {
   const { runtime, clusters, remediations } = deps;
@@ -172,7 +173,7 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
   const signers = signersOf(taken, id.cluster);
   const remediation = [...remediations.values()].find(({ metadata }) => signers.includes(metadata.uid));
   const note = `the ${OUT_OF_SERVICE.key} taint is taken off node ${nodeKey(id)}: it was put on by BareMetalRemediation ${signers.join(", ")}, and this agent has no proof that the host is off`;
-  runtime.logger.warn({ node: nodeKey(id), signers }, "a taint that nobody vouches for is taken off");
+  runtime.logger.warn({ node: nodeKey(id), signers }, "an unvouched taint is taken off");
   // Events are recorded in the cluster of the remediation, which has no node of another one.
   const regarding = remediation ?? (clusterKey(id.cluster) === "" ? taken : undefined);
   if (regarding === undefined) return;

@@ -127,8 +127,8 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
 /** Whether the request may say Waiting: by the child's phase, or by what that was before its undo. */
 function mayHaveWaited(child: BareMetalRemediation): boolean {
   const { phase, attempt } = child.status ?? {};
-  // It may have been due to power on, and failed before the host read On, or to restore a node that came back by itself:
-  // lastRemediated is written for neither.
+  // It may have been due to power on, and failed before the host read On, or to restore a node that came back by
+  // itself: lastRemediated is written for neither.
   const hasWaited = attempt?.offConfirmedAt !== undefined || attempt?.action !== "ForceOff";
   return (phase === "Undoing" && hasWaited) || phaseOf(child, undefined) !== "Running";
 }
@@ -153,7 +153,7 @@ function begin({ request, host }: Metal3Snapshot): Metal3Step {
 }
 
 function refuseWithoutMachine(): Metal3Step {
-  const message = "no ownerReference names a Machine, so nobody can tell which host is meant";
+  const message = "no ownerReference names a Machine, so it is not known which host is meant";
   return { do: "refuse", reason: "NoMachine", message };
 }
 
@@ -171,7 +171,8 @@ function create(request: Metal3Remediation, machine: OwnerReference): Metal3Step
     return isEnded(request) ? { do: "wait" } : { do: "refuse", reason: "RemediationRemoved", message };
   }
   const { retryLimit = 1, timeout } = request.strategy ?? {};
-  // OKD has no condition by which a Machine is handed to its owner: there the remediator deletes it, as upstream's does.
+  // OKD has no condition by which a Machine is handed to its owner: there the remediator deletes it, as upstream's
+  // does.
   const isOkd = groupOf(machine.apiVersion) === OKD_MACHINE_GROUP;
   const spec = bareMetalRemediationSpecSchema.parse({
     strategy: {

@@ -179,7 +179,10 @@ function isEnded({ status }: BareMetalRemediation): boolean {
   return status?.phase === "Succeeded" || status?.phase === "Failed";
 }
 
-/** The backup of a deleted Node stands on its Machine too, for the operator and for OKD's own remediator if it takes over. */
+/**
+ * The backup of a deleted Node stands on its Machine too, for the operator and for OKD's own remediator if it takes
+ * over.
+ */
 function mirror({ metadata }: Machine, { status }: BareMetalRemediation): OkdMachineStep {
   const wanted = Object.entries(backupAnnotations(status?.backup));
   const operations = wanted.flatMap(([key, value]): JsonPatchOperation[] =>

@@ -8,9 +8,9 @@ import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
 
-// What is common to the requests of other kinds (Metal3Remediation, an OKD Machine that asks for external remediation). None
-// of them fences: each has exactly one child, a BareMetalRemediation, which does; what is here keeps the two together. It
-// remembers nothing, so it may begin again at any moment.
+// What is common to the requests of other kinds (Metal3Remediation, an OKD Machine that asks for external remediation).
+// None of them fences: each has exactly one child, a BareMetalRemediation, which does; what is here keeps the two
+// together. It remembers nothing, so it may begin again at any moment.
 
 /** One family of requests. */
 export interface RequestKind<T extends KubeObject> {

@@ -7,8 +7,8 @@ import type { Span } from "../../telemetry/otlp-exporter.ts";
 import type { FenceTracer, TracedFence } from "./fence-tracer.ts";
 
 /**
- * Makes a trace of each fence: a span for the whole, one for each state below it, and one for each call of a device below the
- * state. The trace is named after the UID of the remediation, so that the agent that takes over continues it.
+ * Makes a trace of each fence: a span for the whole, one for each state below it, and one for each call of a device
+ * below the state. The trace is named after the UID of the remediation, so that the agent that takes over continues it.
  */
 export class FenceTraces implements FenceTracer {
   readonly #deps: { clock: Clock; random: Random; add: (span: Span) => void };

@@ -45,7 +45,10 @@ export interface DeviceRecord {
 
 /** The last probes of all FencingTargets. */
 export interface LastProbes {
-  /** The time of the last probe of the target with this UID, by the wall clock; undefined if this process has not probed it. */
+  /**
+   * The time of the last probe of the target with this UID, by the wall clock; undefined if this process has not probed
+   * it.
+   */
   of(targetUid: string): { atMs: number } | undefined;
   devices(): Iterable<DeviceRecord>;
 }

@@ -3,7 +3,7 @@ import type { ConformanceCase } from "../api.ts";
 
 const NOT_FOUND = { status: 404, reason: "NotFound", kind: "configmaps" };
 const HOLD = "conformance.example/hold";
-/** Nobody schedules it, so it stays where the case puts it. */
+/** No scheduler acts on it, so it stays where the case puts it. */
 const SPEC = { schedulerName: "nobody", containers: [{ name: "a", image: "a" }] };
 
 export const DELETIONS: readonly ConformanceCase[] = [

@@ -189,7 +189,8 @@ export const LISTS: readonly ConformanceCase[] = [
   {
     name: "a continue token for a revision that is compacted is Expired",
     run: async (api) => {
-      // A real server keeps pages of late for itself, compacted or not: so the token is for a kind that it did not know yet.
+      // A real server keeps pages of late for itself, compacted or not: so the token is for a kind that it did not know
+      // yet.
       const version = versionOf((await api.get(api.core("secrets"))).body);
       const { object, path } = gadgetDefinition(api);
       await api.install(object);

@@ -122,7 +122,7 @@ export const READS_AND_CREATES: readonly ConformanceCase[] = [
     answer: [{ status: 500 }, { status: 400, reason: "BadRequest" }, { status: 400, reason: "BadRequest" }],
   },
   {
-    name: "a body that is no JSON is BadRequest, one of another type 415",
+    name: "a body that is not valid JSON is BadRequest, one of another type 415",
     run: async (api) => [
       outcome(await api.send("POST", api.core("configmaps"), "{nope")),
       outcome(await api.send("POST", api.core("configmaps"), "nope", "text/plain")),

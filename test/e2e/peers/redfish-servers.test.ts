@@ -7,7 +7,7 @@ import type { SushyEmulator } from "../../../hack/e2e/sushy-emulator.ts";
 
 const START_TIMEOUT_MS = 120_000;
 
-// The driver alone; whole remediations on this emulator are in walk.test.ts and the files next to it.
+// The driver alone; whole remediations on this emulator are in `walk.test.ts` and the files next to it.
 void describe("our Redfish driver on sushy-emulator, over TLS with basic authentication", () => {
   const [first, second] = [
     { uuid: randomUUID(), name: "one" },
@@ -41,7 +41,7 @@ void describe("our Redfish driver on sushy-emulator, over TLS with basic authent
 
   void test("the driver chooses none of two Systems", () => assertReadFails(open({ path: "" }), "SystemAmbiguous"));
 
-  void test("a certificate that nobody vouches for is TlsUntrusted", async () => {
+  void test("a certificate that no known CA has signed is TlsUntrusted", async () => {
     const device = openPeer({ address: emulator.url, username: BMC_USERNAME, password: BMC_PASSWORD });
     await assertReadFails(device, "TlsUntrusted");
   });

@@ -8,7 +8,9 @@ import { installPythonTools } from "../../../hack/e2e/python-tools.ts";
 
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 
-/** How much of the mock the schemas must have been found for: without them all is a warning, and nothing was validated. */
+/**
+ * How much of the mock the schemas must have been found for: without them all is a warning, and nothing was validated.
+ */
 const SERVICE_PASSES_MIN = 300;
 const PROTOCOL_PASSES_MIN = 300;
 

@@ -37,7 +37,9 @@ const RESTART_MS = 1_000;
 /** As short as kubelets' periods allow, so that little besides fences is simulated. */
 const MONITOR = { monitorPeriodMs: 5_000, monitorGracePeriodMs: 20_000 };
 
-/** Without these calls nobody takes a taint off: it is on a Node, and an agent that cannot have its lease may not act. */
+/**
+ * Without these calls no agent takes a taint off: it is on a Node, and an agent that cannot have its lease may not act.
+ */
 const NEEDED: Readonly<Record<string, readonly Verb[]>> = { nodes: ["patch"], leases: ["get", "create", "patch"] };
 
 /** Calls whose failure excuses something to a rule. */
@@ -242,7 +244,9 @@ export class Arena extends Cluster {
     return [...new Set(agents.map(installationOf))].map((name) => ({ namespace: NAMESPACE, name })).concat(clusters);
   }
 
-  /** Ends everything that hampers agents, devices and hosts; what is broken permanently (a disk, a wrong cable) stays. */
+  /**
+   * Ends everything that hampers agents, devices and hosts; what is broken permanently (a disk, a wrong cable) stays.
+   */
   heal(): void {
     this.observer.disturb();
     for (const end of this.#hampers) end();
@@ -258,7 +262,7 @@ export class Arena extends Cluster {
     this.#isHealed = true;
   }
 
-  /** Nothing that hampers anybody happens any more. */
+  /** Nothing that hampers an agent happens any more. */
   get isHealed(): boolean {
     return this.#isHealed;
   }

@@ -3,7 +3,10 @@ import type { Fault, Outcome, Run } from "./run.ts";
 
 /** What runs have shown so far. It is plain data, so that workers can hand theirs over. */
 export interface Coverage {
-  /** Distinct runs: no two of a mode are the same, and what a mode asks for to know where faults can be set does not count. */
+  /**
+   * Distinct runs: no two of a mode are the same, and what a mode asks for to know where faults can be set does not
+   * count.
+   */
   runs: number;
   /** Attempts of which a power-off order reached the host. */
   fences: number;

@@ -24,7 +24,10 @@ export const QUICK = {
 /** The pod of the StatefulSet that writes to a volume of its own. */
 export const DB_POD = { namespace: "default", name: "db-0" };
 
-/** Does it. What does not fit the moment (an object that is not there) is let pass: scripts are shrunk and drawn at random. */
+/**
+ * Does it. What does not fit the moment (an object that is not there) is let pass: scripts are shrunk and drawn at
+ * random.
+ */
 export function perform(arena: Arena, deed: Deed): void {
   const { server, rack } = arena;
   const named = ["host" in deed ? deed.host : undefined, "to" in deed ? deed.to : undefined];
@@ -46,7 +49,7 @@ export function perform(arena: Arena, deed: Deed): void {
     case "flapPower":
       return rack.bmc(deed.host).flapPower(deed.forMs);
     case "freezePower":
-      // A reading that was Off and stays so is no fault that anybody could see through.
+      // A reading that was Off and stays so is no fault that an agent could detect.
       return rack.host(deed.host).power === "Off" ? undefined : rack.bmc(deed.host).freezePower(deed.forMs);
     case "delayOrders":
       rack.bmc(deed.host).orderDelayMs = deed.forMs;
@@ -63,7 +66,8 @@ export function perform(arena: Arena, deed: Deed): void {
     case "delete": {
       const key = { namespace: NAMESPACE, name: deed.name };
       const { metadata, status } = arena.remediation(deed.name) ?? {};
-      // Without any finalizer it would be removed by force before an agent had put its own back: `test/sim/orphans.test.ts`.
+      // Without any finalizer it would be removed by force before an agent had put its own back:
+      // `test/sim/orphans.test.ts`.
       const isBare = status?.target !== undefined && metadata?.finalizers === undefined;
       if (metadata !== undefined && !isBare) server.collection(BARE_METAL_REMEDIATIONS).delete(key);
       return undefined;
@@ -191,7 +195,10 @@ function storeStatus(arena: Arena, name: string, status: object): void {
   arena.server.collection(BARE_METAL_REMEDIATIONS).mergePatch({ namespace: NAMESPACE, name }, { status }, "status");
 }
 
-/** Another version stores a state of its own, which is known again after `forMs`: that version has come back, or an upgrade. */
+/**
+ * Another version stores a state of its own, which is known again after `forMs`: that version has come back, or an
+ * upgrade.
+ */
 function storeUnknown(arena: Arena, name: string, forMs: number): void {
   const remediation = arena.remediation(name);
   const { phase = "", attempt } = remediation?.status ?? {};
@@ -228,7 +235,9 @@ function mend(arena: Arena, name: string): void {
   arena.somebodyOrders(name, "On");
 }
 
-/** A restore brings a remediation back without status, with what had been confirmed of the object that was backed up. */
+/**
+ * A restore brings a remediation back without status, with what had been confirmed of the object that was backed up.
+ */
 function restore(arena: Arena, host: string): void {
   const name = `${host}-restored`;
   const labels = { [RESTORED_BY_VELERO]: "a-restore" };

@@ -86,15 +86,15 @@ describe("the health budget holds while the watch on Nodes is held back", () => 
   });
 });
 
-describe("nobody is blamed for what nobody could do", () => {
-  it("nobody is blamed for what nobody could do while the lease of a leader that has died runs out", async () => {
+describe("no agent is blamed for what none could do", () => {
+  it("no agent is blamed for what none could do while the lease of a leader that has died runs out", async () => {
     const run = scenario("turnedOn", 801_000_000);
     const agents = [{ aheadMs: -15_000 }, { aheadMs: 15_000, rate: 1.01 }];
     const dies = { at: "effect", index: 11, how: "crash", place: "between" } as const;
     await assertSafe({ ...run, shape: { ...run.shape, agents }, faults: [dies] });
   });
 
-  it("nobody is blamed for what nobody could do before the event of a request has been shown, though all looks settled until then", async () => {
+  it("no agent is blamed for what none could do before the event of a request has been shown, though all looks settled until then", async () => {
     const held = { at: "event", index: 10, holdMs: 20_000, how: "show" } as const;
     const { fences } = await assertSafe({ ...scenario("okdAsked", 801_000_000), faults: [held] });
     assert.equal(fences, 1);

@@ -148,7 +148,7 @@ async function startWorker(share: Share, onReport: (report: Report) => void, sig
 
 /** One worker's share, reported to the main thread each second. */
 async function work({ endMs, ...options }: Share): Promise<void> {
-  // Thousands of calls of a run fail as they should, and nobody reads where.
+  // Thousands of calls of a run fail as they should, and their places are of no interest.
   Error.stackTraceLimit = 0;
   process.once("disconnect", () => process.exit());
   let toldMs = 0;

@@ -4,17 +4,25 @@ import type { Fault, Outcome, Run } from "./run.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
 import { asTwoInstallations, rackOf, walkOf, worldOf } from "./walk.ts";
 
-/** Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario. */
+/**
+ * Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario.
+ */
 export type Mode = (deps: ModeDeps) => AsyncGenerator<Run, void>;
 
 export interface ModeDeps {
-  /** Plays a run that is needed to know its points. It does not count: each worker asks for it, and a mode yields it, too. */
+  /**
+   * Plays a run that is needed to know its points. It does not count: each worker asks for it, and a mode yields it,
+   * too.
+   */
   play(run: Run): Promise<Points>;
   /** Names of the scenarios to be played. */
   names: readonly string[];
   /** First seed of what is drawn at random. */
   seed: number;
-  /** Whether the part of a mode's work with this number is this worker's: asked by modes that share their work out themselves. */
+  /**
+   * Whether the part of a mode's work with this number is this worker's: asked by modes that share their work out
+   * themselves.
+   */
   mine(part: number): boolean;
 }
 
@@ -137,7 +145,7 @@ function stops(index: number): Fault[] {
   const stopped = [5_000, 14_000, 20_000, 40_000].flatMap((forMs): Fault[] =>
     [false, true].map((answersFirst): Fault => ({ at: "effect", index, how: "stop", forMs, answersFirst })),
   );
-  // Its own clock says that no time has passed, and what was on its way is heard first.
+  // Its own clock says that no time has passed, and what was on its way is received first.
   const asleep = [20_000, 120_000].map((forMs): Fault => ({
     at: "effect",
     index,

@@ -21,7 +21,7 @@ const ROUND_DEEDS: readonly string[] = ["hang", "remediate"];
 /** Once settled nothing more is written for so long. */
 const QUIET_MS = 15_000;
 const LOOK_MS = 1_000;
-/** What is settled for so long stays so: nodes that come back late, and acts that wait for a state, have their turn. */
+/** What is settled for so long stays so: nodes that come back late, and acts that wait for a state, happen. */
 const STAYS_MS = 8_000;
 /** The same where Metal3 reinstalls hosts, which takes until the next boot but one. */
 const STAYS_INSTALLED_MS = 25_000;
@@ -91,7 +91,10 @@ export async function play(
   }
 }
 
-/** An attempt is one power cycle of a remediation, however many orders it takes. A host that is off already is fenced, too. */
+/**
+ * An attempt is one power cycle of a remediation, however many orders it takes. A host that is off already is fenced,
+ * too.
+ */
 function fencesOf(orders: readonly OrderRecord[]): number {
   const reached = orders.filter(({ order, outcome }) => order === "ForceOff" && outcome !== "Refused");
   return new Set(reached.map(({ remediation, attempt }) => `${remediation} ${attempt?.retryCount}`)).size;

@@ -34,9 +34,15 @@ export interface Shape {
   maxHostsPerZone?: number;
   /** BareMetalHosts and their operator instead of FencingTargets, with a Metal3Machine that uses each, or free. */
   bareMetalHosts?: "used" | "free";
-  /** OKD Machines for all nodes. The script requests their remediation, or one of our health checks does as well; or a Machine that is deleted is replaced by one on the last host, which is off. */
+  /**
+   * OKD Machines for all nodes. The script requests their remediation, or one of our health checks does as well; or a
+   * Machine that is deleted is replaced by one on the last host, which is off.
+   */
   okd?: "asked" | "checked" | "replaced";
-  /** Cluster API Machines for all nodes, on BareMetalHosts that are used. The script creates Metal3Remediations, or one of our health checks does. */
+  /**
+   * Cluster API Machines for all nodes, on BareMetalHosts that are used. The script creates Metal3Remediations, or one
+   * of our health checks does.
+   */
   metal3?: "asked" | "checked";
   /** Pods with a volume of their own; one by default. */
   pods?: number;
@@ -57,7 +63,9 @@ export type Deed =
   | { do: "ask" | "withdraw"; node: string }
   | { do: "holdPod" | "freePod" | "tidy" | "confirm" }
   | { do: "mend" | "restore"; host: string }
-  /** The agent's finalizer is removed, replaced by another one, or another one is added, which goes with the verdict. */
+  /**
+   * The agent's finalizer is removed, replaced by another one, or another one is added, which goes with the verdict.
+   */
   | { do: "finalizers"; name: string; how: "strip" | "replace" | "add" }
   /** An agent of another version stores what this one does not know for so long, or until all faults end. */
   | { do: "otherVersion"; name: string; forMs: number }
@@ -79,7 +87,10 @@ export type Deed =
   | { do: "deleteLease" }
   /** The agents' watches are open, and silent until all faults end. */
   | { do: "silenceWatches"; plural: string }
-  /** All that agents, or one of them, ask of one kind goes wrong, while the rest works: for so long, or until all faults end. */
+  /**
+   * All that agents, or one of them, ask of one kind goes wrong, while the rest works: for so long, or until all faults
+   * end.
+   */
   /** Every call of agents takes so long, and is answered. */
   | { do: "brownout"; delayMs: number; forMs: number }
   /** The API server's clock is set. */
@@ -90,7 +101,10 @@ export type Deed =
 
 export type Act = { when: When } & Deed;
 
-/** What happens to the agents at one counted point of the run: their effects, their calls to BMCs, the events they are shown. */
+/**
+ * What happens to the agents at one counted point of the run: their effects, their calls to BMCs, the events they are
+ * shown.
+ */
 export type Fault =
   | ({ at: "effect"; index: number } & EffectFault)
   /** After the effect the agent's calls on its lease hang for so long, and the Lease is deleted. */

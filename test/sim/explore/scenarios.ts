@@ -168,7 +168,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       { when: { atMs: 2 * START + 8_000 }, do: "remediate", node: "n3", strategy: { powerOffTimeout: "20s" } },
     ],
   },
-  // From here on hosts are powered by the operator of BareMetalHosts: what is done to their annotations counts as orders.
+  // From here on hosts are powered by the operator of BareMetalHosts: what is done to their annotations counts as
+  // orders.
   operatorReboot: {
     shape: { bareMetalHosts: "used" },
     script: [DEAD, ORDERED, { when: { on: "PoweringOff", afterMs: 1_000 }, do: "operator", is: "restarted" }],

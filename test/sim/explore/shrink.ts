@@ -7,8 +7,8 @@ const LONG_PARTS_MIN = 100;
 const LONG_TRIES_MAX = 60;
 
 /**
- * Takes out of a run whatever it does not need to break the same rule: acts and faults, half of them at a time, then one by
- * one, then what is special about its shape.
+ * Takes out of a run whatever it does not need to break the same rule: acts and faults, half of them at a time, then
+ * one by one, then what is special about its shape.
  *
  * @returns the shortest run found that breaks a rule of the same name.
  */

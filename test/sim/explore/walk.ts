@@ -43,10 +43,15 @@ export function asTwoInstallations(shape: Shape): Shape {
   return { ...shape, ...(agents && { agents }) };
 }
 
-/** From the order that boots a host again until its node is Ready: about as long as from its remediation to the power-off. */
+/**
+ * From the order that boots a host again until its node is Ready: about as long as from its remediation to the
+ * power-off.
+ */
 const BOOT_MS = 8_000;
 
-/** Now and then a host that is remediated boots again, so that its node is Ready at about the moment of the power-off. */
+/**
+ * Now and then a host that is remediated boots again, so that its node is Ready at about the moment of the power-off.
+ */
 function drawReturn(random: Random, { script }: Run): Act[] {
   const remediate = script.find((act) => act.do === "remediate" && "atMs" in act.when);
   if (below(random, 4) > 0 || remediate?.do !== "remediate" || !("atMs" in remediate.when)) return [];
@@ -54,7 +59,10 @@ function drawReturn(random: Random, { script }: Run): Act[] {
   return [{ when: { atMs }, do: "order", host: remediate.node, order: "PowerCycle" }];
 }
 
-/** A wall clock that is set back, and so hides from its agent that the machine was suspended: no clock would be left that shows it. */
+/**
+ * A wall clock that is set back, and so hides from its agent that the machine was suspended: no clock would be left
+ * that shows it.
+ */
 function isHidden(act: Act, more: readonly Act[]): boolean {
   if (act.do !== "jumpClock" || act.byMs > 0) return false;
   return more.some((other) => other.do === "suspend" && other.machine === true && other.agent === act.agent);
@@ -123,7 +131,10 @@ function drawRound(random: Random, { detector }: Shape, index: number, startMs: 
   return { index, startMs, endMs, dies: "failDisk", strategy: { ...strategy, retryLimit, timeout: "10s" } };
 }
 
-/** Many hosts die, each at a moment of its own or all at once, and are remediated: by the health check where there is one. */
+/**
+ * Many hosts die, each at a moment of its own or all at once, and are remediated: by the health check where there is
+ * one.
+ */
 function drawDeaths(random: Random, { detector }: Shape, hosts: readonly string[], round: Round): Act[] {
   const share = pick(random, [0.3, 0.6, 0.95]);
   const spreadMs = pick(random, [100, 3_000, 20_000]);
@@ -146,7 +157,10 @@ function mend(hosts: readonly string[], { endMs, dies }: Round): Act[] {
   return [...disks.map((host): Act => ({ when, do: "replaceDisk", host })), { when, do: "tidy" }];
 }
 
-/** One deed of a random run at a time of its own. What hampers all hosts alike ends soon, so that there are fences to be seen. */
+/**
+ * One deed of a random run at a time of its own. What hampers all hosts alike ends soon, so that there are fences to be
+ * seen.
+ */
 function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atMs: number): Act[] {
   const deed = drawDeed(random, shape, hosts);
   const act: Act = { when: { atMs }, ...deed };
@@ -283,7 +297,10 @@ function drawDeed(random: Random, shape: Shape, hosts: readonly string[] = HOSTS
 const READS = ["get", "list", "watch"] as const;
 const WRITES = ["create", "update", "patch", "delete"] as const;
 const READS_AND_WRITES = [...READS, ...WRITES];
-/** Calls of one kind: a slow webhook is asked about some writes, a priority level of the API server holds some reads back. */
+/**
+ * Calls of one kind: a slow webhook is asked about some writes, a priority level of the API server holds some reads
+ * back.
+ */
 const CALLS: readonly { resource: string; verbs: readonly Verb[] }[] = [
   { resource: "nodes", verbs: ["get"] },
   { resource: "nodes", verbs: ["list", "watch"] },
@@ -305,13 +322,16 @@ const CALLS: readonly { resource: string; verbs: readonly Verb[] }[] = [
   { resource: "baremetalremediations/status", verbs: WRITES },
   { resource: "events", verbs: WRITES },
 ];
-/** Kinds whose lists fail where an agent starts: a conversion or an object in etcd that nobody can read. */
+/** Kinds whose lists fail where an agent starts: a conversion or an object in etcd that cannot be read. */
 const LISTED = ["fencingtargets", "baremetalremediations", "configmaps", "secrets", "nodes"] as const;
 
 /** A kind may be kept in an etcd of its own, which is full while the others are not. */
 const FULL_ETCD = { kind: "status", status: 500, message: "etcdserver: mvcc: database space exceeded" } as const;
 
-/** What befalls calls of one kind. A fail-closed webhook that is dead is answered with 500, one that is slow with a time-out. */
+/**
+ * What befalls calls of one kind. A fail-closed webhook that is dead is answered with 500, one that is slow with a
+ * time-out.
+ */
 function drawCallFault(random: Random, verbs: readonly Verb[]): FaultAction {
   const isWrite = verbs.some((verb) => WRITES.some((write) => write === verb));
   const draws: (() => FaultAction)[] = [

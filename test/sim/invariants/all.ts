@@ -23,7 +23,10 @@ import {
 } from "./power.ts";
 import { quorumKept } from "./quorum.ts";
 
-/** Every rule that is checked after each step of a simulated world. L1 (`unsettled`) is looked at when faults have stopped. */
+/**
+ * Every rule that is checked after each step of a simulated world. L1 (`unsettled`) is looked at when faults have
+ * stopped.
+ */
 export const INVARIANTS: readonly Invariant[] = [
   onlyWhileOff,
   taintFollowsPower,

@@ -9,7 +9,8 @@ import { maintenanceOf } from "../../../src/remediator/hosts/bare-metal-host/sto
 import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite } from "./facts.ts";
 
-// BareMetalHosts as the rules see them: a target like any other, whose orders are the holds that an agent puts on and takes off.
+// BareMetalHosts as the rules see them: a target like any other, whose orders are the holds that an agent puts on and
+// takes off.
 
 /** A BareMetalHost in the shape of a target. */
 export function asTarget(object: KubeObject): FencingTarget {
@@ -29,8 +30,9 @@ export function asTarget(object: KubeObject): FencingTarget {
 }
 
 /**
- * S6. What is installed on a BareMetalHost is taken off only by a remediation that reprovisions and has stored so, from a host that
- * is truly off and nobody's, never of a control plane node, and after as many reboots as its strategy has that turned it off.
+ * S6. What is installed on a BareMetalHost is taken off only by a remediation that reprovisions and has stored so, from
+ * a host that is truly off and has no owner, never of a control plane node, and after as many reboots as its strategy
+ * has that turned it off.
  */
 export const imageAfterReboots: Invariant = {
   name: "S6",
@@ -62,7 +64,10 @@ export const imageAfterReboots: Invariant = {
   },
 };
 
-/** Whether the operator of a BareMetalHost powers it on: it is to be on, has something to boot, and is held off by no agent. */
+/**
+ * Whether the operator of a BareMetalHost powers it on: it is to be on, has something to boot, and is held off by no
+ * agent.
+ */
 export function isOperated(object: KubeObject): boolean {
   const host = readBareMetalHost(object);
   return host.online && isInstalled(object) && heldBy(host).length === 0;
@@ -95,7 +100,7 @@ export function holdOrder(
   // Who gives a host up lets it go with the same write.
   const remediation = (storedOwner(now) ?? storedOwner(before))?.uid;
   const { attempt, retryCount = 0 } = remediations.get(remediation ?? "")?.status ?? {};
-  // A hold that goes from a host that is on, whoever has powered it, orders nothing.
+  // A hold that is removed from a host that is on, whichever program powered it, orders nothing.
   if (!isHeld && power !== "Off" && power !== "PoweringOff") return undefined;
   const isChange = !isHeld || power === "On" || power === "PoweringOn";
   return {

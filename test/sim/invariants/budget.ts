@@ -6,17 +6,21 @@ import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, Invariant } from "./facts.ts";
 import { agentWrite, isFinal } from "./facts.ts";
 
-/** What has changed a moment ago is on its way to the agent, and its order to start on its way here; nodes tell times in seconds. */
+/**
+ * What has changed a moment ago is on its way to the agent, and its order to start on its way here; nodes tell times in
+ * seconds.
+ */
 const ON_ITS_WAY_MS = 1_000;
 /** A view is believed that is late by 2 s. */
 const NODES_LAG_MAX_MS = 2_000;
 
 /**
- * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and in no remediation,
- * by storage of up to a second before (of up to 3 s before while the agent's watch on Nodes is held back), and no other control plane node is in one. A remediation that a person ordered does not make a
- * Ready node unhealthy: as with upstream's health check, conditions tell that, and remediations of health checks. What serves a
- * request of another kind is started only if a user has requested it. Health checks here name `minHealthy` as a number, and
- * select by `matchLabels`.
+ * S8. When an agent starts a remediation, at least `minHealthy` of the health check's nodes are Ready and in no
+ * remediation, by storage of up to a second before (of up to 3 s before while the agent's watch on Nodes is held back),
+ * and no other control plane node is in one. A remediation that a person ordered does not make a Ready node unhealthy:
+ * as with upstream's health check, conditions tell that, and remediations of health checks. What serves a request of
+ * another kind is started only if a user has requested it. Health checks here name `minHealthy` as a number, and select
+ * by `matchLabels`.
  */
 export const healthBudget: Invariant = {
   name: "S8",
@@ -28,7 +32,7 @@ export const healthBudget: Invariant = {
     const { labels, ownerReferences = [] } = write.object.metadata;
     if (labels?.[REQUEST] !== undefined) {
       const isAsked = ownerReferences.some(({ controller, uid }) => controller === true && facts.asked.has(uid));
-      return isAsked ? undefined : `remediation ${name} was started at the request of nobody`;
+      return isAsked ? undefined : `remediation ${name} was started without a request`;
     }
     const check = [...facts.checks.values()].find((candidate) =>
       ownerReferences.some(({ uid }) => uid === candidate.metadata.uid),
@@ -52,7 +56,10 @@ export const healthBudget: Invariant = {
 };
 
 const ZONE = "topology.kubernetes.io/zone";
-/** From the read before the power-off until the host reads On; one that is undone may count, or no longer: its BMC may never answer. */
+/**
+ * From the read before the power-off until the host reads On; one that is undone may count, or no longer: its BMC may
+ * never answer.
+ */
 const UNDER_WAY: readonly string[] = ["Verifying", "PoweringOff", "Releasing", "Provisioning", "PoweringOn"];
 /** What may be away for long, and is no concern of other remediations. */
 const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
@@ -64,12 +71,14 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
 ];
 /** How long a remediation may keep its place that waits for such, or beyond its deadline. */
 const SLOT_KEPT_MS = 60_000;
-/** How long one may wait for its turn while there is a place: the turns are looked through again every few seconds. */
+/** How long one may wait for admission while there is a slot: admissions are decided again every few seconds. */
 const STARVES_AFTER_MS = 60_000;
 /** How long a place may stay empty that was given back: the next one has to read that, and to store that it begins. */
 const HANDED_ON_MS = 10_000;
 
-/** S8. No more hosts are remediated at once than the agents' options allow, in all and of one zone, by what is stored. */
+/**
+ * S8. No more hosts are remediated at once than the agents' options allow, in all and of one zone, by what is stored.
+ */
 export const limitsHold: Invariant = {
   name: "S8",
   says: "no more hosts are remediated at once than the limits allow, in all and of one zone",
@@ -91,12 +100,13 @@ export const limitsHold: Invariant = {
 };
 
 /**
- * S8, the other half. A remediation that waits for its turn does so only while as many others are at work as the limits allow: one
- * whose host reads On, whose cluster or API is away, or that is past its deadline keeps nobody waiting. etcd may.
+ * S8, the other half. A remediation waits for admission only while as many others are at work as the limits
+ * allow: one whose host reads On, whose cluster or API is away, or that is past its deadline makes no other wait. etcd
+ * may.
  */
 export const nobodyStarves: Invariant = {
   name: "S8",
-  says: "nobody waits behind a remediation whose host reads On, or whose cluster or API is away",
+  says: "no remediation waits behind one whose host reads On, or whose cluster or API is away",
   check: (facts, step) => {
     const { limits, clocksAgree, calmSinceMs, atMs } = facts;
     const isBounded = limits.hosts !== Infinity || limits.perZone !== Infinity;
@@ -105,7 +115,7 @@ export const nobodyStarves: Invariant = {
     for (const uid of facts.present) {
       const remediation = facts.remediations.get(uid);
       if (remediation === undefined || !starves(facts, remediation)) continue;
-      return `${remediation.metadata.name} waits for its turn, though fewer are at work than the limits allow`;
+      return `${remediation.metadata.name} waits for admission, though fewer are at work than the limits allow`;
     }
     return undefined;
   },
@@ -130,13 +140,15 @@ function zoneOf(facts: Facts, node: string): string | undefined {
   return facts.hosts.get(node)?.spec.labels[ZONE];
 }
 
-/** Nodes of remediations at work. @param slackMs for how long those still count that may have given their place back. */
+/**
+ * Nodes of remediations at work. @param slackMs for how long those still count that may have given their place back.
+ */
 function inPlace(facts: Facts, slackMs: number): Set<string> {
   const nodes = new Set<string>();
   for (const [uid, remediation] of facts.remediations) {
     const isPresent = facts.present.has(uid);
-    // An undo may count, or no longer, and so may one that has left its place a moment ago, even if it is deleted: to one that
-    // waits they do.
+    // An undo may count, or no longer, and so may one that has left its place a moment ago, even if it is deleted: to
+    // one that waits they do.
     const isUndoing = isPresent && remediation.status?.phase === "Undoing";
     const mayCount = slackMs > 0 && (isUndoing || hasJustLeft(facts, remediation));
     if (!((isPresent && isUnderWay(remediation)) || mayCount)) continue;

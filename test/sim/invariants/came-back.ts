@@ -7,18 +7,19 @@ import { isReady } from "../../../src/nodes/ready.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Invariant } from "./facts.ts";
 
-// Rules about the moment of an order: what the cluster said by then must have been looked at.
+// Rules about the moment of an order: what the cluster reported by then must have been read.
 
 /**
- * How long what is stored may be unknown to an order: what an order rests on is looked at no more than 5 s before it is sent, by
- * a clock that may run a fifth too slowly. The rest is the time that the read and the order take.
+ * How long what is stored may be unknown to an order: what an order rests on is looked at no more than 5 s before it is
+ * sent, by a clock that may run a fifth too slowly. The rest is the time that the read and the order take.
  */
 export const ORDER_GRACE_MS = 10_000;
 
 /**
- * S11. A node that has come back, by itself or by a person, is not powered off for the outage that is over: one that is Ready in
- * another boot than when the remediation began, unless it was Ready then. A host that is off already loses nothing by an order,
- * whatever is still stored of its node: an order that took effect late may have just turned it off.
+ * S11. A node that has come back, by itself or by a person, is not powered off for the outage that is over: one that is
+ * Ready in another boot than when the remediation began, unless it was Ready then. A host that is off already loses
+ * nothing by an order, whatever is still stored of its node: an order that took effect late may have just turned it
+ * off.
  */
 export const noOffOfReturned: Invariant = {
   name: "S11",
@@ -40,8 +41,8 @@ export const noOffOfReturned: Invariant = {
 };
 
 /**
- * S12. The stop switch holds power-offs, and maintenance of a target every order, from the moment they are stored, whatever a
- * watch shows. A host is not left off for a target that cannot be read.
+ * S12. The stop switch holds power-offs, and maintenance of a target every order, from the moment they are stored,
+ * whatever a watch shows. A host is not left off for a target that cannot be read.
  */
 export const holdsFromStored: Invariant = {
   name: "S12",
@@ -64,8 +65,8 @@ export const holdsFromStored: Invariant = {
 };
 
 /**
- * S13. A remediation that a restore has brought back, or that nobody has looked at for ten minutes, powers off no node that was
- * Ready when it began, unless a person has confirmed it or a health check lists the node as unhealthy.
+ * S13. A remediation that a restore has brought back, or that no agent has read for ten minutes, powers off no node
+ * that was Ready when it began, unless a person has confirmed it or a health check lists the node as unhealthy.
  */
 export const noOffForStale: Invariant = {
   name: "S13",

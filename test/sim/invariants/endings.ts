@@ -7,9 +7,9 @@ import type { Facts, Invariant, Step } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, ownerOf } from "./facts.ts";
 
 /**
- * S3. A remediation that ends, by its verdict or by being let go, has not left off the host that it turned off: unless its
- * devices or its target failed and its verdict says so, another remediation waits for the host and takes it as it is, or its
- * Machine was deleted, whose host belongs to whoever deprovisions it.
+ * S3. A remediation that ends, by its verdict or by being let go, has not left off the host that it turned off: unless
+ * its devices or its target failed and its verdict says so, another remediation waits for the host and takes it as it
+ * is, or its Machine was deleted, whose host belongs to the controller that deprovisions it.
  */
 export const notLeftOff: Invariant = {
   name: "S3",
@@ -107,8 +107,9 @@ export const noOverrideLeft: Invariant = {
 };
 
 /**
- * S10. An agent takes its finalizer off a remediation that nobody deletes only once that has its verdict and keeps no labels for a
- * node that it deleted. That it has no mark and owns no host by then is a rule of its own (`finalHasNothing`).
+ * S10. An agent takes its finalizer off a remediation that is not being deleted only once that has its verdict and
+ * keeps no labels for a node that it deleted. That it has no mark and owns no host by then is a rule of its own
+ * (`finalHasNothing`).
  */
 export const finalizerKeptWhileOwing: Invariant = {
   name: "S10",
@@ -140,8 +141,8 @@ function owesLabels(remediation: BareMetalRemediation): boolean {
 
 /**
  * L1. Once faults have stopped for long enough: every remediation has its verdict and, if it owes nothing, none of our
- * finalizers, every Ready node is free of our marks, and nothing is owned; with a health check every node is Ready or has a remediation. Called at the end of a run, not at each
- * step.
+ * finalizers, every Ready node is free of our marks, and nothing is owned; with a health check every node is Ready or
+ * has a remediation. Called at the end of a run, not at each step.
  *
  * @returns how each thing that is not settled stands.
  */

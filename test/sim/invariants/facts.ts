@@ -8,7 +8,7 @@ import type { NodeHealthCheck } from "../../../src/api/ironfence/node-health-che
 import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 
-/** What is true of a host, whatever anybody reports of it. `hack/rack`'s Host is one. */
+/** What is true of a host, whatever is reported of it. `hack/rack`'s Host is one. */
 export interface HostTruth {
   readonly name: string;
   readonly power: SimulatedPower;
@@ -65,7 +65,9 @@ export interface Facts {
   readonly readySince: ReadonlyMap<string, { bootID: string; sinceMs: number }>;
   /** By name of a node that was Ready and is not, by storage, since when. */
   readonly notReadySinceMs: ReadonlyMap<string, number>;
-  /** Names of hosts of which a person has said that etcd has no member there any more: by the status of their targets. */
+  /**
+   * Names of hosts on which, according to a user, etcd has no member any more: by the status of their targets.
+   */
   readonly clearedMembers: ReadonlySet<string>;
   /** Whether etcd runs on machines outside of the cluster. */
   readonly isEtcdExternal: boolean;
@@ -73,13 +75,18 @@ export interface Facts {
   readonly heldSinceMs: ReadonlyMap<string, number>;
   /** By UID of the Node, the taints (`taintKey`) that agents have put there. */
   readonly ownTaints: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader. */
+  /**
+   * Since when nothing hampers the agent that leads: a crash, a stop, a fault of the API server, a change of leader.
+   */
   readonly calmSinceMs: number;
   /** When a call of agents, as `get nodes`, was last made to fail or to take long; undefined where it never was. */
   hamperedAtMs(call: string): number | undefined;
   /** Whether no device and no target has failed so far, so that a host has no excuse for being left off. */
   readonly devicesWell: boolean;
-  /** Whether a watch on Nodes is held back right now: what a detector counts is then the nodes as they were a moment ago. */
+  /**
+   * Whether a watch on Nodes is held back right now: what a detector counts is then the nodes as they were a moment
+   * ago.
+   */
   readonly nodesLag: boolean;
   /** Whether the agents' clocks go as fast as the world's and agree with each other. */
   readonly clocksAgree: boolean;
@@ -104,7 +111,7 @@ export interface OrderRecord {
 
 /** One step of the world. An invariant sees the facts as they are right after it. */
 export type Step =
-  /** An object changed. `by` names the agent that wrote; undefined: anybody else. */
+  /** An object changed. `by` names the agent that wrote; undefined: another client. */
   | { type: "wrote"; by: string | undefined; change: Change }
   | { type: "ordered"; record: OrderRecord }
   /** `remediation` owns the target that names the BMC, or owned it when that was deleted. */
@@ -168,7 +175,9 @@ export function taintKey({ key, effect }: { key: string; effect: string }): stri
   return `${key}:${effect}`;
 }
 
-/** The owner of a target that is its node's: one whose target was given another node by a person owns nothing any more. */
+/**
+ * The owner of a target that is its node's: one whose target was given another node by a person owns nothing any more.
+ */
 export function ownerOf(facts: Facts, target: FencingTarget): BareMetalRemediation | undefined {
   const owner = facts.remediations.get(target.status?.owner?.uid ?? "");
   return owner?.status?.node?.name === target.spec.nodeName ? owner : undefined;

@@ -16,7 +16,8 @@ import { unsettled } from "./endings.ts";
 import type { Change, Facts, HostTruth, OrderRecord, Step } from "./facts.ts";
 import { signerOf } from "./facts.ts";
 
-// Each invariant is seen to break, on facts made by hand, and to hold on their lawful twin. Its name is that of the rule.
+// Each invariant is seen to break, on facts made by hand, and to hold on their lawful counterpart. Its name is that of
+// the rule.
 
 const FENCED = { spec: { taints: [OUT_OF_SERVICE, { ...FENCED_TAINT, value: "r1" }] } };
 const ORDER: OrderRecord = {
@@ -202,7 +203,7 @@ describe("S2", () => {
     assertHolds("S2", one, { type: "passed" });
   });
 
-  it("S2 blames nobody here for the out-of-service taint that another client put on a node that runs, and us for ours", () => {
+  it("S2 does not blame ironfence for the out-of-service taint that another client put on a node that runs, and blames it for its own", () => {
     const both = hosts(host("n1", { workloads }), host("n2", { workloads }));
     const tainted = new Map([["n1", node({ spec: { taints: [OUT_OF_SERVICE] } })]]);
     assertHolds("S2", world({ ...both, nodes: tainted }), { type: "passed" });
@@ -238,7 +239,7 @@ describe("S3", () => {
     assertHolds("S3", world(remediations(remediation({ phase: "Undoing", outcome: {} }))), on);
   });
 
-  it("S3 breaks if a node is said to be drained that is not", () => {
+  it("S3 breaks if a node is reported as drained that is not", () => {
     const drained = remediation({ node: { name: "n1" }, conditions: [condition("WorkloadsReleased", "True")] });
     const step = wrote(drained, remediation({ node: { name: "n1" } }));
     const pods = new Map([["default/db", object<Pod>("Pod", "db", { spec: { nodeName: "n1" } })]]);
@@ -434,7 +435,7 @@ describe("S15", () => {
     );
   });
 
-  it("S15 holds if a member has failed just now, or is no member any more: its target is gone, or a person has said so", () => {
+  it("S15 holds if a member has failed just now, or is no member any more: its target is gone, or a user has removed the record", () => {
     assertHolds("S15", facts(["n2", "n3"], { notReadySinceMs: new Map([["n4", 95_000]]) }), step);
     assertBroken("S15", facts(["n2", "n3"], { notReadySinceMs: new Map([["n4", 80_000]]) }), step, /only 2/);
     const left = new Map([...targets].filter(([name]) => !["n4", "n5"].includes(name)));
@@ -528,7 +529,7 @@ describe("S8, requests of other kinds", () => {
     status: {},
   });
 
-  it("S8, requests of other kinds, breaks if a remediation serves a request that nobody has made", () => {
+  it("S8, requests of other kinds, breaks if a remediation serves a request that was not made", () => {
     assertBroken("S8", world(), wrote(child), /at the request of nobody/);
     assertHolds("S8", world({ asked: new Set(["uid-m1"]) }), wrote(child));
   });
@@ -553,7 +554,7 @@ describe("S8, the limits", () => {
     assertHolds("S8", facts({ hosts: 1, perZone: 1 }, at("n1", "Verifying"), at("n2", "Rejoining")), begins);
   });
 
-  it("S8, the limits, breaks if one waits for its turn though fewer are at work than there may be", () => {
+  it("S8, the limits, breaks if a remediation waits for admission though fewer are at work than there may be", () => {
     const says = (name: string, phase: string, reason: string): BareMetalRemediation =>
       object<BareMetalRemediation>("BareMetalRemediation", name, {
         spec: {},
@@ -571,9 +572,9 @@ describe("S8, the limits", () => {
       atMs: 1_000_000,
     });
     const PASSED: Step = { type: "passed" };
-    assertBroken("S8", among(), PASSED, /n1 waits for its turn/);
-    assertBroken("S8", among(at("n2", "Rejoining")), PASSED, /n1 waits for its turn/);
-    assertBroken("S8", among(says("n2", "Releasing", "ApiFailing")), PASSED, /n1 waits for its turn/);
+    assertBroken("S8", among(), PASSED, /n1 waits for admission/);
+    assertBroken("S8", among(at("n2", "Rejoining")), PASSED, /n1 waits for admission/);
+    assertBroken("S8", among(says("n2", "Releasing", "ApiFailing")), PASSED, /n1 waits for admission/);
     assertHolds("S8", among(at("n2", "Releasing")), PASSED);
     assertHolds("S8", { ...among(), calmSinceMs: 990_000 }, PASSED);
     const left = (atMs: number): BareMetalRemediation =>
@@ -582,7 +583,7 @@ describe("S8, the limits", () => {
         status: { phase: "Rejoining", timeline: [{ step: "PoweredOn", time: new Date(atMs).toISOString() }] },
       });
     assertHolds("S8", among(left(995_000)), PASSED);
-    assertBroken("S8", among(left(985_000)), PASSED, /n1 waits for its turn/);
+    assertBroken("S8", among(left(985_000)), PASSED, /n1 waits for admission/);
     const gone = among(left(995_000));
     const present = new Set([...gone.present].filter((uid) => gone.remediations.get(uid)?.metadata.name === "n1"));
     assertHolds("S8", { ...gone, present }, PASSED);

@@ -160,12 +160,13 @@ function ownedByFinal(facts: Facts, name: string): string | undefined {
 const WRONG_HOST_REASONS: readonly string[] = ["WrongHost", "IdentityMismatch", "IdentityUnknown"];
 
 /**
- * S7. A remediation that fails since its host is not the one that is meant says so in the places that users read: in its condition at
- * once, and in a warning before the agent that found it goes on, unless something hampers that agent meanwhile.
+ * S7. A remediation that fails since its host is not the one that is meant says so in the places that users read: in
+ * its condition at once, and in a warning before the agent that found it goes on, unless something hampers that agent
+ * meanwhile.
  */
 export const wrongHostIsSaid: Invariant = {
   name: "S7",
-  says: "a host that is not the one that is meant is said to be so: IdentityVerified=False, and a warning",
+  says: "a host that is not the one that is meant is reported as such: IdentityVerified=False, and a warning",
   check: (facts, step) => {
     const write = agentWrite<BareMetalRemediation>(step, "BareMetalRemediation");
     if (write === undefined || write.type === "DELETED") return undefined;
@@ -177,7 +178,7 @@ export const wrongHostIsSaid: Invariant = {
     const failed = facts.failedBy.get(uid);
     const goesOn = write.previous?.status?.outcome !== undefined && failed?.agent === write.by;
     if (!goesOn || facts.calmSinceMs >= failed.atMs || facts.warnings.get(uid)?.has(reason) === true) return undefined;
-    return `${name} fails by ${reason}, and nobody was warned`;
+    return `${name} fails by ${reason}, and no warning was recorded`;
   },
 };
 

@@ -22,7 +22,10 @@ const REMEDIATOR_LEASE = clusterLeaseName("remediator");
 
 /** Broken rules that are kept; one that is broken at every step would fill the memory. */
 const VIOLATIONS_MAX = 20;
-/** Until another agent leads once the leader is dead: its lease of 15 s and a try every 2 s, by a clock that runs a fifth too slowly. */
+/**
+ * Until another agent leads once the leader is dead: its lease of 15 s and a try every 2 s, by a clock that runs a
+ * fifth too slowly.
+ */
 const TAKEOVER_MAX_MS = 22_000;
 
 export interface Violation {
@@ -190,14 +193,14 @@ export class Observer {
     return known === undefined || known.count === 0 ? known?.endedMs : this.#clock.monotonicMs();
   }
 
-  /** An agent is stopped, or goes on: while that is the leader nobody does anything. */
+  /** An agent is stopped, or goes on: while that is the leader no agent acts. */
   setStopped(agent: string, isStopped: boolean): void {
     this.disturb();
     if (isStopped) this.#stopped.add(agent);
     else this.#stopped.delete(agent);
   }
 
-  /** An agent begins, having seen nothing, or has ended: while none runs nobody can do anything. */
+  /** An agent begins, having seen nothing, or has ended: while none runs nothing is done. */
   setRunning(agent: string, isRunning: boolean): void {
     this.disturb();
     this.#running ??= new Map();
@@ -205,7 +208,7 @@ export class Observer {
     else this.#running.delete(agent);
   }
 
-  /** An agent has ended without giving its lease back: until that has run out nobody leads. */
+  /** An agent has ended without giving its lease back: until that has run out no agent leads. */
   noteDeath(agent: string): void {
     this.disturb();
     this.#diedMs.set(agent, this.#clock.monotonicMs());
@@ -233,7 +236,7 @@ export class Observer {
     if (isStopped || this.#hampers > 0 || this.#running?.size === 0) return atMs;
     const diedMs = holder === undefined ? undefined : this.#diedMs.get(holder);
     if (diedMs === undefined) return this.#calmSinceMs;
-    // An agent that began later has to see for itself that nobody renews the lease.
+    // An agent that began later has to see for itself that the lease is not renewed.
     const lookingSinceMs = Math.max(diedMs, Math.min(...(this.#running?.values() ?? [diedMs])));
     return Math.max(this.#calmSinceMs, Math.min(atMs, lookingSinceMs + TAKEOVER_MAX_MS));
   }
@@ -371,7 +374,9 @@ export class Observer {
     if (type === "DELETED" || isMoved) this.#devicesWell = false;
   }
 
-  /** A taint is an agent's from the write of an agent that puts it on until it is off; checked before this write counts. */
+  /**
+   * A taint is an agent's from the write of an agent that puts it on until it is off; checked before this write counts.
+   */
   #learnTaints({ type, object, previous }: Change): void {
     const { uid } = object.metadata;
     if (type === "DELETED") {

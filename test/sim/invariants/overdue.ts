@@ -4,7 +4,7 @@ import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, Invariant } from "./facts.ts";
 import { conditionOf, isFinal } from "./facts.ts";
 
-/** How long after the deadline of its state a remediation may wait before it has said for what. */
+/** How long after the deadline of its state a remediation may wait before it has reported for what. */
 export const SAID_WITHIN_MS = 60_000;
 
 /** How long after its status a remediation may give the warning of it. */
@@ -13,8 +13,9 @@ const WARNED_WITHIN_MS = 1_000;
 const WAITS: ReadonlySet<string> = new Set(REASONS);
 
 /**
- * S14. A remediation that has begun and waits past the deadline of its state names what it waits for: in its condition Processing,
- * and in a warning; in a warning alone while its status cannot be stored. What has not begun waits for its turn or its host, whose time is not its own.
+ * S14. A remediation that has begun and waits past the deadline of its state names what it waits for: in its condition
+ * Processing, and in a warning; in a warning alone while its status cannot be stored. What has not begun waits for
+ * admission or its host, whose time is not its own.
  */
 export const overdueIsReported: Invariant = {
   name: "S14",

@@ -8,22 +8,23 @@ import type { Facts, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite, conditionOf, signerOf } from "./facts.ts";
 
 /**
- * How long our taint may stand on a host that has left Off while nothing hampers the agent: the power is read again each
- * 1.5 s, an answer that fails counts as a loss once the last Off is 5 s old, and the taint comes off in one request. The rest is slack
- * for calls that run into their deadline.
+ * How long our taint may stand on a host that has left Off while nothing hampers the agent: the power is read again
+ * each 1.5 s, an answer that fails counts as a loss once the last Off is 5 s old, and the taint comes off in one
+ * request. The rest is slack for calls that run into their deadline.
  */
 export const TAINT_GRACE_MS = 10_000;
 
 /**
- * How long a host that another client powers on is still taken for off: its power is read 5 s apart at most, and a request
- * that was on its way then takes its time.
+ * How long a host that another client powers on is still taken for off: its power is read 5 s apart at most, and a
+ * request that was on its way then takes its time.
  */
 const READ_GRACE_MS = 6_000;
 
 /**
- * S1. What lets Kubernetes move pods and volumes away (our out-of-service taint, a pod that we end, a Node that we delete)
- * is done only while the host is truly off; no order to power on leaves while our taint is on. A host that another client has
- * just powered on is excused for as long as the proof that it was off holds: nobody could know sooner.
+ * S1. What lets Kubernetes move pods and volumes away (our out-of-service taint, a pod that we end, a Node that we
+ * delete) is done only while the host is truly off; no order to power on leaves while our taint is on. A host that
+ * another client has just powered on is excused for as long as the proof that it was off holds: no agent could know
+ * sooner.
  */
 export const onlyWhileOff: Invariant = {
   name: "S1",
@@ -82,8 +83,8 @@ export const taintFollowsPower: Invariant = {
 };
 
 /**
- * S2. A volume that one writer may use at a time never has two: pods on different hosts that can write. Whoever else puts the
- * out-of-service taint on the node of a host that runs is responsible for the consequences.
+ * S2. A volume that one writer may use at a time never has two: pods on different hosts that can write. Any other
+ * client that puts the out-of-service taint on the node of a host that runs is responsible for the consequences.
  */
 export const oneWriter: Invariant = {
   name: "S2",
@@ -111,8 +112,8 @@ function bearsForeignTaint(node: Node | undefined): boolean {
 }
 
 /**
- * S3. On is ordered only by a remediation that stored the intent: after its workloads have left, after the drain timeout, or
- * to undo what an abort or failure left.
+ * S3. On is ordered only by a remediation that stored the intent: after its workloads have left, after the drain
+ * timeout, or to undo what an abort or failure left.
  */
 export const onOnlyAfterRelease: Invariant = {
   name: "S3",
@@ -121,7 +122,7 @@ export const onOnlyAfterRelease: Invariant = {
     if (step.type !== "ordered" || step.record.order !== "On" || step.record.outcome === "Refused") return undefined;
     const { host } = step.record;
     const remediation = facts.remediations.get(step.record.remediation ?? "");
-    if (remediation === undefined) return `${host} was ordered on by nobody's remediation`;
+    if (remediation === undefined) return `${host} was ordered on by no remediation`;
     const { phase, outcome, attempt } = remediation.status ?? {};
     if (phase === "Undoing" && outcome !== undefined) return undefined;
     if (phase !== "PoweringOn" || attempt?.action !== "On")
@@ -139,7 +140,10 @@ export const onOnlyAfterRelease: Invariant = {
   },
 };
 
-/** S3. What is said to be drained is: no pod that must leave is bound to the node, and no volume of another is attached. */
+/**
+ * S3. What is reported as drained is: no pod that must leave is bound to the node, and no volume of another is
+ * attached.
+ */
 export const drainedIsTrue: Invariant = {
   name: "S3",
   says: "WorkloadsReleased=True is written only when nothing is bound to the node any more",
@@ -154,12 +158,12 @@ export const drainedIsTrue: Invariant = {
     const staying = new Set<string>();
     for (const pod of facts.pods.values()) {
       if (pod.spec.nodeName !== name) continue;
-      if (mustLeave(pod)) return `${name} is said to be drained, but pod ${pod.metadata.name} is bound to it`;
+      if (mustLeave(pod)) return `${name} is reported as drained, but pod ${pod.metadata.name} is bound to it`;
       staying.add(pod.metadata.name);
     }
     const attached = [...facts.attachments.values()].filter(({ spec }) => spec.nodeName === name);
     return attached.length > staying.size
-      ? `${name} is said to be drained, but ${attached.length} volumes are attached`
+      ? `${name} is reported as drained, but ${attached.length} volumes are attached`
       : undefined;
   },
 };
@@ -182,7 +186,10 @@ function isPowerOff({ order, outcome }: OrderRecord): boolean {
   return order === "ForceOff" && outcome === "Started";
 }
 
-/** S4. A remediation cycles a host no more often than 1 + retryLimit times, and cuts it off no more than `ORDERS_MAX` times in each. */
+/**
+ * S4. A remediation cycles a host no more often than 1 + retryLimit times, and cuts it off no more than `ORDERS_MAX`
+ * times in each.
+ */
 export const boundedCycles: Invariant = {
   name: "S4",
   says: "power cycles never exceed 1 + retryLimit, and the orders in each are bounded",
@@ -190,7 +197,7 @@ export const boundedCycles: Invariant = {
     if (step.type !== "ordered" || !isPowerOff(step.record)) return undefined;
     const { remediation: uid, host } = step.record;
     const remediation = facts.remediations.get(uid ?? "");
-    if (remediation === undefined) return `${host} was ordered off by nobody's remediation`;
+    if (remediation === undefined) return `${host} was ordered off by no remediation`;
     const { retryLimit, type } = remediation.spec.strategy;
     const cycles = 1 + retryLimit + (type === "Escalate" ? 1 : 0);
     const offs = facts.orders.filter((other) => other.remediation === uid && isPowerOff(other));

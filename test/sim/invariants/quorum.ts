@@ -6,8 +6,9 @@ const READ_GRACE_MS = 10_000;
 const ROLES = [ETCD_ROLE, "node-role.kubernetes.io/control-plane"];
 
 /**
- * S15. Etcd keeps its quorum without a host that is powered off: more than half of its members are up on other hosts. A member whose
- * Node was deleted is still a member, as long as a target names its host and nobody has removed the record of it there. What is off already may be ordered off again.
+ * S15. Etcd keeps its quorum without a host that is powered off: more than half of its members are up on other hosts. A
+ * member whose Node was deleted is still a member, as long as a target names its host and no user has removed the
+ * record of it there. What is off already may be ordered off again.
  */
 export const quorumKept: Invariant = {
   name: "S15",

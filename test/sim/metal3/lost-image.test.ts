@@ -28,7 +28,7 @@ const lost = (world: Metal3World): string[] =>
 
 describe("an image that a remediation has taken off, which is then removed by force", () => {
   for (const killed of [false, true]) {
-    it(`an image that a remediation has taken off, which is then removed by force, is put back, and said to be${killed ? ", by the next agent, too" : ""}`, () =>
+    it(`the image that a remediation removed by force has taken off is put back, and that is reported${killed ? ", by the next agent, too" : ""}`, () =>
       Metal3World.run({}, async (world) => {
         const before = await lose(world, killed);
         if (killed) world.startAgent();
@@ -41,7 +41,7 @@ describe("an image that a remediation has taken off, which is then removed by fo
       }));
   }
 
-  it("an image that a remediation has taken off, which is then removed by force, stays off a host that a user uses by then: the Event says what it was, and how to give it back", () =>
+  it("the image that a remediation removed by force has taken off stays off a host that is in use again: the Event names it, and how to give it back", () =>
     Metal3World.run({}, async (world) => {
       await lose(world, true);
       world.edit({ spec: { consumerRef: { kind: "Metal3Machine", name: "other", namespace: METAL3 } } });
@@ -55,7 +55,7 @@ describe("an image that a remediation has taken off, which is then removed by fo
       );
     }));
 
-  it("an image that a remediation has taken off, which is then removed by force, is noted on the host only as long as it is off", () =>
+  it("the image that a remediation removed by force has taken off is noted on the host only as long as it is off", () =>
     Metal3World.run({}, async (world) => {
       world.edit({ spec: { consumerRef: null } });
       await world.hang();

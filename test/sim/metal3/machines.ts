@@ -135,7 +135,10 @@ export class Metal3Machines {
     if (this.request(name) !== undefined) this.#requests.delete({ namespace: METAL3, name });
   }
 
-  /** What is not as it is in the end: a request that is to go or that a health check has for a Ready node, or a remediation that nobody asks for any more. */
+  /**
+   * What is not as it is in the end: a request that is to go or that a health check has for a Ready node, or a
+   * remediation that is not requested any more.
+   */
   unmet(): string[] {
     return this.#cluster.rack.hosts.flatMap(({ name: node }) => {
       const name = machineOf(node);
@@ -144,7 +147,7 @@ export class Metal3Machines {
       if (this.#isChecked && request !== undefined && this.#cluster.isReady(node))
         return [`Machine ${name} has a request`];
       const isOrphan = child !== undefined && (request === undefined || child.metadata.name !== childName(request));
-      return isOrphan ? [`Machine ${name} has a remediation that nobody asks for`] : [];
+      return isOrphan ? [`Machine ${name} has a remediation that is not requested`] : [];
     });
   }
 

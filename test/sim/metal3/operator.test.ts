@@ -402,7 +402,7 @@ describe("a host that must not be fenced as it is", () => {
       world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs } });
     };
 
-    it("a host that must not be fenced as it is whose BareMetalHosts the agent has not read yet is not gone behind: a FencingTarget for the same host waits for them, and is not used then", () =>
+    it("a FencingTarget for the host of a BareMetalHost waits until BareMetalHosts are read, and is not used then", () =>
       Metal3World.run({}, async (world) => {
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
         await world.hang();
@@ -421,7 +421,7 @@ describe("a host that must not be fenced as it is", () => {
         world.assertClean();
       }));
 
-    it("a host that must not be fenced as it is whose BareMetalHosts the agent has not read yet shows on every target by a reason of its own while the permissions are missing, and no longer once they are given", () =>
+    it("every FencingTarget shows by a reason of its own that the agent may not read BareMetalHosts, and no longer once the permissions are given", () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
         const ready = () => readyOf(world.target("n1")?.status);
@@ -437,7 +437,7 @@ describe("a host that must not be fenced as it is", () => {
         await world.until("it is ready again", () => ready()?.status === "True", 60_000);
       }));
 
-    it("a host that must not be fenced as it is whose BareMetalHosts the agent has not read yet may have taken a FencingTarget's host back while no agent was there: no order is sent before they are read", () =>
+    it("a host gets no order before the BareMetalHosts are read: one of them may have taken it back while no agent ran", () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createPod("n1", "db");
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);

@@ -16,7 +16,7 @@ it("a reboot fences a host through its operator: held off, proven by our own loo
     const bootID = host.bootID;
     world.remediate("n1");
     await world.phase("Succeeded");
-    assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"], "the operator's orders, and nobody else's");
+    assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"], "the operator's orders, and no others");
     assert.deepEqual(world.pods("n1"), []);
     assert.notEqual(host.bootID, bootID);
     assert.equal(world.remediation("n1")?.status?.target?.kind, "BareMetalHost");

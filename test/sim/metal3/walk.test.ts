@@ -4,8 +4,8 @@ import { seededRandom } from "../../lib/seeded-random.ts";
 import { isFinal } from "../invariants/facts.ts";
 import { Metal3World } from "./world.ts";
 
-// Random runs: three actors on one host, each of which may be away, restart or change its mind. METAL3_SEEDS=17,18 plays those,
-// METAL3_WALKS=100 so many.
+// Random runs: three actors on one host, each of which may be away, restart or change its mind. METAL3_SEEDS=17,18
+// plays those, METAL3_WALKS=100 so many.
 
 const FIRST_SEED = 1;
 /** Runs that a rule was once wrong about: an agent was blamed for a taint while none ran, and as soon as one began. */

@@ -14,7 +14,8 @@ import { Cluster, NAMESPACE } from "../cluster.ts";
 import { INVARIANTS } from "../invariants/all.ts";
 import { BareMetalHosts, METAL3, providedHost } from "./bare-metal-hosts.ts";
 
-// A simulated cluster whose hosts are BareMetalHosts with their operator at work: a third actor in addition to agent and nodes.
+// A simulated cluster whose hosts are BareMetalHosts with their operator at work: a third actor in addition to agent
+// and nodes.
 
 export { METAL3 };
 
@@ -28,12 +29,12 @@ export interface Metal3Options {
   ownCluster?: boolean;
   /** What is served in addition to BareMetalHosts. */
   families?: readonly Family[];
-  /** Names of the rules that are broken in the end, since nobody could keep them. */
+  /** Names of the rules that are broken in the end, since no agent could keep them. */
   breaks?: readonly string[];
 }
 
 export class Metal3World extends Cluster {
-  /** Every power order that a host got, by whomever. */
+  /** Every power order that a host got, from any sender. */
   readonly powerLog: string[] = [];
   readonly phases: string[] = [];
   readonly notes: EventNote[] = [];

@@ -12,7 +12,7 @@ async function refused(world: WorkloadWorld): Promise<void> {
 
 describe("a node whose BMC powers another host, in a workload cluster whose etcd was full", () => {
   for (const healedAfterMs of [1_000, 15_000, 21_000, 40_000]) {
-    it(`a node whose BMC powers another host, in a workload cluster whose etcd was full, is not tainted if etcd takes writes again ${healedAfterMs / 1_000} s after it refused the taint`, () =>
+    it(`a node whose BMC powers another host is not tainted if the full etcd of its cluster takes writes again ${healedAfterMs / 1_000} s after it refused the taint`, () =>
       WorkloadWorld.run({}, async (world) => {
         const { workload } = world;
         workload.createPod("n1", "db");
@@ -20,7 +20,7 @@ describe("a node whose BMC powers another host, in a workload cluster whose etcd
         workload.rack.bmc("n1").rewire(workload.rack.host("n2"));
         workload.rack.bmc("n1").pretendIdentity({ systemUUID: workload.rack.host("n1").spec.systemUUID });
         const uid = world.machine("m1", "n1");
-        // Everything can be read, and nobody can write: the kubelet of n1 cannot renew its lease either.
+        // Everything can be read, and no client can write: the kubelet of n1 cannot renew its lease either.
         workload.network.cut.add("n1");
         await world.until("n1 is not Ready", () => !workload.isReady("n1"));
         workload.server.faults.inject({ match: WRITES, times: Infinity, action: NO_SPACE });

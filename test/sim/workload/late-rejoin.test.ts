@@ -13,7 +13,10 @@ const STRATEGY = {
   timeout: "60s",
 };
 
-/** A fence with DeleteNode of a BareMetalHost whose disk has failed, as far as its verdict: no target keeps its cluster connected. */
+/**
+ * A fence with DeleteNode of a BareMetalHost whose disk has failed, as far as its verdict: no target keeps its cluster
+ * connected.
+ */
 async function failed(world: WorkloadWorld): Promise<void> {
   const nodes = world.workload.server.collection(NODES);
   const { metadata, status } = structuredClone(world.workload.node("n1") ?? assert.fail());

@@ -30,7 +30,10 @@ interface Definition {
   }[];
 }
 
-/** A node is deleted, and the agent ends; another version stores where it lives in a form of its own. The remediation is undone. */
+/**
+ * A node is deleted, and the agent ends; another version stores where it lives in a form of its own. The remediation is
+ * undone.
+ */
 async function undone(world: WorkloadWorld, cluster: object): Promise<string> {
   acceptAnyCluster(world);
   world.workload.server.collection(NODES).mergePatch({ name: "n1" }, { metadata: { labels: { team: "db" } } });

@@ -38,7 +38,10 @@ function atIntent(world: WorkloadWorld, act: () => void): void {
   });
 }
 
-/** Gives host n3 of the management cluster, which a FencingTarget describes, a BareMetalHost that its operator has let go. */
+/**
+ * Gives host n3 of the management cluster, which a FencingTarget describes, a BareMetalHost that its operator has let
+ * go.
+ */
 async function twin(world: WorkloadWorld): Promise<void> {
   const { management } = world;
   const targets = management.server.collection<FencingTarget>(FENCING_TARGETS);

@@ -90,7 +90,7 @@ describe("the remediation of a Machine", () => {
       assert.equal(world.condition("Succeeded", "m2"), "False ControlPlaneQuorum");
     }));
 
-  it("the remediation of a Machine signs its marks with the cluster, so that an agent that lives there takes it for nobody's that is lost", () =>
+  it("the remediation of a Machine signs its marks with the cluster, so that an agent that lives there does not take them for orphans", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db", { volumes: [] });
@@ -134,7 +134,7 @@ describe("the end of a remediation that a Machine asked for", () => {
       assert.deepEqual(ownerRemediated(world, "m1"), ["False WaitingForRemediation"]);
     }));
 
-  it("the end of a remediation that a Machine asked for is reported to nobody if no power-off was proven", () =>
+  it("the end of a remediation that a Machine asked for is not reported if no power-off was proven", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -144,7 +144,7 @@ describe("the end of a remediation that a Machine asked for", () => {
       assert.deepEqual(ownerRemediated(world, "m1"), []);
     }));
 
-  it("the end of a remediation that a Machine asked for is reported to nobody if it was called off", () =>
+  it("the end of a remediation that a Machine asked for is not reported if it was called off", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -156,8 +156,8 @@ describe("the end of a remediation that a Machine asked for", () => {
     }));
 });
 
-describe("a workload cluster that is away", () => {
-  it("a workload cluster that is away before the power-off is waited for, and no longer than that may take", () =>
+describe("a workload cluster that cannot be reached", () => {
+  it("a workload cluster that cannot be reached before the power-off is waited for, and no longer than that may take", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -170,7 +170,7 @@ describe("a workload cluster that is away", () => {
       assert.deepEqual(world.powerLog, []);
     }));
 
-  it("a workload cluster that is away that comes back in time is worked in", () =>
+  it("a workload cluster that cannot be reached that comes back in time is worked in", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -187,7 +187,7 @@ describe("a workload cluster that is away", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
     for (const restarts of [false, true]) {
       const how = restarts ? ", also for an agent that began meanwhile" : "";
-      it(`a workload cluster that is away from ${phase} on is waited for, and nothing is left off once it is back${how}`, () =>
+      it(`a workload cluster that cannot be reached from ${phase} on is waited for, and nothing is left off once it is back${how}`, () =>
         WorkloadWorld.run({}, async (world) => {
           const uid = world.machine("m1", "n1");
           world.workload.createPod("n1", "db");
@@ -210,7 +210,7 @@ describe("a workload cluster that is away", () => {
     }
   }
 
-  it("a workload cluster that is away during a fence shows in the remediation", () =>
+  it("a workload cluster that cannot be reached during a fence shows in the remediation", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       await world.hang("workload", "n1");
@@ -222,7 +222,7 @@ describe("a workload cluster that is away", () => {
       await world.phase("Succeeded", "m1");
     }));
 
-  it("a workload cluster that is away does not let a fence be aborted before the taint is off", () =>
+  it("a workload cluster that cannot be reached does not let a fence be aborted before the taint is off", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db");
@@ -377,14 +377,14 @@ describe("a Cluster that is deleted during a fence", () => {
     }));
 });
 
-describe("an API server that says that it is the cluster that the agent lives in", () => {
+describe("an API server that claims to be the agent's own cluster", () => {
   const STRATEGIES: Record<string, object> = {
     "a reboot": { podRelease: "GarbageCollector" },
     "a reboot that deletes the Node": { workloadRelease: "DeleteNode" },
     "an installation": { type: "Reprovision", requireReboot: false },
   };
   for (const [what, strategy] of Object.entries(STRATEGIES)) {
-    it(`an API server that says that it is the cluster that the agent lives in is not believed: ${what} that is asked for reaches no node of the agent's own cluster`, () =>
+    it(`an API server that claims to be the agent's own cluster is not believed: ${what} that is asked for reaches no node of the agent's own cluster`, () =>
       WorkloadWorld.run({ targets: false }, async (world) => {
         world.claimToBe("management");
         world.management.createPod("n1", "db");
@@ -400,7 +400,7 @@ describe("an API server that says that it is the cluster that the agent lives in
       }));
   }
 
-  it("an API server that says that it is the cluster that the agent lives in is not believed during a fence either: what was begun stands still until the right one answers", () =>
+  it("an API server that claims to be the agent's own cluster is not believed during a fence either: the remediation waits until the right one answers", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db");
@@ -416,7 +416,7 @@ describe("an API server that says that it is the cluster that the agent lives in
       assert.deepEqual(world.powerLog, FENCED);
     }));
 
-  it("an API server that says that it is the cluster that the agent lives in does not have the agent hand its lease over for a namesake of the node that it runs on", () =>
+  it("an API server that claims to be the agent's own cluster does not have the agent hand its lease over for a namesake of the node that it runs on", () =>
     WorkloadWorld.run({ ownNode: "n1" }, async (world) => {
       world.claimToBe("management");
       const uid = world.machine("m1", "n1");
@@ -560,7 +560,7 @@ describe("a remediation of a workload cluster's node that is gone without an und
   const warnings = (world: WorkloadWorld): string[] =>
     world.notes.flatMap(({ reason, regarding }) => (reason === "RemediationLost" ? [regarding.kind] : []));
 
-  it("a remediation of a workload cluster's node that is gone without an undo leaves no taint there, is reported at its target, and belongs to no node with the same name here", () =>
+  it("a lost remediation of a workload cluster's node leaves no taint there, is reported at its target, and belongs to no node with the same name here", () =>
     WorkloadWorld.run({}, async (world) => {
       const uid = world.machine("m1", "n1");
       world.workload.createPod("n1", "db");
@@ -579,7 +579,8 @@ describe("a remediation of a workload cluster's node that is gone without an und
 
   it("a remediation of a workload cluster's node that is gone without an undo is not one that another cluster's agent has signed", () =>
     WorkloadWorld.run({}, async (world) => {
-      // The workload cluster's own agent fences its n1; ours has fenced a node that the management cluster is a Cluster of.
+      // The workload cluster's own agent fences its n1; ours has fenced a node that the management cluster is a Cluster
+      // of.
       world.sign("workload", "n1", "uid-of-its-own/a1");
       world.sign("management", "n1", "uid-of-another/a1@caps/w9");
       await world.clock.advance(60_000);

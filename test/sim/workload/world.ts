@@ -29,7 +29,8 @@ import { Cluster, NAMESPACE } from "../cluster.ts";
 import { METAL3_MACHINES } from "../metal3/bare-metal-hosts.ts";
 import { bears } from "../world.ts";
 
-// A management cluster, a workload cluster, and a stranger that its kubeconfig may lead to: nodes, pods and hosts of all have the same names.
+// A management cluster, a workload cluster, and a stranger that its kubeconfig may lead to: nodes, pods and hosts of
+// all have the same names.
 
 /** Where the workload cluster's Cluster and Machines lie. */
 export const CAPS = "caps";

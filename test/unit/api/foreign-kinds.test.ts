@@ -52,7 +52,7 @@ describe("a Cluster of Cluster API", () => {
     ["v1beta1", { infrastructureReady: true, controlPlaneReady: true }],
   ];
   for (const [version, status] of flags) {
-    it(`a Cluster of Cluster API is ready by the flags of ${version} if it has no conditions, since nobody knows when`, () => {
+    it(`a Cluster of Cluster API is ready by the flags of ${version} if it has no conditions, from an unknown time`, () => {
       const read = cluster(version, status);
       assert.equal(read.infrastructureReady, true);
       assert.equal(read.infrastructureReadySince, undefined);

@@ -19,7 +19,7 @@ async function cliIn(
   ...inputs: string[]
 ): Promise<{ out: string; err: string; code: number }> {
   const texts = { out: "", err: "" };
-  // A terminal with colours, where the test has one.
+  // A terminal with colors, where the test has one.
   const terminal = env["TERM"] === "xterm-256color" ? { getColorDepth: (): number => 24 } : {};
   const process: CliContext["process"] = {
     stdout: { write: (text: string) => void (texts.out += text), ...terminal },
@@ -66,7 +66,7 @@ describe("the command line", () => {
     assert.equal((await cli("help", "nothing")).code, EXIT_USAGE);
   });
 
-  it("the command line prints colours if a terminal has them, and none under NO_COLOR", async () => {
+  it("the command line prints colors if a terminal has them, and none under NO_COLOR", async () => {
     const TERM = "xterm-256color";
     assert.ok((await cliIn({ TERM }, "--help")).out.includes("\u001b["));
     assert.ok(!(await cliIn({ TERM, NO_COLOR: "1" }, "--help")).out.includes("\u001b["));
@@ -210,7 +210,7 @@ describe("the command line", () => {
     assert.equal(
       (await cliIn(nowhere, "__complete", "fence", "--node", "")).out,
       "",
-      "a cluster that is away proposes nothing",
+      "a cluster that cannot be reached proposes nothing",
     );
     assert.match(
       (await cli("__complete", "run", "--families", "okd-")).out,

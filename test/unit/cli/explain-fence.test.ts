@@ -28,7 +28,9 @@ function target(namespace: string, ready: { status: "True" | "False"; reason: st
 }
 
 function remediation(reason: string): BareMetalRemediation {
-  const conditions = [{ type: "Processing", status: "True" as const, reason, message: "said", lastTransitionTime: AT }];
+  const conditions = [
+    { type: "Processing", status: "True" as const, reason, message: "reported", lastTransitionTime: AT },
+  ];
   return {
     apiVersion: "ironfence.io/v1alpha1",
     kind: "BareMetalRemediation",
@@ -59,9 +61,9 @@ test("what holds a fence back is named in the order in which it would", () => {
   );
   assert.deepEqual(
     steps.map(({ step }) => step),
-    ["agent", "health check", "remediation", "target", "maintenance", "pause", "turn"],
+    ["agent", "health check", "remediation", "target", "maintenance", "pause", "admission"],
   );
-  assert.deepEqual(holdingIn(steps), ["agent", "maintenance", "pause", "turn"]);
+  assert.deepEqual(holdingIn(steps), ["agent", "maintenance", "pause", "admission"]);
   assert.match(steps.at(4)?.found ?? "", /is true: set it to false/, "when it began is not known");
   assert.match(steps.at(5)?.found ?? "", /^paused by ann: end it with ironfence resume$/);
 });
@@ -90,7 +92,7 @@ test("a target that is not ready, is missing, or lies in another namespace holds
   const stray = [target("default", { status: "True", reason: "Usable" })];
   const found = (overview: Partial<Overview>): string =>
     fenceSteps({ ...OVERVIEW, ...overview }, "n1", check("create")).find(({ state }) => state === "holds")?.found ?? "";
-  assert.equal(found({ targets: notReady }), "FencingTarget ironfence-system/t1: AuthenticationFailed: said");
+  assert.equal(found({ targets: notReady }), "FencingTarget ironfence-system/t1: AuthenticationFailed: reported");
   assert.match(found({}), /^no FencingTarget in namespace ironfence-system names the node: create one/);
   assert.match(found({ strayTargets: stray }), /; the one in namespace default is not used: create one/);
 });
@@ -112,7 +114,7 @@ test("the remediation that runs is shown, the youngest of several, and not one t
   const seconds = (found: number): string => `2026-01-01T00:00:0${found}Z`;
   const made = (name: string, second: number, succeeded: "True" | "False" | "Unknown"): BareMetalRemediation => {
     const running = remediation(name);
-    const ended = { type: "Succeeded", status: succeeded, reason: name, message: "said", lastTransitionTime: AT };
+    const ended = { type: "Succeeded", status: succeeded, reason: name, message: "reported", lastTransitionTime: AT };
     return {
       ...running,
       metadata: { ...running.metadata, name, creationTimestamp: seconds(second), annotations: { [NODE_NAME]: "n1" } },

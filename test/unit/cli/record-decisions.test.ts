@@ -64,7 +64,7 @@ describe("a log of decisions in a file", () => {
     assert.ok(size < LOG_BYTES_MAX + 200, `${size} bytes`);
   });
 
-  it("a log of decisions in a file is refused if the path is no regular file", async () => {
+  it("a log of decisions in a file is refused if the path is not a regular file", async () => {
     const [pipe, link] = [join(folder, "pipe"), join(folder, "link")];
     execFileSync("mkfifo", [pipe]);
     await writeFile(join(folder, "target"), "");

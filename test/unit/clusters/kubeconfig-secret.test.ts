@@ -135,7 +135,7 @@ describe("the kubeconfig of a workload cluster", () => {
 
   it("the kubeconfig of a workload cluster is refused if its parts are not there, or are not what they should be", () => {
     const wrong: [string, RegExp][] = [
-      [`{ "token": "${SECRET_TEXT}"`, /^is no JSON$/],
+      [`{ "token": "${SECRET_TEXT}"`, /^is not valid JSON$/],
       [SECRET_TEXT, /^is not a kubeconfig$/],
       [kubeconfigText({ root: { "current-context": "" } }), /^current-context is missing$/],
       [kubeconfigText({ root: { contexts: [] } }), /^contexts has no entry/],

@@ -158,7 +158,7 @@ describe("a workload cluster", () => {
     assert.equal(changes, 1);
   });
 
-  it("a workload cluster is away at once, and says why, if its API server has more nodes than may be kept", async (t) => {
+  it("a workload cluster cannot be reached at once, and says why, if its API server has more nodes than may be kept", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -176,7 +176,7 @@ describe("a workload cluster", () => {
     assert.deepEqual(nodesOf(held), ["n1"]);
   });
 
-  it("a workload cluster is away if an object has more fields than a Node, and connected with Nodes of 50 images", async (t) => {
+  it("a workload cluster cannot be reached if an object has more fields than a Node, and connected with Nodes of 50 images", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -259,7 +259,7 @@ describe("a workload cluster", () => {
     assert.equal(await world.registry.metrics(), "\n");
   });
 
-  it("a workload cluster is away while it does not answer, and back with the same view when it does", async (t) => {
+  it("a workload cluster cannot be reached while it does not answer, and back with the same view when it does", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -283,7 +283,7 @@ describe("a workload cluster", () => {
     assert.deepEqual(world.opened, ["10.0.0.1"]);
   });
 
-  it("a workload cluster is not connected by a view that has heard nothing for minutes, though no error says so", async (t) => {
+  it("a workload cluster does not count as connected by a view that has received nothing for minutes, though no error shows it", async (t) => {
     const world = new Clusters(t);
     const server = world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
@@ -366,7 +366,7 @@ describe("a workload cluster", () => {
     assert.equal(held.connection.state, "connected");
   });
 
-  it("a workload cluster is not connected by a kubeconfig that names a program, and nobody prints what the Secret holds", async (t) => {
+  it("a workload cluster is not connected by a kubeconfig that names a program, and the content of its Secret is never printed", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     const server = "https://10.0.0.1:6443";
@@ -416,7 +416,7 @@ describe("a workload cluster", () => {
     assert.equal(changes, 2);
   });
 
-  it("a workload cluster is away while nobody may ask which it is, and no longer", async (t) => {
+  it("a workload cluster cannot be reached while reading its identity is forbidden, and no longer", async (t) => {
     const world = new Clusters(t);
     const { faults } = world.start("10.0.0.1");
     const match = { pathPrefix: "/api/v1/namespaces/kube-system" };
@@ -429,7 +429,7 @@ describe("a workload cluster", () => {
     assert.equal(held.connection.state, "connected");
   });
 
-  it("a workload cluster lets the management cluster be away: what was read last holds", async (t) => {
+  it("a workload cluster lets the management cluster be unreachable: what was read last holds", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));

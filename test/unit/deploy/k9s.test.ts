@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { parse } from "yaml";
 
-// deploy/k9s/plugins.yaml, compared with the fields that k9s reads of a plugin. A further field makes k9s refuse the whole file.
+// deploy/k9s/plugins.yaml, compared with the fields that k9s reads of a plugin. A further field makes k9s refuse the
+// whole file.
 
 const FIELDS: Readonly<Record<string, "string" | "boolean" | "strings">> = {
   shortCut: "string",

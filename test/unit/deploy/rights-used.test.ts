@@ -41,30 +41,30 @@ const roles = (...names: string[]): string[] =>
 const log = (...lines: string[]) => readAuditLog("reboot", `${lines.join("\n")}\n`);
 const NONE = new Set<string>();
 
-describe("the permissions in deploy compared with the audit logs of the end-to-end tests", () => {
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests find a verb that was granted and never used", () => {
+describe("comparisons of permissions with audit logs", () => {
+  it("comparisons of permissions with audit logs find a verb that was granted and never used", () => {
     const rights = [right("agent", "get"), right("agent", "delete")];
     const { unused, refused } = judgeRights(rights, [log(...roles("agent"), line({}))], NONE);
     assert.deepEqual(unused, ["agent: delete /nodes"]);
     assert.deepEqual(refused, []);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests find everything unused if there is no log", () => {
+  it("comparisons of permissions with audit logs find everything unused if there is no log", () => {
     assert.equal(judgeRights([right("agent", "get")], [], NONE).unused.length, 1);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests find a call that was refused, but for tests that take permissions away on purpose", () => {
+  it("comparisons of permissions with audit logs find a call that was refused, but for tests that take permissions away on purpose", () => {
     const refusing = log(...roles("agent"), line({ verb: "patch", name: "n1", decision: "forbid" }));
     assert.deepEqual(judgeRights([], [refusing], NONE).refused, ["reboot: patch /nodes n1"]);
     assert.deepEqual(judgeRights([], [refusing], new Set(["reboot"])).refused, []);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests do not let a refused call pass for a use", () => {
+  it("comparisons of permissions with audit logs do not let a refused call pass for a use", () => {
     const refusing = log(...roles("agent"), line({ decision: "forbid" }));
     assert.equal(judgeRights([right("agent", "get")], [refusing], NONE).unused.length, 1);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests count no call of a test that has borrowed the agent's token", () => {
+  it("comparisons of permissions with audit logs count no call of a test that has borrowed the agent's token", () => {
     const borrowed = log(
       ...roles("agent"),
       line({ userAgent: "node" }),
@@ -74,12 +74,12 @@ describe("the permissions in deploy compared with the audit logs of the end-to-e
     assert.deepEqual([unused, refused], [["agent: get /nodes"], []]);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests count no call for a family whose permissions the test has not granted", () => {
+  it("comparisons of permissions with audit logs count no call for a family whose permissions the test has not granted", () => {
     const rights = [right("one", "get"), right("other", "get")];
     assert.deepEqual(judgeRights(rights, [log(...roles("one"), line({}))], NONE).unused, ["other: get /nodes"]);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests count a call in a namespace for its own role, not for one of the whole cluster", () => {
+  it("comparisons of permissions with audit logs count a call in a namespace for its own role, not for one of the whole cluster", () => {
     const rights = [right("agent", "get", { namespace: "own" }), right("wide", "get")];
     const given = roles("agent", "wide");
     assert.deepEqual(judgeRights(rights, [log(...given, line({ namespace: "own" }))], NONE).unused, [
@@ -90,7 +90,7 @@ describe("the permissions in deploy compared with the audit logs of the end-to-e
     ]);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests keep verb, group, resource, subresource and name apart", () => {
+  it("comparisons of permissions with audit logs keep verb, group, resource, subresource and name apart", () => {
     const rights = [
       right("agent", "get", { names: ["kube-system"] }),
       right("agent", "get", { resource: "nodes/status" }),
@@ -107,7 +107,7 @@ describe("the permissions in deploy compared with the audit logs of the end-to-e
     assert.deepEqual(judgeRights(rights, [log(...roles("agent"), ...used)], NONE).unused, []);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests spare those that a simulation shows, as long as they are granted and not used", () => {
+  it("comparisons of permissions with audit logs spare those that a simulation shows, as long as they are granted and not used", () => {
     const [name = ""] = SHOWN_BY_SIMULATION.keys();
     const [, role = "", verb = "", apiGroup = "", resource = ""] = /^(.*): (\w+) (.*)\/(\w+)$/.exec(name) ?? [];
     const shown = right(role, verb, { apiGroup, resource });
@@ -116,14 +116,14 @@ describe("the permissions in deploy compared with the audit logs of the end-to-e
     assert.deepEqual(spared.unused, []);
     assert.ok(!spared.outdated.includes(name));
     assert.ok(judgeRights([shown], [log(...roles(role), call)], NONE).outdated.includes(name), "it is used");
-    assert.ok(judgeRights([], [log(...roles(role))], NONE).outdated.includes(name), "nobody grants it");
+    assert.ok(judgeRights([], [log(...roles(role))], NONE).outdated.includes(name), "no role grants it");
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests are spared by tests that there are", () => {
+  it("comparisons of permissions with audit logs are spared by tests that there are", () => {
     for (const test of SHOWN_BY_SIMULATION.values()) assert.ok(existsSync(`test/${test}`), test);
   });
 
-  it("the permissions in deploy compared with the audit logs of the end-to-end tests are read from the manifests, verb by verb, with those that are bound in single namespaces", async () => {
+  it("the permissions in deploy are read from the manifests, verb by verb, with those that are bound in single namespaces", async () => {
     const rights = await readRights(["deploy/kustomize", "deploy/families/cluster-api"]);
     const names = rights.map(({ role, namespace = "", verb, resource }) => `${role} ${namespace} ${verb} ${resource}`);
     assert.ok(names.includes("ironfence-agent  patch pods/status"));

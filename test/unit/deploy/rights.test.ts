@@ -80,7 +80,7 @@ describe("the Deployment", () => {
     );
   });
 
-  it("the Deployment is reached by nobody but monitoring, and reaches no address of its node's link", () => {
+  it("the Deployment is reached by monitoring alone, and reaches no address of its node's link", () => {
     const { spec } = policy ?? assert.fail();
     assert.deepEqual(spec.policyTypes, ["Ingress", "Egress"]);
     assert.deepEqual(spec.podSelector.matchLabels, deployment?.spec.template.metadata.labels);
@@ -108,7 +108,7 @@ describe("the Job of ironfence check", () => {
   const [job] = manifestsOf("deploy/check/job.yaml") as unknown as { spec: { template: Pod } }[];
   const [policy] = manifestsOf("deploy/check/network-policy.yaml") as unknown as { spec: NetworkPolicy }[];
 
-  it("is reached by nobody, and reaches name servers and API servers only", () => {
+  it("the pod for checks is reached by no client, and reaches name servers and API servers only", () => {
     const { spec } = policy ?? assert.fail();
     assert.deepEqual(spec.policyTypes, ["Ingress", "Egress"]);
     assert.deepEqual(spec.podSelector.matchLabels, job?.spec.template.metadata.labels);

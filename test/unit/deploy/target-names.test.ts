@@ -51,7 +51,7 @@ function refusal(spec: object): string | undefined {
 }
 
 describe("the names in a FencingTarget", () => {
-  it("are refused by the API server where they are no names of DNS-1123", () => {
+  it("names of targets are refused by the API server if they are not DNS-1123 names", () => {
     const wrong = [
       "",
       "../../kube-system/secrets/x",

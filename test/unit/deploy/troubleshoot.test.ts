@@ -5,7 +5,8 @@ import { parseAllDocuments } from "yaml";
 import { readManifests } from "../../../hack/lib/apply.ts";
 import { PLANTED, PLANTED_TEXTS } from "../../lib/planted-texts.ts";
 
-// deploy/troubleshoot/support-bundle.yaml as text. test/nightly/peers/troubleshoot.test.ts reads it with troubleshoot's own types.
+// deploy/troubleshoot/support-bundle.yaml as text. test/nightly/peers/troubleshoot.test.ts reads it with troubleshoot's
+// own types.
 
 interface Spec {
   collectors?: readonly Readonly<Record<string, Collector>>[];

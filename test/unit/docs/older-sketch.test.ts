@@ -10,8 +10,8 @@ import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";
 import { readEntries } from "../../lib/page-entries.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 
-// docs/how-to/migrate.md says what stands for the fields of the older sketch. Each item is taken as printed, as YAML, through the CRD
-// to what the state machine uses.
+// docs/how-to/migrate.md says what stands for the fields of the older sketch. Each item is taken as printed, as YAML,
+// through the CRD to what the state machine uses.
 
 const DOCUMENT = readFileSync(new URL("../../../docs/how-to/migrate.md", import.meta.url), "utf8");
 const RETRIES = 3;
@@ -42,7 +42,7 @@ describe("the fields that replace the older sketch's", () => {
   }
 });
 
-/** What the sketch said, with the lines of YAML that say it in one of our strategies. */
+/** What the sketch had, with the lines of YAML that say it in one of our strategies. */
 function readRows(): Map<string, string[]> {
   const items = readEntries(DOCUMENT).filter(({ nested }) =>
     nested.some((test) => test.includes("/older-sketch.test.ts")),
@@ -57,7 +57,7 @@ function readRows(): Map<string, string[]> {
   );
 }
 
-/** The plan of a remediation with that strategy, as an API server with our CRDs stores it. */
+/** A remediation with that strategy, as an API server with our CRDs stores it. */
 async function planOfYaml(strategy: readonly string[]): Promise<BoundedStrategy> {
   const server = createApiServer({ clock: systemClock, random: systemRandom });
   for (const crd of await readCrds()) server.load(crd);

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { LINE_LENGTH_MAX, longCommentLines } from "../../../hack/prose/line-length.ts";
 import { lintProse } from "../../../hack/prose/lint.ts";
+import { lintTestNames } from "../../../hack/prose/test-names.ts";
+import type { Term } from "../../../hack/prose/vocabulary.ts";
+import { GLOSSARY, VOCABULARY } from "../../../hack/prose/vocabulary.ts";
 
 /** The lines on which the prose check finds something. */
 async function linesOf(file: string, source: string): Promise<number[]> {
@@ -18,12 +23,12 @@ describe("the check of prose", () => {
     assert.deepEqual(await linesOf("page.md", "`anew`\n\n```\nanew\n```\n\n> anew\n"), []);
   });
 
-  it("the check of prose finds it in comments, on their own line of the file", async () => {
+  it("the check of prose finds an expression in comments, on their own line of the file", async () => {
     assert.deepEqual(await linesOf("a.ts", "const a = 1;\n// It starts\n// anew.\n"), [3]);
     assert.deepEqual(await linesOf("a.ts", "/**\n * It is off by\n * now.\n */\nexport const a = 1;\n"), [2]);
   });
 
-  it("the check of prose finds it in messages, in each part of a template too", async () => {
+  it("the check of prose finds an expression in messages, in each part of a template too", async () => {
     assert.deepEqual(await linesOf("a.ts", 'const a = "it starts anew";\n'), [1]);
     assert.deepEqual(await linesOf("a.ts", "const a = `x ${b}\n starts anew ${c} and starts anew`;\n"), [2, 2]);
   });
@@ -32,7 +37,96 @@ describe("the check of prose", () => {
     assert.deepEqual(await linesOf("a.ts", 'const tells = { anew: "anew" }; // calls `tells`\n'), []);
   });
 
-  it("the check of prose finds it in comments of YAML", async () => {
+  it("the check of prose finds an expression in comments of YAML", async () => {
     assert.deepEqual(await linesOf("a.yaml", "kind: A\n# It starts anew.\nname: anew\n"), [2]);
+  });
+
+  it("the check of prose proposes each replacement as it stands in the vocabulary, for every form of a word", async () => {
+    const [finding] = await lintProse("page.md", "The walkers act.\n");
+    assert.match(finding?.message ?? "", /“walkers”, use “controller” instead/);
+  });
+});
+
+/** Each expression that a rule is for, in a sentence. */
+function wrongSentences([pattern, , sample]: Term): string[] {
+  if (sample !== undefined) return [sample.wrong];
+  assert.match(pattern, /^[a-z|' -]+$/, `the rule ${pattern} is more than a list of words and needs a sample`);
+  return pattern.split("|").map((words) => `It ${words} it.`);
+}
+
+describe("the vocabulary", () => {
+  it("the vocabulary has no rule that does not find what it is for", async () => {
+    for (const term of VOCABULARY) {
+      for (const sentence of wrongSentences(term)) {
+        const findings = await lintProse("page.md", `${sentence}\n`);
+        const found = findings.filter(({ message }) => message.toLowerCase().includes(`use “${term[1]}`.toLowerCase()));
+        assert.equal(found.length, 1, `${term[0]} in “${sentence}”: ${JSON.stringify(findings)}`);
+      }
+    }
+  });
+
+  it("the vocabulary lets a word pass that stands in another sense", async () => {
+    for (const [pattern, , sample] of VOCABULARY) {
+      if (sample?.right === undefined) continue;
+      assert.deepEqual(await lintProse("page.md", `${sample.right}\n`), [], pattern);
+    }
+  });
+
+  it("the vocabulary has the words that the glossary does not use, and no others", () => {
+    const page = readFileSync(new URL("../../../docs/reference/glossary.md", import.meta.url), "utf8");
+    const rows = page.slice(page.indexOf("| not | but |")).split("\n").slice(2);
+    const words = rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([^`]+)`/g)].map(([, word]) => word));
+    assert.ok(words.length > 20);
+    assert.deepEqual(new Set(Object.keys(GLOSSARY)), new Set(words));
+  });
+});
+
+describe("the check of comment lines", () => {
+  it("the check of comment lines finds a line of a comment that is too long, and no line of code", () => {
+    const words = "word ".repeat(30);
+    const source = `// ${words}\n/**\n * ${words}\n */\nconst a = "${words}";\nconst b = 1; // ${words}\n`;
+    assert.deepEqual(
+      longCommentLines("a.ts", source).map(({ line }) => line),
+      [1, 3, 6],
+    );
+  });
+
+  it("the check of comment lines allows a line that cannot be broken", () => {
+    assert.deepEqual(longCommentLines("a.ts", `// https://example.com/${"x".repeat(LINE_LENGTH_MAX)}\n`), []);
+  });
+});
+
+describe("the check of test names", () => {
+  const problem = (...names: string[]): string[] =>
+    lintTestNames("a.test.ts", names.map((name) => `it(${JSON.stringify(name)}, () => {});`).join("\n")).map(
+      ({ line, message }) => `${line}: ${message.slice("test name ".length).split(/[,:]/)[0]}`,
+    );
+
+  it("the check of test names accepts a sentence with a subject and a verb", () => {
+    assert.deepEqual(problem("a host that is off is not powered off", "names are encoded"), []);
+  });
+
+  it("the check of test names refuses a name without a subject", () => {
+    assert.deepEqual(problem("is not powered off", "keeps its host off", "that is off is powered on"), [
+      "1: begins with “is”",
+      "2: begins with “keeps”",
+      "3: begins with “that”",
+    ]);
+  });
+
+  it("the check of test names refuses a name of two words, a long one, and one that stands twice", () => {
+    assert.deepEqual(problem("power off", `a host ${"x".repeat(154)}`, "a host is off", "a host is off"), [
+      "1: is no sentence",
+      "2: has 161 characters",
+      "4: stands twice in this file",
+    ]);
+  });
+
+  it("the check of test names reads templates, and tests of other functions are none of its concern", () => {
+    const source = "test(`is ${off} and on`, f);\nvoid it('has no host', f);\ndescribe('is', f);\na.test('is a b');\n";
+    assert.deepEqual(
+      lintTestNames("a.test.ts", source).map(({ line }) => line),
+      [1, 2],
+    );
   });
 });

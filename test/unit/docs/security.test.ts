@@ -49,7 +49,7 @@ const read = new Set(
 );
 
 describe("the power buttons in SECURITY.md", () => {
-  it("are named for everything that the agent may read and that decides on the power of a host", () => {
+  it("the threat model names all that the agent may read and that decides on the power of a host", () => {
     assert.ok(read.size > 15, `${read.size} resources`);
     for (const resource of read) {
       const button = BUTTON_OF[resource];

@@ -37,7 +37,7 @@ async function failure(work: Promise<unknown>): Promise<KubeErrorCode | "none"> 
 /** Collects what a watch says: `TYPE name` each, and how it ended. */
 async function watch(transport: KubeTransport, path: string, signal = ALWAYS): Promise<string[]> {
   const { body } = await transport.stream(request(path, { lane: "watch" }), signal);
-  const said: string[] = [];
+  const reported: string[] = [];
   void (async () => {
     try {
       for await (const chunk of body) {
@@ -46,15 +46,15 @@ async function watch(transport: KubeTransport, path: string, signal = ALWAYS): P
             type: string;
             object: { metadata: { name?: string }; code?: number };
           };
-          said.push(`${type} ${object.metadata.name ?? object.code ?? ""}`.trim());
+          reported.push(`${type} ${object.metadata.name ?? object.code ?? ""}`.trim());
         }
       }
-      said.push("end");
+      reported.push("end");
     } catch (error) {
-      said.push(isKubeError(error) ? error.code : String(error));
+      reported.push(isKubeError(error) ? error.code : String(error));
     }
   })();
-  return said;
+  return reported;
 }
 
 async function settle(): Promise<void> {
@@ -193,38 +193,38 @@ test("a watch that lags forever is open and silent", async () => {
 
 test("lagging watches hear late and in order, and at once when the lag is taken back", async () => {
   const { clock, server, transport } = world();
-  const said = await watch(transport, `${PATH}?watch=1`);
+  const reported = await watch(transport, `${PATH}?watch=1`);
   const other = await watch(server.transport({ client: "kubelet" }), `${PATH}?watch=1`);
   server.faults.lagWatches({ client: "agent" }, 3_000);
   addNode(server, "a");
   await clock.advance(1_000);
   addNode(server, "b");
   await clock.advance(1_999);
-  assert.deepEqual([said, other], [[], ["ADDED a", "ADDED b"]]);
+  assert.deepEqual([reported, other], [[], ["ADDED a", "ADDED b"]]);
   await clock.advance(1);
-  assert.deepEqual(said, ["ADDED a"]);
+  assert.deepEqual(reported, ["ADDED a"]);
   addNode(server, "c");
   server.faults.lagWatches({ client: "agent" }, 0);
   await settle();
-  assert.deepEqual(said, ["ADDED a", "ADDED b", "ADDED c"]);
+  assert.deepEqual(reported, ["ADDED a", "ADDED b", "ADDED c"]);
 });
 
 test("an event stays behind an earlier one that is held back longer", async () => {
   const { clock, server, transport } = world();
-  const said = await watch(transport, `${PATH}?watch=1`);
+  const reported = await watch(transport, `${PATH}?watch=1`);
   server.faults.lagWatches({}, 5_000);
   addNode(server, "a");
   server.faults.lagWatches({}, 1_000);
   addNode(server, "b");
   await clock.advance(4_999);
-  assert.deepEqual(said, []);
+  assert.deepEqual(reported, []);
   await clock.advance(1);
-  assert.deepEqual(said, ["ADDED a", "ADDED b"]);
+  assert.deepEqual(reported, ["ADDED a", "ADDED b"]);
 });
 
 test("a cut watch is a Network error, and a new one goes on from its version", async () => {
   const { server, transport } = world();
-  const said = await watch(transport, `${PATH}?watch=1`);
+  const reported = await watch(transport, `${PATH}?watch=1`);
   addNode(server, "a");
   await settle();
   const { resourceVersion } = JSON.parse((await transport.send(request(PATH), ALWAYS)).body).metadata;
@@ -232,7 +232,7 @@ test("a cut watch is a Network error, and a new one goes on from its version", a
   addNode(server, "b");
   const resumed = await watch(transport, `${PATH}?watch=1&resourceVersion=${resourceVersion}`);
   await settle();
-  assert.deepEqual([said, resumed], [["ADDED a", "Network"], ["ADDED b"]]);
+  assert.deepEqual([reported, resumed], [["ADDED a", "Network"], ["ADDED b"]]);
 });
 
 test("after a compaction an older watch and an older page are Expired", async () => {
@@ -243,9 +243,9 @@ test("after a compaction an older watch and an older page are Expired", async ()
   server.compact();
   const rest = await transport.send(request(`${PATH}?limit=1&continue=${page.continue}`), ALWAYS);
   assert.equal(rest.status, 410);
-  const said = await watch(transport, `${PATH}?watch=1&resourceVersion=${page.resourceVersion}`);
+  const reported = await watch(transport, `${PATH}?watch=1&resourceVersion=${page.resourceVersion}`);
   await settle();
-  assert.deepEqual(said, ["ERROR 410", "end"]);
+  assert.deepEqual(reported, ["ERROR 410", "end"]);
 });
 
 test("history is bounded: a watch from too far back is Expired, one from less far back is not", async () => {
@@ -266,32 +266,32 @@ test("history is bounded: a watch from too far back is Expired, one from less fa
 
 test("watches that ask for bookmarks get one a minute, with the newest version", async () => {
   const { clock, server, transport } = world();
-  const said = await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=true`);
+  const reported = await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=true`);
   const plain = await watch(transport, `${PATH}?watch=1`);
   await clock.advance(59_999);
-  assert.deepEqual(said, []);
+  assert.deepEqual(reported, []);
   addNode(server, "a");
   await clock.advance(60_001);
-  assert.deepEqual([said, plain], [["ADDED a", "BOOKMARK", "BOOKMARK"], ["ADDED a"]]);
+  assert.deepEqual([reported, plain], [["ADDED a", "BOOKMARK", "BOOKMARK"], ["ADDED a"]]);
 });
 
 test("a bookmark never overtakes an event that is held back", async () => {
   const { clock, server, transport } = world({ bookmarkPeriodMs: 1_000 });
-  const said = await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=true`);
+  const reported = await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=true`);
   server.faults.lagWatches({}, 5_000);
   await clock.advance(500);
   addNode(server, "a");
   await clock.advance(4_900);
-  assert.deepEqual(said, []);
+  assert.deepEqual(reported, []);
   await clock.advance(1_000);
-  assert.deepEqual(said, ["ADDED a", "BOOKMARK"]);
+  assert.deepEqual(reported, ["ADDED a", "BOOKMARK"]);
 });
 
 test("aborting a watch, closing the transport and closing the server each end it and leave nothing on the clock", async () => {
   const { clock, server, transport } = world();
   const stop = new AbortController();
   const second = server.transport({ client: "agent-2" });
-  const said = [
+  const reported = [
     await watch(transport, `${PATH}?watch=1&allowWatchBookmarks=true`, stop.signal),
     await watch(second, `${PATH}?watch=1`),
     await watch(transport, `${PATH}?watch=1`),
@@ -300,7 +300,7 @@ test("aborting a watch, closing the transport and closing the server each end it
   await second.close();
   server.close();
   await settle();
-  assert.deepEqual(said, [["Aborted"], ["Aborted"], ["Network"]]);
+  assert.deepEqual(reported, [["Aborted"], ["Aborted"], ["Network"]]);
   assert.equal(clock.pending, 0);
 });
 

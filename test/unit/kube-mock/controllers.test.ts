@@ -22,7 +22,9 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 const LEASE_NAMESPACE = "kube-node-lease";
 const HEARTBEAT_MS = 10_000;
 
-/** A cluster whose kubelets are as simple as can be: they renew, start what is bound to them, and end what is deleted. */
+/**
+ * A cluster whose kubelets are as simple as can be: they renew, start what is bound to them, and end what is deleted.
+ */
 class World {
   readonly clock = new VirtualClock();
   readonly server = createApiServer({ clock: this.clock, random: seededRandom(1) });
@@ -153,7 +155,7 @@ test("condition taints follow conditions and cordons, and leave the taints of ot
   ]);
 });
 
-test("pods leave an unreachable node after their five minutes, and stay Terminating as long as nobody confirms", async () => {
+test("pods leave an unreachable node after their five minutes, and stay Terminating until a kubelet confirms", async () => {
   const world = new World();
   world.addNode("a");
   world.addPod("plain", { nodeName: "a" });
@@ -169,7 +171,7 @@ test("pods leave an unreachable node after their five minutes, and stay Terminat
   assert.deepEqual(world.podList(), ["-plain a Running", "stays a Running"]);
 });
 
-test("with the out-of-service taint the sweep frees the pods of a dead node, and of no other", async () => {
+test("the sweep after an out-of-service taint frees the pods of a dead node, and of no other", async () => {
   const world = new World({ scheduler: false });
   for (const name of ["dead", "alive"]) {
     world.addNode(name);
@@ -297,7 +299,7 @@ test("the scheduler avoids cordoned, tainted and silent nodes, spreads, and heed
   assert.deepEqual(world.podList().slice(3), ["stuck x Running", "tolerant tainted Running"]);
 });
 
-test("the scheduler heeds a cordon also if nobody taints the node for it", async () => {
+test("the scheduler heeds a cordon also without a taint for it", async () => {
   const world = new World({ nodeLifecycle: false });
   world.addNode("a");
   world.nodes.mergePatch({ name: "a" }, { spec: { unschedulable: true, taints: null } });

@@ -58,7 +58,7 @@ describe("the review of who may read a path", () => {
   for (const [what, status] of [
     ["says no", { authenticated: false }],
     ["says no and names a user all the same", { authenticated: false, user: USER }],
-    ["names nobody", { authenticated: true, user: {} }],
+    ["names no user", { authenticated: true, user: {} }],
     ["says nothing", undefined],
   ] as const) {
     it(`the review of who may read a path asks nothing about a user that it does not know (the API server ${what})`, async () => {
@@ -122,7 +122,7 @@ describe("the review of who may read a path", () => {
     assert.equal(await later, "allowed");
   });
 
-  it("the review of who may read a path ends after 5 s, and is not remembered: nobody gets in without an answer", async () => {
+  it("the access review of a path ends after 5 s, and is not remembered: no client gets in without an answer", async () => {
     const { ask, sent, clock } = world(60_000);
     const asked = assert.rejects(ask(), /did not end within 5000 ms/);
     await clock.advance(5_000);

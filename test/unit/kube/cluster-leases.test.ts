@@ -24,7 +24,7 @@ interface Agent {
   leading: { fromMs: number; toMs: number | undefined }[];
   isHeld: () => boolean;
   leases: ClusterLeases;
-  /** What was said before it led, each time that it changed. */
+  /** What was logged before it led, each time that it changed. */
   said: string[];
   result: Promise<unknown>;
   stop: () => Promise<unknown>;
@@ -159,7 +159,7 @@ describe("two installations", () => {
     await ended(a, b);
   });
 
-  it("two installations keep nobody from one lease while they wait for another", async () => {
+  it("two installations do not occupy one lease while they wait for another", async () => {
     const a = agent("a", "first", ["remediator"]);
     await clock.advance(1_000);
     const b = agent("b", "second", NAMES);
@@ -379,7 +379,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     }
   });
 
-  it("an API server that refuses the right to a lease of the cluster is not the same as one that fails: without an answer nobody leads", async () => {
+  it("an API server that forbids a lease of the cluster differs from one that fails: without an answer no agent leads", async () => {
     for (const action of [
       { kind: "status", status: 500 },
       { kind: "status", status: 401 },

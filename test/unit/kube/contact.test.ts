@@ -139,7 +139,7 @@ describe("contact with an API server", () => {
       await clock.advance(2_000);
       await call();
     }
-    assert.ok(behindMs() < 1_000, "a clock that is not heard of any more is forgotten");
+    assert.ok(behindMs() < 1_000, "a clock that is not reported any more is forgotten");
   });
 
   it("contact with an API server is lost at a write that etcd refuses, and begins again with the first one that it takes", async () => {

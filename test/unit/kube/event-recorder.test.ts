@@ -164,7 +164,7 @@ test("an event is tried again while the server is away, and a lost answer does n
   assert.equal(events.droppedCount, 0);
 });
 
-test("an event that is refused, or that nobody takes, is dropped and counted", async () => {
+test("an event that is refused, or that no server takes, is dropped and counted", async () => {
   const events = recorder();
   respond = () => answer(403, failure(403, "Forbidden", "may not"));
   await running(events, async () => {

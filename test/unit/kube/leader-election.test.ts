@@ -42,7 +42,9 @@ class LeaseServer {
   readonly writes: string[] = [];
   #version = 0;
 
-  /** While `cut`, requests of this wire hang until their signal aborts. What is written is answered `answerMs` later. */
+  /**
+   * While `cut`, requests of this wire hang until their signal aborts. What is written is answered `answerMs` later.
+   */
   wire(state: { cut: boolean; answerMs: number }): KubeTransport {
     return {
       send: async (request, signal) => {
@@ -160,7 +162,7 @@ test("the leader describes itself in the lease's annotations, as it is at each r
   assert.deepEqual(server.lease?.metadata.annotations, { version: "1.2.3", notReady: "may not watch nodes" });
 });
 
-test("a lease that was given back describes nobody, and keeps the annotations of others", async () => {
+test("a lease that was given back names no holder, and keeps the annotations of others", async () => {
   server.lease = freeLease("lease-0");
   server.lease.metadata.annotations = { note: "keep" };
   const a = candidate("a", { describe: () => ({ version: "1.2.3", notReady: "may not watch nodes" }) });
@@ -225,7 +227,7 @@ test("work that throws its signal's reason when asked to stop has stopped cleanl
   assert.equal(server.lease?.spec.holderIdentity, "");
 });
 
-test("a leader that is cut off stops before anybody else can lead", async () => {
+test("a leader that is cut off stops before any other agent can lead", async () => {
   for (const cutAfterMs of [0, 500, 1_999, 2_000, 3_700]) {
     clock = new VirtualClock();
     server = new LeaseServer();
@@ -333,7 +335,7 @@ test("no two lead while the Lease is deleted under a leader that is cut off from
       a.cut = true;
       await clock.advance(100);
       server.lease = putBack;
-      // Who starts now has seen no holder, and cannot tell this from a cluster in which nobody has led before.
+      // Who starts now has seen no holder, and cannot tell this from a cluster in which no agent has led before.
       const late = putBack === undefined ? [candidate("c")] : [];
       await clock.advance(60_000);
       const stoppedMs = a.leading[0]?.toMs ?? Infinity;
@@ -457,7 +459,7 @@ test("a machine that was suspended, while its monotonic clock stood still, has l
   assert.equal(isHeld(), false, "before any timer runs");
   await clock.advance(2_000);
   assert.match(String(await self.result), /the machine was suspended, its wall clock was set forward/);
-  assert.equal(server.writes.length, 3, "it is not renewed: whoever took it meanwhile keeps it");
+  assert.equal(server.writes.length, 3, "it is not renewed: an agent that took it meanwhile keeps it");
 });
 
 test("a machine that was suspended while its renewal was on its way has lost the lease, though the answer says otherwise", async () => {

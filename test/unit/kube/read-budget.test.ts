@@ -65,15 +65,15 @@ function assertOver(watched: Watched<KubeObject>, why: RegExp): void {
   assert.match(watched.problem ?? "", why);
 }
 
-describe("a list of an API server that anybody may run", () => {
-  it("a list of an API server that anybody may run is asked for in small pages", async () => {
+describe("a list of an untrusted API server", () => {
+  it("a list of an untrusted API server is asked for in small pages", async () => {
     transport.onList = () => listAnswer(1, page(0, 3));
     start();
     await settle();
     assert.equal(transport.lists[0]?.get("limit"), "10");
   });
 
-  it("a list of an API server that anybody may run ends if it has more objects than may be kept, and is asked for again after a minute", async () => {
+  it("a list of an untrusted API server ends if it has more objects than may be kept, and is asked for again after a minute", async () => {
     endless(10);
     const watched = start();
     await settle();
@@ -87,7 +87,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(transport.lists.length, 22);
   });
 
-  it("a list of an API server that anybody may run ends if its objects are too large to be kept", async () => {
+  it("a list of an untrusted API server ends if its objects are too large to be kept", async () => {
     endless(1, (object) => ({ ...object, metadata: { ...object.metadata, labels: { a: "x".repeat(4_000) } } }));
     const watched = start();
     await settle();
@@ -95,7 +95,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(transport.lists.length, 5);
   });
 
-  it("a list of an API server that anybody may run ends if objects that are not kept have no end", async () => {
+  it("a list of an untrusted API server ends if objects that are not kept have no end", async () => {
     endless(10);
     const watched = start(BUDGET, () => {
       throw new Error("cannot be read");
@@ -104,14 +104,14 @@ describe("a list of an API server that anybody may run", () => {
     assertOver(watched, /more than 100 objects/);
   });
 
-  it("a list of an API server that anybody may run ends if a page has more objects than it was asked for", async () => {
+  it("a list of an untrusted API server ends if a page has more objects than it was asked for", async () => {
     transport.onList = () => listAnswer(1, page(0, 11));
     const watched = start();
     await settle();
     assertOver(watched, /11 objects in a page that was asked for 10/);
   });
 
-  it("a list of an API server that anybody may run ends if its pages take too long", async () => {
+  it("a list of an untrusted API server ends if its pages take too long", async () => {
     let listed = 0;
     transport.onList = () => listAnswer(1, page((listed += 1), 1), "more");
     const send = transport.send.bind(transport);
@@ -129,7 +129,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(transport.lists.length, asked, "it is not asked again before a minute has passed");
   });
 
-  it("a list of an API server that anybody may run ends if pages without objects have no end, and is read if an object follows in time", async () => {
+  it("a list of an untrusted API server ends if pages without objects have no end, and is read if an object follows in time", async () => {
     let listed = 0;
     transport.onList = () => listAnswer(1, (listed += 1) % 20 === 0 ? page(listed, 1) : [], "more");
     const many = start();
@@ -143,7 +143,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(transport.lists.length, 20);
   });
 
-  it("a list of an API server that anybody may run has no bounds if the server is the agent's own", async () => {
+  it("a list of an untrusted API server has no bounds if the server is the agent's own", async () => {
     let pages = 0;
     transport.onList = () => listAnswer(1, page(pages * 100, 100), (pages += 1) < 5 ? "more" : undefined);
     const deps = { transport, clock, random: evenRandom, logger: log.logger };
@@ -152,7 +152,7 @@ describe("a list of an API server that anybody may run", () => {
     assert.equal(watched.size, 500);
   });
 
-  it("a list of an API server that anybody may run is cut off for a caller that looks at it whole, too", async () => {
+  it("a list of an untrusted API server is cut off for a caller that looks at it whole, too", async () => {
     endless(10, (object) => ({ ...object, metadata: { ...object.metadata, labels: { a: "x".repeat(1_000) } } }));
     const client = createKubeClient({ transport, clock, random: evenRandom, budget: BUDGET });
     await assert.rejects(client.list(NODE, {}, stop.signal), (error: unknown) => isKubeError(error, "OverBudget"));
@@ -160,11 +160,11 @@ describe("a list of an API server that anybody may run", () => {
   });
 });
 
-describe("a watch of an API server that anybody may run", () => {
+describe("a watch of an untrusted API server", () => {
   const event = (name: string, version: number): void =>
     transport.watch.event("ADDED", nodeObject(name, `u-${name}`, version));
 
-  it("a watch of an API server that anybody may run ends if ever new names would fill the memory", async () => {
+  it("a watch of an untrusted API server ends if ever new names would fill the memory", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -174,7 +174,7 @@ describe("a watch of an API server that anybody may run", () => {
     assert.ok(transport.watch.aborted);
   });
 
-  it("a watch of an API server that anybody may run ends if objects grow without end, and counts what they were no more", async () => {
+  it("a watch of an untrusted API server ends if objects grow without end, and counts what they were no more", async () => {
     transport.onList = () => listAnswer(1, page(0, 2));
     const watched = start();
     await settle();
@@ -195,7 +195,7 @@ describe("a watch of an API server that anybody may run", () => {
     assertOver(watched, /more than 20000 characters/);
   });
 
-  it("a watch of an API server that anybody may run ends if it sends more than its objects account for, and is followed while it does not", async () => {
+  it("a watch of an untrusted API server ends if it sends more than its objects account for, and is followed while it does not", async () => {
     transport.onList = () => listAnswer(1, page(0, 10));
     const watched = start();
     await settle();
@@ -213,7 +213,7 @@ describe("a watch of an API server that anybody may run", () => {
     assertOver(watched, /more events than its objects account for/);
   });
 
-  it("a watch of an API server that anybody may run ends if it sends empty lines without end", async () => {
+  it("a watch of an untrusted API server ends if it sends empty lines without end", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -222,7 +222,7 @@ describe("a watch of an API server that anybody may run", () => {
     assertOver(watched, /longer events/);
   });
 
-  it("a watch of an API server that anybody may run ends if a line is too long", async () => {
+  it("a watch of an untrusted API server ends if a line is too long", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -232,7 +232,7 @@ describe("a watch of an API server that anybody may run", () => {
   });
 });
 
-describe("an answer of an API server that anybody may run", () => {
+describe("an answer of an untrusted API server", () => {
   const fields = (count: number): object =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 0]));
 
@@ -241,7 +241,7 @@ describe("an answer of an API server that anybody may run", () => {
     return createKubeRuntime({ ...deps, budget });
   }
 
-  it("an answer of an API server that anybody may run is not parsed if it has more values than its length lets expect", async () => {
+  it("an answer of an untrusted API server is not parsed if it has more values than its length lets expect", async () => {
     transport.onList = () => listAnswer(1, [{ ...nodeObject("n1", "u1", 1), ...fields(2_100) }]);
     const runtime = bounded();
     const { client } = runtime;
@@ -253,14 +253,14 @@ describe("an answer of an API server that anybody may run", () => {
     await assert.rejects(client.get(NODE, { name: "n1" }, stop.signal), isOver);
   });
 
-  it("an answer of an API server that anybody may run is not parsed either if it is an error", async () => {
+  it("an answer of an untrusted API server is not parsed either if it is an error", async () => {
     transport.onList = () => answer(500, { kind: "Status", ...fields(2_100) });
     const watched = bounded().watch<KubeObject>({ type: NODE, trim: (raw) => raw }, stop.signal);
     await settle();
     assertOver(watched, /more than 2000 values/);
   });
 
-  it("an answer of an API server that anybody may run is not parsed if it is nested more deeply than any object", async () => {
+  it("an answer of an untrusted API server is not parsed if it is nested more deeply than any object", async () => {
     const deep = (levels: number): KubeObject => ({
       ...nodeObject("n1", "u1", 1),
       ...(JSON.parse(`${'{"a":'.repeat(levels)}0${"}".repeat(levels)}`) as object),
@@ -277,7 +277,7 @@ describe("an answer of an API server that anybody may run", () => {
     return watched;
   }
 
-  it("an answer of an API server that anybody may run is read if its length is text, whatever the text is", async () => {
+  it("an answer of an untrusted API server is read if its length is text, whatever the text is", async () => {
     const text = `,[{"\\`.repeat(600);
     const object = nodeObject("n1", "u1", 1);
     const labels = { a: text };
@@ -285,7 +285,7 @@ describe("an answer of an API server that anybody may run", () => {
     assert.equal((await started()).size, 1);
   });
 
-  it("an answer of an API server that anybody may run is no event of a watch with more values than one object has", async () => {
+  it("an answer of an untrusted API server is no event of a watch with more values than one object has", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -297,7 +297,7 @@ describe("an answer of an API server that anybody may run", () => {
     assertOver(watched, /more than 400 values/);
   });
 
-  it("an answer of an API server that anybody may run ends a watch whose text comes in pieces of a character", () => {
+  it("an answer of an untrusted API server ends a watch whose text comes in pieces of a character", () => {
     const allowance = new EventAllowance(clock, () => 0);
     assert.throws(
       () => {
@@ -338,7 +338,7 @@ describe("the main thread", () => {
     assert.equal(transport.lists.length, 8);
   });
 
-  it("the main thread is not kept busy for longer than the budget by answers that take long to check, whoever asks for them", async () => {
+  it("the main thread is not kept busy for longer than the budget by answers that take long to check, whichever caller asks for them", async () => {
     let workedMs = 0;
     let readMs = 50;
     const slow: Clock = {

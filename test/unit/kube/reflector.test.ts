@@ -308,8 +308,8 @@ test("a collection that cannot be listed is tried forever, and logged once for e
   assert.equal(watched.synced, true);
   assert.equal(watched.problem, undefined);
   assert.deepEqual(messages(), [
-    "cannot list or watch, trying on",
-    "cannot list or watch, trying on",
+    "cannot list or watch, trying again",
+    "cannot list or watch, trying again",
     "watching again",
   ]);
 });
@@ -419,7 +419,7 @@ test("a listener that throws stops neither the others nor the watch; a trim that
   ]);
 });
 
-test("who unsubscribes hears no more, and waiting for the sync ends with its signal", async () => {
+test("a listener that unsubscribes receives no more, and waiting for the sync ends with its signal", async () => {
   transport.onList = () => answer(503, failure(503, "ServiceUnavailable", "down"));
   const watched = start();
   const impatient = new AbortController();

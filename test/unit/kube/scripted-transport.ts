@@ -18,7 +18,7 @@ export interface OpenWatch {
   aborted: boolean;
 }
 
-/** A transport whose far end is the test, in the same process: for behaviours that hang on time. */
+/** A transport whose far end is the test, in the same process: for behaviors that hang on time. */
 export class ScriptedTransport implements KubeTransport {
   readonly lists: URLSearchParams[] = [];
   /** How often it was asked for a single object, to see how far it has come. */

@@ -7,7 +7,8 @@ import { parseAllDocuments } from "yaml";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
-// kubectl apply -f reads YAML 1.1, where On is a boolean; kubectl apply -k and our own harness read 1.2, where it is a string.
+// kubectl apply -f reads YAML 1.1, where On is a boolean; kubectl apply -k and our own harness read 1.2, where it is a
+// string.
 const families = readdirSync(join(ROOT, "deploy/families")).map((family) => `deploy/families/${family}`);
 for (const folder of [
   "deploy/crds",

@@ -16,8 +16,9 @@ import { judgeTarget } from "../../../src/cli/status/could-fence/target-verdict.
 import { healthCheck, node, remediation, target } from "../cli/dashboard/fixture.ts";
 import { OVERVIEW } from "../cli/overview-fixture.ts";
 
-// What of the Headlamp plugin can be tested without its packages, of which nothing is installed here. The types of the API are
-// handed to the plugin's functions below, so a field that is renamed there does not compile. `npm run headlamp` does the rest.
+// What of the Headlamp plugin can be tested without its packages, of which nothing is installed here. The types of the
+// API are handed to the plugin's functions below, so a field that is renamed there does not compile. `npm run headlamp`
+// does the rest.
 
 const PLUGIN = new URL("../../../plugins/headlamp/", import.meta.url);
 const read = (path: string): Promise<string> => readFile(new URL(path, PLUGIN), "utf8");

@@ -54,7 +54,7 @@ function messageId(answer: { json: Body }): unknown {
 }
 
 describe("the Redfish service", () => {
-  it("the Redfish service shows its root, versions and OData documents to everybody, and nothing else", () => {
+  it("the Redfish service shows its root, versions and OData documents to every client, and nothing else", () => {
     const { send } = setUp();
     for (const path of ["/redfish", "/redfish/v1", "/redfish/v1/", "/redfish/v1/odata", "/redfish/v1/$metadata"]) {
       assert.equal(send("GET", path, { anonymous: true }).status, 200, path);

@@ -52,7 +52,7 @@ describe("admissions", () => {
     assert.deepEqual(admission, { granted: false, reason: "WaitingForTurn", message });
   });
 
-  it("admissions are bounded for each workload cluster, which keeps nobody else waiting, and not for the agent's own", () => {
+  it("admissions are bounded for each workload cluster, which makes no other cluster wait, and not for the agent's own", () => {
     const waiting = [contender("a", { cluster: "caps/w1" }), contender("b", { cluster: "caps/w2" }), contender("c")];
     const busy = [contender("busy", { cluster: "caps/w1" }), contender("own")];
     const admissions = admit(busy, waiting, { ...ANY, perCluster: 1 }, () => []);
@@ -138,7 +138,7 @@ describe("admissions", () => {
     );
   });
 
-  it("admissions reach everybody in the end, whatever comes after: the places of a zone that works are given to the others", () => {
+  it("every remediation is admitted in the end, whatever comes after: the slots of a zone that works are given to the others", () => {
     const flood = Array.from({ length: 20 }, (_, index) => contender(`f${index}`, { zone: "a", createdAtMs: index }));
     const other = contender("other", { zone: "b", createdAtMs: 1_000 });
     const admissions = admit([contender("busy", { zone: "b" })], [...flood, other], { ...ANY, hosts: 3 }, () => []);
@@ -174,7 +174,7 @@ describe("etcd's quorum", () => {
     assert.deepEqual(outcome(others), { begin: ["2"], wait: ["3"] });
   });
 
-  it("etcd's quorum holds nobody else up", () => {
+  it("etcd's quorum holds no other remediation up", () => {
     const members = UP.map((member) => ({ ...member, up: false }));
     const waiting = [contender("1", { node: "a" }), contender("2", { node: "worker", createdAtMs: 1 })];
     assert.deepEqual(outcome(admit([], waiting, ANY, () => members)).begin, ["2"]);

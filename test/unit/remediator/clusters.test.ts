@@ -158,7 +158,7 @@ describe("who has signed a node's marks", () => {
     return { ...before, spec: { taints: taints.value as Taint[] } };
   };
 
-  it("who has signed a node's marks is found for the cluster that it was signed for, and for no other", () => {
+  it("the signer of a node's marks is found for the cluster that the marks were signed for, and for no other", () => {
     const both = marked(signature("local", "a1", undefined), signature("remote", "a1", W1));
     assert.deepEqual(signersOf(both, undefined), ["local"]);
     assert.deepEqual(signersOf(both, W1), ["remote"]);

@@ -7,8 +7,8 @@ import { decide } from "../../../src/remediator/machine/decide.ts";
 import { parseState, STATE_NAMES } from "../../../src/remediator/machine/model/state.ts";
 import { NOW, snapshot } from "./snapshots.ts";
 
-// Statuses that released versions have written (test/corpus/record.ts), and the schemas of their CRDs: an agent that is upgraded
-// finds the first, and one that is rolled back is held to the second.
+// Statuses that released versions have written (test/corpus/record.ts), and the schemas of their CRDs: an agent that is
+// upgraded finds the first, and one that is rolled back is held to the second.
 
 const CORPUS = new URL("../../corpus/", import.meta.url);
 const VERSIONS = readdirSync(CORPUS, { withFileTypes: true }).flatMap((entry) =>

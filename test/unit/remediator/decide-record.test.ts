@@ -234,7 +234,7 @@ describe("what is stored with a decision", () => {
     assert.equal(attemptOf({ state: "Resolving", attempt, observations: { claim } })?.action, "ForceOff");
   });
 
-  it("what is stored with a decision is whether the node was Ready, also of one that waits for its turn, which inherits no host", () => {
+  it("what is stored with a decision is whether the node was Ready, also of one that waits for admission, which inherits no host", () => {
     const other = { admission: { granted: false, reason: "WaitingForTurn", message: "third" } } as const;
     const fresh = snapshot({ state: "Resolving", other });
     const begun = decide({ ...fresh, status: { phase: "Resolving" } }, NOW).status;
@@ -298,7 +298,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([turnedOn("Reboot"), turnedOn("Reprovision")], [1, 2]);
   });
 
-  it("what is stored with a decision is not written about a node whose cluster is away: what is known may be about another cluster", () => {
+  it("what is stored with a decision is not written about a node whose cluster cannot be reached: what is known may be about another cluster", () => {
     const clusterProblem = { reason: "ClusterUnreachable", message: "away" } as const;
     const { status } = decide(
       snapshot({
@@ -378,7 +378,7 @@ describe("what is stored with a decision", () => {
   });
 
   for (const waiting of [true, false]) {
-    it(`what is stored with a decision gives the host up ${waiting ? "as it is to whoever waits for it" : "with all holds off it"} at a success`, () => {
+    it(`what is stored with a decision gives the host up ${waiting ? "as it is to the remediation that waits for it" : "with all holds off it"} at a success`, () => {
       const observations = { devicesClosed: true, successor: { waiting, atMs: NOW.monotonicMs } };
       const other = { node: node({ ready: "True", bootID: "new-boot" }) };
       const { effects } = decide(snapshot({ state: "Restoring", observations, other }), NOW);

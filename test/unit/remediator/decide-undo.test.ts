@@ -56,7 +56,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "setBootOverride None",
   },
   {
-    name: "a remediation that is being deleted powers its host on, however late: nobody else would",
+    name: "a remediation that is being deleted powers its host on, however late: no other program would",
     changes: {
       state: "Undoing",
       remediation: { deleting: true },
@@ -432,7 +432,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
     expected: "stay (Resumed)",
   },
   {
-    name: "who waits for the host is not read again if nobody does, however old the read",
+    name: "an old read of the queue for the host is not repeated if no remediation waits",
     changes: {
       state: "Undoing",
       observations: { ...UNDOING, successor: { waiting: false, atMs: NOW.monotonicMs - 60_000 } },
@@ -462,8 +462,8 @@ describe("an undo", () => {
   }
 
   for (const [what, waiting] of [
-    ["hands the host over as it is to whoever waits for it", true],
-    ["leaves no hold on a host that nobody waits for", false],
+    ["hands the host over as it is to the remediation that waits for it", true],
+    ["leaves no hold on a host that no remediation waits for", false],
   ] as const) {
     it(what, () => {
       const observations = {

@@ -237,7 +237,7 @@ describe("a power order", () => {
     });
   }
 
-  it("a power order that is not sent does not hide that one before it may have been heard", async () => {
+  it("a power order that is not sent does not hide that one before it may have been received", async () => {
     const made = { ...context(() => Promise.resolve()), isOrderAllowed: () => false };
     know(made.session, { identity: VERIFIED, order: CUT_OFF });
     await orderPower(made, "ForceOff", "a1", SIGNAL);

@@ -190,7 +190,7 @@ describe("a read of the node before its host is powered off", () => {
     } as unknown as NonNullable<EffectContext["host"]>;
     const examined = run({ ...start(), host }, { do: "examine" });
     const failed = assert.rejects(examined, refused);
-    // A rejection that nobody awaits would be reported here, and end the agent.
+    // A rejection that is not awaited would be reported here, and end the agent.
     await new Promise((resolve) => setImmediate(resolve));
     await clock.advance(1_000);
     await failed;
@@ -254,7 +254,7 @@ describe("a mark", () => {
       return context;
     };
 
-    it("a mark that version 0.1.0 put on, which signed it by an annotation alone, comes off if that version chose the stored id, though a later one has stored the status since", async () => {
+    it("a mark that version 0.1.0 signed by an annotation alone comes off if that version chose the stored id, though a later one has stored the status since", async () => {
       await run(tainted(), { do: "untaint" });
       assert.equal(bears(OUT_OF_SERVICE), false);
     });

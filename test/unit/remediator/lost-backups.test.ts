@@ -14,7 +14,7 @@ describe("what was saved of a Node whose remediation is gone", () => {
     lost.keep("n2", { nodeUID: "uid-2" });
     assert.equal(lost.get("n1")?.nodeUID, "uid-1");
     await clock.advance(1);
-    assert.equal(lost.size, 1, "it goes though nobody asks for its node");
+    assert.equal(lost.size, 1, "it goes though its node is not asked for");
     assert.deepEqual([lost.get("n1"), lost.get("n2")?.nodeUID], [undefined, "uid-2"]);
   });
 

@@ -18,7 +18,7 @@ const OFF = { state: "Off", raw: "Off" } as const;
 const ON = { state: "On", raw: "On" } as const;
 
 describe("an undo", () => {
-  it("an undo begins without the last reading: its On may be that of a device whose twin was turned off", () => {
+  it("an undo begins without the last reading: its On may be that of one device while another was turned off", () => {
     const observations = { ...nothingObserved(), power: READ_ON };
     assert.deepEqual(observationsAfter(observations, stateOf("PoweringOff"), stateOf("Undoing")).power, NOTHING_READ);
     assert.deepEqual(observationsAfter(observations, stateOf("Undoing"), stateOf("Undoing")).power, READ_ON);

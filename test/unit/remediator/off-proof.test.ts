@@ -24,7 +24,7 @@ describe("the proof that a host is off", () => {
     assert.equal(readOffAt(0, 20, hourMs, hourMs + 20).provenAtMs, hourMs + 20);
   });
 
-  it("the proof that a host is off is not made of two Off readings between which nobody looked for long", () => {
+  it("the proof that a host is off is not made of two Off readings with a long time between them", () => {
     assert.equal(readOffAt(0, 3_600_000).provenAtMs, undefined);
   });
 

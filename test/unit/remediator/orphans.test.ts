@@ -37,7 +37,7 @@ async function tending(clock: VirtualClock) {
     connection: { state: "connected", runtime, nodes } as ClusterConnection,
     holders: 0,
     looks: 0,
-    letGo: (_node: NodeId): void => assert.fail("nobody listens"),
+    letGo: (_node: NodeId): void => assert.fail("there is no listener"),
     onLook: (_node: NodeId): void => undefined,
     stop: async (): Promise<void> => {
       stop.abort(new Error("the test is over"));
@@ -78,7 +78,7 @@ async function tending(clock: VirtualClock) {
 }
 
 describe("a node of a workload cluster that may have been left during a fence", () => {
-  it("a node of a workload cluster that may have been left during a fence that is requested while it is checked is checked again, with its cluster kept connected until then", async () => {
+  it("a node of a workload cluster that is requested again during its check for orphans is checked again, with its cluster kept connected until then", async () => {
     const clock = new VirtualClock();
     const world = await tending(clock);
     world.onLook = (node) => {
@@ -115,7 +115,7 @@ describe("labels of a Node that was deleted for a remediation which is gone", ()
     [23, true],
     [25, false],
   ] as const) {
-    it(`labels of a Node that was deleted for a remediation which is gone are ${isGivenBack ? "given back to" : "no longer kept for"} a Node that joins ${hours} hours later`, async () => {
+    it(`labels of a Node that a lost remediation has deleted are ${isGivenBack ? "given back to" : "no longer kept for"} a Node that joins ${hours} hours later`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       const { server } = world;

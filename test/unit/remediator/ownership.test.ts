@@ -116,7 +116,7 @@ describe("a host", () => {
     await claiming;
   });
 
-  it("a host that nobody has is taken", async () => {
+  it("a host without an owner is taken", async () => {
     assert.deepEqual(await claim(undefined), {
       asked: ["claim for a"],
       claim: { owned: true, targetUid: "target-uid" },
@@ -226,13 +226,13 @@ describe("who waits for a host", () => {
     return { asked, waiting: (session.observations as Pick<Observations, "successor">).successor?.waiting };
   }
 
-  it("who waits for a host is read from the API server, among those that the watch shows to wait, until one is found", async () => {
+  it("the next remediation for a host is read from the API server, among those that the watch shows to wait, until one is found", async () => {
     const siblings = [sibling("x", false), sibling("y", true), sibling("z", true), sibling("w", true)];
     const stored = { y: {}, z: { status: WAITING }, w: { status: WAITING } };
     assert.deepEqual(await look(siblings, stored), { asked: ["get y", "get z"], waiting: true });
   });
 
-  it("who waits for a host is nobody if none does any more", async () => {
+  it("no remediation waits for a host if none does any more", async () => {
     const siblings = [sibling("x", true), sibling("y", true)];
     assert.deepEqual(await look(siblings, { y: { uid: "uid-of-another", status: WAITING } }), {
       asked: ["get x", "get y"],
@@ -248,7 +248,7 @@ describe("who waits for a host", () => {
     ["waits for something else", { status: { ...WAITING, attempt: { ...INHERITED, action: "None" } } }, false],
     ["is being deleted", { status: WAITING, deletionTimestamp: "2026-01-01T00:00:00Z" }, false],
   ] as const) {
-    it(`who waits for a host is ${waits ? "" : "not "}a remediation that ${what}`, () => {
+    it(`a remediation that ${what} ${waits ? "waits" : "does not wait"} for the host`, () => {
       assert.equal(isWaiting(object("b", stored) as unknown as Parameters<typeof isWaiting>[0]), waits);
     });
   }

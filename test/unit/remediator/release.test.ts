@@ -82,7 +82,7 @@ describe("what still binds a node", () => {
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 2 });
   });
 
-  it("what still binds a node is not said if the server does not answer: it throws", async () => {
+  it("a read of what still binds a node throws if the server does not answer", async () => {
     createPod("agent", { tolerations: TOLERATES_ALL });
     attach("v1", "claim-agent");
     const match = { pathPrefix: "/api/v1/persistentvolumes" };
@@ -92,7 +92,7 @@ describe("what still binds a node", () => {
 });
 
 describe("releasing pods", () => {
-  it("releasing pods touches those of this node that must leave, and nobody else's", async () => {
+  it("releasing pods touches those of this node that must leave, and no others", async () => {
     createPod("db");
     createPod("agent", { tolerations: TOLERATES_ALL });
     createPod("elsewhere", { nodeName: "n2" });

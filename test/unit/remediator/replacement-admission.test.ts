@@ -34,7 +34,7 @@ function attempt(kind: "Reboot" | "Reprovision"): NonNullable<BareMetalRemediati
 const WAITING = { phase: "Verifying", attempt: attempt("Reprovision") };
 const REPLACING = { phase: "Provisioning", attempt: attempt("Reprovision") };
 
-/** Whether the first of the remediations gets the turn. */
+/** Whether the first of the remediations is admitted. */
 function granted(...all: BareMetalRemediation[]): boolean {
   const [first] = all;
   if (first === undefined) throw new Error("no remediation");

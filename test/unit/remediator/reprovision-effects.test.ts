@@ -215,7 +215,7 @@ describe("a read of a Machine", () => {
     ["is paused", {}, { annotations: { "cluster.x-k8s.io/paused": "" } }],
     ["is being deleted", {}, { finalizers: ["test/held"] }],
   ] as const) {
-    it(`a read of a Machine reports that nobody makes another one if its MachineSet ${why}`, async () => {
+    it(`a read of a Machine reports that no controller makes another one if its MachineSet ${why}`, async () => {
       const world = await World.create();
       const owner = world.machineSet(spec, metadata);
       if (why === "is being deleted")

@@ -16,7 +16,7 @@ function statusAfter(step: string): NonNullable<ReturnType<typeof decide>["statu
 describe("a Machine that was deleted", () => {
   const status = statusAfter("a Machine that is on its way out is waited for, whatever its host's target says");
 
-  it("a Machine that was deleted leaves its host to whoever deprovisions it: no undo owes it an On", () => {
+  it("a Machine that was deleted leaves its host to the controller that deprovisions it: no undo owes it an On", () => {
     const state = parseState(status);
     assert.ok("attempt" in state && state.attempt !== undefined);
     assert.equal(mayHaveTurnedOff(state.attempt), false);

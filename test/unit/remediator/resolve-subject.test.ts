@@ -150,7 +150,7 @@ describe("a node that leads by itself to a host that a Machine has taken", () =>
     );
   });
 
-  it("a node that leads by itself to a host that a Machine has taken is believed by nobody if the Machine is gone", async () => {
+  it("a node that leads by itself to a host that a Machine has taken is not believed if the Machine is gone", async () => {
     const { runtime } = await world();
     assert.match((await dispute(runtime, "of-the-one-before", localNode("n1"))) ?? "", /cannot determine which node/);
   });

@@ -33,7 +33,7 @@ describe("a backup", () => {
     });
   });
 
-  it("a backup keeps what an earlier one had and nobody has given back yet", () => {
+  it("a backup keeps what an earlier one had and what has not been restored yet", () => {
     const earlier = backupOf(dressed(), undefined);
     const bare = node({ uid: "new" });
     bare.metadata.labels = { zone: "b" };

@@ -20,7 +20,8 @@ import {
   told,
 } from "./snapshots.ts";
 
-// Nodes that came back before a further power-off, and what holds an order: the stop switch power-offs alone, maintenance all.
+// Nodes that came back before a further power-off, and what holds an order: the stop switch power-offs alone,
+// maintenance all.
 
 const MACHINE: Snapshot["subject"] = {
   nodeName: "n7",

@@ -46,7 +46,7 @@ describe("a view that may be stale", () => {
   const noted = (): string[] => notes.map(({ reason, regarding }) => `${reason} ${regarding.metadata.name}`);
 
   it("a view that may be stale is reported within a minute of a problem that lasts, once, on each remediation without a verdict", async () => {
-    view.problem = "nothing heard on the watch for 90000 ms";
+    view.problem = "nothing received on the watch for 90000 ms";
     await clock.advance(40_000);
     assert.deepEqual(noted(), []);
     await clock.advance(20_000);
@@ -59,7 +59,7 @@ describe("a view that may be stale", () => {
     await ended;
   });
 
-  it("a view that may be stale is reported if nothing was heard for minutes though nothing failed, and again after it was well", async () => {
+  it("a view that may be stale is reported if nothing was received for minutes though nothing failed, and again after it was well", async () => {
     await clock.advance(140_000);
     assert.equal(notes.length, 0);
     await clock.advance(10_000);

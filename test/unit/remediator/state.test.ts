@@ -61,7 +61,7 @@ describe("a stored state", () => {
       /status\.attempt\.action is not of this version/u,
     ],
   ] as const) {
-    it(`a stored state that ${what} is not taken for another: it is said what is wrong`, () => {
+    it(`a stored state that ${what} is not taken for another: the message shows what is wrong`, () => {
       const state = parseState(status);
       assert.equal(state.name, "Unknown");
       assert.match(state.why, message);
@@ -118,7 +118,7 @@ describe("a place among the hosts that are remediated at once", () => {
 });
 
 describe("a host is owed an On", () => {
-  it("a host is owed an On by whoever may have turned it off, until it has been read On after that", () => {
+  it("a remediation that may have turned a host off owes it an On until it has been read On after that", () => {
     const owed = (action: Attempt["action"], done: boolean): boolean => mayHaveTurnedOff(attempt({ action, done }));
     assert.deepEqual([owed("None", false), owed("Inherited", false)], [false, true]);
     assert.deepEqual([owed("ForceOff", false), owed("ForceOff", true)], [true, true]);

@@ -19,7 +19,7 @@ describe("what holds orders, as it is watched and by a live read", () => {
     assert.equal(strictestHold(undefined, UNREAD), UNREAD);
   });
 
-  it("what holds orders, as it is watched and by a live read, is maintenance, whoever finds it", () => {
+  it("maintenance holds orders, whether the watch or a live read finds it", () => {
     for (const other of [undefined, PAUSED, UNREAD]) {
       assert.equal(strictestHold(MAINTENANCE, other), MAINTENANCE);
       assert.equal(strictestHold(other, MAINTENANCE), MAINTENANCE);

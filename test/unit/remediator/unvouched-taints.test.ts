@@ -62,8 +62,8 @@ async function tending() {
   return { clock, own, tenant, end };
 }
 
-describe("an out-of-service taint that nobody vouches for", () => {
-  it("an out-of-service taint that nobody vouches for comes off though a workload cluster lists many such nodes and then answers no call", async () => {
+describe("an unvouched out-of-service taint", () => {
+  it("an unvouched out-of-service taint comes off though a workload cluster lists many such nodes and then answers no call", async () => {
     const { clock, own, tenant, end } = await tending();
     for (let index = 0; index < 200; index += 1) await tenant.taint(`t${index}`, TENANT);
     const match = { pathPrefix: "/api/v1/nodes/" };
@@ -76,7 +76,7 @@ describe("an out-of-service taint that nobody vouches for", () => {
     await end();
   });
 
-  it("an out-of-service taint that nobody vouches for is tried again after 3 s if a call hangs, and given more time at each further try", async () => {
+  it("an unvouched out-of-service taint is tried again after 3 s if a call hangs, and given more time at each further try", async () => {
     const { clock, own, end } = await tending();
     await own.taint("n1", undefined);
     await clock.advance(1_000);

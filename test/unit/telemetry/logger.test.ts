@@ -48,7 +48,7 @@ describe("the log", () => {
     const line = JSON.parse(logged((logger) => logger.warn({ err }, "x")));
     assert.equal(
       line.err.nextStep,
-      "grant that right; the agent's own come with your installation (deploy/kustomize or the Helm chart)",
+      "grant that permission; the installation (deploy/kustomize or the Helm chart) has those that the agent needs",
     );
     assert.ok(
       !logged((logger) => logger.warn({ err: new KubeError("Conflict", "changed") }, "x")).includes("nextStep"),

@@ -9,7 +9,7 @@ import { connect as connectTls } from "node:tls";
 import { Agent, request } from "undici";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import type { CertificateAuthority } from "../../../hack/lib/pki.ts";
-import { bearerOf, createDoorkeeper } from "../../../src/cli/agent/page-access.ts";
+import { bearerOf, createAuthorizer } from "../../../src/cli/agent/page-access.ts";
 import type { AccessVerdict } from "../../../src/kube/reviews/access-review.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
 import { CertificateFiles } from "../../../src/telemetry/certificate-files.ts";
@@ -43,10 +43,10 @@ describe("metrics behind TLS and a login", () => {
       if (token.reveal() === "away") return Promise.reject(new Error("the API server is away"));
       return Promise.resolve(VERDICTS[token.reveal()] ?? "unauthenticated");
     };
-    const doorkeeper = createDoorkeeper(review, { clock, logger: createLogger("silent") }, AbortSignal.timeout(60_000));
+    const authorizer = createAuthorizer(review, { clock, logger: createLogger("silent") }, AbortSignal.timeout(60_000));
     const page = () => Promise.resolve({ status: 200, contentType: "text/plain", body: "names\n" });
     const certificate = new CertificateFiles(folder, clock);
-    server = await servePages({ host: HOST, port: 0 }, { "/metrics": page }, { certificate, doorkeeper });
+    server = await servePages({ host: HOST, port: 0 }, { "/metrics": page }, { certificate, authorizer });
     client = new Agent({ connect: { ca: authority.certPem }, pipelining: 0 });
   });
   after(async () => {

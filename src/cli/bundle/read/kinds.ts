@@ -46,7 +46,9 @@ const FOREIGN: readonly (readonly [file: string, kind: KindVersions, trim: (obje
   ["metal3remediationtemplates.infrastructure.cluster.x-k8s.io", REMEDIATION_TEMPLATES, whole],
 ];
 
-/** Objects: ironfence's own, those of other projects that it works with, and what Kubernetes keeps of agents and nodes. */
+/**
+ * Objects: ironfence's own, those of other projects that it works with, and what Kubernetes keeps of agents and nodes.
+ */
 export const KIND_PARTS: readonly Part[] = [
   ...CUSTOM_KINDS.map((type) => listPart(type, `kinds/${type.plural}.${type.group}`, {})),
   listPart(NODES, "kinds/nodes", { trim: trimNode }),

@@ -38,8 +38,8 @@ const REFERENCE_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Removes secrets from what goes into a support bundle. It removes too much rather than too little. A secret that was found
- * under a name is removed everywhere else as well (`finish`).
+ * Removes secrets from what goes into a support bundle. It removes too much rather than too little. A secret that was
+ * found under a name is removed everywhere else as well (`finish`).
  */
 export class Redactor {
   readonly #counts = new Map<SecretKind, number>();

@@ -1,6 +1,6 @@
 /**
- * The end of a name whose value is a secret: of a field, a variable, a flag or a header. A reference to a Secret (`secretRef`,
- * `credentialsName`, `tokenFile`) ends in another word and is kept.
+ * The end of a name whose value is a secret: of a field, a variable, a flag or a header. A reference to a Secret
+ * (`secretRef`, `credentialsName`, `tokenFile`) ends in another word and is kept.
  */
 const WORDS = [
   "pass(?:word|wort|wd|phrase|code)?s?",

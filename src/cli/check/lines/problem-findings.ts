@@ -28,7 +28,10 @@ const CHECK_OF: ReadonlyMap<string, string> = new Map([
   ["BareMetalRemediation", "remediations"],
 ]);
 
-/** The id of the check that reports a problem; undefined for sections that cannot be read, which each check reports itself. */
+/**
+ * The id of the check that reports a problem; undefined for sections that cannot be read, which each check reports
+ * itself.
+ */
 export function checkOf({ kind, reason }: Pick<Problem, "kind" | "reason">): string | undefined {
   return CHECK_OF.get(`${kind} ${reason}`) ?? CHECK_OF.get(kind);
 }

@@ -18,8 +18,8 @@ const CERTIFICATE_DAYS_MIN = 21;
 const DAY_MS = 86_400_000;
 
 /**
- * Whether each node has a host that can be powered off, and whether anything holds power-offs. A hold is a warning: an administrator
- * has put it there, and a check after an upgrade must not fail because of it.
+ * Whether each node has a host that can be powered off, and whether anything holds power-offs. A hold is a warning: an
+ * administrator has put it there, and a check after an upgrade must not fail because of it.
  */
 export const TARGET_CHECKS: readonly Check<Facts>[] = [
   { id: "pause", category: "Holds", title: "no pause holds power-offs", run: judgePause },

@@ -21,8 +21,8 @@ const TARGETS_AT_ONCE_MAX = 32;
 const NOT_SEEN_FROM_HERE: ReadonlySet<string> = new Set(["Ambiguous", "BareMetalHostsUnreadable"]);
 
 /**
- * Probes every target by the code of the agent, with one login for each device. A target that is in maintenance or that a
- * remediation owns keeps its status. A login that was refused is not tried again by the same command, so that waiting
+ * Probes every target by the code of the agent, with one login for each device. A target that is in maintenance or that
+ * a remediation owns keeps its status. A login that was refused is not tried again by the same command, so that waiting
  * (`--wait`) locks no account.
  *
  * @param options.timeoutMs for all targets together.

@@ -74,7 +74,8 @@ export interface LiveProbes {
  * Reads everything that the checks need, once.
  *
  * @param probeLive undefined to believe the status of each target.
- * @throws KubeError, DeadlineError if the API server does not answer. What cannot be read for lack of a permission is a fact.
+ * @throws KubeError, DeadlineError if the API server does not answer. What cannot be read for lack of a permission is a
+ * fact.
  */
 export async function readFacts(deps: ReadDeps, probeLive: ProbeLive | undefined, signal: AbortSignal): Promise<Facts> {
   const { clock } = deps.runtime;

@@ -20,8 +20,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Fills markup with values. Texts lose their control characters and are escaped for elements and for quoted attributes, the only places
- * where values may stand; `undefined` is nothing; lists are put one after the other.
+ * Fills markup with values. Texts lose their control characters and are escaped for elements and for quoted attributes,
+ * the only places where values may stand; `undefined` is nothing; lists are put one after the other.
  */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(withoutIndent(parts).reduce((text, part, index) => text + textOf(values[index - 1]) + part));

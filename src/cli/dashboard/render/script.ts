@@ -9,7 +9,7 @@ export const SCRIPT = String.raw`"use strict";
   const { now, version } = document.body.dataset;
   let { path } = document.body.dataset;
   const byId = (id) => document.getElementById(id);
-  const live = byId("live"), news = byId("news"), said = byId("said"), asOf = byId("as-of"), filter = byId("filter");
+  const live = byId("live"), news = byId("news"), changes = byId("changes"), asOf = byId("as-of"), filter = byId("filter");
   const known = new Map();
   let seen = version, source, offsetMs = Number(now) - performance.now(), heardMs = performance.now(), isHeard = false, isFiltered = false, trouble = "", retryMs = 2000;
 
@@ -137,7 +137,7 @@ export const SCRIPT = String.raw`"use strict";
     watchBlocks();
     showAges();
     const summary = byId("summary")?.textContent;
-    if (summary !== undefined && summary !== summaryBefore) said.textContent = summary;
+    if (summary !== undefined && summary !== summaryBefore) changes.textContent = summary;
   }
   function hear(text) {
     heardMs = performance.now();

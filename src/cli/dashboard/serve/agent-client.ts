@@ -9,8 +9,9 @@ import type { Watched } from "../../../kube/watched.ts";
 import { KINDS_OF_FAMILIES } from "../../cluster/unread-versions.ts";
 
 /**
- * The client by which the agent reads what its page shows: it writes nothing, asks for nothing that the agent has no permission for,
- * and takes the nodes from the view that the agent has, since all of them as the API server sends them would not fit its memory.
+ * The client by which the agent reads what its page shows: it writes nothing, asks for nothing that the agent has no
+ * permission for, and takes the nodes from the view that the agent has, since all of them as the API server sends them
+ * would not fit its memory.
  */
 export function agentClient(
   client: KubeClient,

@@ -13,7 +13,8 @@ export function sourceOf(
 ): PageSource {
   const { namespace, leaseNamespace } = options;
   return {
-    // A process of its own may spend a third of its time on reads, or more if they take over 7 s: the page has to be fresh.
+    // A process of its own may spend a third of its time on reads, or more if they take over 7 s: the page has to be
+    // fresh.
     ageByCost: 2,
     readOverview: (signal) => readOverview(runtime, options, cluster, signal),
     readDecisions: (signal) => readDecisions(runtime, { leaseNamespace, namespace }, signal),

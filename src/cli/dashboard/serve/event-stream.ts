@@ -15,8 +15,8 @@ const STREAM_MAX_MS = 60_000;
 const BUFFER_BYTES_MAX = 512 * 2 ** 10;
 
 /**
- * Sends a page whenever it changes, and after each read when that was (Server-Sent Events). A read that fails is reported, so that the
- * browser does not show an old page as a new one.
+ * Sends a page whenever it changes, and after each read when that was (Server-Sent Events). A read that fails is
+ * reported, so that the browser does not show an old page as a new one.
  *
  * @param seen the version that the browser has.
  */

@@ -13,8 +13,8 @@ const SECRET_BYTES = 32;
 const OPEN_PATH = "/open";
 
 /**
- * Lets in only the browser of the user who started the command: others on the same machine can connect as well, and every website
- * that the user visits can make the browser send requests here.
+ * Lets in only the browser of the user who started the command: others on the same machine can connect as well, and
+ * every website that the user visits can make the browser send requests here.
  */
 export class LocalGate {
   /** In the address that is printed. */
@@ -38,7 +38,8 @@ export class LocalGate {
 
   #judge(request: IncomingMessage): Answer | undefined {
     const { host, origin, cookie = "" } = request.headers;
-    // A name that an attacker's DNS server points to 127.0.0.1 stands in Host; a website that sends a request in Origin.
+    // A name that an attacker's DNS server points to 127.0.0.1 stands in Host; a website that sends a request in
+    // Origin.
     const hosts = [`127.0.0.1:${this.port}`, `localhost:${this.port}`];
     if (host === undefined || !hosts.includes(host)) return notice(403, "Wrong Host");
     if (origin !== undefined && origin !== `http://${host}`) return notice(403, "Wrong Origin");
@@ -54,7 +55,10 @@ export class LocalGate {
     return `ironfence-${this.port}`;
   }
 
-  /** The secret must not stay in the address; a page that leads on is not a redirect, which a strict cookie does not survive if a link was followed. */
+  /**
+   * The secret must not stay in the address; a page that leads on is not a redirect, which a strict cookie does not
+   * survive if a link was followed.
+   */
   #letIn(): Answer {
     const body = renderNotice(
       "Opening",

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { Answer, Doorkeeper } from "../../../telemetry/http-server.ts";
+import type { Answer, Authorizer } from "../../../telemetry/http-server.ts";
 import { pathOf } from "../../../telemetry/http-server.ts";
 import { renderNotice } from "../render/document.ts";
 import { html } from "../render/html.ts";
@@ -17,16 +17,16 @@ const BODY_BYTES_MAX = 16_384;
 const COOKIE_SECONDS = 12 * 3_600;
 
 /**
- * Lets in users whose token the API server allows to read the path above: in the header Authorization, as programs send it, or in a
- * cookie that a browser gets for a token that its user pastes.
+ * Lets in users whose token the API server allows to read the path above: in the header Authorization, as programs send
+ * it, or in a cookie that a browser gets for a token that its user pastes.
  */
-export function createTokenGate(doorkeeper: Doorkeeper): RequestGate {
+export function createTokenGate(authorizer: Authorizer): RequestGate {
   return async (request) => {
     const path = pathOf(request.url ?? "");
-    if (path === LOGIN_PATH && request.method === "POST") return logIn(request, doorkeeper);
+    if (path === LOGIN_PATH && request.method === "POST") return logIn(request, authorizer);
     // They hold nothing of the cluster, and the form looks better with them.
     if (path === "/page.css") return undefined;
-    const refusal = await doorkeeper(authorizationOf(request), STATUS_PATH);
+    const refusal = await authorizer(authorizationOf(request), STATUS_PATH);
     return refusal === undefined ? undefined : loginForm(refusal.status, WHY[refusal.status] ?? "");
   };
 }
@@ -43,15 +43,15 @@ function authorizationOf({ headers }: IncomingMessage): string | undefined {
   return sent === undefined ? undefined : `Bearer ${sent.slice(COOKIE.length + 1)}`;
 }
 
-async function logIn(request: IncomingMessage, doorkeeper: Doorkeeper): Promise<Answer> {
+async function logIn(request: IncomingMessage, authorizer: Authorizer): Promise<Answer> {
   // Browsers name the origin of a form: another site must not choose the token that the user reads with.
   if (request.headers.origin !== `https://${request.headers.host ?? ""}`) return notice(403, "Wrong Origin");
   const body = await readBody(request);
   if (body === undefined) return notice(413, "That is no token");
   const token = new URLSearchParams(body).get("token")?.trim() ?? "";
-  const refusal = await doorkeeper(`Bearer ${token}`, STATUS_PATH);
+  const refusal = await authorizer(`Bearer ${token}`, STATUS_PATH);
   if (refusal !== undefined) return loginForm(refusal.status, WHY[refusal.status] ?? "");
-  // The doorkeeper has found it to be a token, which holds no character that ends a cookie.
+  // The authorizer has found it to be a token, which holds no character that ends a cookie.
   const cookie = `${COOKIE}=${token}; Path=/; Max-Age=${COOKIE_SECONDS}; Secure; HttpOnly; SameSite=Strict`;
   return { ...notice(303, "Logged in"), headers: { "set-cookie": cookie, location: "/" } };
 }

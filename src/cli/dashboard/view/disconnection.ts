@@ -41,8 +41,8 @@ const NEEDS_POWER: Readonly<Record<string, string>> = {
 
 /**
  * Whether an operator may disconnect the power of a host by hand. Yes only if ironfence will send no power order to it
- * (maintenance, which the agent has confirmed), depends on no answer of its BMC, and the node serves nothing. Whatever is not known
- * is a no. Pure.
+ * (maintenance, which the agent has confirmed), depends on no answer of its BMC, and the node serves nothing. Whatever
+ * is not known is a no. Pure.
  */
 export function judgeDisconnection(facts: DisconnectionFacts): DisconnectionVerdict {
   const obstacle = obstacleTo(facts);

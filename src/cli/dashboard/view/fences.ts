@@ -32,7 +32,10 @@ export interface Fence {
   /** When the present step began. */
   stepSince: string | undefined;
   stepForSeconds: number | undefined;
-  /** Pods and volume attachments that had to leave and have left; undefined if workloads are not being released, or were not counted. */
+  /**
+   * Pods and volume attachments that had to leave and have left; undefined if workloads are not being released, or were
+   * not counted.
+   */
   drained: { gone: number; bound: number } | undefined;
   steps: ProgressStep[];
   reason: string;
@@ -114,7 +117,7 @@ function fenceOf(
 ): Fence {
   const { metadata, status } = remediation;
   const { nodeName, node, isLocal } = whereOf(remediation);
-  const said = reportedCondition(remediation);
+  const condition = reportedCondition(remediation);
   const ready = isLocal ? readyCondition(nodes.get(nodeName)) : undefined;
   const stepSince = status?.timeline?.at(-1)?.time;
   return {
@@ -129,8 +132,8 @@ function fenceOf(
     stepForSeconds: secondsSince(stepSince, nowMs),
     drained: drainedOf(remediation),
     steps: stepsOf(remediation),
-    reason: said?.reason ?? "",
-    message: said?.message ?? "",
+    reason: condition?.reason ?? "",
+    message: condition?.message ?? "",
     startedAt: metadata.creationTimestamp,
     plug: isLocal
       ? judge(nodeName)
@@ -226,19 +229,21 @@ function stepsOf(remediation: BareMetalRemediation): ProgressStep[] {
   });
 }
 
-/** Nodes that wait for a fence: remediations that have not begun, and unhealthy nodes that a health check holds. Pure. */
+/**
+ * Nodes that wait for a fence: remediations that have not begun, and unhealthy nodes that a health check holds. Pure.
+ */
 export function heldOf(overview: Overview): Held[] {
   const waiting = active(overview).filter(({ status }) => !isBegun(status));
   const found = waiting.map((remediation): Held => {
     const { node, isLocal } = whereOf(remediation);
-    const said = reportedCondition(remediation);
+    const condition = reportedCondition(remediation);
     const { creationTimestamp } = remediation.metadata;
-    const reason = said?.reason ?? "New";
+    const reason = condition?.reason ?? "New";
     return {
       node,
       isLocal,
       reason,
-      message: said?.message ?? "no agent has taken it up yet",
+      message: condition?.message ?? "no agent has taken it up yet",
       since: creationTimestamp,
     };
   });
@@ -275,7 +280,10 @@ export function slotsInUse(overview: Overview): { hosts: number; zones: { zone: 
 
 const KNOWN: ReadonlySet<string> = new Set(REASONS);
 
-/** What ended within the last days, the latest first: what targets remember, and remediations that are still there. Pure. */
+/**
+ * What ended within the last days, the latest first: what targets remember, and remediations that are still there.
+ * Pure.
+ */
 export function endedOf(overview: Overview): Ended[] {
   const sinceMs = overview.nowMs - PAST_DAYS * DAY_MS;
   const final = new Map(

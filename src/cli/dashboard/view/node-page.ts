@@ -57,7 +57,10 @@ export interface Evidence {
   conditions: { type: string; status: string; reason: string; message: string; since: string }[];
 }
 
-/** @param decisions what the detector decides now, or why it cannot be read. @returns undefined if nothing knows such a node. */
+/**
+ * @param decisions what the detector decides now, or why it cannot be read. @returns undefined if nothing knows such a
+ * node.
+ */
 export function nodePage(
   overview: Overview,
   name: string,
@@ -111,10 +114,10 @@ function timelineOf(remediation: BareMetalRemediation, nowMs: number): Timeline 
   const startMs = Math.min(parseTimeMs(metadata.creationTimestamp) ?? nowMs, ...entries.map(({ atMs }) => atMs));
   const isRunning = !isFinal(status?.phase);
   const lastMs = Math.max(startMs, ...entries.map(({ atMs }) => atMs));
-  const said = reportedCondition(remediation);
+  const condition = reportedCondition(remediation);
   return {
     remediation: `${metadata.namespace ?? ""}/${metadata.name}`,
-    title: `${status?.phase ?? "new"}${said === undefined ? "" : `: ${said.reason}: ${said.message}`}`,
+    title: `${status?.phase ?? "new"}${condition === undefined ? "" : `: ${condition.reason}: ${condition.message}`}`,
     startMs,
     endMs: isRunning ? Math.max(nowMs, lastMs) : lastMs,
     isRunning,

@@ -6,7 +6,7 @@ import { hostFinder, hostJudge } from "./hosts.ts";
 import type { Precondition, Step } from "./precondition.ts";
 import { holds, ok, unknown } from "./precondition.ts";
 import { judgeRemediation, judgeWaiting, remediationFinder } from "./remediations.ts";
-import { turnJudge } from "./turn.ts";
+import { turnJudge } from "./admission.ts";
 
 // The one answer to "could ironfence fence this node now?". The page, `ironfence status`, `ironfence check` and
 // `ironfence explain node` show what is decided here, and decide nothing of it themselves.
@@ -72,7 +72,7 @@ export function preconditionJudge(overview: Overview): PreconditionJudge {
   const pause = judgePause(overview);
   const judgeHost = hostJudge(overview);
   const judgeHealthChecks = healthCheckJudge(overview);
-  const judgeTurn = turnJudge(overview);
+  const judgeAdmission = turnJudge(overview);
   const watchersOf = watcherFinder(overview);
   const remediationOf = remediationFinder(overview);
   return (name, node) => {
@@ -84,7 +84,7 @@ export function preconditionJudge(overview: Overview): PreconditionJudge {
       judgeRemediation(overview, remediation),
       ...judgeHost(name, node, isWatched),
       pause,
-      judgeWaiting(remediation) ?? (node === undefined ? ok("turn", "nothing to wait for") : judgeTurn(node)),
+      judgeWaiting(remediation) ?? (node === undefined ? ok("admission", "nothing to wait for") : judgeAdmission(node)),
     ];
   };
 }

@@ -19,7 +19,10 @@ export const NOT_COVERED = "no health check covers the node";
 /** Problems of a health check that an administrator has asked for. */
 const INTENDED: ReadonlySet<string> = new Set(["PauseRequested"]);
 
-/** Whether a health check would start a remediation of a node that fails now. Without one, a node can still be fenced by hand. */
+/**
+ * Whether a health check would start a remediation of a node that fails now. Without one, a node can still be fenced by
+ * hand.
+ */
 export function healthCheckJudge(overview: Overview): (node: Node) => Precondition {
   const step = "health check";
   const watchersOf = watcherFinder(overview);

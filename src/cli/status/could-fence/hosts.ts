@@ -20,7 +20,10 @@ export type NodeHost =
   | { by: "unserved"; host: BareMetalHost }
   | { by: "none" };
 
-/** Finds the hosts of nodes of the agent's own cluster, as the agent does. A node that was deleted has its targets alone. */
+/**
+ * Finds the hosts of nodes of the agent's own cluster, as the agent does. A node that was deleted has its targets
+ * alone.
+ */
 export function hostFinder({
   targets,
   bareMetalHosts,

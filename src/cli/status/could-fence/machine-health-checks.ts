@@ -37,7 +37,10 @@ export function machineCheckHold(
   return typeof policy === "string" ? { reason: "SpecInvalid", message: policy } : undefined;
 }
 
-/** The MachineHealthChecks that cover the Machine of a node of the agent's own cluster; `unread` if that cannot be known. */
+/**
+ * The MachineHealthChecks that cover the Machine of a node of the agent's own cluster; `unread` if that cannot be
+ * known.
+ */
 export function machineChecksOf(
   overview: Overview,
 ): (node: Node) => { watchers: Watcher[]; unread: string | undefined } {

@@ -1,10 +1,13 @@
 /** What a fence of a node needs, in the order in which both halves of the agent check it. */
-export type Step = "agent" | "health check" | "remediation" | "target" | "maintenance" | "pause" | "turn";
+export type Step = "agent" | "health check" | "remediation" | "target" | "maintenance" | "pause" | "admission";
 
 /** One precondition of a fence of one node. */
 export interface Precondition {
   step: Step;
-  /** `holds`: it keeps the node from being fenced now. `unknown`: you have no permission to read it, or nothing shows it. */
+  /**
+   * `holds`: it keeps the node from being fenced now. `unknown`: you have no permission to read it, or nothing shows
+   * it.
+   */
   state: "ok" | "holds" | "unknown";
   /** A reason of ironfence, such as `AuthenticationFailed`; empty if there is nothing to say. */
   reason: string;
@@ -12,7 +15,10 @@ export interface Precondition {
   message: string;
   /** The same with its object, for one node. */
   found: string;
-  /** Whether an administrator has asked for it, or it ends by itself. A check that runs after an upgrade does not fail because of it. */
+  /**
+   * Whether an administrator has asked for it, or it ends by itself. A check that runs after an upgrade does not fail
+   * because of it.
+   */
   isIntended: boolean;
 }
 

@@ -7,7 +7,7 @@ import type { Precondition } from "./precondition.ts";
 import { holds, ok, unknown } from "./precondition.ts";
 
 /** Reasons of a remediation that waits for its admission. */
-const TURN: ReadonlySet<string> = new Set([
+const ADMISSION_WAITS: ReadonlySet<string> = new Set([
   "WaitingForTurn",
   "ReplacementTurn",
   "ControlPlaneQuorum",
@@ -44,7 +44,7 @@ function nodeOf({ metadata, status }: BareMetalRemediation): string {
   return status?.node?.name ?? metadata.annotations?.[NODE_NAME] ?? metadata.name;
 }
 
-/** Whether a remediation of the node has failed, or waits for something other than its turn. */
+/** Whether a remediation of the node has failed, or waits for something other than admission. */
 export function judgeRemediation(
   { remediations }: Overview,
   remediation: BareMetalRemediation | undefined,
@@ -55,19 +55,19 @@ export function judgeRemediation(
   }
   if (remediation === undefined) return ok(step, "there is none");
   const { namespace = "", name } = remediation.metadata;
-  const said = reportedCondition(remediation);
-  const words = said === undefined ? "no agent has begun it yet" : `${said.reason}: ${said.message}`;
+  const condition = reportedCondition(remediation);
+  const words = condition === undefined ? "no agent has begun it yet" : `${condition.reason}: ${condition.message}`;
   const found = `BareMetalRemediation ${namespace}/${name}: ${remediation.status?.phase ?? "new"}: ${words}`;
-  if (said === undefined) return holds(step, "New", words, { found, isIntended: true });
+  if (condition === undefined) return holds(step, "New", words, { found, isIntended: true });
   const [problem] = remediationProblems(remediation);
-  if (problem === undefined || TURN.has(problem.reason)) return ok(step, found);
+  if (problem === undefined || ADMISSION_WAITS.has(problem.reason)) return ok(step, found);
   return holds(step, problem.reason, problem.message, { found });
 }
 
-/** What a remediation of the node waits for, if that is its turn. */
+/** What a remediation of the node waits for, if that is admission. */
 export function judgeWaiting(remediation: BareMetalRemediation | undefined): Precondition | undefined {
-  const said = remediation === undefined ? undefined : reportedCondition(remediation);
-  if (said === undefined || !TURN.has(said.reason)) return undefined;
-  const { reason, message } = said;
-  return holds("turn", reason, message, { found: `${reason}: ${message}`, isIntended: SELF_ENDING.has(reason) });
+  const condition = remediation === undefined ? undefined : reportedCondition(remediation);
+  if (condition === undefined || !ADMISSION_WAITS.has(condition.reason)) return undefined;
+  const { reason, message } = condition;
+  return holds("admission", reason, message, { found: `${reason}: ${message}`, isIntended: SELF_ENDING.has(reason) });
 }

@@ -32,8 +32,8 @@ export interface TargetVerdict {
 }
 
 /**
- * Whether the host of a target could be powered off now, as far as its object shows. A probe that is old, or that was made
- * before the spec was changed, shows nothing. Pure.
+ * Whether the host of a target could be powered off now, as far as its object shows. A probe that is old, or that was
+ * made before the spec was changed, shows nothing. Pure.
  *
  * @param clock.oldMs the age of a probe from which its result may be out of date (`probeOldMs`).
  */
@@ -62,8 +62,8 @@ export function judgeTarget(
 }
 
 /**
- * Whether the last probe of a target is so old that its status may be out of date, or no probe has left a time. No probe
- * reads a host that has an owner: its remediation does. Pure.
+ * Whether the last probe of a target is so old that its status may be out of date, or no probe has left a time. No
+ * probe reads a host that has an owner: its remediation does. Pure.
  */
 export function isProbeOld({ status }: JudgedTarget, { nowMs, oldMs }: { nowMs: number; oldMs: number }): boolean {
   return status?.owner === undefined && nowMs - (parseTimeMs(status?.lastProbeTime) ?? -Infinity) > oldMs;

@@ -20,8 +20,8 @@ const RETRY_MIN_MS = 600_000;
 const RETRY_MAX_MS = 7_200_000;
 const EXTERNALLY_REMEDIATED = "ExternallyRemediated";
 /**
- * A machine that fails when it is younger than this may be one of a series of replacements that all fail. Upstream uses the
- * same period for machines of a control plane (`minHealthyPeriod`).
+ * A machine that fails when it is younger than this may be one of a series of replacements that all fail. Upstream uses
+ * the same period for machines of a control plane (`minHealthyPeriod`).
  */
 const YOUNG_MS = 3_600_000;
 
@@ -194,7 +194,7 @@ function findObstacle(evaluation: MachineCheckEvaluation, facts: MachineFacts, r
   if (machine.metadata.deletionTimestamp !== undefined) return "it is already being deleted";
   if (remedy.type === "request") {
     const { template } = snapshot;
-    if (template === undefined || "reason" in template) return template?.message ?? "there is no template";
+    if (template === undefined || "reason" in template) return template?.message ?? "there is not a template";
     if (foreign !== undefined) return skip(evaluation, facts, foreign);
     const busy = machine.isControlPlane ? (controlPlaneBusy ?? evaluation.controlPlaneStarts) : undefined;
     if (busy !== undefined)
@@ -268,7 +268,10 @@ function countReplacement(evaluation: MachineCheckEvaluation, facts: MachineFact
   return false;
 }
 
-/** Whether the Machine failed soon after its creation. Without a limit, such a Machine would be replaced again and again. */
+/**
+ * Whether the Machine failed soon after its creation. Without a limit, such a Machine would be replaced again and
+ * again.
+ */
 function isYoung({ nowMs }: MachineCheckEvaluation, { nodeName, metadata }: Machine): boolean {
   const createdMs = parseTimeMs(metadata.creationTimestamp);
   return nodeName === undefined || createdMs === undefined || nowMs - createdMs < YOUNG_MS;

@@ -51,7 +51,8 @@ export function decide(
   const isAnyUnhealthy = snapshot.machines.some(
     ({ health }) => health.state === "unhealthy" || health.state === "unknown",
   );
-  // Machines that have not started yet also count against the threshold. If no Machine is unhealthy, the Event would mislead.
+  // Machines that have not started yet also count against the threshold. If no Machine is unhealthy, the Event would
+  // mislead.
   if (gate !== undefined && isAnyUnhealthy) {
     decision.standing.push(announce("Warning", "RemediationRestricted", gate.message));
   }

@@ -18,7 +18,9 @@ export interface MachineFacts {
   health: MachineHealth;
   /** The Machine's own requests of any kind, found by the UID of the Machine and not by its name. */
   requests: readonly Remediation[];
-  /** Text about an object that has the name of the next request, or that remediates the Machine for another controller. */
+  /**
+   * Text about an object that has the name of the next request, or that remediates the Machine for another controller.
+   */
   foreign: string | undefined;
   /** Another health check that still finds the machine unhealthy; its name. */
   neededBy: string | undefined;

@@ -33,7 +33,9 @@ export interface Fault {
   v1beta1: { reason: string; message: string };
 }
 
-/** The health of a Machine. Only `healthy` counts as healthy: the other states are "not started or unhealthy" upstream. */
+/**
+ * The health of a Machine. Only `healthy` counts as healthy: the other states are "not started or unhealthy" upstream.
+ */
 export type MachineHealth =
   | { state: "healthy" }
   /** An unhealthy condition or a missing node, whose duration is over at `untilMs`. */

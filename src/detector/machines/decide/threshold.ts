@@ -35,7 +35,10 @@ export function compileUnhealthyLimit(
   return { kind: "max", amount, text: String(max) };
 }
 
-/** Whether remediation may start with so many of the expected machines unhealthy. Shares are rounded down, as upstream does. */
+/**
+ * Whether remediation may start with so many of the expected machines unhealthy. Shares are rounded down, as upstream
+ * does.
+ */
 export function judgeUnhealthyLimit(
   unhealthyLimit: UnhealthyLimit,
   expected: number,

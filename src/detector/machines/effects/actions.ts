@@ -72,7 +72,7 @@ export async function* runAction(
     yield deferred(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
     return;
   }
-  // The last check: what takes time comes before it.
+  // The start guard: what takes time comes before it.
   const live = await readLive(deps, context, action.machine, signal);
   if (live === undefined) return;
   const needed = action.type === "conditions" ? action.health : action.type === "withdraw" ? "healthy" : "unhealthy";
@@ -194,7 +194,7 @@ async function* writeConditions(
   signal: AbortSignal,
 ): AsyncGenerator<MachineActionEvent, void> {
   const { wanted, unwanted, marks } = action;
-  // This starts a remediation, so it needs the same last check.
+  // This starts a remediation, so it needs the same start guard.
   if (starts(action) && !context.mayStart(live.machine)) return;
   const changes = changeConditions(live.raw, wanted, unwanted, deps.nowMs());
   const operations = changes.flatMap(({ path, conditions }) => setField(live.raw, path, conditions));

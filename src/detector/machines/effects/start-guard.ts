@@ -20,7 +20,9 @@ export interface MachineStartGuardDeps {
 /** Checks immediately before an action that starts a remediation whether it may still start. */
 export class MachineStartGuard {
   readonly #deps: MachineStartGuardDeps;
-  /** Machines whose remediation is being started, by UID, so that two reconciles never start one for the same Machine. */
+  /**
+   * Machines whose remediation is being started, by UID, so that two reconciles never start one for the same Machine.
+   */
   readonly #starting = new Map<string, Machine>();
 
   constructor(deps: MachineStartGuardDeps) {
@@ -88,7 +90,8 @@ export class MachineStartGuard {
     if (!judgeUnhealthyLimit(policy.unhealthyLimit, size, size - healthy).allowed) return false;
     if (states.blockedBy(current) !== undefined || states.nodesOf(current)?.unreachable !== undefined) return false;
     if (this.#starting.has(uid)) return false;
-    // A request has the name of its Machine. A search by name is fast, and this runs once for each of thousands of Machines.
+    // A request has the name of its Machine. A search by name is fast, and this runs once for each of thousands of
+    // Machines.
     if (remediations.named({ namespace, name }).some(({ object }) => machineUidOf(object) === uid)) return false;
     if (policy.step !== undefined && machine.isControlPlane && this.#isControlPlaneBusy(current, state, uid))
       return false;

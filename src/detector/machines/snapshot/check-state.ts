@@ -18,7 +18,10 @@ export interface CompiledMachineCheck {
   tracker: MachineTracker;
 }
 
-/** What the agent knows of one MachineHealthCheck in addition to its status. The keys of its deferrals are UIDs of Machines. */
+/**
+ * What the agent knows of one MachineHealthCheck in addition to its status. The keys of its deferrals are UIDs of
+ * Machines.
+ */
 export interface MachineCheckState extends CheckState {
   /** The compiled spec and the machines it covers, or what is wrong with it. */
   readonly compiled: CompiledMachineCheck | { problem: string };

@@ -17,7 +17,10 @@ import { takeMachineSnapshot } from "./snapshot.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import type { ObservedNode } from "../decide/observed-machine.ts";
 
-/** Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute even when nothing changes. */
+/**
+ * Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute even when nothing
+ * changes.
+ */
 const VIEW_STALE_MS = 180_000;
 
 export interface MachineChecksDeps {

@@ -180,8 +180,8 @@ function findGate(
 }
 
 /**
- * Finds a remediation in progress whose template was removed from the spec. The CRD that ironfence ships refuses such an
- * edit. Another operator's CRD allows it, and the node would be remediated twice at once.
+ * Finds a remediation in progress whose template was removed from the spec. The CRD that ironfence ships refuses such
+ * an edit. Another operator's CRD allows it, and the node would be remediated twice at once.
  */
 function findEdit({ nodes, policy }: NodeCheckSnapshot): Disabled | undefined {
   for (const { remediations } of nodes) {

@@ -59,7 +59,10 @@ export interface NodeFacts {
   attempts: readonly CountedAttempt[];
   /** The attempts that other health checks have recorded. They count against the budget as well. */
   attemptsOfOthers: readonly CountedAttempt[];
-  /** Which other health check handles this node: an older one, or one with a remediation in progress. Text for the operator. */
+  /**
+   * Which other health check handles this node: an older one, or one with a remediation in progress. Text for the
+   * operator.
+   */
   peerCheck: string | undefined;
   deferral: Deferral | undefined;
   /** When the agent's lease on the node is due for renewal; undefined if the agent does not know that it holds one. */
@@ -104,7 +107,9 @@ export interface NodeCheckSnapshot {
   isHistoryFull: boolean;
   /** Nodes that the selector covers. */
   selectedNodes: number;
-  /** Every node that is not healthy, has a remediation, has an entry in the status, or was confirmed by the operator. */
+  /**
+   * Every node that is not healthy, has a remediation, has an entry in the status, or was confirmed by the operator.
+   */
   nodes: readonly NodeFacts[];
   /** Nodes that count as healthy although the renewals of their leases are overdue. */
   overdueNodes: number;

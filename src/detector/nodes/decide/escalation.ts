@@ -71,7 +71,9 @@ function takeRound(steps: readonly RemediationStep[], spent: RemediationRecord[]
   });
 }
 
-/** Whether the record is an attempt of this step. The API version is not compared: a kind keeps its meaning across them. */
+/**
+ * Whether the record is an attempt of this step. The API version is not compared: a kind keeps its meaning across them.
+ */
 export function isOfStep(step: RemediationStep, record: Pick<RemediationRecord, "resource" | "templateName">): boolean {
   const { resource, templateName } = record;
   return (

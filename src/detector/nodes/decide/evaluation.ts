@@ -2,8 +2,8 @@ import type { GateOutcome, NodeAnnouncement, NodeCheckDecision, NodeFacts, NodeC
 import type { FailedNode } from "./status.ts";
 
 /**
- * Why a health check starts no new remediation, whatever the node. What is in progress continues: timeouts, cleanup, leases
- * and status.
+ * Why a health check starts no new remediation, whatever the node. What is in progress continues: timeouts, cleanup,
+ * leases and status.
  */
 export interface NodeCheckGate {
   outcome: GateOutcome;
@@ -20,7 +20,9 @@ export interface NodeCheckEvaluation {
   readonly controlPlaneBusy: Set<string>;
   /** Nodes that have used up their attempts. */
   readonly budgetSpent: string[];
-  /** Nodes with a remediation of this health check in progress, and when the oldest one of the node started (RFC 3339). */
+  /**
+   * Nodes with a remediation of this health check in progress, and when the oldest one of the node started (RFC 3339).
+   */
   readonly inFlight: Record<string, string>;
   /** Nodes whose remediation has failed, and for which nothing else is in progress. */
   readonly failed: FailedNode[];

@@ -28,8 +28,8 @@ export interface SkippedDuration {
 const HEALTHY: NodeHealth = { state: "healthy" };
 
 /**
- * Judges a node by its conditions at `nowMs`: unhealthy if the duration of one match is over, else soon unhealthy if there is
- * a match.
+ * Judges a node by its conditions at `nowMs`: unhealthy if the duration of one match is over, else soon unhealthy if
+ * there is a match.
  *
  * @param sinceOf since when a condition has its status, on the same clock as `nowMs`; by default its transition time.
  */

@@ -34,7 +34,8 @@ export function waitsForNextRound(evaluation: NodeCheckEvaluation, facts: NodeFa
 }
 
 /**
- * When the cause of a failed remediation was fixed: its target became Ready again after the failure. Infinity if it did not.
+ * When the cause of a failed remediation was fixed: its target became Ready again after the failure. Infinity if it did
+ * not.
  */
 function fixedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number): number {
   return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;

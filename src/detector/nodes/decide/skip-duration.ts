@@ -57,7 +57,10 @@ export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): O
   return { proven: true, proof, untilMs: nowMs + leftMs };
 }
 
-/** The health of a node with off proofs taken into account. If its duration is skipped, it counts as unhealthy from now on. */
+/**
+ * The health of a node with off proofs taken into account. If its duration is skipped, it counts as unhealthy from now
+ * on.
+ */
 export function skipDuration(
   { node, health, host }: Pick<NodeFacts, "node" | "health" | "host">,
   { unhealthyConditions }: Pick<NodePolicy, "unhealthyConditions">,

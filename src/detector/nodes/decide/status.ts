@@ -38,7 +38,9 @@ export interface StatusParts {
   generation: number | undefined;
   /** Why nothing new starts although the health check is enabled. Text for the operator. */
   gateReason: string | undefined;
-  /** Undefined if the spec is invalid, so that nodes cannot be counted. The status then has no counts, instead of zero. */
+  /**
+   * Undefined if the spec is invalid, so that nodes cannot be counted. The status then has no counts, instead of zero.
+   */
   counts: { observedNodes: number; healthyNodes: number } | undefined;
   unhealthyNodes: UnhealthyNode[];
   /** Nodes with a remediation in progress, and when it started. */

@@ -7,8 +7,8 @@ export type Storm = { state: "calm" } | { state: "storm" } | { state: "cooldown"
 
 /**
  * @param cooldownMs undefined: the guard is off.
- * @param thresholdHolds whether enough nodes are healthy now; judged on every evaluation, so that a storm ends also when every
- * node recovers.
+ * @param thresholdHolds whether enough nodes are healthy now; judged on every evaluation, so that a storm ends also
+ * when every node recovers.
  */
 export function judgeStorm(
   previous: Storm,

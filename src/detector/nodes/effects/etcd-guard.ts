@@ -5,7 +5,9 @@ import type { KubeClient } from "../../../kube/client.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { compileSelector, SelectorError } from "../../../api/schema/label-selector.ts";
 
-/** In this namespace OKD runs the etcd members, a guard pod for each, and one PodDisruptionBudget for the guard pods. */
+/**
+ * In this namespace OKD runs the etcd members, a guard pod for each, and one PodDisruptionBudget for the guard pods.
+ */
 const ETCD_NAMESPACE = "openshift-etcd";
 const DISRUPTION_BUDGETS: ResourceType = {
   group: "policy",

@@ -155,8 +155,8 @@ export class NodeHealthCheckMetrics {
   }
 
   /**
-   * A Node was deleted. Its series stay for a while: a remediation may delete a Node that comes back, and Prometheus has to read the
-   * last value.
+   * A Node was deleted. Its series stay for a while: a remediation may delete a Node that comes back, and Prometheus
+   * has to read the last value.
    */
   nodeGone(nodeName: string, nowMs: number): void {
     this.#goneSinceMs.set(nodeName, nowMs);

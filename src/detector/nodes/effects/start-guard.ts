@@ -54,7 +54,8 @@ export class NodeStartGuard {
     if (!currentNodes.isKnown) return false;
     const nowMs = clock.nowMs();
     const { liveNodes } = currentNodes;
-    // This runs before every creation. Nearly always, one more remediation is the only change, and the last counts still hold.
+    // This runs before every creation. Nearly always, one more remediation is the only change, and the last counts
+    // still hold.
     if (state.counts?.countsVersion !== tracker.countsVersion || state.counts.liveNodes !== liveNodes) {
       const platform = this.#deps.platform.read();
       if (platform === "pending" || (platform.upgrading ?? platform.conflict ?? platform.unknown) !== undefined)

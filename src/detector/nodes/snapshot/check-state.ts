@@ -14,7 +14,9 @@ export interface CompiledNodeCheck {
   tracker: NodeTracker;
 }
 
-/** What the agent knows of one NodeHealthCheck in addition to its status. The keys of its deferrals are names of nodes. */
+/**
+ * What the agent knows of one NodeHealthCheck in addition to its status. The keys of its deferrals are names of nodes.
+ */
 export interface NodeCheckState extends CheckState {
   readonly uid: string;
   /** The compiled spec and the nodes it covers, or what is wrong with it. */

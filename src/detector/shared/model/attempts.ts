@@ -40,7 +40,10 @@ const HISTORY_LENGTH_MAX = 160 * 1024;
 /** The most that one more attempt needs: the name of a node, a UID and a time. */
 const ATTEMPT_LENGTH_MAX = 400;
 
-/** Reads `5/24h`: at most 5 in any 24 hours. Undefined if the text has another form, or if the budget exceeds what is kept. */
+/**
+ * Reads `5/24h`: at most 5 in any 24 hours. Undefined if the text has another form, or if the budget exceeds what is
+ * kept.
+ */
 export function parseAttemptBudget(text: string): AttemptBudget | undefined {
   const match = /^([1-9][0-9]?)\/(.+)$/.exec(text);
   const max = Number(match?.[1]);

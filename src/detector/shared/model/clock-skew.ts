@@ -1,9 +1,13 @@
 import type { ClockOffset } from "../../../kube/clock-offset.ts";
 
-/** Clocks that differ by less count as equal, because transition times and the API server's `Date` have whole seconds. */
+/**
+ * Clocks that differ by less count as equal, because transition times and the API server's `Date` have whole seconds.
+ */
 export const SKEW_NOTABLE_MS = 2_000;
 
-/** How far this agent's clock differs from the API server's. Text for the operator; undefined if they count as equal. */
+/**
+ * How far this agent's clock differs from the API server's. Text for the operator; undefined if they count as equal.
+ */
 export function describeClockOffset(offset: ClockOffset | undefined): string | undefined {
   if (offset === undefined || !isNotable(offset)) return undefined;
   const seconds = Math.round(Math.abs(offset.minMs + offset.maxMs) / 2_000);

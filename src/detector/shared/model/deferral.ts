@@ -1,4 +1,7 @@
-/** How soon a node or machine is evaluated again if a live read differed from the watch. The watch has caught up by then. */
+/**
+ * How soon a node or machine is evaluated again if a live read differed from the watch. The watch has caught up by
+ * then.
+ */
 export const STALE_RETRY_MS = 1_000;
 /** How soon a request is sent again that the API server refused, if a retry at once does not help. */
 export const REFUSED_RETRY_MS = 15_000;

@@ -10,8 +10,8 @@ export interface ConditionMatch {
 }
 
 /**
- * The conditions that match, in the order of `unhealthyConditions`. A condition that is absent matches nothing. Neither does
- * one without a transition time: its duration can never be proven, and a power-off needs proof.
+ * The conditions that match, in the order of `unhealthyConditions`. A condition that is absent matches nothing. Neither
+ * does one without a transition time: its duration can never be proven, and a power-off needs proof.
  *
  * Transition times have whole seconds, rounded down, so a duration is over at most one second early and never late.
  *

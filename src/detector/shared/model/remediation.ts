@@ -88,7 +88,9 @@ const KEPT_CONDITIONS: readonly string[] = [SUCCEEDED, NODE_DELETION_EXPECTED];
 const NO_ORDER: readonly string[] = ["None", "Inherited"];
 const HEALTH_CHECK_KIND = "NodeHealthCheck";
 
-/** Keeps the fields of a CR that `readRemediation` needs. Malformed fields of another vendor's status count as absent. */
+/**
+ * Keeps the fields of a CR that `readRemediation` needs. Malformed fields of another vendor's status count as absent.
+ */
 export function trimRemediation(raw: KubeObject): RemediationObject {
   const status = field(raw, "status");
   const action = field(field(status, "attempt"), "action");

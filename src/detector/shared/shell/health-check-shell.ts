@@ -30,7 +30,9 @@ export interface Requeue {
   requeueAfterMs?: number;
 }
 
-/** One health check that was read, and everything that the shell does with it. `A` are its actions, `E` their events. */
+/**
+ * One health check that was read, and everything that the shell does with it. `A` are its actions, `E` their events.
+ */
 export interface Reconcile<C extends KubeObject, A, E, D extends HealthCheckDecision<A>> {
   state: CheckState;
   /** Takes a snapshot of what is known now, and decides on it. */
@@ -75,7 +77,9 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends HealthC
   store: Pick<HealthCheckStore<C>, "get" | "values" | "recordAttempts" | "close">;
   /** Now, on the clock that decisions use. */
   nowMs: () => number;
-  /** Gathers what a decision needs. If that is not known yet, or if nothing is to be decided, returns when to try again. */
+  /**
+   * Gathers what a decision needs. If that is not known yet, or if nothing is to be decided, returns when to try again.
+   */
   read: (check: C, signal: AbortSignal) => Promise<Reconcile<C, A, E, D> | Requeue>;
   /** Is called when a health check was deleted. */
   forget: (name: string) => void;

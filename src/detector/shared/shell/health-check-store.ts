@@ -16,7 +16,9 @@ export interface HealthCheckStoreDeps<C extends KubeObject> {
   read: (raw: KubeObject) => C;
 }
 
-/** The health checks of one family in the newest known version, the agent's own writes included. It also writes them. */
+/**
+ * The health checks of one family in the newest known version, the agent's own writes included. It also writes them.
+ */
 export class HealthCheckStore<C extends KubeObject> {
   readonly #deps: HealthCheckStoreDeps<C>;
   readonly #written: WriteThrough<C>;

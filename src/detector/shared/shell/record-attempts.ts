@@ -11,7 +11,8 @@ import { readAttempts, writeAttempts } from "../model/attempts.ts";
  * Records attempts in a health check: one write for all nodes that changed, because thousands may change at once.
  *
  * @returns the health check as the server holds it now; undefined if it has them already.
- * @throws KubeError: Conflict or Invalid if another writer changed the annotation meanwhile; the next evaluation decides again.
+ * @throws KubeError: Conflict or Invalid if another writer changed the annotation meanwhile; the next evaluation
+ * decides again.
  */
 export async function recordAttempts(
   client: KubeClient,
@@ -27,7 +28,8 @@ export async function recordAttempts(
   if (value === before) return undefined;
   const path = pointer("metadata", "annotations", REMEDIATION_ATTEMPTS);
   const tests: JsonPatchOperation[] = before === undefined ? [] : [{ op: "test", path, value: before }];
-  // For an object without annotations, the patch sets all annotations, and must not remove one that was added meanwhile.
+  // For an object without annotations, the patch sets all annotations, and must not remove one that was added
+  // meanwhile.
   const guard = annotations === undefined ? { uid, resourceVersion } : { uid };
   const operations = [...tests, ...annotationPatch(annotations, REMEDIATION_ATTEMPTS, value)];
   return client.patch(type, keyOf(check), guard, operations, {}, signal);

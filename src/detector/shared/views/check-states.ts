@@ -2,7 +2,10 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import type { Deferral } from "../model/deferral.ts";
 
-/** What the agent knows of one health check in addition to its status. Nothing of it is stored: a restart learns it again. */
+/**
+ * What the agent knows of one health check in addition to its status. Nothing of it is stored: a restart learns it
+ * again.
+ */
 export interface CheckState {
   /** Identifies the health check and everything that its policy is compiled from. */
   readonly key: string;

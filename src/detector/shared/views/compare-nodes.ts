@@ -17,8 +17,8 @@ export function nodeDiffers(before: Node, after: Node): boolean {
 }
 
 /**
- * The node as it was read live, without the conditions that differ from the known node. The process did not observe when
- * those changed, so they are judged once the watch has reported the change.
+ * The node as it was read live, without the conditions that differ from the known node. The process did not observe
+ * when those changed, so they are judged once the watch has reported the change.
  */
 export function keepKnownConditions(live: Node, known: Node | undefined): Node {
   const knownConditions = known?.status.conditions ?? [];

@@ -51,7 +51,8 @@ export class MonotonicTimes implements ConditionTimes {
   /**
    * Observes a change of a node that happens now. Do not pass nodes that existed when the watch began.
    *
-   * @returns how long ago the newest changed condition changed by its own time, in milliseconds; undefined if none changed.
+   * @returns how long ago the newest changed condition changed by its own time, in milliseconds; undefined if none
+   * changed.
    */
   observe(change: Change<Node>): number | undefined {
     const { name } = change.object.metadata;

@@ -15,7 +15,10 @@ export interface NodeWatchDeps {
   clockOffset: ClockOffset | undefined;
 }
 
-/** The watched nodes of one cluster, and what their changes prove: since when conditions stand, and how fresh the view is. */
+/**
+ * The watched nodes of one cluster, and what their changes prove: since when conditions stand, and how fresh the view
+ * is.
+ */
 export class NodeWatch {
   readonly nodes: Watched<Node>;
   readonly times: MonotonicTimes;

@@ -2,7 +2,10 @@ import type { ObjectKey } from "../../../kube/client.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 
-/** How many UIDs of deleted objects are kept, so that a response that arrives after the deletion of its object is ignored. */
+/**
+ * How many UIDs of deleted objects are kept, so that a response that arrives after the deletion of its object is
+ * ignored.
+ */
 const DELETED_MAX = 1_000;
 
 interface Written<T> {

@@ -19,7 +19,10 @@ export type LogEntry = { process: string } & (
   /** A process begins to work on a remediation, without observations. */
   | { kind: "session"; uid: string; name: string }
   | { kind: "event"; uid: string; event: RemediationEvent }
-  /** `changed` holds the fields of the input that differ from the last decision of this session, and `absent` those that are gone. */
+  /**
+   * `changed` holds the fields of the input that differ from the last decision of this session, and `absent` those that
+   * are gone.
+   */
   | {
       kind: "decision";
       uid: string;

@@ -17,8 +17,8 @@ export interface RecorderOptions {
 }
 
 /**
- * Records the events and decisions of one process. Values are written at once and not kept, except for the last input of each session,
- * so that a line holds only what has changed since.
+ * Records the events and decisions of one process. Values are written at once and not kept, except for the last input
+ * of each session, so that a line holds only what has changed since.
  */
 export class DecisionRecorder {
   readonly #options: RecorderOptions;

@@ -24,7 +24,9 @@ export type Effect =
   | { do: "readHolds" }
   | { do: "readLease" }
   | { do: "quarantine"; attemptId: string }
-  /** Changes the quarantine's signature, so that it is known whether etcd takes writes, and reads the lease after that. */
+  /**
+   * Changes the quarantine's signature, so that it is known whether etcd takes writes, and reads the lease after that.
+   */
   | { do: "proveWritable" }
   | { do: "forceOff"; attemptId: string }
   /** `withinMs` bounds the time of the reading. */

@@ -12,8 +12,9 @@ import type { InstalledHost, MachineReport, NodeMachine, ReplacementReport } fro
 import type { State } from "./state.ts";
 
 /**
- * One thing that this process has learned about a remediation: what an effect found or did, what a watch showed, or what was stored.
- * Plain data, which JSON holds, so that a log of events can be played again. Times are monotonic. `observe` says what each means.
+ * One thing that this process has learned about a remediation: what an effect found or did, what a watch showed, or
+ * what was stored. Plain data, which JSON holds, so that a log of events can be played again. Times are monotonic.
+ * `observe` says what each means.
  */
 export type RemediationEvent =
   | HostEvent

@@ -1,6 +1,6 @@
 /**
- * Why power orders are held. Paused: no new power-off is sent. PauseUnknown: neither, because what would show a pause cannot be
- * read. Maintenance: no order at all, an On included.
+ * Why power orders are held. Paused: no new power-off is sent. PauseUnknown: neither, because what would show a pause
+ * cannot be read. Maintenance: no order at all, an On included.
  */
 export interface Hold {
   reason: "Paused" | "PauseUnknown" | "Maintenance";

@@ -12,16 +12,16 @@ export interface HostOwner {
 export type LookupFailure = {
   found: false;
   /**
-   * NoTarget: none names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted. Else there is
-   * one, but it is in no state to be fenced.
+   * NoTarget: none names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted. Else
+   * there is one, but it is in no state to be fenced.
    */
   reason: "NoTarget" | "Ambiguous" | HostRefusalReason;
   message: string;
 };
 
 /**
- * Why a host cannot be fenced as it is, although its devices may be well: shown as the reason of a remediation's Processing
- * condition. docs/reference/metal3.md explains each.
+ * Why a host cannot be fenced as it is, although its devices may be well: shown as the reason of a remediation's
+ * Processing condition. docs/reference/metal3.md explains each.
  */
 export type HostRefusalReason =
   | "HostAttached"

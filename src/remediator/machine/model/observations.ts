@@ -50,7 +50,10 @@ export interface Observations {
   /** Why our taint could not be put on, when that was last tried. */
   taintFailure: string | undefined;
   quarantined: boolean;
-  /** Whether this process knows that our out-of-service taint is off: it took it off, or saw none, and put none on since. */
+  /**
+   * Whether this process knows that our out-of-service taint is off: it took it off, or saw none, and put none on
+   * since.
+   */
   taintCleared: boolean;
   /** Whether all our marks were, since one was last put on. */
   marksCleared: boolean;

@@ -1,4 +1,7 @@
-/** Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/reference/reasons.md lists them. */
+/**
+ * Why a remediation waits or has failed: reasons of the conditions Processing and Succeeded. docs/reference/reasons.md
+ * lists them.
+ */
 export const REASONS = [
   "InputUnread",
   "UnknownState",

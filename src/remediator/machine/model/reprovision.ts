@@ -45,7 +45,10 @@ export interface InstalledHost {
 export interface ReplacementReport {
   /** The Ready Node of a Machine that the same owner has made since. */
   nodeName: string | undefined;
-  /** Whether the host need not be held off for the old Machine any more: it is being deprovisioned, or the Machine is gone. */
+  /**
+   * Whether the host need not be held off for the old Machine any more: it is being deprovisioned, or the Machine is
+   * gone.
+   */
   mayLetGo: boolean;
   atMs: number;
 }

@@ -30,7 +30,10 @@ export interface Snapshot {
     isRequested: boolean;
     namespace: string;
     name: string;
-    /** Milliseconds since it was created, by the API server's clock, which stamped that; Infinity if the stamp cannot be read. */
+    /**
+     * Milliseconds since it was created, by the API server's clock, which stamped that; Infinity if the stamp cannot be
+     * read.
+     */
     ageMs: number;
     /** A backup tool has restored it. */
     isRestored: boolean;

@@ -4,8 +4,8 @@ import { parseTimeMs, toMicroTime } from "../../../runtime/time.ts";
 import type { Reason } from "./reasons.ts";
 
 /**
- * The states of a remediation, in the order of a remediation that succeeds; `status.phase` holds the name. docs/explanation/remediation.md
- * describes them, and a test keeps the two together.
+ * The states of a remediation, in the order of a remediation that succeeds; `status.phase` holds the name.
+ * docs/explanation/remediation.md describes them, and a test keeps the two together.
  */
 export const STATE_NAMES = [
   "Resolving",
@@ -23,8 +23,8 @@ export const STATE_NAMES = [
 export type StateName = (typeof STATE_NAMES)[number];
 
 /**
- * The version of what a status says. It is counted up with each change that an agent which does not know of it would act on wrongly;
- * a field that it may overlook is no such change. 1 is that of 0.1.0, which does not write it.
+ * The version of what a status says. It is counted up with each change that an agent which does not know of it would
+ * act on wrongly; a field that it may overlook is no such change. 1 is that of 0.1.0, which does not write it.
  */
 export const STATE_VERSION = 1;
 
@@ -47,13 +47,16 @@ export interface Attempt {
   deadlineMs: number;
   /** The first proof of this cycle that the host is off. */
   offConfirmedAtMs: number | undefined;
-  /** When the release of workloads first began in this cycle: `drainTimeout` counts from then, however often the proof is lost. */
+  /**
+   * When the release of workloads first began in this cycle: `drainTimeout` counts from then, however often the proof
+   * is lost.
+   */
   releasingSinceMs: number | undefined;
   /** A boot override may be set and has to be cleared. */
   bootOverride: boolean;
   /**
-   * An out-of-service taint of this id is signed by a second taint. Set with each id that is chosen here, and never later: version
-   * 0.1.0 signs by an annotation alone, and drops this field from what it stores.
+   * An out-of-service taint of this id is signed by a second taint. Set with each id that is chosen here, and never
+   * later: version 0.1.0 signs by an annotation alone, and drops this field from what it stores.
    */
   secondTaint: boolean;
 }
@@ -98,8 +101,8 @@ export function parseState(status: BareMetalRemediationStatus | undefined): Stat
 }
 
 /**
- * The state of a remediation whose spec this version does not know: nothing begins or goes on by it. What is being taken back, or has
- * its verdict, depends on no spec.
+ * The state of a remediation whose spec this version does not know: nothing begins or goes on by it. What is being
+ * taken back, or has its verdict, depends on no spec.
  */
 export function withUnknownSpec(state: State, why: string): State {
   if (state.name === "Unknown" || state.name === "Undoing" || isFinal(state.name)) return state;
@@ -194,9 +197,9 @@ export function mayHaveTurnedOff({ action, done }: Attempt): boolean {
 }
 
 /**
- * Whether a remediation has a host under way, by what it has stored: from the check before the power-off until the verdict.
- * One that undoes nothing that it has begun has none; nor has one that does so for longer than its time, whose BMC may never
- * answer again: it must not keep others waiting forever.
+ * Whether a remediation has a host under way, by what it has stored: from the check before the power-off until the
+ * verdict. One that undoes nothing that it has begun has none; nor has one that does so for longer than its time, whose
+ * BMC may never answer again: it must not keep others waiting forever.
  */
 export function isUnderWay(status: BareMetalRemediationStatus | undefined, epochMs: number): boolean {
   const { phase = "Resolving", attempt } = status ?? {};

@@ -90,8 +90,8 @@ export function changeStatus(
 }
 
 /**
- * What generic tools wait for (kstatus) in addition to the conditions that health checks read: Ready once the remediation has succeeded,
- * Stalled once it has failed.
+ * What generic tools wait for (kstatus) in addition to the conditions that health checks read: Ready once the
+ * remediation has succeeded, Stalled once it has failed.
  */
 function withProgress(changes: readonly ConditionUpdate[] = []): readonly ConditionUpdate[] {
   const succeeded = changes.find(({ type }) => type === "Succeeded");

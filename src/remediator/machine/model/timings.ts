@@ -22,14 +22,14 @@ export const POLL_FAST_WINDOW_MS = 10_000;
  */
 export const REORDER_AFTER_MS = 20_000;
 /**
- * How long after a power-off order a host that still reads On, or reads On again, may yet be powered off by that order. An
- * order too many does no harm, but a remediation that ends too early leaves the host off, so this is longer than
+ * How long after a power-off order a host that still reads On, or reads On again, may yet be powered off by that order.
+ * An order too many does no harm, but a remediation that ends too early leaves the host off, so this is longer than
  * REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 25 s.
  */
 export const ORDER_SETTLED_AFTER_MS = 30_000;
 /**
- * The growing pause before a further power-off of a host that comes on again by itself: none before the second order, once
- * this before the third, twice before the fourth.
+ * The growing pause before a further power-off of a host that comes on again by itself: none before the second order,
+ * once this before the third, twice before the fourth.
  */
 export const REORDER_PAUSE_MS = 10_000;
 /** Longest pause between orders to power on that show no effect; an undo that may not give up goes on that often. */
@@ -40,25 +40,37 @@ export const IDENTITY_AGE_MAX_MS = 5_000;
 export const EXAMINED_AGE_MAX_MS = 1_000;
 /** A remediation without status that is older has been overlooked, or brought back by a restore. */
 export const REQUEST_AGE_MAX_MS = 600_000;
-/** Between live reads at the node of one that waits to be confirmed: at the earliest after news of it, and at the latest. */
+/**
+ * Between live reads at the node of one that waits to be confirmed: at the earliest after news of it, and at the
+ * latest.
+ */
 export const REQUEST_RECHECK_MIN_MS = 1_000;
 export const REQUEST_RECHECK_MAX_MS = 30_000;
-/** How often what holds a power order by a live read is checked again, in addition to the watch, which usually shows it. */
+/**
+ * How often what holds a power order by a live read is checked again, in addition to the watch, which usually shows it.
+ */
 export const HOLD_REREAD_MS = 5_000;
 /**
- * A kubelet's time-out for one renewal of its lease (its status update interval). A renewal that is seen later than this
- * after the host was proven off was sent by a kubelet that runs on another host.
+ * A kubelet's time-out for one renewal of its lease (its status update interval). A renewal that is seen later than
+ * this after the host was proven off was sent by a kubelet that runs on another host.
  */
 export const RENEWAL_TIMEOUT_MS = 10_000;
-/** What a renewal may take on its way: beyond a quarter of the lease's duration and its jitter of 4 %, so 12 s with leases of 40 s. */
+/**
+ * What a renewal may take on its way: beyond a quarter of the lease's duration and its jitter of 4 %, so 12 s with
+ * leases of 40 s.
+ */
 export const RENEWAL_SLACK_MS = 1_600;
-/** What a kubelet that lives is given to renew at least: a lease keeps its first duration, even if the kubelet's configuration has changed since. */
+/**
+ * What a kubelet that lives is given to renew at least: a lease keeps its first duration, even if the kubelet's
+ * configuration has changed since.
+ */
 export const RENEWAL_WAIT_MIN_MS = 12_000;
 /** A longer duration of a lease counts as this one, so that no lease keeps a host off for hours. */
 export const LEASE_DURATION_COUNTED_MAX_MS = 240_000;
 /**
- * Between live reads of a lease whose silence is waited for: by them an outage of the API server is noticed, and a kind that
- * cannot be read is not taken for one (`src/kube/connection/follow-contact.ts`, whose limit this is below, with time for the calls).
+ * Between live reads of a lease whose silence is waited for: by them an outage of the API server is noticed, and a kind
+ * that cannot be read is not taken for one (`src/kube/connection/follow-contact.ts`, whose limit this is below, with
+ * time for the calls).
  */
 export const LEASE_REREAD_MS = 3_000;
 /** How old the reading of Off may be on which a power-off order rests that is sent before a duration is over. */
@@ -75,7 +87,10 @@ export const DRAIN_CHECK_MIN_MS = 250;
 export const DRAIN_CHECK_MAX_MS = 3_000;
 /** The longest that one batch of pod deletions may take before the power is checked again. */
 export const RELEASE_BATCH_MAX_MS = 2_000;
-/** How long the target of a host may take to be read that is the remediation's by what is stored: then it is taken as that. */
+/**
+ * How long the target of a host may take to be read that is the remediation's by what is stored: then it is taken as
+ * that.
+ */
 export const RECLAIM_MAX_MS = 5_000;
 /** How long what is checked before a power-on may take to be read: then what is known of it decides. */
 export const ON_CHECK_MAX_MS = 5_000;
@@ -100,8 +115,8 @@ export const SLOT_KEPT_MS = 60_000;
 export const API_RETRY_MIN_MS = 200;
 export const API_RETRY_MAX_MS = 10_000;
 /**
- * How long what a remediation needs may take to be read, as after a start, before the remediation says that it waits for it. Longer
- * than POWER_PROOF_AGE_MAX_MS: by what 0.1.0 stored, a taint of 0.1.0's is known.
+ * How long what a remediation needs may take to be read, as after a start, before the remediation says that it waits
+ * for it. Longer than POWER_PROOF_AGE_MAX_MS: by what 0.1.0 stored, a taint of 0.1.0's is known.
  */
 export const UNREAD_REPORT_AFTER_MS = 7_000;
 /** While something has not been read: the interval between checks whether it has been. */
@@ -114,7 +129,10 @@ export const API_REPORT_AFTER_MS = 20_000;
 export const API_REPEAT_MS = 10 * 60_000;
 /** Longest back-off between tries to take our out-of-service taint off, Retry-After included: the host may be on. */
 export const UNTAINT_RETRY_MAX_MS = 1_000;
-/** How long one try to take the taint off may last at first; twice as long each time, since the API server may just be slow. */
+/**
+ * How long one try to take the taint off may last at first; twice as long each time, since the API server may just be
+ * slow.
+ */
 export const UNTAINT_TRY_MIN_MS = 3_000;
 export const UNTAINT_TRY_MAX_MS = 24_000;
 /** How long a remediation is read again after a failed guard: then the guards of the next write decide. */

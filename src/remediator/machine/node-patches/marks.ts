@@ -10,12 +10,14 @@ import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 
 // The two marks of ironfence on a node: the out-of-service taint, which stands only while the host is proven off, and
-// the quarantine. Each has an annotation with its fencing attempt. A second taint shows that the out-of-service taint is
-// ironfence's own: other users may set a taint of that key, and a kubelet can annotate its Node, but cannot taint it.
+// the quarantine. Each has an annotation with its fencing attempt. A second taint shows that the out-of-service taint
+// is ironfence's own: other users may set a taint of that key, and a kubelet can annotate its Node, but cannot taint
+// it.
 
 /**
  * The signature of one power-off order of a remediation. On a node of another cluster than the remediation's it ends in
- * `@<namespace>/<name>` of that Cluster: an agent that lives there finds no such remediation, and must not take it for lost.
+ * `@<namespace>/<name>` of that Cluster: an agent that lives there finds no such remediation, and must not take it for
+ * lost.
  */
 export function signature(remediationUid: string, attemptId: string, cluster: KnownCluster | undefined): string {
   const order = `${remediationUid}/${attemptId}`;

@@ -18,7 +18,8 @@ export function backupOf(node: Node, earlier: Backup | undefined): Backup {
   const annotations = Object.fromEntries(
     Object.entries(node.metadata.annotations ?? {}).filter(([key]) => !NOT_SAVED.includes(key)),
   );
-  // Taints of node conditions are set and lifted by Kubernetes; an out-of-service taint says what will not be true then.
+  // Taints of node conditions are set and lifted by Kubernetes; an out-of-service taint says what will not be true
+  // then.
   const taints = (node.spec.taints ?? []).filter(
     (taint) =>
       !taint.key.startsWith(CONDITION_TAINT_PREFIX) && !sameTaint(taint, QUARANTINE) && !sameTaint(taint, FENCED),
@@ -34,8 +35,8 @@ export function backupOf(node: Node, earlier: Backup | undefined): Backup {
 }
 
 /**
- * Largest backup that is kept in a status. The API server lets all annotations of an object have 256 KiB; etcd takes 1.5 MiB a
- * request, of which everything else in the status needs less than 200 KiB.
+ * Largest backup that is kept in a status. The API server lets all annotations of an object have 256 KiB; etcd takes
+ * 1.5 MiB a request, of which everything else in the status needs less than 200 KiB.
  */
 export const BACKUP_BYTES_MAX = 1_048_576;
 

@@ -9,7 +9,9 @@ export function mustLeave(pod: Pod): boolean {
   return !(pod.spec.tolerations ?? []).some(toleratesOutOfService);
 }
 
-/** Kubernetes' own rule (`Toleration.ToleratesTaint`): an empty key, effect or operator matches any, any and `Equal`. */
+/**
+ * Kubernetes' own rule (`Toleration.ToleratesTaint`): an empty key, effect or operator matches any, any and `Equal`.
+ */
 function toleratesOutOfService(toleration: Toleration): boolean {
   const { key = "", operator = "Equal", value = "", effect = "" } = toleration;
   if (effect !== "" && effect !== OUT_OF_SERVICE.effect) return false;
@@ -41,7 +43,9 @@ export function attachmentsOf(nodeName: string, attachments: readonly VolumeAtta
   return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);
 }
 
-/** The status with which Kubernetes' pod GC ends the pods of a node that is out of service, so that Jobs replace them. */
+/**
+ * The status with which Kubernetes' pod GC ends the pods of a node that is out of service, so that Jobs replace them.
+ */
 export function failedStatus(pod: Pod, nowTime: string): { phase: "Failed"; conditions: NodeCondition[] } {
   const disrupted: NodeCondition = {
     type: "DisruptionTarget",

@@ -3,7 +3,10 @@ import { keepsQuorum, quorumMessage } from "./quorum.ts";
 import type { EtcdMember } from "../model/observations.ts";
 import type { Admission } from "../model/snapshot.ts";
 
-/** How many hosts, of all clusters together, may be remediated at the same moment: from the check before the power-off until they read On. */
+/**
+ * How many hosts, of all clusters together, may be remediated at the same moment: from the check before the power-off
+ * until they read On.
+ */
 export interface AdmissionLimits {
   hosts: number;
   /** Of one workload cluster of Cluster API; the agent's own cluster is bounded by `hosts` alone. */
@@ -31,7 +34,10 @@ export interface Contender {
   holdsSlot: boolean;
 }
 
-/** How much younger a remediation may be that goes before one whose host was power-cycled before; longer, and that one would starve. */
+/**
+ * How much younger a remediation may be that goes before one whose host was power-cycled before; longer, and that one
+ * would starve.
+ */
 const CYCLED_GIVES_WAY_MS = 600_000;
 /** Names in one message. */
 const NAMES_MAX = 3;
@@ -109,7 +115,9 @@ function byRank(a: Contender, b: Contender): number {
   return a.uid < b.uid ? -1 : 1;
 }
 
-/** What ran on a host that was cycled before is released already, so it lets those go first that are not much younger. */
+/**
+ * What ran on a host that was cycled before is released already, so it lets those go first that are not much younger.
+ */
 function queuedAtMs({ attempts, createdAtMs }: Contender): number {
   return createdAtMs + (attempts > 0 ? CYCLED_GIVES_WAY_MS : 0);
 }
@@ -120,8 +128,8 @@ function zoneKey({ cluster, zone }: Contender): string | undefined {
 }
 
 /**
- * Why one remediation is not admitted while others are under way; undefined if it is. Those that have released their slot
- * count for the quorum alone. Pure.
+ * Why one remediation is not admitted while others are under way; undefined if it is. Those that have released their
+ * slot count for the quorum alone. Pure.
  */
 export function refusalOf(
   next: Contender,

@@ -18,15 +18,17 @@ import {
 
 /** A kubelet's lease without a duration of its own: its default. */
 const LEASE_DURATION_SECONDS = 40;
-/** The part of its lease's duration after which a kubelet renews it, and by how much more that is spread out at most. */
+/**
+ * The part of its lease's duration after which a kubelet renews it, and by how much more that is spread out at most.
+ */
 const RENEWAL_FRACTION = 0.25;
 const RENEWAL_JITTER = 0.04;
 /** The API server stamps writes with whole seconds, rounded down. */
 const STAMP_RESOLUTION_MS = 1_000;
 
 /**
- * Pure: the next view of a lease. A watch event that is older than a live read changes nothing. A renewal need not bring a
- * later time: the node's clock may have been set back.
+ * Pure: the next view of a lease. A watch event that is older than a live read changes nothing. A renewal need not
+ * bring a later time: the node's clock may have been set back.
  *
  * @param readAtMs when it was read live; undefined for a watch event.
  */
@@ -114,7 +116,10 @@ function silenceFor(durationMs: number): number {
   return Math.min(renewalWait(durationMs) + RENEWAL_TIMEOUT_MS, durationMs);
 }
 
-/** Milliseconds from a proof within which a lease is known to be silent, unless the API server is away or its kubelet lives. */
+/**
+ * Milliseconds from a proof within which a lease is known to be silent, unless the API server is away or its kubelet
+ * lives.
+ */
 export function longestSilenceMs({ durationMs }: ObservedLease): number {
   return renewalWait(durationMs) + RENEWAL_TIMEOUT_MS;
 }

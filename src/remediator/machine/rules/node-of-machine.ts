@@ -7,7 +7,10 @@ import { clusterOf } from "../../../nodes/subject.ts";
 import { IDENTITY_AGE_MAX_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 
-/** What the live Machine says that the record does not: it is gone, the node is another one's, or it has named its node since. */
+/**
+ * What the live Machine says that the record does not: it is gone, the node is another one's, or it has named its node
+ * since.
+ */
 export function checkMachine(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { subjectMachine: machine } = snapshot.observations;
   if (machine === undefined) return undefined;

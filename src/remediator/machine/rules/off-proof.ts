@@ -6,10 +6,15 @@ import { POWER_PROOF_AGE_MAX_MS } from "../model/timings.ts";
 /** Before any reading, and after every power-off order: what was read before an order proves nothing about it. */
 export const NOTHING_READ: ObservedPower = { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
 
-/** After so long without a reading an Off one begins a new row. Longer than a proof may go unread, since a reading takes time. */
+/**
+ * After so long without a reading an Off one begins a new row. Longer than a proof may go unread, since a reading takes
+ * time.
+ */
 const ROW_GAP_MAX_MS = 2 * POWER_PROOF_AGE_MAX_MS;
 
-/** Two Off readings in a row prove a host off. Any other reading voids the proof, and so does a long time without one. */
+/**
+ * Two Off readings in a row prove a host off. Any other reading voids the proof, and so does a long time without one.
+ */
 export function recordReading(power: ObservedPower, reading: PowerReading, atMs: number): ObservedPower {
   const last = { ...reading, atMs };
   if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
@@ -25,8 +30,8 @@ export function recordWhole(reading: WholeReading, atMs: number): ObservedPower 
 }
 
 /**
- * A reading that failed ends the row that was to become a proof, since the BMC may have restarted meanwhile. A proof that
- * stands holds until it could not be renewed in time.
+ * A reading that failed ends the row that was to become a proof, since the BMC may have restarted meanwhile. A proof
+ * that stands holds until it could not be renewed in time.
  */
 export function recordFailedReading(power: ObservedPower, atMs: number): ObservedPower {
   if (power.offAtMs === undefined || power.provenAtMs === undefined) return NOTHING_READ;

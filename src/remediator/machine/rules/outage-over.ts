@@ -109,8 +109,8 @@ export function isRebooted({ status }: Pick<AttemptSnapshot, "status">, node: No
 }
 
 /**
- * Whether the host of a node that says that it is back is on: what a Node says may be older than that. Off takes two readings in a
- * row, and what shows neither is read again.
+ * Whether the host of a node that says that it is back is on: what a Node says may be older than that. Off takes two
+ * readings in a row, and what shows neither is read again.
  */
 function readIfOn(snapshot: AttemptSnapshot, now: Now): "On" | "Off" | Decision {
   const { last, offReads } = snapshot.observations.power;
@@ -135,11 +135,15 @@ function powerOnAll(snapshot: AttemptSnapshot, raw: string, now: Now): Decision 
   return fail(snapshot, now, "PowerOnTimeout", message);
 }
 
-/** Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the last order. */
+/**
+ * Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the last
+ * order.
+ */
 function hasJoinedSince({ subject, status, attempt, observations }: AttemptSnapshot, now: Now): boolean {
   if (subject.machine === undefined || status.node?.uid !== undefined) return false;
   const { renewedAtMs, renewTimeMs } = observations.lease ?? {};
-  // Before a further power-off the node's own clock is believed, too: a process that has just begun has seen no renewal.
+  // Before a further power-off the node's own clock is believed, too: a process that has just begun has seen no
+  // renewal.
   const byNodeMs = attempt.action === "ForceOff" && renewTimeMs !== undefined ? now.epochMs - renewTimeMs : Infinity;
   const renewedAgoMs = renewedAtMs === undefined ? byNodeMs : now.monotonicMs - renewedAtMs;
   return renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;

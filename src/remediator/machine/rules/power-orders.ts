@@ -11,8 +11,9 @@ import {
 } from "../model/timings.ts";
 
 /**
- * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else turns
- * on, or that heeds no order, is not ordered forever. The count is stored with each intent, so no restart forgets it.
+ * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else
+ * turns on, or that heeds no order, is not ordered forever. The count is stored with each intent, so no restart forgets
+ * it.
  */
 export const ORDERS_MAX = 4;
 
@@ -48,7 +49,7 @@ export function hadNoEffect(order: SentOrder): boolean {
   return maybeEffectiveAtMs(order) === undefined;
 }
 
-/** What is said of an order that was not sent in time because of the API. */
+/** The message about an order that was not sent in time because of the API. */
 export function latenessOf(order: SentOrder | undefined): { reason: Reason; message: string } | undefined {
   if (order?.isLate !== true) return undefined;
   const message = `the API is too slow: more than ${IDENTITY_AGE_MAX_MS / 1_000} s passed between the check of the host's identity and the power order, so the order was not sent; look at the load of the API server`;
@@ -88,7 +89,10 @@ export function orderAgeMs(attempt: Attempt, last: SentOrder | undefined, now: N
   return last === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - last.atMs;
 }
 
-/** Whether a host that was proven off, and is not any more, may be ordered off again now: each time after a longer pause. */
+/**
+ * Whether a host that was proven off, and is not any more, may be ordered off again now: each time after a longer
+ * pause.
+ */
 export function isPauseOver(attempt: Attempt, last: SentOrder | undefined, now: Now): boolean {
   return orderAgeMs(attempt, last, now) >= REORDER_PAUSE_MS * (attempt.orders - 1);
 }
@@ -115,8 +119,8 @@ export function isOnDue(
 }
 
 /**
- * Whether the host is on by the last reading of all its devices, and in what words. One that runs although some device does
- * not read On is given up on that device once the state is out of time: another power cycle would not help it.
+ * Whether the host is on by the last reading of all its devices, and in what words. One that runs although some device
+ * does not read On is given up on that device once the state is out of time: another power cycle would not help it.
  */
 export function readsOn({
   observations,

@@ -10,8 +10,8 @@ const BOOT_MAX_MS = 30 * 60_000;
  * Whether the last proven reboot of a host belongs to the outage that its node is in now: the node is not Ready, and
  * - its Ready condition has not changed since the host was proven off, and it is not in another boot, which shows the
  *   end of an outage even if the clocks that wrote the two times differ; or
- * - it moved soon after (a kubelet that comes up and reports False instead of Unknown), and the remediation that made the
- *   reboot still exists and has not succeeded: health checks delete their remediations when the outage ends.
+ * - it moved soon after (a kubelet that comes up and reports False instead of Unknown), and the remediation that made
+ *   the reboot still exists and has not succeeded: health checks delete their remediations when the outage ends.
  */
 export function rebootOfThisOutage(
   lastReboot: LastReboot | undefined,

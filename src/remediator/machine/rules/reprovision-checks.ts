@@ -71,7 +71,9 @@ function refuseReplacement(snapshot: AttemptSnapshot, node: Node | undefined, no
   return leaveToOwner(snapshot, observations.machine, hasControlPlaneRole(snapshot, node), now);
 }
 
-/** A remediation that was asked for by a node's name: the node says whose it is, and the Machine has to say the same. */
+/**
+ * A remediation that was asked for by a node's name: the node says whose it is, and the Machine has to say the same.
+ */
 function findMachine(snapshot: AttemptSnapshot, now: Now): Decision {
   const { nodeMachine } = snapshot.observations;
   if (nodeMachine === undefined) return run({ do: "findMachine" });
@@ -126,7 +128,7 @@ function whyKept(
   }
   if (report.externallyProvisioned)
     return kept("its host is externally provisioned, so nothing would install it again");
-  if (report.owner === undefined) return kept("it has no controller, so nobody would make another one");
+  if (report.owner === undefined) return kept("it has no controller, so no controller would create another one");
   if (!report.isReplaced) return kept("its controller would not make another one now");
   return undefined;
 }

@@ -59,9 +59,9 @@ export function holdsOrder(hold: Hold | undefined, action: SentOrder["action"]):
 }
 
 /**
- * What holds a power order, in a state that is about to send it. The remediation waits meanwhile. A pause or maintenance stops its
- * clock: once the order may be sent, the state begins again with `timeoutMs`. A switch that cannot be read does not, else reads
- * that fail now and then would keep a host off without end.
+ * What holds a power order, in a state that is about to send it. The remediation waits meanwhile. A pause or
+ * maintenance stops its clock: once the order may be sent, the state begins again with `timeoutMs`. A switch that
+ * cannot be read does not, else reads that fail now and then would keep a host off without end.
  */
 export function ensureNotHeld(
   snapshot: Snapshot,
@@ -111,8 +111,9 @@ export function pauseUnknown(
 }
 
 /**
- * How long to wait for a switch that cannot be read: no operator is known to have stopped anything, so nothing is undone before the
- * time of the state is over. Undefined for a pause or maintenance that was read, and once that time is over.
+ * How long to wait for a switch that cannot be read: no operator is known to have stopped anything, so nothing is
+ * undone before the time of the state is over. Undefined for a pause or maintenance that was read, and once that time
+ * is over.
  */
 export function unreadPauseWaitMs({ remainingMs }: Snapshot, hold: Hold): number | undefined {
   return hold.reason === "PauseUnknown" && remainingMs > 0 ? remainingMs : undefined;
@@ -217,7 +218,9 @@ export function failAttemptOnceAdmitted(
   return waits ? waitBecause(snapshot, now, admission.reason, admission.message, CLAIM_RECHECK_MS) : next;
 }
 
-/** Begins a further power cycle. What the last one did to the host's power is carried over: an undo may owe it an On. */
+/**
+ * Begins a further power cycle. What the last one did to the host's power is carried over: an undo may owe it an On.
+ */
 function beginAttempt(snapshot: AttemptSnapshot, now: Now, kind: Attempt["kind"], why: string): Decision {
   const { strategy, status, attempt } = snapshot;
   const retryCount = (status.retryCount ?? 0) + 1;

@@ -37,7 +37,7 @@ const NEEDS_CLUSTER: ReadonlySet<Effect["do"]> = new Set<Effect["do"]>([
   "clearMarks",
 ]);
 
-/** What is said when that for which a remediation waited is back, by the reason of its wait. */
+/** The message when that for which a remediation waited is back, by the reason of its wait. */
 const RESUMED: ReadonlyMap<string, { step: string; message: string }> = new Map(
   Object.entries({
     ClusterUnreachable: { step: "ClusterReached", message: "the node's cluster can be reached again" },

@@ -4,8 +4,9 @@ import { UNREAD_RECHECK_MS, UNREAD_REPORT_AFTER_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 
 /**
- * Decides while something that the remediation needs cannot be read: nothing is known of its host then, so it waits, and says for
- * what once that takes longer than a start does. Its out-of-service taint does not wait with it: see unvouched-taints.ts. Pure.
+ * Decides while something that the remediation needs cannot be read: nothing is known of its host then, so it waits,
+ * and says for what once that takes longer than a start does. Its out-of-service taint does not wait with it: see
+ * unvouched-taints.ts. Pure.
  */
 export function decideUnread(snapshot: Snapshot, now: Now, unread: NonNullable<Snapshot["unread"]>): Decision {
   if (unread.forMs < UNREAD_REPORT_AFTER_MS) return { notes: [], effects: [], nextCheckMs: UNREAD_RECHECK_MS };

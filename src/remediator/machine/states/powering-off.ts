@@ -38,7 +38,10 @@ import type { Decision } from "../model/decision.ts";
 /** How long a reading may take that is late already. */
 const LATE_READ_MS = 1_000;
 
-/** The intent is stored: ensures that the order was sent once, that its effect is proven, and that it hit the right host. */
+/**
+ * The intent is stored: ensures that the order was sent once, that its effect is proven, and that it hit the right
+ * host.
+ */
 export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations } = snapshot;
   const order =
@@ -87,8 +90,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
  * - the last one was refused, so it had no effect;
  * - the host was proven off by the last one, and is not off any more: each time after a longer pause;
  * - the last one has not taken effect in REORDER_AFTER_MS;
- * - this process does not know whether the last one was sent (it restarted), and the host reads Off: an order that has no
- *   effect on a host that is off, and ends a wrong reading.
+ * - this process does not know whether the last one was sent (it restarted), and the host reads Off: an order that has
+ *   no effect on a host that is off, and ends a wrong reading.
  */
 function needsNewOrder({ attempt, observations }: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
   if (order?.outcome === "Rejected") return true;
@@ -107,7 +110,9 @@ function hasTurnedOn({ attempt, observations }: AttemptSnapshot, order: SentOrde
   return attempt.done || orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
 }
 
-/** More power cuts would not keep it off. A reboot that did not last proves nothing that a reprovision could rest on. */
+/**
+ * More power cuts would not keep it off. A reboot that did not last proves nothing that a reprovision could rest on.
+ */
 function failTurnedOn(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, status } = snapshot;
   const counted = attempt.kind === "Reboot" ? 1 : 0;
@@ -147,7 +152,10 @@ function holdOrder(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   return owed ?? readWhileHeld(snapshot, hold, now);
 }
 
-/** Reads the power now and then, by no deadline but that of a wait for what cannot be read. A device that refuses permanently is not asked again. */
+/**
+ * Reads the power now and then, by no deadline but that of a wait for what cannot be read. A device that refuses
+ * permanently is not asked again.
+ */
 function readWhileHeld(snapshot: AttemptSnapshot, hold: Hold, now: Now): Decision {
   const { device, power } = snapshot.observations;
   if (device?.final === true) return fail(snapshot, now, device.reason, device.message);
@@ -233,8 +241,8 @@ function decideProven(snapshot: AttemptSnapshot, provenAtMs: number, now: Now): 
 }
 
 /**
- * A host is not kept off for calls that fail, whether its lease cannot be read or its taint cannot be put on: once that is known
- * not to stand, the attempt fails.
+ * A host is not kept off for calls that fail, whether its lease cannot be read or its taint cannot be put on: once that
+ * is known not to stand, the attempt fails.
  */
 function unreleasable(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { observations, remainingMs, attempt } = snapshot;
@@ -245,8 +253,8 @@ function unreleasable(snapshot: AttemptSnapshot, now: Now): Decision | undefined
 }
 
 /**
- * Ends a wait for silence that has taken longer than the state may last: each outage of the API server starts that wait again, and the host
- * must not stay off for it. A proof that came late still gets the time of one whole wait.
+ * Ends a wait for silence that has taken longer than the state may last: each outage of the API server starts that wait
+ * again, and the host must not stay off for it. A proof that came late still gets the time of one whole wait.
  *
  * @returns undefined while there is time left.
  */

@@ -12,8 +12,8 @@ import type { Decision } from "../model/decision.ts";
 const EMPTY_STATES: readonly (string | undefined)[] = ["available", "ready"];
 
 /**
- * Has a BareMetalHost installed again: what is installed is saved, taken off, and once the host is empty put on again. Every step is
- * stored before it is made, and an undo puts the image back.
+ * Has a BareMetalHost installed again: what is installed is saved, taken off, and once the host is empty put on again.
+ * Every step is stored before it is made, and an undo puts the image back.
  */
 export function decideInstallation(snapshot: AttemptSnapshot, now: Now): Decision {
   const { installation } = snapshot.status;

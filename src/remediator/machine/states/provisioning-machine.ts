@@ -61,7 +61,8 @@ export function decideReplacement(snapshot: AttemptSnapshot, now: Now): Decision
   const report = observations.replacement;
   if (report === undefined) return run({ do: "checkReplacement" });
   const isOver = snapshot.remainingMs <= 0;
-  // What held the host off goes once its deprovisioning has begun: with it gone earlier, the old system would come up again.
+  // What held the host off goes once its deprovisioning has begun: with it gone earlier, the old system would come up
+  // again.
   if (report.mayLetGo || report.nodeName !== undefined || isOver) {
     if (!observations.devicesClosed) return run({ do: "closeDevices" });
     if (!observations.hostReleased) return run({ do: "releaseHost", asItIs: observations.successor?.waiting === true });

@@ -6,7 +6,9 @@ import { conditionOf, nodeRejoined, processing } from "../model/status.ts";
 import { failAttemptOnceAdmitted, run, transition, wait } from "../rules/transitions.ts";
 import { recordNode } from "../rules/node-of-machine.ts";
 
-/** Whether a node is in another boot than the one that the attempt ended, and in the Node object that it should be in. */
+/**
+ * Whether a node is in another boot than the one that the attempt ended, and in the Node object that it should be in.
+ */
 export function isNewBoot(snapshot: Pick<AttemptSnapshot, "status">, node: Node): boolean {
   const { uid, bootID } = snapshot.status.node ?? {};
   const deleted = conditionOf(snapshot.status, "PermanentNodeDeletionExpected")?.status === "True";

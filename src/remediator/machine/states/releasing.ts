@@ -52,8 +52,8 @@ export function decideReleasing(snapshot: AttemptSnapshot, now: Now): Decision {
 }
 
 /**
- * Stores how many pods and volumes have left, once for each count that differs from the one before: a CRD of an older version does not
- * keep it. It is for users, and nothing is decided from it.
+ * Stores how many pods and volumes have left, once for each count that differs from the one before: a CRD of an older
+ * version does not keep it. It is for users, and nothing is decided from it.
  */
 function drainProgress({ status, attempt, observations }: AttemptSnapshot): Decision | undefined {
   const { drain, podsToRelease } = observations;
@@ -78,8 +78,8 @@ function untilProofEnds(snapshot: AttemptSnapshot, now: Now): number {
 }
 
 /**
- * Reads the power again in time. Undefined while the host is proven off; else stops everything: the taint comes off, and
- * the host is forced off and proven again.
+ * Reads the power again in time. Undefined while the host is proven off; else stops everything: the taint comes off,
+ * and the host is forced off and proven again.
  */
 export function keepProof(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { power, device } = snapshot.observations;
@@ -177,7 +177,9 @@ export function beginPowerOn(
   });
 }
 
-/** The host is still proven off: its next boot is set to the network, and its Node object goes, so that it joins again. */
+/**
+ * The host is still proven off: its next boot is set to the network, and its Node object goes, so that it joins again.
+ */
 export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations } = snapshot;
   if (snapshot.remainingMs <= 0) {

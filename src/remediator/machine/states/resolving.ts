@@ -141,7 +141,8 @@ function block(
       deadlineMs: reported?.reason === reason ? base.deadlineMs : now.epochMs + timeoutMs,
     },
     conditions: processing(reason, message),
-    // The node's present state shows later that it has come back meanwhile: by itself, or in another boot by the host's owner.
+    // The node's present state shows later that it has come back meanwhile: by itself, or in another boot by the host's
+    // owner.
     ...(snapshot.node !== undefined && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),
   });
 }

@@ -22,8 +22,8 @@ import { powerOffAnnotation } from "../../../api/metal3/metal3.ts";
 
 /**
  * Undoes what was done, in the order in which it is safe: the out-of-service taint off, the boot override cleared, the
- * host on, the quarantine off, the host given up; then the verdict. With a successor waiting the host is handed over as it
- * is: the successor proves and powers it again.
+ * host on, the quarantine off, the host given up; then the verdict. With a successor waiting the host is handed over as
+ * it is: the successor proves and powers it again.
  */
 export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; outcome: Outcome }, now: Now): Decision {
   const { observations, host } = snapshot;
@@ -55,7 +55,10 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   return conclude(withAttempt, state.outcome, now);
 }
 
-/** A target that is gone may be created again for the same host: an undo that owes it something waits for that for a while. */
+/**
+ * A target that is gone may be created again for the same host: an undo that owes it something waits for that for a
+ * while.
+ */
 function awaitTarget(snapshot: AttemptSnapshot, gone: string, now: Now): Decision | undefined {
   const owes = mayHaveTurnedOff(snapshot.attempt) || snapshot.attempt.bootOverride;
   if (!owes || inherits(snapshot) || snapshot.remainingMs <= 0) return undefined;
@@ -135,7 +138,10 @@ function isTakenBack({ host }: AttemptSnapshot): boolean {
   return host.found && host.facts.takenBack !== undefined;
 }
 
-/** Tries of a device that refuses us permanently before the host is left as it is: the operator may have fixed it before the second. */
+/**
+ * Tries of a device that refuses us permanently before the host is left as it is: the operator may have fixed it before
+ * the second.
+ */
 const FINAL_TRIES = 2;
 
 /**
@@ -271,7 +277,10 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
   });
 }
 
-/** Whether this remediation has deleted the Node object and it has not joined again yet. With its Machine gone it never will. */
+/**
+ * Whether this remediation has deleted the Node object and it has not joined again yet. With its Machine gone it never
+ * will.
+ */
 export function isNodeAwaited({ status }: Pick<Snapshot, "status">): boolean {
   const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
   return announced && status.backup !== undefined && status.replacement?.deletedAt === undefined;
@@ -300,8 +309,8 @@ const NOT_ITS_HOST: readonly string[] = [
 ] satisfies Reason[];
 
 /**
- * Whether a Machine of Cluster API is left to its owner, which may delete it and have its host installed again: as before every
- * reprovision the host must have been proven off, unless that is waived.
+ * Whether a Machine of Cluster API is left to its owner, which may delete it and have its host installed again: as
+ * before every reprovision the host must have been proven off, unless that is waived.
  */
 function isUpToOwner(
   { remediation, subject, status, strategy }: AttemptSnapshot,

@@ -43,8 +43,9 @@ const { installation, replacement, backup, node, machine, target } = bareMetalRe
 const PARTS = { replacement, backup, node, machine, target };
 
 /**
- * The status as far as an undo can be read again once it is stored: else it would begin over and over. What is known of an image
- * that was taken off is kept, so that the image is put back; and so is each field of another part that can be read.
+ * The status as far as an undo can be read again once it is stored: else it would begin over and over. What is known of
+ * an image that was taken off is kept, so that the image is put back; and so is each field of another part that can be
+ * read.
  */
 function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
   const { installation: taken, ...rest } = status;
@@ -75,8 +76,8 @@ function readablePart(schema: PartSchema, part: unknown): unknown {
 }
 
 /**
- * Without its cluster a node's name is that of another node, in the agent's own cluster; and without its UID a cluster may be
- * another one now. Then it is not known which node is meant.
+ * Without its cluster a node's name is that of another node, in the agent's own cluster; and without its UID a cluster
+ * may be another one now. Then it is not known which node is meant.
  */
 function readableNode(part: unknown): unknown {
   const { cluster } = (part ?? {}) as { cluster?: { uid?: unknown } };

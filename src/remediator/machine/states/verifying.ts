@@ -62,7 +62,8 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   if (refused !== undefined) return refused;
   const waiting = ensureDeviceUsable(snapshot, now);
   if (waiting !== undefined) return waiting;
-  // What is known of the node must be as fresh as the identity: it may have rebooted, or come back, while its BMC was away.
+  // What is known of the node must be as fresh as the identity: it may have rebooted, or come back, while its BMC was
+  // away.
   if (observations.examined === undefined || identityVerdict(snapshot, now) === undefined)
     return run({ do: "examine" });
   // A taint that an earlier remediation left must not stand on a host of which nothing is proven.

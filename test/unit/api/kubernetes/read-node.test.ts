@@ -38,15 +38,15 @@ const SHAPES: readonly [what: string, node: KubeObject][] = [
   ["a deletion that is an object", nodeOf({}, { deletionTimestamp: {} })],
 ];
 
-describe("a Node of an API server that anybody may run", () => {
+describe("a Node of an untrusted API server", () => {
   for (const [what, node] of SHAPES) {
-    it(`a Node of an API server that anybody may run cannot be read, so that no reader of it fails (${what})`, () => {
+    it(`a Node of an untrusted API server cannot be read, so that no reader of it fails (${what})`, () => {
       assert.throws(() => readNode(node), TypeError);
       assert.throws(() => trimNode(node), TypeError);
     });
   }
 
-  it("a Node of an API server that anybody may run is read with fields that are null, as Go writes a time that is not set", () => {
+  it("a Node of an untrusted API server is read with fields that are null, as Go writes a time that is not set", () => {
     const condition = { type: "Ready", status: "True", reason: null, lastTransitionTime: null };
     const taint = { key: "a", effect: "NoExecute", value: null, timeAdded: null };
     const raw = nodeOf({ spec: { taints: [taint], providerID: null }, status: { conditions: [condition] } });
@@ -57,7 +57,7 @@ describe("a Node of an API server that anybody may run", () => {
     assert.deepEqual(readNode(nodeOf({ spec: null })).spec, {});
   });
 
-  it("a Node of an API server that anybody may run has only the fields that are read, whatever else its API server sends", () => {
+  it("a Node of an untrusted API server has only the fields that are read, whatever else its API server sends", () => {
     const more = { more: [[[]]] };
     const condition = { type: "Ready", status: "True" };
     const taint = { key: "a", effect: "NoExecute" };
@@ -82,19 +82,19 @@ describe("a Node of an API server that anybody may run", () => {
     assert.deepEqual(trimMeta(raw.metadata), known.metadata);
   });
 
-  it("a Node of an API server that anybody may run has marks that can be read and changed, whatever its status is", () => {
+  it("a Node of an untrusted API server has marks that can be read and changed, whatever its status is", () => {
     const taint = { key: "node.kubernetes.io/out-of-service", effect: "NoExecute" };
     const { spec, status } = readNodeMarks(nodeOf({ spec: { taints: [taint] }, status: { conditions: [5] } }));
     assert.deepEqual([spec.taints, status], [[taint], {}]);
     assert.throws(() => readNodeMarks(nodeOf({ spec: 5 })), TypeError);
   });
 
-  it("a Node of an API server that anybody may run is read without a spec and without a status", () => {
+  it("a Node of an untrusted API server is read without a spec and without a status", () => {
     const { spec, status } = readNode(nodeOf({}));
     assert.deepEqual({ spec, status }, { spec: {}, status: {} });
   });
 
-  it("a Node of an API server that anybody may run has no identity so long that what it is copied to could not be stored", () => {
+  it("a Node of an untrusted API server has no identity so long that what it is copied to could not be stored", () => {
     const node = nodeOf({ status: { nodeInfo: { bootID: "b".repeat(2_000_000), systemUUID: "s".repeat(2_000_000) } } });
     for (const { status } of [readNode(node), trimNode(node)]) {
       assert.equal(status.nodeInfo?.bootID?.length, 256);

@@ -27,7 +27,7 @@ test("calls under one key wait for each other in the order of arrival, those und
   second.fail(new Error("failed"));
   await assert.rejects(second.done, /failed/);
   await turn();
-  assert.ok(third.started, "a failed call gives its place up like any other");
+  assert.ok(third.started, "a failed call gives its slot up like any other");
   for (const call of [third, other]) call.end();
   await Promise.all([first.done, third.done, other.done]);
 });
@@ -38,7 +38,7 @@ test("no more calls run at once than the limit allows", async () => {
   assert.equal(calls.filter(({ started }) => started).length, 4);
   for (const call of calls) call.end();
   await Promise.all(calls.map(({ done }) => done));
-  assert.ok(heldCall(limits, "a", 1).started, "all places are free again");
+  assert.ok(heldCall(limits, "a", 1).started, "all slots are free again");
 });
 
 test("a call that is aborted while it waits never starts, and delays no other call", async () => {

@@ -68,13 +68,13 @@ test("a UUID is found in whichever byte order the BMC sends it", () => {
         [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].map((at) => plain.readUInt8(at)),
       );
       assert.equal(parseSystemGuid(smbios), uuid);
-      // A plain one may look like the other; whoever compares takes both for the same host.
+      // A plain one may look like the other; the comparison takes both for the same host.
       assert.ok(sameUuid(parseSystemGuid(plain) ?? "", uuid));
     }),
   );
   const standard = Buffer.from("3f8c1d526b0a4e779a3e0d5b8c1f2a44", "hex").reverse();
   assert.equal(parseSystemGuid(standard), "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44");
-  // A Dell's, which is no UUID of RFC 9562 in any order but its own.
+  // A Dell's, which is not a UUID of RFC 9562 in any order but its own.
   const dell = Buffer.from("44454c4c420010358051b4c04f4e3732", "hex");
   assert.equal(parseSystemGuid(dell), "4c4c4544-0042-3510-8051-b4c04f4e3732");
   assert.equal(parseSystemGuid(Buffer.alloc(15)), undefined);

@@ -150,8 +150,8 @@ test("a message id is more precise than the status, in whatever form the answer 
 
 test("the text of a BMC is short and printable in the message", () => {
   const info = (text: string): JsonObject => ({ MessageId: "Base.1.18.GeneralError", Message: text });
-  const said = Array.from({ length: 9 }, (_, at) => info(`line${at}\n\u001b[31m${"x".repeat(5_000)}`));
-  const { message } = failure("POST x", answer(400, { error: { "@Message.ExtendedInfo": said } }));
+  const reported = Array.from({ length: 9 }, (_, at) => info(`line${at}\n\u001b[31m${"x".repeat(5_000)}`));
+  const { message } = failure("POST x", answer(400, { error: { "@Message.ExtendedInfo": reported } }));
   assert.match(message, /^POST x: HTTP 400: line0/);
   assert.match(message, /^[\x20-\x7e]+$/);
   assert.ok(message.length < 800);

@@ -183,7 +183,7 @@ describe("the checks", () => {
     );
   });
 
-  it("the checks fail without a ready replica, and warn while nobody could take over", () => {
+  it("the checks fail without a ready replica, and warn while no replica could take over", () => {
     const of = (replicas: number, readyReplicas: number, more = {}): Facts => ({
       ...HEALTHY,
       deployments: [deployment(replicas, { readyReplicas, ...more })],
@@ -196,7 +196,7 @@ describe("the checks", () => {
     assertOne({ ...HEALTHY, deployments: [] }, /^warning replicas: namespace ironfence-system has no Deployment/);
   });
 
-  it("the checks fail while nobody leads, and while the leader is not ready", () => {
+  it("the checks fail while no agent leads, and while the leader is not ready", () => {
     assertOne(
       withOverview({ agent: { state: "none", message: "no agent leads" } }),
       /^failed leader: NoAgent: no agent leads/,
@@ -264,7 +264,7 @@ describe("the checks", () => {
     );
   });
 
-  it("the checks fail for a target that was never probed: nobody knows whether its host can be powered off", () => {
+  it("the checks fail for a target that was never probed: it is not known whether its host can be powered off", () => {
     const { status: _status, ...unprobed } = target("n1");
     const targets: FencingTarget[] = [unprobed, target("n2"), target("n3")];
     assertOne(withOverview({ targets }), /^failed fencing-targets: NotProbed: ironfence-system\/n1: /);
@@ -285,7 +285,7 @@ describe("the checks", () => {
     assert.deepEqual(causes(withOverview({ targets: [owned, ...rest], remediations: [remediation({})] })), []);
   });
 
-  it("the checks report nodes that nobody could fence, with a health check or without one", () => {
+  it("the checks report nodes that cannot be fenced, with a health check or without one", () => {
     assertOne(
       withOverview({ targets: [target("n1"), target("n2")] }),
       /^failed nodes-covered: NoTarget: n3: could not be fenced now/,

@@ -41,7 +41,7 @@ export function target(
 ): FencingTarget {
   const condition = {
     type: "Ready",
-    message: "said by the probe",
+    message: "reported by the probe",
     lastTransitionTime: toTime(NOW_MS - 600_000),
     ...ready,
   };

@@ -18,8 +18,8 @@ import { NOW, READ_ON, snapshot, VERIFIED } from "../../remediator/snapshots.ts"
 import { node, remediation, target } from "../dashboard/fixture.ts";
 import { OVERVIEW } from "../overview-fixture.ts";
 
-// Whatever the page says yes to, the remediator itself admits: its queue grants a place, and its decision before the power-off does
-// not wait for etcd.
+// Whatever the page says yes to, the remediator itself admits: its queue grants a place, and its decision before the
+// power-off does not wait for etcd.
 
 const ROLES = {
   worker: {},

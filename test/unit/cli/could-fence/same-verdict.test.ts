@@ -21,8 +21,8 @@ import { HEALTHY as HEALTHY_FACTS } from "../check/facts-fixture.ts";
 import { healthCheck, node, remediation, target } from "../dashboard/fixture.ts";
 import { AT, OVERVIEW } from "../overview-fixture.ts";
 
-// The page, `ironfence status`, `ironfence check` and `ironfence explain node` answer one question: could this node be fenced now?
-// Each fault is shown to all four, and all four must give the same answer for the same reason.
+// The page, `ironfence status`, `ironfence check` and `ironfence explain node` answer one question: could this node be
+// fenced now? Each fault is shown to all four, and all four must give the same answer for the same reason.
 
 const NAMES = ["w1", "w2", "w3"];
 const HEALTHY: Overview = {
@@ -88,7 +88,9 @@ interface Fault {
   change: Partial<Overview>;
   /** Answer and reason for the node w1. */
   verdict: string;
-  /** Of the line `could-fence`; a check that runs after an upgrade does not fail because of what an administrator wants. */
+  /**
+   * Of the line `could-fence`; a check that runs after an upgrade does not fail because of what an administrator wants.
+   */
   level: Level;
 }
 
@@ -120,7 +122,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     verdict: "no BMCTimeout",
     level: "failed",
   },
-  "a remediation waits for its turn": {
+  "a remediation waits for admission": {
     change: { remediations: [remediation("w1", "Resolving", "WaitingForTurn")] },
     verdict: "no WaitingForTurn",
     level: "warning",

@@ -186,7 +186,7 @@ describe("the fences on the page", () => {
     );
   });
 
-  it("the fences on the page are held while they wait for their turn, or if a health check starts nothing for an unhealthy node", () => {
+  it("the fences on the page are held while they wait for admission, or if a health check starts nothing for an unhealthy node", () => {
     const checks = [healthCheck({ phase: "Enabled", reason: "too few are healthy", unhealthyNodes: [{ name: "w2" }] })];
     const remediations = [remediation("w10", "Resolving", "ControlPlaneQuorum")];
     const { now, held } = pageOf({ remediations, healthChecks: checks });

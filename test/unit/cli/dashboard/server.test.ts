@@ -103,7 +103,7 @@ describe("the server of the dashboard", () => {
     }
   });
 
-  it("only reads", async () => {
+  it("the server of the dashboard only reads", async () => {
     for (const path of ["/", "/nodes/w1", "/events"])
       assert.equal((await get(path, { cookie }, "", "POST")).status, 405);
   });

@@ -7,7 +7,7 @@ import { Agent, request } from "undici";
 import { createCertificateAuthority } from "../../../../hack/lib/pki.ts";
 import { serveDashboard } from "../../../../src/cli/dashboard/serve/server.ts";
 import { createTokenGate, STATUS_PATH } from "../../../../src/cli/dashboard/serve/token-gate.ts";
-import { createDoorkeeper } from "../../../../src/cli/agent/page-access.ts";
+import { createAuthorizer } from "../../../../src/cli/agent/page-access.ts";
 import type { AccessVerdict } from "../../../../src/kube/reviews/access-review.ts";
 import { systemClock } from "../../../../src/runtime/system.ts";
 import { CertificateFiles } from "../../../../src/telemetry/certificate-files.ts";
@@ -40,7 +40,7 @@ describe("the dashboard that the agent serves", () => {
       readOverview: () => Promise.resolve({ ...OVERVIEW, nodes: [node("w1")] }),
       readDecisions: () => Promise.reject(new Error("there are none")),
     };
-    const gate = createTokenGate(createDoorkeeper(review, deps, AbortSignal.timeout(60_000)));
+    const gate = createTokenGate(createAuthorizer(review, deps, AbortSignal.timeout(60_000)));
     const certificate = new CertificateFiles(folder, systemClock);
     server = await serveDashboard({ host: HOST, port: 0 }, { clock: systemClock, source, gate, certificate });
     client = new Agent({ connect: { ca: authority.certPem } });
@@ -111,7 +111,7 @@ describe("the dashboard that the agent serves", () => {
     }
   });
 
-  it("only reads, also for users who may read it", async () => {
+  it("the dashboard only reads, also for users who may read it", async () => {
     assert.equal((await send("/", { ...bearer("good"), body: "x" })).status, 405);
   });
 

@@ -229,7 +229,7 @@ export function deedsOf({ actions }: MachineCheckDecision): string[] {
 }
 
 /** What machines are to say: `m0 HealthCheckSucceeded=False UnhealthyNode`. */
-export function saidBy({ actions }: MachineCheckDecision): string[] {
+export function reportedBy({ actions }: MachineCheckDecision): string[] {
   return actions.flatMap((action) =>
     action.type === "conditions"
       ? [

@@ -93,7 +93,7 @@ describe("the nodes of a workload cluster", () => {
     assert.equal(nodes.unreachable, undefined);
   });
 
-  it("the nodes of a workload cluster are unknown while it is unreachable, whatever was seen before, and nobody is asked for them", async () => {
+  it("the nodes of a workload cluster are unknown while it is unreachable, whatever was seen before, and no server is asked for them", async () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes, become, heard } = worldOf(connectedTo(view));

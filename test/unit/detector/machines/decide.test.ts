@@ -12,7 +12,7 @@ import {
   machineOf,
   MINUTE,
   requestOf,
-  saidBy,
+  reportedBy,
   T0,
 } from "./builders.ts";
 
@@ -21,18 +21,18 @@ const ASKS_OWNER = { check: checkOf({ spec: { remediation: undefined } }), templ
 const ATTEMPTS = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ uid: `old-${index}`, startedMs: T0 - (count - index) * MINUTE }));
 
-describe("what a MachineHealthCheck does about its machines", () => {
-  it("what a MachineHealthCheck does about its machines requests a remediation of an unhealthy one, and has it say so", () => {
+describe("a MachineHealthCheck", () => {
+  it("a MachineHealthCheck requests a remediation of an unhealthy one, and has it say so", () => {
     const decision = decideFor([factsOf()]);
     assert.deepEqual(deedsOf(decision), ["request m0"]);
-    assert.deepEqual(saidBy(decision), ["m0 HealthCheckSucceeded=False UnhealthyNode"]);
+    assert.deepEqual(reportedBy(decision), ["m0 HealthCheckSucceeded=False UnhealthyNode"]);
     assert.equal(decision.status.remediationsAllowed, 3);
     assert.equal(decision.status.currentHealthy, 3);
     assert.equal(decision.status.expectedMachines, 4);
     assert.equal(decision.status.observedGeneration, 3);
   });
 
-  it("what a MachineHealthCheck does about its machines answers every machine of a pass, though the first ones have their requests", () => {
+  it("a MachineHealthCheck answers every machine of an evaluation, though the first ones have their requests", () => {
     const machines = ["a", "b", "c"].map((name) => machineOf(name));
     const [first, second, third] = machines.map((machine, index) =>
       factsOf({ machine, requests: index === 2 ? [] : [requestOf(machine)] }),
@@ -120,7 +120,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     });
   });
 
-  it("what a MachineHealthCheck does about its machines withdraws the request of a machine that is well while too many others are not, and remembers it first", () => {
+  it("a MachineHealthCheck withdraws the request of a machine that is well while too many others are not, and remembers it first", () => {
     const machine = machineOf("well");
     const sick = ["a", "b", "c"].map((name) => factsOf({ machine: machineOf(name) }));
     const check = checkOf({
@@ -143,7 +143,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.deepEqual(deedsOf(recorded), ["withdraw well"]);
   });
 
-  it("what a MachineHealthCheck does about its machines withdraws nothing that another health check still needs, nor twice", () => {
+  it("a MachineHealthCheck withdraws nothing that another health check still needs, nor twice", () => {
     const machine = machineOf("well");
     const attempts = [{ uid: "request-well", startedMs: T0 }];
     const facts = { machine, health: HEALTHY, attempts };
@@ -161,7 +161,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     ["the view is stale", { blocked: "stale" }],
     ["the workload cluster is unreachable", { unreachable: "gone fishing" }],
   ] as const) {
-    it(`what a MachineHealthCheck does about its machines starts nothing while ${what}, and reports it`, () => {
+    it(`a MachineHealthCheck starts nothing while ${what}, and reports it`, () => {
       const decision = decideFor([factsOf()], parts);
       assert.deepEqual(deedsOf(decision), []);
       assert.equal(decision.status.remediationsAllowed, 0);
@@ -170,14 +170,14 @@ describe("what a MachineHealthCheck does about its machines", () => {
     });
   }
 
-  it("what a MachineHealthCheck does about its machines keeps what was counted last while the workload cluster is unreachable", () => {
+  it("a MachineHealthCheck keeps what was counted last while the workload cluster is unreachable", () => {
     const check = checkOf({ status: { currentHealthy: 4, expectedMachines: 4, targets: ["m0"] } });
     const unknown = factsOf({ health: { state: "unknown", reason: "unreachable" } });
     const { status } = decideFor([unknown], { check, unreachable: "unreachable", others: 0 });
     assert.deepEqual([status.currentHealthy, status.expectedMachines, status.targets], [4, 4, ["m0"]]);
   });
 
-  it("what a MachineHealthCheck does about its machines says that it selects no Machine, which a misspelt selector looks like", () => {
+  it("a MachineHealthCheck says that it selects no Machine, which a misspelt selector looks like", () => {
     const { conditions, standing } = decideFor([], { others: 0 });
     assert.match(conditions[0]?.message ?? "", /^No Machine is selected/);
     assert.deepEqual(
@@ -187,7 +187,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.equal(decideFor([]).conditions[0]?.message, "");
   });
 
-  it("what a MachineHealthCheck does about its machines reports no restriction if no node is unhealthy: machines that have not started count too", () => {
+  it("a MachineHealthCheck reports no restriction if no node is unhealthy: machines that have not started count too", () => {
     const starting = factsOf({ health: { state: "waiting", reason: "it has no node yet", untilMs: T0 + MINUTE } });
     const check = checkOf({ spec: { remediation: { triggerIf: { unhealthyLessThanOrEqualTo: 0 } } } });
     const decision = decideFor([starting], { check, template: undefined });
@@ -199,7 +199,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.equal(decision.nextCheckMs, T0 + MINUTE);
   });
 
-  it("what a MachineHealthCheck does about its machines leaves a machine whose budget is spent to the operator, and checks again when it is not", () => {
+  it("a MachineHealthCheck leaves a machine whose budget is spent to the operator, and checks again when it is not", () => {
     const check = checkOf({ annotations: { "ironfence.io/attempt-budget": "3/1h" } });
     const spent = decideFor([factsOf({ attempts: ATTEMPTS(3) })], { check });
     assert.deepEqual(deedsOf(spent), []);
@@ -207,7 +207,7 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.deepEqual(deedsOf(decideFor([factsOf({ attempts: ATTEMPTS(2) })], { check })), ["request m0"]);
   });
 
-  it("what a MachineHealthCheck does about its machines starts one machine of a control plane at a time", () => {
+  it("a MachineHealthCheck starts one machine of a control plane at a time", () => {
     const labels = { "cluster.x-k8s.io/control-plane": "" };
     const [a, b] = ["a", "b"].map((name) => factsOf({ machine: machineOf(name, { metadata: { labels } }) }));
     assert.ok(a && b);
@@ -215,17 +215,17 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.deepEqual(deedsOf(decideFor([{ ...b, controlPlaneBusy: "a" }])), []);
   });
 
-  it("what a MachineHealthCheck does about its machines asks an owner of every unhealthy machine of a control plane: its controller takes one at a time", () => {
+  it("a MachineHealthCheck asks an owner of every unhealthy machine of a control plane: its controller takes one at a time", () => {
     const labels = { "cluster.x-k8s.io/control-plane": "" };
     const targets = ["a", "b"].map((name) => factsOf({ machine: machineOf(name, { metadata: { labels } }) }));
     const decision = decideFor(targets, ASKS_OWNER);
-    assert.equal(saidBy(decision).filter((said) => said.includes("OwnerRemediated=False")).length, 2);
+    assert.equal(reportedBy(decision).filter((reported) => reported.includes("OwnerRemediated=False")).length, 2);
   });
 
-  it("what a MachineHealthCheck does about its machines asks the owner of a machine that is not being deleted already, and does not repeat that while the owner works on it", () => {
+  it("a MachineHealthCheck asks the owner of a machine that is not being deleted already, and does not ask again while the owner works on it", () => {
     const asked = (status: object, metadata: object = {}) =>
-      saidBy(decideFor([factsOf({ machine: machineOf("m0", { status, metadata }) })], ASKS_OWNER)).some((said) =>
-        said.includes("OwnerRemediated"),
+      reportedBy(decideFor([factsOf({ machine: machineOf("m0", { status, metadata }) })], ASKS_OWNER)).some(
+        (reported) => reported.includes("OwnerRemediated"),
       );
     const owner = (status: string) => ({
       conditions: conditionsOf({ OwnerRemediated: { status, sinceMs: T0, reason: "X" } }),
@@ -236,45 +236,45 @@ describe("what a MachineHealthCheck does about its machines", () => {
     assert.equal(asked({}, { deletionTimestamp: "2026-01-01T00:00:00Z" }), false);
   });
 
-  it("what a MachineHealthCheck does about its machines counts a replacement that fails before it is of use, by its MachineDeployment, before it asks for another", () => {
+  it("a MachineHealthCheck counts a replacement that fails before it is of use, by its MachineDeployment, before it asks for another", () => {
     const labels = { "cluster.x-k8s.io/deployment-name": "workers" };
     const machine = machineOf("young", { metadata: { labels }, createdMs: T0 - MINUTE });
     const first = decideFor([factsOf({ machine })], ASKS_OWNER);
     assert.deepEqual(deedsOf(first), ["record MachineDeployment/workers 1"]);
     assert.equal(
-      saidBy(first).some((said) => said.includes("OwnerRemediated")),
+      reportedBy(first).some((reported) => reported.includes("OwnerRemediated")),
       false,
     );
     const attempts = [{ uid: "uid-young", startedMs: T0 }];
     const second = decideFor([factsOf({ machine, attempts })], ASKS_OWNER);
     assert.equal(
-      saidBy(second).some((said) => said.includes("OwnerRemediated=False")),
+      reportedBy(second).some((reported) => reported.includes("OwnerRemediated=False")),
       true,
     );
     const old = machineOf("old", { metadata: { labels } });
     assert.deepEqual(deedsOf(decideFor([factsOf({ machine: old, attempts: ATTEMPTS(40) })], ASKS_OWNER)), []);
     assert.equal(
-      saidBy(decideFor([factsOf({ machine: old, attempts: ATTEMPTS(40) })], ASKS_OWNER)).some((said) =>
-        said.includes("OwnerRemediated=False"),
+      reportedBy(decideFor([factsOf({ machine: old, attempts: ATTEMPTS(40) })], ASKS_OWNER)).some((reported) =>
+        reported.includes("OwnerRemediated=False"),
       ),
       true,
     );
   });
 
-  it("what a MachineHealthCheck does about its machines has a machine say that there is no template, and take it back when its request is there", () => {
+  it("a MachineHealthCheck has a machine say that there is not a template, and take it back when its request is there", () => {
     const missing = { reason: "RemediationTemplateNotFound", message: "not found" } as const;
     const decision = decideFor([factsOf()], { template: missing });
-    assert.ok(saidBy(decision).includes("m0 ExternallyRemediated=False RemediationTemplateNotFound"));
+    assert.ok(reportedBy(decision).includes("m0 ExternallyRemediated=False RemediationTemplateNotFound"));
     assert.deepEqual(deedsOf(decision), []);
     const conditions = conditionsOf({
       ExternallyRemediated: { status: "False", sinceMs: T0, reason: "RemediationTemplateNotFound" },
     });
     const machine = machineOf("m0", { status: { conditions } });
     const later = decideFor([factsOf({ machine, requests: [requestOf(machine)] })]);
-    assert.ok(saidBy(later).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
+    assert.ok(reportedBy(later).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
-  it("what a MachineHealthCheck does about its machines leaves alone what a remediator says of its request, and takes the condition off when all is over", () => {
+  it("a MachineHealthCheck leaves alone what a remediator says of its request, and takes the condition off when all is over", () => {
     const says = (reason: string) => {
       const conditions = conditionsOf({ ExternallyRemediated: { status: "False", sinceMs: T0, reason } });
       return machineOf("m0", { status: { conditions } });
@@ -282,16 +282,16 @@ describe("what a MachineHealthCheck does about its machines", () => {
     const machine = says("RemediationFailed");
     const during = decideFor([factsOf({ machine, requests: [requestOf(machine)] })]);
     assert.equal(
-      saidBy(during).some((said) => said.includes("ExternallyRemediated")),
+      reportedBy(during).some((reported) => reported.includes("ExternallyRemediated")),
       false,
     );
-    assert.ok(saidBy(decideFor([factsOf({ machine, health: HEALTHY })])).includes("m0 no ExternallyRemediated"));
+    assert.ok(reportedBy(decideFor([factsOf({ machine, health: HEALTHY })])).includes("m0 no ExternallyRemediated"));
     const conditions = conditionsOf({ ExternallyRemediated: { status: "True", sinceMs: T0, reason: "Succeeded" } });
     const anew = decideFor([factsOf({ machine: machineOf("m0", { status: { conditions } }) })]);
-    assert.ok(saidBy(anew).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
+    assert.ok(reportedBy(anew).includes("m0 ExternallyRemediated=False WaitingForRemediation"));
   });
 
-  it("what a MachineHealthCheck does about its machines shows on the health check of v1beta1 what v1beta2 shows on machines", () => {
+  it("a MachineHealthCheck shows on the health check of v1beta1 what v1beta2 shows on machines", () => {
     const reference = { apiVersion: "fence.example/v1", kind: "FenceTemplate", name: "t" };
     const check = checkOf({ version: "v1beta1", spec: { remediation: undefined, remediationTemplate: reference } });
     const machine = machineOf("m0", { version: "v1beta1" });
@@ -305,12 +305,12 @@ describe("what a MachineHealthCheck does about its machines", () => {
       ],
     );
     assert.equal(
-      saidBy(decision).some((said) => said.includes("ExternallyRemediated")),
+      reportedBy(decision).some((reported) => reported.includes("ExternallyRemediated")),
       false,
     );
   });
 
-  it("what a MachineHealthCheck does about its machines says what is asked of it and not done", () => {
+  it("a MachineHealthCheck says what is asked of it and not done", () => {
     const check = checkOf({ spec: { checks: { unhealthyExpressions: [{ expression: "true", message: "x" }] } } });
     const { standing } = decideFor([], { check });
     assert.deepEqual(
@@ -319,16 +319,16 @@ describe("what a MachineHealthCheck does about its machines", () => {
     );
   });
 
-  it("what a MachineHealthCheck does about its machines shows a spec that cannot be used, and does nothing", () => {
+  it("a MachineHealthCheck shows a spec that cannot be used, and does nothing", () => {
     const decision = decideUnusable(checkOf(), "the selector is empty");
     assert.deepEqual(decision.actions, []);
     assert.equal(decision.conditions[0]?.message, "the selector is empty");
     assert.equal(decision.status.remediationsAllowed, 0);
   });
 
-  it("what a MachineHealthCheck does about its machines is identified by its fault, not by its message: upstream's may differ", () => {
+  it("a MachineHealthCheck is identified by its fault, not by its message: upstream's may differ", () => {
     const conditions = conditionsOf({ HealthCheckSucceeded: { status: "False", sinceMs: T0, reason: FAULT.reason } });
     const machine = machineOf("m0", { status: { conditions } });
-    assert.deepEqual(saidBy(decideFor([factsOf({ machine })])), []);
+    assert.deepEqual(reportedBy(decideFor([factsOf({ machine })])), []);
   });
 });

@@ -10,7 +10,7 @@ function judge(spec: { range?: string; max?: number | string }, expected: number
 }
 
 describe("how many machines may be unhealthy", () => {
-  it("how many machines may be unhealthy is all of them if nothing is said", () => {
+  it("all machines may be unhealthy by default", () => {
     assert.deepEqual(judge({}, 5, 5).allowed, true);
     assert.equal(judge({}, 5, 2).remaining, 3);
   });

@@ -61,7 +61,7 @@ describe("policy", () => {
     ["an order used twice", { remediationTemplate: undefined, escalatingRemediations: [step(1), step(1)] }, /unique/],
     ["a time-out too low", { remediationTemplate: undefined, escalatingRemediations: [step(1, "59s")] }, /at least 1m/],
     [
-      "a kind that is no template",
+      "a kind that is not a template",
       { remediationTemplate: { ...templateRef("X"), kind: "Xtra" } },
       /does not end in Template/,
     ],

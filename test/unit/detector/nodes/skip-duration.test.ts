@@ -58,7 +58,7 @@ function decideOn(
 const outcomeOf = (...given: Parameters<typeof decideOn>) => decideOn(...given).nodes[0]?.outcome;
 
 describe("a duration is skipped", () => {
-  it("a duration is skipped if the node is not Ready and its host is proven off, and it is said why", () => {
+  it("a duration is skipped if the node is not Ready and its host is proven off, and the reason is reported", () => {
     const { nodes, actions, status, nextCheckMs } = decideOn(failed(), hostOf());
     assert.equal(nodes[0]?.outcome, "create");
     assert.match(
@@ -180,7 +180,7 @@ describe("no duration is skipped", () => {
     });
   }
 
-  it("no duration is skipped of a Ready node, whatever is said of its host: so it says to those who ask", () => {
+  it("no duration of a Ready node is skipped, whatever is reported of its host", () => {
     const proof = proofOf({ notReadySince: "" });
     const verdict = judgeProvenOff(ready, hostOf({}, proof), T0);
     assert.deepEqual(verdict, { proven: false, why: "the node's condition Ready is neither False nor Unknown" });

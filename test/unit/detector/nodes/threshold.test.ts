@@ -54,7 +54,7 @@ describe("threshold", () => {
     }
   });
 
-  it("threshold is 51 % healthy if nothing is said", () => {
+  it("the threshold is 51 % healthy by default", () => {
     assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 51, absent: 0 }).isMet, true);
     assert.equal(judgeThreshold(DEFAULT_THRESHOLD, { selected: 100, healthy: 50, absent: 0 }).isMet, false);
   });

@@ -64,7 +64,7 @@ describe("how long a condition has stood", () => {
     assert.equal(
       times.skewOf("a", (type) => type === "DiskPressure"),
       undefined,
-      "nothing is said of a condition that no rule uses",
+      "nothing is recorded about a condition that no rule uses",
     );
   });
 

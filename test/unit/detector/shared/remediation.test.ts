@@ -42,7 +42,7 @@ describe("remediation of any vendor", () => {
     const steps = {
       "a newer version": withMeta({ resourceVersion: "2" }),
       "another phase": withStatus({ phase: "PoweringOff" }),
-      "a condition that nobody reads": withStatus({ conditions: [{ ...processing, status: "False" }, succeeded] }),
+      "a condition that no reader uses": withStatus({ conditions: [{ ...processing, status: "False" }, succeeded] }),
       "an annotation of its remediator's": withMeta({ annotations: { ...annotations, "fence.example/step": "2" } }),
     };
     for (const [what, after] of Object.entries(steps)) assert.equal(differs(after), false, what);
@@ -87,7 +87,7 @@ describe("a Metal3Remediation that has failed, whose kind has no conditions", ()
       } as KubeObject),
     );
 
-  it("a Metal3Remediation that has failed, whose kind has no conditions, has failed when its status was last written, not when it was made: the pause before the next try counts from there", () => {
+  it("a failed Metal3Remediation, whose kind has no conditions, failed when its status was last written, and the pause before the next try counts from there", () => {
     const { succeeded, succeededSinceMs } = failed([
       { time: "2026-01-01T00:05:00Z", subresource: "status" },
       { time: "2026-01-01T00:20:00Z", subresource: "status" },
@@ -96,7 +96,7 @@ describe("a Metal3Remediation that has failed, whose kind has no conditions", ()
     assert.deepEqual([succeeded, succeededSinceMs], ["False", Date.UTC(2026, 0, 1, 0, 20)]);
   });
 
-  it("a Metal3Remediation that has failed, whose kind has no conditions, has failed at a time that nobody knows, if the API server has not noted it", () => {
+  it("a Metal3Remediation that has failed, whose kind has no conditions, has failed at an unknown time, if the API server has not noted it", () => {
     assert.deepEqual([failed().succeeded, failed().succeededSinceMs], ["False", undefined]);
   });
 

@@ -31,7 +31,7 @@ describe("a template", () => {
   });
 
   for (const spec of ["{}", '{"template":{}}', '{"template":{"spec":[]}}', '{"template":{"spec":"off"}}', "null"]) {
-    it(`a template that is ${spec} is no template, and it is said where`, () => {
+    it(`a template that is ${spec} is not a template, and the message shows where`, () => {
       assert.equal(read(spec), "FenceTemplate fencing/soft has no spec.template.spec");
     });
   }

@@ -31,7 +31,8 @@ import { toMicroTime } from "../../../../src/runtime/time.ts";
 import { settle, VirtualClock } from "../../../lib/virtual-clock.ts";
 import { IN_CONTACT } from "../../../lib/contact.ts";
 
-// A small world for target tests: an API server's collections in memory, BMCs at the PowerDriver interface, a manual clock.
+// A small world for target tests: an API server's collections in memory, BMCs at the PowerDriver interface, a manual
+// clock.
 
 export const NAMESPACE = "ironfence";
 
@@ -121,7 +122,7 @@ export class World {
   /** Answers of reads that fail, by `plural/name`. */
   readonly readFailures = new Map<string, KubeError>();
   readonly #collections = new Map<string, Collection>();
-  /** Nodes whose lease is renewed just before anybody looks. */
+  /** Nodes whose lease is renewed just before it is read. */
   readonly #renewing = new Set<string>();
   #version = 1;
   #uid = 1;

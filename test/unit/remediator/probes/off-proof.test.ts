@@ -107,7 +107,7 @@ test("no BMC is read for a node that fails if no health check requests a proof",
 
   ask(world);
   await world.clock.advance(1_000);
-  assert.ok(proof(world), "a wish that comes in the middle of an outage is heard");
+  assert.ok(proof(world), "a wish that comes in the middle of an outage is served");
   ask(world, "false");
   await world.clock.advance(1_000);
   assert.equal(proof(world), undefined, "and so is its end");
@@ -233,7 +233,7 @@ test("a proof ends with the outage, with the next reading that differs, and with
   assert.equal(proof(world), undefined, "in maintenance");
 });
 
-test("who takes the host voids the proof, and a probe that was under way does not bring it back", async (t) => {
+test("a remediation that takes the host voids the proof, and a probe that was under way does not restore it", async (t) => {
   const { world, bmc } = await asking(t);
   bmc.power = OFF;
   changes(world, "n1", "Unknown");

@@ -270,7 +270,7 @@ test("a UUID that two hosts report proves neither, until one of them is deleted"
   world.host("n1", uuid(1));
   await start(t, world);
   assert.equal(verdict(world, "n1"), "True Usable");
-  // A second board with the same factory default, of which nobody has given ironfence a target.
+  // A second board with the same factory default, for which ironfence has no target.
   world.node("n2", uuid(1));
   await world.clock.advance(MINUTE_MS / 6);
   assert.equal(verdict(world, "n1"), "False Ambiguous");
@@ -480,7 +480,7 @@ test("a thousand healthy targets cost less than one API call per second, as any 
     world.put<Node>(NODES, name, { spec: {}, status: { conditions: [] } });
   }
   await start(t, world);
-  // The first pass is a burst of what has never been probed; then it is quiet.
+  // The first round is a burst of what has never been probed; then it is quiet.
   for (let i = 0; i < 100 && verdict(world, `n${count - 1}`) !== "True Usable"; i++) await settle();
   await settle();
   const before = world.calls.length;

@@ -170,7 +170,7 @@ describe("a Machine that asks for external remediation", () => {
       }
     });
 
-    test("a Machine that asks for external remediation whose child has failed of a node that was Ready all along has not recovered, and is left for the health check to judge again in time", () => {
+    test("a Machine whose child has failed, and whose node was Ready all along, has not recovered, and the health check judges it again in time", () => {
       assert.equal(decide({ child: failed(true), nodeReady: true, nowMs: after(9) }).do, "hold");
       const step = decide({ child: failed(true), nodeReady: true, nowMs: after(10) });
       assert.equal(step.do === "patch" && step.done, true);

@@ -15,8 +15,8 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 
-// Metal3Remediations on an in-memory API server with Cluster API's and Metal3's CRDs, in virtual time. The child is played by
-// the test: what a request makes of it is what is looked at.
+// Metal3Remediations on an in-memory API server with Cluster API's and Metal3's CRDs, in virtual time. The child is
+// played by the test: what a request makes of it is what is looked at.
 
 export const NAMESPACE = "metal3";
 const INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io";

@@ -324,7 +324,7 @@ describe("a Metal3Remediation that says Waiting before its host was powered on",
   } as const;
   const proven = { ...attempt, offConfirmedAt: "2026-01-01T00:00:20Z" };
 
-  test("a Metal3Remediation that says Waiting before its host was powered on is not taken for another controller's if its power-on was due, and goes when it is withdrawn", async () => {
+  test("a Metal3Remediation that shows Waiting before its host was powered on still belongs to ironfence if its power-on was due, and goes when it is withdrawn", async () => {
     const world = await asked();
     await world.play({ phase: "PoweringOn", provenReboots: 1, attempt: proven });
     assert.equal(world.phase(), "Waiting");
@@ -414,7 +414,7 @@ describe("a Metal3Remediation of an OKD Machine", () => {
     );
   });
 
-  test("a Metal3Remediation of an OKD Machine says that the Machine is deleted once it is, which nobody else has written", () => {
+  test("a Metal3Remediation of an OKD Machine reports that the Machine is deleted once it is, which no other controller has written", () => {
     const waiting = request({ phase: "Waiting", lastRemediated: "2026-01-01T00:10:00Z" });
     const step = decideMetal3({ request: waiting, child: child(REPLACING), host: undefined });
     assert.ok(step.do === "escalate");

@@ -458,7 +458,7 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
     expected: "stay (ClusterExchanged)",
   },
   {
-    name: "no further power-off is sent while the node's cluster is away",
+    name: "no further power-off is sent while the node's cluster cannot be reached",
     given: poweringOff({ observations: REFUSED, other: AWAY }),
     expected: "stay (ClusterUnreachable)",
   },

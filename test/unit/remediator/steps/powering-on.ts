@@ -90,7 +90,7 @@ export const POWERING_ON_STEPS: readonly Step[] = [
     expected: "→ Rejoining (PoweredOn)",
   },
   {
-    name: "a host whose release has ended is powered on although the node's cluster is away",
+    name: "a host whose release has ended is powered on although the node's cluster cannot be reached",
     given: poweringOn({ identity: "verified", other: AWAY }),
     expected: "stay (PoweringOnAgain), powerOn",
   },

@@ -47,7 +47,7 @@ export const PROVISIONING_STEPS: readonly Step[] = [
     expected: "→ PoweringOn (Provisioned)",
   },
   {
-    name: "no Machine is deleted while the node's cluster is away",
+    name: "no Machine is deleted while the node's cluster cannot be reached",
     given: provisioning({
       strategy: { via: "MachineDeletion" },
       attempt: { kind: "Reprovision" },

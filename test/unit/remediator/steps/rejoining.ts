@@ -85,7 +85,7 @@ export const REJOINING_STEPS: readonly Step[] = [
     expected: "wait",
   },
   {
-    name: "a remediation that is deleted while the node's cluster is away is undone",
+    name: "a remediation that is deleted while the node's cluster cannot be reached is undone",
     given: rejoining({ isDeleted: true, other: AWAY }),
     expected: "→ Undoing (RemediationDeleted)",
   },

@@ -95,7 +95,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "→ Provisioning (Drained)",
   },
   {
-    name: "the power of a fenced host is read while the node's cluster is away",
+    name: "the power of a fenced host is read while the node's cluster cannot be reached",
     given: releasing({
       taint: "ours",
       observations: { power: { ...PROVEN, offAtMs: NOW.monotonicMs - 2_000 } },
@@ -104,7 +104,7 @@ export const RELEASING_STEPS: readonly Step[] = [
     expected: "readPower",
   },
   {
-    name: "nothing is released while the node's cluster is away",
+    name: "nothing is released while the node's cluster cannot be reached",
     given: releasing({ read: "Off×2", taint: "ours", other: AWAY }),
     expected: "stay (ClusterUnreachable)",
   },

@@ -157,7 +157,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "→ Undoing (NoMachine)",
   },
   {
-    name: "the turn to have a Machine replaced is asked for before the host is looked at",
+    name: "the admission to have a Machine replaced is asked for before the host is read",
     given: replacing("Verifying", { replacementAdmission: undefined }),
     expected: "askToReplace",
   },
@@ -221,7 +221,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "→ Undoing (SubjectMismatch)",
   },
   {
-    name: "a Machine without a controller is not deleted: nobody would make another one",
+    name: "a Machine without a controller is not deleted: no controller would create another one",
     given: replacing("Verifying", { machine: { ...PRESENT, owner: undefined, isReplaced: false } }),
     expected: "→ Undoing (MachineNotReplaced)",
   },
@@ -386,7 +386,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "→ Undoing (HostNotInstallable)",
   },
   {
-    name: "a host that its operator powers is not powered off for a network boot, which nobody can order there",
+    name: "a host that its operator powers is not powered off for a network boot, which cannot be ordered there",
     given: { ...installing("Verifying", {}), strategy: { type: "Reprovision", via: "NetworkBoot" } },
     expected: "→ Undoing (HostNotInstallable)",
   },
@@ -529,7 +529,7 @@ export const REPROVISION_STEPS: readonly Step[] = [
     expected: "putImageBack",
   },
   {
-    name: "an undo looks whether a host's image is off: the order to take it off may have been heard",
+    name: "an undo reads whether a host's image is off: the order to take it off may have been received",
     given: installing("Undoing", {}, "Deprovisioning"),
     expected: "examineHost",
   },

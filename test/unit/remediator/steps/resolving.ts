@@ -40,7 +40,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     expected: "claimHost",
   },
   {
-    name: "a remediation whose turn has not come keeps its host and asks again",
+    name: "a remediation that is not admitted keeps its host and asks again",
     given: resolving({ other: { admission: undefined } }),
     expected: "askForAdmission",
   },
@@ -67,7 +67,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     expected: "→ Undoing (OwnNode)",
   },
   {
-    name: "a remediation that waits for its turn has no deadline",
+    name: "a remediation that waits for admission has no deadline",
     given: resolving({
       isOutOfTime: true,
       other: { admission: { granted: false, reason: "WaitingForTurn", message: "full" } },
@@ -137,7 +137,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     expected: "resolveSubject",
   },
   {
-    name: "no host is claimed while the node's cluster is away",
+    name: "no host is claimed while the node's cluster cannot be reached",
     given: resolving({ other: { ...AWAY, admission: undefined } }),
     expected: "stay (ClusterUnreachable)",
   },

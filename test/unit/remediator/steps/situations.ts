@@ -22,7 +22,9 @@ export interface Step {
   expected: string;
 }
 
-/** What a remediation knows in the middle of a state. Common facts are words; all others are given as they are stored. */
+/**
+ * What a remediation knows in the middle of a state. Common facts are words; all others are given as they are stored.
+ */
 export interface Facts extends Omit<SnapshotChanges, "state"> {
   /** How the host's power was read since the order. */
   read?: "Off×1" | "Off×2" | "On";

@@ -79,7 +79,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "stay (Maintenance)",
   },
   {
-    name: "an undo powers on a device that was turned off while its twin refused",
+    name: "an undo powers on a device that was turned off while the other one refused",
     given: undoing({ identity: "verified", observations: { ...UNDOING, power: HALF_ON } }),
     expected: "stay (PoweringOnAgain), powerOn",
   },
@@ -249,12 +249,12 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "an undo does not power on a host whose taint may stand while the node's cluster is away",
+    name: "an undo does not power on a host whose taint may stand while the node's cluster cannot be reached",
     given: undoing({ identity: "verified", read: "Off×1", status: { target: TARGET }, other: AWAY }),
     expected: "stay (ClusterUnreachable)",
   },
   {
-    name: "an undo powers on a host whose taint is removed although the node's cluster is away",
+    name: "an undo powers on a host whose taint is removed although the node's cluster cannot be reached",
     given: undoing({
       identity: "verified",
       read: "Off×1",
@@ -265,7 +265,7 @@ export const UNDOING_STEPS: readonly Step[] = [
     expected: "stay (PoweringOnAgain), powerOn",
   },
   {
-    name: "a remediation that had begun nothing ends although the node's cluster is away",
+    name: "a remediation that had begun nothing ends although the node's cluster cannot be reached",
     given: undoing({
       attempt: { action: "None" },
       observations: { devicesClosed: true, hostReleased: true },

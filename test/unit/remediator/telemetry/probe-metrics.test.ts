@@ -92,7 +92,7 @@ test("the oldest probe ages while a target is not probed, even if the agent befo
   assert.ok(node.logins === 0);
   const probed = { lastProbeTime: toTime(world.clock.nowMs() - 3 * 3_600_000) };
   world.host("n9", uuid(9)).failure = undefined;
-  // Its host is owned: nobody else may ask it.
+  // Its host is owned: no other remediation may ask it.
   const owner = { uid: "r", kind: "BareMetalRemediation", namespace: "default", name: "r", since: toTime(0) };
   world.target("n9", {}, { ...probed, owner });
   assert.ok((await age()) < 400);

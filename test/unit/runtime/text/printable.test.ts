@@ -7,17 +7,17 @@ import { printable } from "../../../../src/runtime/text/printable.ts";
 const ESCAPES = "\u001b[2J\u001b]0;owned\u0007 \u009b31m\r\n\u202etxt";
 const SHOWN = " [2J ]0;owned   31m txt";
 
-describe("text that a BMC has said", () => {
-  it("text that a BMC has said has no control character in a message, nor a mark that turns the direction of writing", () => {
+describe("text from a BMC", () => {
+  it("text from a BMC has no control character in a message, nor a mark that turns the direction of writing", () => {
     assert.equal(printable(ESCAPES), SHOWN);
     assert.equal(new BmcError("Refused", `it says ${ESCAPES}`).message, `it says ${SHOWN}`);
   });
 
-  it("text that a BMC has said has none in what it reports of itself, such as a serial number", () => {
+  it("text from a BMC has no control character in what the BMC reports of itself, such as a serial number", () => {
     assert.equal(stringAt({ SerialNumber: ESCAPES }, "SerialNumber"), SHOWN);
   });
 
-  it("text that a BMC has said stays as it is if it is plain text of any language", () => {
+  it("text from a BMC stays as it is if it is plain text of any language", () => {
     for (const text of ["Störung im Rack 7", "電源", "a\u00a0b"]) assert.equal(printable(text), text);
   });
 });

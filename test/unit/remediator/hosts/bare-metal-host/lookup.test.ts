@@ -113,7 +113,7 @@ describe("a Node's report of its BareMetalHost", () => {
   const okd = hostOf({ spec: { consumerRef: { kind: "Machine", namespace: "okd", name: "w1" } } });
   const honest = nodeOf("n1", { providerID: "metal3://metal3/h1/m1-m3" }, {}, UUID);
   const rows: { what: string; host?: BareMetalHost; node?: Node; other?: Node; disputed?: RegExp }[] = [
-    { what: "nobody else says the same" },
+    { what: "no other object says the same" },
     { what: "it is asked among all", other: honest },
     { what: "another one runs elsewhere", other: nodeOf("n2", { providerID: "metal3://metal3/h2/m2-m3" }) },
     {
@@ -283,7 +283,7 @@ describe("the BareMetalHost of a node", () => {
     }
   });
 
-  it("the BareMetalHost of a node is the one of the node's name, not if its providerID names another that nobody has allowed", () => {
+  it("the BareMetalHost of a node is the one of the node's name, not if its providerID names another that no user has allowed", () => {
     const [h1, n1] = [hostOf(), hostOf({ name: "n1" })];
     const locate = (providerID: string) => indexOf([h1, n1]).locate(localNode("n1"), nodeOf("n1", { providerID }));
     assert.equal(nameOf(locate("metal3://uid-n1")), "n1");
@@ -384,25 +384,25 @@ describe("who powers a host", () => {
     ["HostNotProvisioned", { status: { provisioning: {} } }],
     ["HostOffline", { spec: { online: false } }],
   ] as const) {
-    it(`refuses: ${reason}, for ${JSON.stringify(parts)}`, () => {
+    it(`a host is refused: ${reason}, for ${JSON.stringify(parts)}`, () => {
       const refusal = refusalOf(hostOf(parts));
       assert.equal(refusal?.reason, reason);
       assert.match(refusal?.message ?? "", /BareMetalHost metal3\/h1/);
     });
   }
 
-  it("who powers a host refuses none that is provisioned, by its operator or from outside", () => {
+  it("a power order is refused for no host that is provisioned, by its operator or from outside", () => {
     assert.equal(refusalOf(hostOf()), undefined);
     assert.equal(refusalOf(hostOf({ status: { provisioning: { state: "externally provisioned" } } })), undefined);
   });
 
-  it("who powers a host sends nothing to a paused host, which its operator would not power", () => {
+  it("no power order goes to a paused host, which its operator would not power", () => {
     const paused = { "baremetalhost.metal3.io/paused": "" };
     assert.match(maintenanceOf(hostOf({ annotations: paused })) ?? "", /is paused/);
     assert.equal(maintenanceOf(hostOf()), undefined);
   });
 
-  it("who powers a host knows others' holds from its own", () => {
+  it("the holds of others on a host are told apart from our own", () => {
     const annotations = {
       [powerOffAnnotation({ uid: "1" })]: "",
       "reboot.metal3.io": "",
@@ -479,8 +479,7 @@ describe("whose BMC it is that answers", () => {
       "Unknown",
     ],
   ] as const) {
-    it(`whose BMC it is that answers ${what}: ${expected}`, () =>
-      assert.equal(verdict(parts, known, answer), expected));
+    it(`a BMC that answers with ${what} is ${expected}`, () => assert.equal(verdict(parts, known, answer), expected));
   }
 
   it("a serial number that two hosts were inspected with proves neither, until one of them is deleted", () => {

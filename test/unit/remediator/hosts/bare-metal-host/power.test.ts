@@ -35,7 +35,8 @@ import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import type { HostOwner } from "../../../../../src/remediator/machine/model/host-facts.ts";
 import { powerOffAnnotation } from "../../../../../src/api/metal3/metal3.ts";
 
-// BareMetalHosts on an API server in memory: who owns one, what is asked of its operator, and what its BMC is trusted with.
+// BareMetalHosts on an API server in memory: who owns one, what is asked of its operator, and what its BMC is trusted
+// with.
 
 const crd = (path: string): string => readFileSync(new URL(`../../../../../${path}.yaml`, import.meta.url), "utf8");
 const CRDS = [

@@ -241,7 +241,7 @@ test("the next level is used if the first does not answer, and its devices must 
   first.failure = new BmcError("Unreachable", "n1 is gone");
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
   await assert.rejects(power.forceOff(signal), { code: "Unreachable" });
-  assert.deepEqual(pdu.orders, [], "nobody knows whose outlet that is");
+  assert.deepEqual(pdu.orders, [], "it is not known whose outlet that is");
   pdu.power = { state: "Off", raw: "Off" };
   await assert.rejects(power.readPower(signal), { code: "Unreachable" }, "nor whose Off");
   await assert.rejects(power.verifyIdentity(undefined, signal), { code: "Unreachable" }, "it may yet be accepted");
@@ -273,7 +273,7 @@ test("a level is verified only once each of its devices has shown its identity",
   const twin = new FakeBmc({ systemUUID: uuid(7) });
   world.bmcs.set(address("twin"), twin);
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
-  twin.failure = new BmcError("Unreachable", "twin is gone");
+  twin.failure = new BmcError("Unreachable", "the other device is gone");
   await assert.rejects(power.verifyIdentity(undefined, signal), { code: "Unreachable" });
   twin.failure = undefined;
   await assert.rejects(power.forceOff(signal), { code: "SystemNotFound" });
@@ -319,7 +319,7 @@ test("all devices of a level must show Off before the host is off", async () => 
   await power.forceOff(signal);
   assert.equal(one.power.state, "Off");
   assert.notEqual((await power.readPower(signal)).state, "Off");
-  twin.failure = new BmcError("Timeout", "twin is silent");
+  twin.failure = new BmcError("Timeout", "the other device is silent");
   await assert.rejects(power.readPower(signal), { code: "Timeout" });
 });
 
@@ -338,7 +338,7 @@ test("an order that one device refuses and another may have carried out counts a
   }
 });
 
-test("a device that was turned off while its twin refused keeps the host from reading On as a whole, until it is on again", async () => {
+test("a device that was turned off while the other one refused keeps the host from reading On as a whole, until it is on again", async () => {
   for (const level of [1, 2]) {
     const world = new World();
     const one = world.host("n1", uuid(1), { identity: identity(1), devices: [device("n1", 1), device("twin", level)] });
@@ -370,7 +370,7 @@ test("a device that does not answer leaves it open whether the whole host is on,
     const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
     await power.verifyIdentity(undefined, signal);
     await power.readWhole(signal);
-    twin.failure = new BmcError("Timeout", "twin is silent");
+    twin.failure = new BmcError("Timeout", "the other device is silent");
     const { state, runs } = await power.readWhole(signal);
     assert.deepEqual([state, runs], [level === 1 ? "Unknown" : "On", true]);
     one.power = { state: "Off", raw: "Off" };
@@ -517,7 +517,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
     assert.equal(await isSent({ owner: OWNER }), false);
   });
 
-  it("a Secret without the annotation, of a host that 0.1.0 has taken, is not sent by what this version says of an edit, nor if one device may hide the fault of another", async () => {
+  it("a Secret without the annotation, of a host that 0.1.0 has taken, is not sent after an edit, nor if one device may hide the fault of another", async () => {
     for (const reason of [
       "AddressNotAllowed",
       "SecretNotFound",
@@ -578,7 +578,7 @@ test("a host has one owner; the second remediation learns which one", async () =
   assert.deepEqual(await host.claim(first, signal), { owned: true });
   assert.deepEqual(await host.claim(second, signal), { owned: false, by: first });
   await host.release(second, { asItIs: false, outcome: undefined }, signal);
-  assert.equal(world.liveTarget("n1").status?.owner?.uid, first.uid, "nobody gives up what he does not have");
+  assert.equal(world.liveTarget("n1").status?.owner?.uid, first.uid, "no remediation gives up what it does not have");
   assert.equal(world.liveTarget("n1").status?.owner?.stateVersion, 1, "it is not 0.1.0 that has taken it");
   await host.release(first, { asItIs: false, outcome: undefined }, signal);
   assert.deepEqual(await host.claim(second, signal), { owned: true });

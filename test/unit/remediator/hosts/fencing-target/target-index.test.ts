@@ -31,13 +31,13 @@ describe("FencingTargets that point at one BMC", () => {
     const names = ["a", "b", "c"];
     const index = new TargetIndex(NAMESPACE);
     for (const name of names) index.apply({ type: "added", object: target(name, "redfish://bmc") });
-    const said = (): (string | undefined)[] => names.map((name) => index.conflictOf(name)?.message);
-    const before = said();
+    const reported = (): (string | undefined)[] => names.map((name) => index.conflictOf(name)?.message);
+    const before = reported();
     assert.match(before[0] ?? "", /\/b points at/);
     for (const name of [...names, ...names]) {
       const touched = index.apply(updated(target(name, "redfish://bmc", "written")));
       assert.equal(touched.length, 3, "its rivals are still asked whether they conflict");
-      assert.deepEqual(said(), before);
+      assert.deepEqual(reported(), before);
     }
     assert.equal(index.deviceCount, 3);
   });
@@ -55,7 +55,7 @@ describe("FencingTargets that point at one BMC", () => {
 });
 
 describe("BareMetalHosts that were inspected with one serial number", () => {
-  it("BareMetalHosts that were inspected with one serial number name the same twin whatever is written into them", () => {
+  it("BareMetalHosts that were inspected with one serial number name the same counterpart whatever is written into them", () => {
     const names = ["a", "b", "c"];
     const hosts = names.map(
       (name) =>
@@ -67,11 +67,11 @@ describe("BareMetalHosts that were inspected with one serial number", () => {
     );
     const index = new HostIndex();
     for (const object of hosts) index.applyHost({ type: "added", object });
-    const said = (): (string | undefined)[] => hosts.map((host) => index.otherWithSerial(host)?.metadata.name);
-    assert.deepEqual(said(), ["b", "a", "a"]);
+    const reported = (): (string | undefined)[] => hosts.map((host) => index.otherWithSerial(host)?.metadata.name);
+    assert.deepEqual(reported(), ["b", "a", "a"]);
     for (const host of hosts) {
       index.applyHost(updated(host));
-      assert.deepEqual(said(), ["b", "a", "a"]);
+      assert.deepEqual(reported(), ["b", "a", "a"]);
     }
   });
 });

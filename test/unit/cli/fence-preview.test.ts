@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
-import type { ClusterFacts, StrategyType } from "../../../src/cli/fence/plan.ts";
-import { planFence } from "../../../src/cli/fence/plan.ts";
+import type { ClusterFacts, StrategyType } from "../../../src/cli/fence/preview.ts";
+import { previewFence } from "../../../src/cli/fence/preview.ts";
 
 const CONTROL_PLANE = { "node-role.kubernetes.io/control-plane": "" };
 
@@ -44,9 +44,9 @@ function facts(changes: Partial<ClusterFacts> & { obstacles?: string[]; paused?:
 }
 
 const obstaclesOf = (changes: Parameters<typeof facts>[0], strategy: StrategyType = "Reboot") =>
-  planFence(facts(changes), strategy).obstacles;
+  previewFence(facts(changes), strategy).obstacles;
 const concernsOf = (changes: Parameters<typeof facts>[0], strategy: StrategyType = "Reboot") =>
-  planFence(facts(changes), strategy).concerns;
+  previewFence(facts(changes), strategy).concerns;
 
 describe("a fence by hand", () => {
   it("a fence by hand goes without a question for a worker that is not Ready", () => {

@@ -19,8 +19,9 @@ import { holds, ok } from "./precondition.ts";
 const ZONE_LABEL = RUN_OPTIONS.zoneLabel.defaultText;
 
 /**
- * Judges whether a remediation of a node would be admitted now, by the remediator's own rule: etcd keeps its quorum, and the
- * limits on hosts that are remediated at once are not reached. Also the health checks' rule of one control plane node at a time.
+ * Judges whether a remediation of a node would be admitted now, by the remediator's own rule: etcd keeps its quorum,
+ * and the limits on hosts that are remediated at once are not reached. Also the health checks' rule of one control
+ * plane node at a time.
  */
 export function turnJudge(overview: Overview): (node: Node) => Precondition {
   const { nowMs, agent } = overview;
@@ -48,7 +49,7 @@ export function turnJudge(overview: Overview): (node: Node) => Precondition {
     const { name, uid } = node.metadata;
     const others = contenders.filter((contender) => contender.cluster !== "" || contender.node !== name);
     // Its own remediation was admitted already.
-    if (others.length < contenders.length) return ok("turn", "its remediation is under way");
+    if (others.length < contenders.length) return ok("admission", "its remediation is under way");
     const next: Contender = {
       uid,
       name,
@@ -68,15 +69,15 @@ export function turnJudge(overview: Overview): (node: Node) => Precondition {
         own.map((member) => ({ ...member, up: true })),
         name,
       );
-      return holds("turn", reason, message, {
+      return holds("admission", reason, message, {
         found: `${reason}: ${message}`,
         isIntended: reason === "WaitingForTurn" || isNever,
       });
     }
     const busy = isControlPlane(node) ? controlPlaneBusy.find((other) => other !== name) : undefined;
-    if (busy === undefined) return ok("turn", "nothing to wait for");
+    if (busy === undefined) return ok("admission", "nothing to wait for");
     const message = `health checks start no remediation of a control plane node while another one has a remediation: ${busy}`;
-    return holds("turn", "WaitingForTurn", message, { found: `WaitingForTurn: ${message}`, isIntended: true });
+    return holds("admission", "WaitingForTurn", message, { found: `WaitingForTurn: ${message}`, isIntended: true });
   };
 }
 

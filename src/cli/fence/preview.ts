@@ -18,7 +18,7 @@ import { nodeConcerns, readNode, readTarget } from "../hosts/targets.ts";
 export type StrategyType = "Reboot" | "Reprovision" | "Escalate";
 
 /** What a fence of one node would do, given the present state of the cluster. */
-export interface FencePlan {
+export interface FencePreview {
   node: Node;
   isControlPlane: boolean;
   facts: TargetFacts;
@@ -28,7 +28,7 @@ export interface FencePlan {
   concerns: string[];
 }
 
-/** What a plan is made from, all read live. */
+/** What a host selection is made from, all read live. */
 export interface ClusterFacts {
   node: Node;
   target: TargetFacts;
@@ -60,7 +60,7 @@ export async function readClusterFacts(
 }
 
 /** Decides what prevents a fence, and what the user must confirm; pure. */
-export function planFence(facts: ClusterFacts, strategy: StrategyType): FencePlan {
+export function previewFence(facts: ClusterFacts, strategy: StrategyType): FencePreview {
   const { node, target, remediations, controlPlane, leaseHolder } = facts;
   const { name } = node.metadata;
   const obstacles = [...target.obstacles];
@@ -126,7 +126,10 @@ function describe({ metadata, status }: BareMetalRemediation): string {
   return `BareMetalRemediation ${metadata.namespace}/${metadata.name} (phase ${status?.phase ?? "new"})`;
 }
 
-/** The holder of the node's lease (`node-<node>`, medik8s), if it has not expired. The agent's own lease belongs to a remediation that is found anyway. */
+/**
+ * The holder of the node's lease (`node-<node>`, medik8s), if it has not expired. The agent's own lease belongs to a
+ * remediation that is found anyway.
+ */
 async function readLeaseHolder(
   runtime: KubeRuntime,
   namespace: string,

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 
 /**
- * The places for connections of one server. Where all are taken a newcomer gets the place of the oldest connection of the address
- * that has the most: one that opens connections without end takes them from itself, and a probe from another address gets through.
+ * Bounds the connections of one server. Above the limit, the oldest connection of the address that has the most is
+ * closed. So a client that opens connections without end closes its own, and a probe from another address gets through.
  */
 export class ConnectionLimit {
   readonly #max: number;
@@ -15,24 +15,24 @@ export class ConnectionLimit {
 
   take(socket: Socket): void {
     const address = socket.remoteAddress ?? "";
-    const mine = this.#byAddress.get(address) ?? new Set();
-    this.#byAddress.set(address, mine);
-    mine.add(socket);
+    const sameAddress = this.#byAddress.get(address) ?? new Set();
+    this.#byAddress.set(address, sameAddress);
+    sameAddress.add(socket);
     this.#count += 1;
-    socket.once("close", () => this.#giveBack(address, socket));
-    if (this.#count > this.#max) this.#evict();
+    socket.once("close", () => this.#remove(address, socket));
+    if (this.#count > this.#max) this.#closeOldest();
   }
 
-  #evict(): void {
+  #closeOldest(): void {
     const [address, sockets] = [...this.#byAddress].reduce((most, next) => (next[1].size > most[1].size ? next : most));
     const [oldest] = sockets;
     if (oldest === undefined) return;
-    // Its end is announced later: another newcomer before that must not choose it again.
-    this.#giveBack(address, oldest);
+    // Its end is announced later: a connection that comes before that must not choose it again.
+    this.#remove(address, oldest);
     oldest.destroy();
   }
 
-  #giveBack(address: string, socket: Socket): void {
+  #remove(address: string, socket: Socket): void {
     const sockets = this.#byAddress.get(address);
     if (sockets?.delete(socket) !== true) return;
     this.#count -= 1;

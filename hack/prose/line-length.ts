@@ -1,0 +1,29 @@
+import { parse } from "@babel/parser";
+import type { Finding } from "./lint.ts";
+
+export const LINE_LENGTH_MAX = 120;
+
+/**
+ * The lines of comments that are longer than `LINE_LENGTH_MAX`. The formatter wraps code and leaves comments alone. A
+ * line without a blank to break at, such as a URL, has no limit.
+ */
+export function longCommentLines(file: string, source: string): Finding[] {
+  const { comments } = parse(source, { sourceType: "module", plugins: ["typescript"] });
+  const lines = source.split("\n");
+  const inComments = new Set<number>();
+  for (const { loc } of comments ?? []) {
+    if (loc == null) continue;
+    for (let line = loc.start.line; line <= loc.end.line; line += 1) inComments.add(line);
+  }
+  const findings: Finding[] = [];
+  for (const line of inComments) {
+    const text = lines[line - 1] ?? "";
+    if (text.length <= LINE_LENGTH_MAX || !/^\s*\S+\s+\S+\s/.test(text)) continue;
+    findings.push({
+      file,
+      line,
+      message: `A line of a comment has at most ${LINE_LENGTH_MAX} characters, and this one has ${text.length}`,
+    });
+  }
+  return findings;
+}

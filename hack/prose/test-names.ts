@@ -1,0 +1,75 @@
+import { parse } from "@babel/parser";
+import type { Finding } from "./lint.ts";
+
+/** A test's name has at most so many characters: a longer one is two tests, or explains what its body shows. */
+const NAME_LENGTH_MAX = 160;
+
+/** What no subject of a sentence begins with: a name that begins so continues the name of its group. */
+const NO_SUBJECT = new Set([
+  ..."is are was were be has have had does do did can cannot could may might must should will would".split(" "),
+  ..."that which whose who with and or but not then so also".split(" "),
+  ..."acts adds admits appears asks backs becomes begins bounds breaks brings builds comes".split(" "),
+  ..."connects counts creates cuts decides deletes draws drops ends ensures exits fails fences finds follows".split(
+    " ",
+  ),
+  ..."gets gives goes holds ignores keeps knows leaves lets lists logs looks loses makes needs never".split(" "),
+  ..."passes powers prints proves puts reads recovers refuses rejects removes repeats replaces reports".split(" "),
+  ..."restores retries returns says sees sends serves sets shows skips starts stays stops stores takes".split(" "),
+  ..."tries turns undoes uses waits warns withstands writes".split(" "),
+]);
+
+interface Token {
+  /** A comment has no label. */
+  type: { label?: string };
+  value?: unknown;
+  start: number;
+  end: number;
+  loc: { start: { line: number } };
+}
+
+interface TestName {
+  line: number;
+  name: string;
+}
+
+/** The names of the tests of a file, as written: with `${…}` for values. */
+export function testNames(source: string): TestName[] {
+  const { tokens } = parse(source, { sourceType: "module", plugins: ["typescript"], tokens: true });
+  const code = ((tokens ?? []) as Token[]).filter(({ type }) => type.label !== undefined);
+  const names: TestName[] = [];
+  for (const [index, token] of code.entries()) {
+    const [previous, paren, first] = [code[index - 1], code[index + 1], code[index + 2]];
+    if (token.type.label !== "name" || !["it", "test"].includes(String(token.value))) continue;
+    if (previous?.type.label === "." || paren?.type.label !== "(" || first === undefined) continue;
+    const name = literal(code, index + 2, source);
+    if (name !== undefined) names.push({ line: first.loc.start.line, name });
+  }
+  return names;
+}
+
+/** The string or template that begins at a token; undefined if the name is computed. */
+function literal(code: readonly Token[], index: number, source: string): string | undefined {
+  const first = code[index];
+  if (first?.type.label === "string") return String(first.value);
+  if (first?.type.label === "...`") return source.slice(first.start + 1, first.end - 1);
+  if (first?.type.label !== "...${") return undefined;
+  const last = code.slice(index).find(({ type }) => type.label === "...`");
+  return last === undefined ? undefined : source.slice(first.start + 1, last.end - 1);
+}
+
+/** What is wrong with the names of a file's tests. Each has to stand alone: "a host that is off is not powered off". */
+export function lintTestNames(file: string, source: string): Finding[] {
+  const findings: Finding[] = [];
+  const known = new Set<string>();
+  for (const { line, name } of testNames(source)) {
+    const refuse = (message: string): void =>
+      void findings.push({ file, line, message: `test name ${message}: “${name}”` });
+    const [firstWord = ""] = name.split(/[\s,:]/);
+    if (NO_SUBJECT.has(firstWord)) refuse(`begins with “${firstWord}”, without a subject`);
+    if (name.trim().split(/\s+/).length < 3) refuse("is no sentence: name the subject and what it does");
+    if (name.length > NAME_LENGTH_MAX) refuse(`has ${name.length} characters, at most ${NAME_LENGTH_MAX} are allowed`);
+    if (known.has(name)) refuse("stands twice in this file");
+    known.add(name);
+  }
+  return findings;
+}
