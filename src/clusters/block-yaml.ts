@@ -51,7 +51,7 @@ class Reader {
   }
 
   /**
-   * The mapping, list or scalar that begins on the next line, which is indented by at least `indentMin`; null where
+   * The mapping, list or scalar that begins on the next line, which is indented by at least `indentMin`; null if
    * there is none.
    */
   block(indentMin: number, depth: number): unknown {

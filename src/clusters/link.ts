@@ -125,7 +125,7 @@ export class Link {
     this.nodes.whenSynced(signal).then(this.#changed, () => undefined);
   }
 
-  /** Takes over newer credentials for the same server; false where they are for another one. */
+  /** Takes over newer credentials for the same server; false if they are for another one. */
   renew({ server, credentials }: WorkloadKubeconfig): boolean {
     const { tls } = this.#credentials;
     const isSame =

@@ -229,7 +229,7 @@ export const RUN_OPTIONS = {
     defaultText: "0",
     placeholder: "address",
     brief:
-      "Where the dashboard is served, over TLS and to users that the API server allows to read it (apply deploy/secure-metrics); 0 for nowhere",
+      "Where the dashboard is served, over TLS and to users that the API server allows to read it (apply deploy/secure-metrics); 0 turns it off",
     parse: parseBindAddress,
   } satisfies Option<BindAddress | "off">,
   statusCertPath: {
@@ -283,7 +283,7 @@ export interface RunOptions extends ClusterOptions {
   ownCluster: OwnClusterName | undefined;
   /** Where decisions are recorded, `-` for standard output; undefined for nowhere. */
   recordDecisions: string | undefined;
-  /** Where traces are sent; undefined for nowhere. */
+  /** Where traces are sent; undefined if they are not sent. */
   otlpEndpoint: string | undefined;
   allowLocalWorkloadClusters: boolean;
   metricsBindAddress: BindAddress | "off";

@@ -14,7 +14,7 @@ export type JsonPatchOperation =
 
 /**
  * What a write expects the object to be, so that it never lands on a successor of the same name or on a newer
- * change. `uid` is always checked; `resourceVersion` too where it is given.
+ * change. `uid` is always checked; `resourceVersion` too if it is given.
  */
 export interface Guard {
   uid: string;

@@ -35,11 +35,11 @@ const RETRYABLE: ReadonlySet<KubeErrorCode> = new Set(["Network", "Timeout", "To
 export class KubeError extends Error {
   override readonly name = "KubeError";
   readonly code: KubeErrorCode;
-  /** HTTP status, where there was an answer. */
+  /** HTTP status, if there was an answer. */
   readonly status: number | undefined;
-  /** `metav1.Status.reason`, where the server gave one. */
+  /** `metav1.Status.reason`, if the server gave one. */
   readonly reason: string | undefined;
-  /** How long the server asked to wait (Retry-After), where it did. */
+  /** How long the server asked to wait (Retry-After), if it did. */
   readonly retryAfterMs: number | undefined;
   /** Whether the same call may succeed later without a change. */
   readonly retryable: boolean;
@@ -58,7 +58,7 @@ export class KubeError extends Error {
     this.retryable = RETRYABLE.has(code);
   }
 
-  /** What a person does about it; undefined if the message says it, or where it passes by itself. */
+  /** What the user does about it; undefined if the message says it, or if the error ends by itself. */
   get nextStep(): string | undefined {
     switch (this.code) {
       case "Unauthorized":

@@ -26,7 +26,7 @@ export interface Watched<T extends KubeObject> {
   readonly lastContactMs: number;
   /** Why the server cannot be listed or watched at present, for messages and statuses; undefined while all is well. */
   readonly problem: string | undefined;
-  /** The code of that, where there was an answer or an error that has one. */
+  /** The code of that, if there was an answer or an error that has one. */
   readonly problemCode?: KubeErrorCode | undefined;
   /**
    * How often the server has gone back to an earlier state, as after etcd was restored: what was remembered of this

@@ -43,7 +43,7 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
 }
 
 /**
- * How an error stands in a line: in brief where its class gives a code that says what happened, else with its stack.
+ * How an error stands in a line: in brief if its class gives a code that says what happened, else with its stack.
  */
 function briefError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

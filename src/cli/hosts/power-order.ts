@@ -35,8 +35,8 @@ const UNCERTAIN: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse", 
  * devices if there is one. Progress is printed on standard error.
  *
  * @param options `agreed`: the user has agreed already to every question.
- * @throws Refusal if it must not be sent, CommandFailure if it must not be sent again, BmcError where the device will
- * not take it.
+ * @throws Refusal if it must not be sent, CommandFailure if it must not be sent again, BmcError if the device does
+ * not accept it.
  */
 export async function orderPower(
   context: CliContext,

@@ -113,7 +113,7 @@ function errorOfStatus(
   retryAfterMs: number | undefined,
 ): KubeError {
   if (isUnfittingPatch(httpStatus, status)) {
-    const text = `${what}: the object is not what the patch expects (another UID, another version, or changed where it tests)`;
+    const text = `${what}: the object is not what the patch expects (another UID, another version, or a change of the tested fields)`;
     return new KubeError("Conflict", text, { status: httpStatus, reason: "Invalid" });
   }
   const text = (

@@ -45,7 +45,7 @@ export function checkStructure(what: string, text: string, valuesMax: number): v
   }
 }
 
-/** The index of the quote that ends the string which begins at `start`; the text's length where none does. */
+/** The index of the quote that ends the string which begins at `start`; the text's length if none does. */
 function endOfString(text: string, start: number): number {
   for (let index = start + 1; index < text.length; index++) {
     const code = text.charCodeAt(index);

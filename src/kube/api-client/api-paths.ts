@@ -3,7 +3,7 @@ import { KubeError } from "../errors.ts";
 import type { ResourceType } from "../resource.ts";
 import { keyText } from "../watched.ts";
 
-/** The path of a collection; of all namespaces where `namespace` is absent. */
+/** The path of a collection; of all namespaces if `namespace` is absent. */
 export function collectionPath(type: ResourceType, namespace: string | undefined): string {
   const root = type.group === "" ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
   const scope = namespace === undefined ? "" : `/namespaces/${encodeURIComponent(namespace)}`;

@@ -2,7 +2,7 @@
 export interface ClusterAccess {
   /** URL without a trailing slash, for example `https://10.0.0.1:6443`; it may hold a path. */
   server: string;
-  /** The namespace of the context or of the pod, where there is one. */
+  /** The namespace of the context or of the pod, if there is one. */
   namespace: string | undefined;
   /** Where this came from, for messages, for example `context prod of /home/me/.kube/config`. */
   source: string;
@@ -21,7 +21,7 @@ export interface ClusterAccess {
 
 /** What authenticates a request and its connection. */
 export interface Credentials {
-  /** To send with every request, lower-case names; `authorization` among them where there is one. Never log them. */
+  /** To send with every request, lower-case names; `authorization` among them if there is one. Never log them. */
   headers: Readonly<Record<string, string>>;
   tls: TlsMaterial;
 }

@@ -368,7 +368,7 @@ export class Elector {
     return seen;
   }
 
-  /** Gives the lease back; where that fails it runs out by itself. */
+  /** Releases the lease; if that fails, it expires by itself. */
   async #release(): Promise<void> {
     // A signal of its own: the caller's has already aborted.
     const { signal } = new AbortController();
@@ -378,7 +378,7 @@ export class Elector {
       );
       this.#logger.info("gave the lease back");
     } catch (error) {
-      this.#logger.warn({ err: error }, "could not give the lease back, it will run out");
+      this.#logger.warn({ err: error }, "could not release the lease; it expires by itself");
     }
   }
 

@@ -28,7 +28,7 @@ export interface Observation {
   /** Undefined: there is none. */
   lease: LeaderLease | undefined;
   sinceMs: number;
-  /** The time by which an agent that held a deleted Lease has stopped; long ago where none has gone. */
+  /** The time by which an agent that held a deleted Lease has stopped; long ago if none was deleted. */
   clearFromMs: number;
 }
 

@@ -146,7 +146,7 @@ class Reflector<T extends KubeObject> {
       if (isEarlierVersion(parseList(what, type, answer).resourceVersion, version)) this.#version = undefined;
     } catch (error) {
       if (signal.aborted || !isKubeError(error)) throw error;
-      // The watch may go on where lists fail; where it is silent, a list follows.
+      // The watch may continue while lists fail; if it is silent, a list follows.
     }
   }
 

@@ -154,7 +154,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       return;
     const object = this.trimmed(raw);
     if (previous !== undefined && object !== undefined && previous.metadata.uid === raw.metadata.uid) {
-      // Counted first: where that fails, the previous one is still kept and still counted.
+      // Counted first: if that fails, the previous one is still kept and still counted.
       this.#holding.add(object);
       this.#holding.remove(previous);
       this.#objects.set(key, object);

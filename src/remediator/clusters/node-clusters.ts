@@ -215,7 +215,7 @@ class ConnectedCluster {
 }
 
 function posing({ namespace, name }: ClusterRef): ClusterProblem {
-  const message = `the API server of cluster ${namespace}/${name} says that it is the cluster that ironfence runs in, which is not believed: where it is, start ironfence with --own-cluster=${namespace}/${name}; else its kubeconfig or its API server is not to be trusted`;
+  const message = `the API server of cluster ${namespace}/${name} claims to be the cluster that ironfence runs in, which is not believed. If it is, start ironfence with --own-cluster=${namespace}/${name}. If it is not, do not trust its kubeconfig or its API server`;
   return { reason: "ClusterExchanged", message };
 }
 

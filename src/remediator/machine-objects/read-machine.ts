@@ -20,7 +20,7 @@ export async function readOwnerMachine(
 ): Promise<MachineReading> {
   const [owner, second] = machineOwners(ownerReferences);
   if (owner === undefined || second !== undefined) {
-    const message = "not one Machine alone owns the remediation: correct its ownerReferences";
+    const message = "the remediation needs exactly one Machine as its owner: correct its ownerReferences";
     return { found: false, reason: "SubjectMismatch", message };
   }
   const group = groupOf(owner.apiVersion);

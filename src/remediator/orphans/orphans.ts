@@ -69,7 +69,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
     name: "orphans",
     concurrency: 1,
     reconcile: async (key, running) => {
-      // What was asked for while the previous check was under way lost its hold at the end of that.
+      // A request that came during the previous check lost its hold when that check ended.
       hold(key);
       const again = await tend(deps, { left, lost }, key, running);
       if (again === undefined && !left.has(key)) {

@@ -164,7 +164,7 @@ export function ensureReplacementAdmitted(snapshot: AttemptSnapshot, now: Now): 
 function refuseNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   if (!snapshot.host.found || !snapshot.host.facts.isPoweredByMark) return undefined;
   const { kind, namespace, name } = snapshot.host.facts.ref;
-  const message = `${kind} ${namespace}/${name} is installed by its operator, not by a network boot: use via: BareMetalHost, via: MachineDeletion where a Machine uses it, or detach it`;
+  const message = `${kind} ${namespace}/${name} is installed by its operator, not by a network boot: use via: BareMetalHost, via: MachineDeletion if a Machine uses it, or detach it`;
   return fail(snapshot, now, "HostNotInstallable", message);
 }
 

@@ -142,7 +142,7 @@ export function ensureNotOwnNode(snapshot: Snapshot, now: Now): Decision | undef
 }
 
 export function ownNodeMessage({ nodeName }: Snapshot): string {
-  return `this agent runs on node ${nodeName}, so it hands its lease over: another agent has to power it off; run a second replica where there is none`;
+  return `this agent runs on node ${nodeName}, so it hands its lease over: another agent has to power it off; run a second replica if there is none`;
 }
 
 /**

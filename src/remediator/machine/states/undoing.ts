@@ -88,7 +88,7 @@ function manualSteps(snapshot: AttemptSnapshot): string {
   const { target } = status;
   const { uid } = remediation;
   const isLeft = isLeftAsItIs(snapshot);
-  const first = isLeft ? "take the out-of-service taint off its node where that lives on, then " : "";
+  const first = isLeft ? "take the out-of-service taint off its node if the node still exists, then " : "";
   if (target?.kind !== "BareMetalHost" || (host.found && !isLeft)) return `${first}power it on by hand`;
   return `${first}remove annotation ${powerOffAnnotation({ uid })} from BareMetalHost ${target.namespace}/${target.name} by hand: while it stands, the Metal3 operator keeps the host off`;
 }
