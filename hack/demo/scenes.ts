@@ -93,7 +93,7 @@ const STORM_HOSTS: readonly string[] = ["node-4", "node-5", "node-6"];
 const STORM_WATCH_MS = 4_500;
 
 async function storm(world: World, chronicle: Chronicle): Promise<string[]> {
-  // The escalation step has failed as well, and there is not a template left.
+  // The escalation step has failed as well, and there is no template left.
   await chronicle.until(() => remediationsOf(world, "node-3").every((each) => verdict(each) === "False"), 12_000);
   chronicle.note("cluster", `${STORM_HOSTS.join(", ")} fall silent too: no network?`, "fault", "bad");
   for (const name of STORM_HOSTS) world.rack.host(name).hang();

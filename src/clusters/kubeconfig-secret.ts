@@ -125,7 +125,8 @@ function readHeaders(user: Fields): Record<string, string> {
   const username = readText(user, "username", "user");
   const password = readText(user, "password", "user");
   if (token !== undefined) {
-    if (!/^[\x21-\x7e]+$/.test(token)) throw new KubeconfigError("user.token has characters that are not valid in a token");
+    if (!/^[\x21-\x7e]+$/.test(token))
+      throw new KubeconfigError("user.token has characters that are not valid in a token");
     return { authorization: `Bearer ${token}` };
   }
   if (username === undefined || password === undefined) return {};

@@ -110,7 +110,7 @@ test("a step of less than a minute is refused, one of exactly a minute accepted"
   accepted(await create(steps("60s")));
 });
 
-test("what is not a duration is refused in words, wherever it stands", async () => {
+test("a text that is not a duration is refused with a message, in every field", async () => {
   const spec = { selector: SELECTOR, remediationTemplate: TEMPLATE };
   const words = /^Invalid value: .*must be a duration, such as 300s, 5m/;
   for (const duration of ["soon", "5", "1d", "", "-1s"]) {

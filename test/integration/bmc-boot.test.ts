@@ -147,7 +147,7 @@ test("a BMC that refuses the target None gets Disabled alone", async () => {
   assert.equal(await device.readBootOverride(forever()), "None");
 });
 
-test("HTTP boot serves if it is all the network boot that there is", async () => {
+test("HTTP boot is used if the firmware offers no other network boot", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   (bmc.system["Boot"] as Json)["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["None", "UefiHttp", "Hdd"];
@@ -190,7 +190,7 @@ test("a settings object without a boot override leaves it to the System", async 
   }
 });
 
-test("what the BMC cannot boot from is not ordered", async () => {
+test("a boot source that the BMC does not offer is not ordered", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   (bmc.system["Boot"] as Json)["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["None", "Hdd", "Cd"];

@@ -43,9 +43,9 @@ test("the documented matrix is this one", () => {
 });
 
 void describe("whatever a BMC does, a call ends in time and says nothing false", { concurrency: 2 }, () => {
-  test("whatever a BMC does, a call ends in time and says nothing false over Redfish", (context) =>
+  test("whatever a BMC does, a call ends in time and reports nothing false over Redfish", (context) =>
     runMatrix(context, "Redfish", REDFISH_FAULTS, OPERATION_NAMES, (fault) => startRedfishCell(schemeFor(fault))));
-  test("whatever a BMC does, a call ends in time and says nothing false over IPMI", (context) =>
+  test("whatever a BMC does, a call ends in time and reports nothing false over IPMI", (context) =>
     runMatrix(context, "IPMI", IPMI_FAULTS, IPMI_OPERATIONS, startIpmiCell));
 });
 

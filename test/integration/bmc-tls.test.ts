@@ -43,7 +43,7 @@ test("a CA bundle does not vouch for another host's certificate, nor for an expi
   }
 });
 
-test("how long a certificate is valid is known after the handshake, also of one that is not trusted", async () => {
+test("the handshake shows how long a certificate is valid, also for one that is not trusted", async () => {
   for (const validDays of [10, -1]) {
     await using bmc = await startFakeBmc(pair(await issue(["127.0.0.1"], validDays)));
     await using device = openFake(bmc, { tls: { ca: authority.certPem, insecureSkipVerify: false } });

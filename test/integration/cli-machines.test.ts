@@ -115,7 +115,7 @@ describe("ironfence in a management cluster", () => {
     assert.equal(machines.length, 1);
   });
 
-  it("ironfence in a management cluster says that there is no such health check", async () => {
+  it("ironfence in a management cluster reports that the health check does not exist", async () => {
     const { err, code } = await ironfence("explain", "mhc", "tenant/other");
     assert.match(err, /there is no MachineHealthCheck tenant\/other of Cluster API or OKD/);
     assert.equal(code, 1);

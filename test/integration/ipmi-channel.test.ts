@@ -6,7 +6,7 @@ import { systemClock } from "../../src/runtime/system.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 
-test("an address that there is no way to is out of reach", async () => {
+test("an address without a route is unreachable", async () => {
   // A broadcast address, which the system refuses to sockets that have not asked for it.
   const address = { protocol: "ipmi", hostname: "255.255.255.255", port: 623, key: "bmc", text: "bmc" } as const;
   await assert.rejects(Channel.open(address, systemClock, forever()), hasCode("Unreachable", /EACCES/));

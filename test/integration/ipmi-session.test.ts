@@ -127,7 +127,7 @@ for (const action of [
   { type: "completionCode", completionCode: 0xcc },
   { type: "badChecksum" },
 ] as const) {
-  test(`what a BMC reports about its authentication does not prevent a login: ${JSON.stringify(action)}`, async () => {
+  test(`a report of a BMC about its authentication does not prevent a login: ${JSON.stringify(action)}`, async () => {
     await using world = await startIpmiWorld();
     world.mock.addFault({
       steps: ["GetChannelAuthenticationCapabilities"],

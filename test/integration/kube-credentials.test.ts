@@ -190,7 +190,7 @@ test("an exec plugin that fails says so", async () => {
   });
 });
 
-test("what a kubeconfig or a plugin says in a broken way is not repeated: it holds credentials", async () => {
+test("the broken output of a kubeconfig or plugin is not repeated: it may hold credentials", async () => {
   const quotes = (error: unknown): boolean =>
     error instanceof Error && (error.message.includes("hunter2") || quotes(error.cause));
   const broken = write("broken", "users:\n- name: u\n  user:\n    password: hunter2: oops\n");

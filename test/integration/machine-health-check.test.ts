@@ -166,7 +166,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.deepEqual(world.fenceNames(), ["m0"]);
     });
 
-    it(`a MachineHealthCheck of ${version} saves that there is not a template, and goes on when it comes`, async () => {
+    it(`a MachineHealthCheck of ${version} saves that there is no template, and goes on when it comes`, async () => {
       const world = await start(version);
       world.machinesOf("m", 2);
       world.healthCheck();

@@ -47,7 +47,7 @@ const check = (outcome: string): NodeExplanation[] => [
 const holdingIn = (steps: readonly FenceStep[]): string[] =>
   steps.filter(({ state }) => state === "holds").map(({ step }) => step);
 
-test("what holds a fence back is named in the order in which it would", () => {
+test("the causes that hold a fence back are named in the order in which they apply", () => {
   const steps = fenceSteps(
     {
       ...OVERVIEW,
@@ -97,7 +97,7 @@ test("a target that is not ready, is missing, or lies in another namespace holds
   assert.match(found({ strayTargets: stray }), /; the one in namespace default is not used: create one/);
 });
 
-test("what may not be read is unknown, not fine", () => {
+test("a check that may not be read is unknown, not ok", () => {
   const problem = { problem: "403" };
   const steps = fenceSteps(
     { ...OVERVIEW, targets: problem, remediations: problem, stopSwitch: problem },

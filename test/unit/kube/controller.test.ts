@@ -7,7 +7,7 @@ import { evenRandom, recordingLogger, silentLogger } from "./support.ts";
 
 const chance = { random: evenRandom, logger: silentLogger };
 
-test("what is enqueued before the run is worked on, and the run ends with its signal", async () => {
+test("keys that are enqueued before the run are worked on, and the run ends with its signal", async () => {
   const seen: string[] = [];
   const stop = new AbortController();
   const controller = new Controller(

@@ -43,7 +43,7 @@ test("nothing is repeated of an answer that is not the API server's own", () => 
   }
 });
 
-test("what an untrusted API server says of itself is cut short, and has no control character", () => {
+test("a text from an untrusted API server is cut short, and has no control character", () => {
   const flood = "x".repeat(4_000_000);
   const error = answer(403, { kind: "Status", reason: flood, message: `\u001b[2J\n${flood}` });
   assert.equal(error.code, "Forbidden");

@@ -278,7 +278,7 @@ test("a leader whose lease another client took by force stops at once", async ()
   assert.equal(server.lease.spec.holderIdentity, "intruder", "and it does not touch the lease any more");
 });
 
-test("how old a lease looks by its own times says nothing: only what was seen to stand still has run out", async () => {
+test("the times in a lease do not show its age: only a lease that was observed without a renewal has expired", async () => {
   server.lease = {
     metadata: { name: "ironfence", namespace: "ironfence-system", uid: "u", resourceVersion: "1" },
     spec: {

@@ -95,7 +95,7 @@ const steps = fc.array(
   { maxLength: 40 },
 );
 
-test("whatever happens: no key is out twice, none is out early, and every add is followed by work", async () => {
+test("no key of a work queue is out twice or early, and every add is followed by work", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (script: Step[]) => {
       const clock = new VirtualClock();

@@ -19,12 +19,12 @@ const read = (path: string): unknown => JSON.parse(readFileSync(new URL(path, CO
 const statusesOf = (version: string) => read(`${version}/statuses.json`) as BareMetalRemediationStatus[];
 
 describe("what released versions have stored", () => {
-  it("what released versions have stored is kept of 0.1.0", () => assert.ok(VERSIONS.includes("0.1.0")));
+  it("the statuses of version 0.1.0 are kept", () => assert.ok(VERSIONS.includes("0.1.0")));
 
   for (const version of VERSIONS) {
     const statuses = statusesOf(version);
 
-    it(`what released versions have stored ${version}: has every state of today`, () => {
+    it(`the statuses of version ${version} have every state of today`, () => {
       const phases = new Set(statuses.map(({ phase }) => phase));
       assert.deepEqual(
         [...STATE_NAMES].filter((name) => !phases.has(name)),
@@ -32,11 +32,11 @@ describe("what released versions have stored", () => {
       );
     });
 
-    it(`what released versions have stored ${version}: is known, each status as what it says`, () => {
+    it(`the statuses of version ${version} are read as what they mean`, () => {
       for (const status of statuses) assert.equal(parseState(status).name, status.phase);
     });
 
-    it(`what released versions have stored ${version}: is acted on, waited in or at rest, on a host of its own and on none`, () => {
+    it(`the statuses of version ${version} lead to an action, a wait or rest, with a host and without`, () => {
       for (const status of statuses) {
         const base = snapshot({ state: "Resolving" });
         const found = { ...base, state: parseState(status), status };

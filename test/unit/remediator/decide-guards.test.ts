@@ -244,21 +244,21 @@ describe("what a process has seen", () => {
     marksCleared: true,
   };
 
-  it("what a process has seen of pods and volumes counts for the release that it belongs to, and no later one", () => {
+  it("observations of pods and volumes count for the release that they belong to, and for no later one", () => {
     const { drain, released } = observationsAfter(observations, stateOf("PoweringOff"), stateOf("Releasing"));
     assert.deepEqual([drain, released], [undefined, false]);
     const again = observationsAfter(observations, stateOf("Releasing"), stateOf("Releasing"));
     assert.deepEqual(again.drain, observations.drain);
   });
 
-  it("what a process has seen of marks is looked at again by an undo, and so is who else has the host", () => {
+  it("an undo reads the marks again, and the owner of the host", () => {
     const undone = observationsAfter(observations, stateOf("Releasing"), stateOf("Undoing"));
     assert.deepEqual([undone.taintCleared, undone.marksCleared, undone.claim], [false, false, observations.claim]);
     const others: Observations = { ...observations, claim: { owned: false, by: OWNER, undoing: false, atMs: 0 } };
     assert.equal(observationsAfter(others, stateOf("Releasing"), stateOf("Undoing")).claim, undefined);
   });
 
-  it("what a process has seen of host and node is forgotten by the next attempt; who owns the host is not", () => {
+  it("observations of host and node are forgotten by the next attempt; the owner of the host is not", () => {
     const next = observationsAfter(observations, stateOf("Rejoining"), stateOf("Verifying", { id: "a2" }));
     assert.deepEqual([next.examined, next.power.provenAtMs, next.claim], [undefined, undefined, observations.claim]);
     const verifying = stateOf("Verifying");

@@ -230,14 +230,14 @@ describe("whatever was stored and seen, decide", () => {
       );
     }));
 
-  it("whatever was stored and seen, decide always does something, waits for a time, or rests in a state that only others can move", () =>
+  it("whatever was stored and seen, decide acts, waits for a time, or rests in a state that only others can end", () =>
     check((given, decision) => {
       const rests: readonly State["name"][] = ["Succeeded", "Failed"];
       const acts = decision.status !== undefined || decision.effects.length > 0 || decision.nextCheckMs !== undefined;
       return acts || rests.includes(given.state.name) || given.hold !== undefined;
     }));
 
-  it("whatever was stored and seen, decide moves only along the arrows of docs/explanation/remediation.md", () => {
+  it("whatever was stored and seen, decide changes state only along the arrows of docs/explanation/remediation.md", () => {
     const text = readFileSync(new URL("../../../docs/explanation/remediation.md", import.meta.url), "utf8");
     check((given, decision) => {
       const to = decision.status?.phase;

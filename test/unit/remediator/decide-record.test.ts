@@ -25,16 +25,16 @@ import {
 
 // What a decision leaves in the status, from which any process goes on.
 
-describe("what is stored with a decision", () => {
+describe("the status that a decision stores", () => {
   const attemptOf = (changes: SnapshotChanges) => decide(snapshot(changes), NOW).status?.attempt;
 
-  it("what is stored with a decision says that a remediation which waits for a host may get it while it is off, also when it begins", () => {
+  it("a remediation that waits for a host is stored as one that may get it while it is off, also at its beginning", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     assert.equal(attemptOf({ state: "Resolving", observations: { claim } })?.action, "Inherited");
     assert.equal(attemptOf({ state: "Resolving", attempt: { action: "Inherited" } })?.action, "Inherited");
   });
 
-  it("what is stored with a decision carries over to the next attempt what the last one did to the host's power and boot", () => {
+  it("the next attempt carries over what the last one did to the host's power and boot", () => {
     const changes = { state: "PoweringOff", attempt: { bootOverride: true }, other: { remainingMs: 0 } } as const;
     const { action, sent, bootOverride, orders } =
       attemptOf({ ...changes, observations: { taintCleared: true } }) ?? {};
@@ -44,20 +44,20 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("what is stored with a decision is, before the first order, in which boot the node is now", () => {
+  it("the boot of the node is stored before the first order", () => {
     const examined = { node: node({ bootID: "boot-2" }) };
     const { status } = decide(snapshot({ state: "Verifying", observations: { examined, identity: VERIFIED } }), NOW);
     assert.equal(status?.node?.bootID, "boot-2");
   });
 
-  it("what is stored with a decision is an order's intent: neither sent nor done, whichever order it is", () => {
+  it("the intent of every order is stored as neither sent nor done", () => {
     const off = attemptOf({ state: "Verifying", observations: { examined: { node: node() }, identity: VERIFIED } });
     const on = attemptOf({ state: "Undoing", observations: { ...UNDOING, power: READ_OFF, identity: VERIFIED } });
     assert.deepEqual([off?.action, off?.sent, off?.done], ["ForceOff", false, false]);
     assert.deepEqual([on?.action, on?.sent, on?.done], ["On", false, false]);
   });
 
-  it("what is stored with a decision is, with a further order, still the boot that the first one ends", () => {
+  it("a further order keeps the stored boot that the first one ends", () => {
     const { status } = decide(
       snapshot({
         state: "PoweringOff",
@@ -74,7 +74,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([status?.attempt?.id, status?.node?.bootID], ["fresh", "old-boot"]);
   });
 
-  it("what is stored with a decision says of each id that is chosen here that its taint has a second one, and of no other", () => {
+  it("an id that is chosen here is stored with the ownership taint, and no other id is", () => {
     const reorder = {
       state: "PoweringOff",
       observations: { taintCleared: true, power: READ_ON, identity: VERIFIED, examined: { node: node() } },
@@ -97,7 +97,7 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("what is stored with a decision gives further orders no more time than the first one had", () => {
+  it("further orders get no more time than the first one had", () => {
     const deadlineMs = NOW.epochMs + 7_000;
     const again = attemptOf({
       state: "PoweringOff",
@@ -108,7 +108,7 @@ describe("what is stored with a decision", () => {
     assert.equal(Date.parse(again?.deadline ?? ""), deadlineMs);
   });
 
-  it("what is stored with a decision counts the orders of a new power cycle from its first one", () => {
+  it("the stored count of orders begins again with each power cycle", () => {
     const observations = { examined: { node: node() }, identity: VERIFIED };
     assert.equal(
       attemptOf({ state: "Verifying", attempt: { action: "ForceOff", orders: 3 }, observations })?.orders,
@@ -116,20 +116,20 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("what is stored with a decision counts the orders to power on from their first one, whatever it took to power off", () => {
+  it("the stored count of power-ons begins with the first one, whatever the power-off took", () => {
     const attempt = { action: "ForceOff", done: true, orders: 3 } as const;
     const observations = { ...UNDOING, power: READ_OFF, identity: VERIFIED };
     assert.equal(attemptOf({ state: "Undoing", attempt, observations })?.action, "On");
     assert.equal(attemptOf({ state: "Undoing", attempt, observations })?.orders, 1);
   });
 
-  it("what is stored with a decision counts the power cycles begun after the first", () => {
+  it("the status counts the power cycles that begin after the first", () => {
     const changes = { strategy: { retryLimit: 2 }, status: { retryCount: 1 }, observations: { taintCleared: true } };
     const failing = snapshot({ state: "PoweringOff", ...changes, other: { remainingMs: 0 } });
     assert.equal(decide(failing, NOW).status?.retryCount, 2);
   });
 
-  it("what is stored with a decision is, of a first attempt, that nothing was ordered", () => {
+  it("a first attempt is stored as one without an order", () => {
     const beginning = {
       ...snapshot({ state: "Resolving" }),
       state: { name: "Resolving", attempt: undefined },
@@ -142,7 +142,7 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("what is stored with a decision keeps, in an undo, what the attempt that it ends has done, and how often it was ordered off", () => {
+  it("an undo keeps what the attempt that it ends has done, and how often it was ordered off", () => {
     const attempt = { kind: "Reprovision", bootOverride: true, orders: 2 } as const;
     const undone = attemptOf({ state: "PoweringOff", attempt, remediation: { deleting: true } });
     const { id, kind, action, orders, sent, bootOverride } = undone ?? {};
@@ -152,7 +152,7 @@ describe("what is stored with a decision", () => {
     );
   });
 
-  it("what is stored with a decision counts no refused order, and forgets none of those before it", () => {
+  it("the stored count of orders excludes a refused order, and keeps those before it", () => {
     const observations = {
       taintCleared: true,
       order: ordered("Rejected", 3_000),
@@ -162,7 +162,7 @@ describe("what is stored with a decision", () => {
     assert.equal(attemptOf({ state: "PoweringOff", attempt: { orders: 3 }, observations })?.orders, 3);
   });
 
-  it("what is stored with a decision takes back that the host is off, in its condition, too", () => {
+  it("a host that is not off any more is not stored as off, in its condition either", () => {
     const { status } = decide(
       snapshot({ state: "Releasing", observations: { taintCleared: true, power: READ_ON } }),
       NOW,
@@ -171,7 +171,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([status?.phase, condition?.status], ["PoweringOff", "False"]);
   });
 
-  it("what is stored with a decision gives an undo all its Ons, and, of a device that refused permanently, time for one more try", () => {
+  it("an undo gets all its Ons, and, for a device that refused permanently, time for one more try", () => {
     const deleting = { remediation: { deleting: true } };
     assert.equal(attemptOf({ state: "PoweringOn", attempt: { orders: 4 }, ...deleting })?.orders, 0);
     const given = (device: Observations["device"]): number =>
@@ -182,7 +182,7 @@ describe("what is stored with a decision", () => {
 
   for (const state of ["PoweringOn", "Undoing"] as const) {
     for (const reason of ["Paused", "Maintenance"]) {
-      it(`what is stored with a decision gives ${state} its whole time once it goes on after it was held back (${reason})`, () => {
+      it(`the state ${state} gets its whole time once it continues after a hold (${reason})`, () => {
         const resumed = attemptOf({
           state,
           attempt: { deadlineMs: NOW.epochMs - 1_000 },
@@ -195,7 +195,7 @@ describe("what is stored with a decision", () => {
     }
   }
 
-  it("what is stored with a decision reports a reason to wait again when its words change, and not else", () => {
+  it("a reason to wait is reported again only when its message changes", () => {
     const device = { ...REFUSED_FOR_GOOD, final: false };
     const wait = (message: string) =>
       decide(
@@ -209,7 +209,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([wait(device.message), wait("something else")], [0, 1]);
   });
 
-  it("what is stored with a decision is, of a node that waits for its host, how it was when that began", () => {
+  it("the readiness of a node that waits for its host is stored as it was when the wait began", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const recordOf = (changes: Partial<SnapshotChanges>) =>
       decide(snapshot({ state: "Resolving", observations: { claim }, status: {}, ...changes }), NOW).status?.node;
@@ -228,20 +228,20 @@ describe("what is stored with a decision", () => {
     assert.deepEqual(recordOf({ status: { node: waited }, other: there }), { ...waited, zone: "z1" });
   });
 
-  it("what is stored with a decision does not call a host inherited that this remediation has ordered off", () => {
+  it("a host that this remediation has ordered off is not stored as inherited", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const attempt = { action: "ForceOff" } as const;
     assert.equal(attemptOf({ state: "Resolving", attempt, observations: { claim } })?.action, "ForceOff");
   });
 
-  it("what is stored with a decision is whether the node was Ready, also of one that waits for admission, which inherits no host", () => {
+  it("the status shows whether the node was Ready, also while it waits for admission, and then inherits no host", () => {
     const other = { admission: { granted: false, reason: "WaitingForTurn", message: "third" } } as const;
     const fresh = snapshot({ state: "Resolving", other });
     const begun = decide({ ...fresh, status: { phase: "Resolving" } }, NOW).status;
     assert.deepEqual([begun?.node?.wasReady, begun?.node?.uid, begun?.attempt?.action], [false, "node-uid", "None"]);
   });
 
-  it("what is stored with a decision is, of a Machine, which node it is, and of which cluster", () => {
+  it("the node of a Machine is stored with its cluster", () => {
     const fresh = snapshot({
       state: "Resolving",
       observations: machineSeen("n1"),
@@ -253,7 +253,7 @@ describe("what is stored with a decision", () => {
     assert.equal(status?.attempt?.id, "a1");
   });
 
-  it("what is stored with a decision says that a Machine's cluster is the one that the agent lives in by the operator's word alone", () => {
+  it("a Machine's cluster is stored as the agent's own only if the operator has set it", () => {
     const observations = machineSeen(undefined);
     const of = (ids: { clusterUid?: string; isOwnCluster?: boolean }) =>
       decide(
@@ -266,7 +266,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual(of({}), { cluster });
   });
 
-  it("what is stored with a decision keeps the deadline of a reason to wait, however its words change, and gives another reason its own", () => {
+  it("a reason to wait keeps its deadline when its message changes, and another reason gets its own", () => {
     const deadlineMs = NOW.epochMs + 7_000;
     const waiting = (reason: string) => {
       const other = { node: undefined, admission: undefined };
@@ -277,7 +277,7 @@ describe("what is stored with a decision", () => {
     assert.ok(Date.parse(waiting("HostNotFound")) > deadlineMs);
   });
 
-  it("what is stored with a decision takes a reboot that did not last from those that were proven, and none from a reprovision", () => {
+  it("a reboot that did not last is subtracted from the proven ones, and none is subtracted for a reprovision", () => {
     const turnedOn = (kind: "Reboot" | "Reprovision") =>
       decide(
         snapshot({
@@ -298,7 +298,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([turnedOn("Reboot"), turnedOn("Reprovision")], [1, 2]);
   });
 
-  it("what is stored with a decision is not written about a node whose cluster cannot be reached: what is known may be about another cluster", () => {
+  it("nothing is stored about a node whose cluster cannot be reached: the data may be about another cluster", () => {
     const clusterProblem = { reason: "ClusterUnreachable", message: "away" } as const;
     const { status } = decide(
       snapshot({
@@ -311,7 +311,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([status?.phase, status?.node], ["Resolving", { name: "n1" }]);
   });
 
-  it("what is stored with a decision is, when the host is taken, the zone and the Machine by which the remediation counts", () => {
+  it("the claim of a host stores the zone and the Machine by which the remediation counts", () => {
     const machine = {
       apiVersion: "machine.openshift.io/v1beta1",
       kind: "Machine",
@@ -324,7 +324,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([status?.phase, status?.node?.zone, status?.machine], ["Verifying", "z1", machine]);
   });
 
-  it("what is stored with a decision is, with the power-off, the node as it is then, and still how it was found", () => {
+  it("a power-off stores the node as it is then, and keeps how it was found", () => {
     const cluster = { namespace: "caps", name: "w1" };
     const { status } = decide(
       snapshot({
@@ -338,7 +338,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([uid, bootID, wasReady, zone, kept], ["node-uid", "boot-2", false, "z1", cluster]);
   });
 
-  it("what is stored with a decision begins with a reprovision if the strategy is one", () => {
+  it("a new remediation begins with a reprovision if the strategy is one", () => {
     const kindOf = (type: "Reboot" | "Reprovision") =>
       decide(
         { ...snapshot({ state: "Resolving", strategy: { type } }), state: { name: "Resolving", attempt: undefined } },
@@ -347,7 +347,7 @@ describe("what is stored with a decision", () => {
     assert.deepEqual([kindOf("Reboot"), kindOf("Reprovision")], ["Reboot", "Reprovision"]);
   });
 
-  it("what is stored with a decision says that a deleted Node has joined again, and nothing of that if none was deleted", () => {
+  it("the status shows that a deleted Node has joined again, and shows nothing if none was deleted", () => {
     const rejoined = (conditions: Condition[]) =>
       decide(
         snapshot({
@@ -366,7 +366,7 @@ describe("what is stored with a decision", () => {
     assert.equal(rejoined([]), undefined);
   });
 
-  it("what is stored with a decision warns of what the operator must do, not of a wait for a host or an admission", () => {
+  it("a decision warns about what the operator must do, not about a wait for a host or an admission", () => {
     const claim = { owned: false, by: OWNER, undoing: false, atMs: NOW.monotonicMs } as const;
     const waits: readonly SnapshotChanges[] = [
       { state: "Resolving", observations: { claim } },
@@ -378,7 +378,7 @@ describe("what is stored with a decision", () => {
   });
 
   for (const waiting of [true, false]) {
-    it(`what is stored with a decision gives the host up ${waiting ? "as it is to the remediation that waits for it" : "with all holds off it"} at a success`, () => {
+    it(`a success gives the host up ${waiting ? "as it is to the remediation that waits for it" : "with all holds off it"}`, () => {
       const observations = { devicesClosed: true, successor: { waiting, atMs: NOW.monotonicMs } };
       const other = { node: node({ ready: "True", bootID: "new-boot" }) };
       const { effects } = decide(snapshot({ state: "Restoring", observations, other }), NOW);

@@ -308,7 +308,7 @@ describe("a read that takes long", () => {
 });
 
 describe("what is left on a node", () => {
-  it("what is left on a node is released again: a pod may have changed as it was being deleted, or come only now", async () => {
+  it("pods that are left on a node are released again: a pod may have changed as it was being deleted, or be new", async () => {
     const context = start(onRecord(createNode()));
     know(context.session, { released: true });
     const spec = { nodeName: "n1", containers: [{ name: "main", image: "none" }] };

@@ -6,7 +6,7 @@ import { VirtualClock } from "../../lib/virtual-clock.ts";
 const DAY_MS = 24 * 3_600_000;
 
 describe("what was saved of a Node whose remediation is gone", () => {
-  it("what was saved of a Node whose remediation is gone is kept for a day, and not longer", async () => {
+  it("the backup of a Node whose remediation is gone is kept for a day, and not longer", async () => {
     const clock = new VirtualClock();
     const lost = new LostBackups(clock);
     lost.keep("n1", { nodeUID: "uid-1" });
@@ -18,7 +18,7 @@ describe("what was saved of a Node whose remediation is gone", () => {
     assert.deepEqual([lost.get("n1"), lost.get("n2")?.nodeUID], [undefined, "uid-2"]);
   });
 
-  it("what was saved of a Node whose remediation is gone is kept for a day from the last time that it was saved", async () => {
+  it("the backup of a Node whose remediation is gone is kept for a day from its last update", async () => {
     const clock = new VirtualClock();
     const lost = new LostBackups(clock);
     lost.keep("n1", { nodeUID: "uid-1" });
@@ -28,14 +28,14 @@ describe("what was saved of a Node whose remediation is gone", () => {
     assert.equal(lost.get("n1")?.nodeUID, "uid-2");
   });
 
-  it("what was saved of a Node whose remediation is gone makes room for what is saved of another one if there is too much", () => {
+  it("the backup of a Node whose remediation is gone makes room for another one if there are too many", () => {
     const lost = new LostBackups(new VirtualClock());
     for (let number = 0; number <= 1_000; number += 1) lost.keep(`n${number}`, { nodeUID: `uid-${number}` });
     assert.equal(lost.size, 1_000);
     assert.deepEqual([lost.get("n0"), lost.get("n1000")?.nodeUID], [undefined, "uid-1000"]);
   });
 
-  it("what was saved of a Node whose remediation is gone is dropped once it was given back", () => {
+  it("the backup of a Node whose remediation is gone is dropped once it was restored", () => {
     const lost = new LostBackups(new VirtualClock());
     lost.keep("n1", { nodeUID: "uid-1" });
     lost.drop("n1");

@@ -58,7 +58,7 @@ function attach(name: string, claim: string, nodeName = NODE): void {
 const podNames = (): string[] => [...server.collection<Pod>(PODS).values()].map(({ metadata }) => metadata.name);
 
 describe("what still binds a node", () => {
-  it("what still binds a node is its pods, and its volumes once no pod does", async () => {
+  it("a node is bound by its pods, and by its volumes once no pod binds it", async () => {
     createPod("db");
     attach("v1", "claim-db");
     attach("v2", "claim-other", "n2");
@@ -70,7 +70,7 @@ describe("what still binds a node", () => {
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 0 });
   });
 
-  it("what still binds a node is not the volume of a pod that stays, but any other one, also one whose volume is unknown", async () => {
+  it("a node is not bound by the volume of a pod that stays, but by any other one, also by an unknown one", async () => {
     createPod("agent", { tolerations: TOLERATES_ALL });
     attach("v1", "claim-agent");
     assert.deepEqual(await countBound(client, NODE, never), { pods: 0, attachments: 0 });

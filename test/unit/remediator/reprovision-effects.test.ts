@@ -392,7 +392,7 @@ describe("what is installed on a BareMetalHost", () => {
   const IMAGE = { url: "http://image", checksum: "c" };
   const SAVED = JSON.stringify({ image: IMAGE });
 
-  it("what is installed on a BareMetalHost is taken off with what holds the host off, and noted on the host, in one write", async () => {
+  it("the image of a BareMetalHost is taken off, noted on the host, and the host held off, in one write", async () => {
     const world = await World.create();
     const key = `reboot.metal3.io/ironfence-${world.remediation.metadata.uid}`;
     const annotations = { [key]: '{"mode":"hard"}', "example.com/note": "x" };
@@ -412,7 +412,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.equal(writes.length, 1);
   });
 
-  it("what is installed on a BareMetalHost is put back as it was", async () => {
+  it("the image of a BareMetalHost is put back as it was", async () => {
     const world = await World.create();
     const target = targetOf(world.host({ image: IMAGE, customDeploy: { method: "x" } }));
     const { installed } = await world.run({ do: "examineHost" }, { target });
@@ -424,7 +424,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["customDeploy"], { method: "x" });
   });
 
-  it("what is installed on a BareMetalHost is not touched if a user uses the host", async () => {
+  it("the image of a BareMetalHost is not touched if a user uses the host", async () => {
     const world = await World.create();
     const target = targetOf(world.host({ image: IMAGE, consumerRef: { kind: "Metal3Machine", name: "theirs" } }));
     const { installed } = await world.run({ do: "examineHost" }, { target });
@@ -435,7 +435,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
   });
 
-  it("what is installed on a BareMetalHost stays if a user has changed it since it was saved, and is not put back over what a user has chosen since", async () => {
+  it("the image of a BareMetalHost stays if a user has changed it since it was saved, and is not put back over a later choice", async () => {
     const world = await World.create();
     const target = targetOf(world.host({ image: IMAGE }));
     const image = '{"image":{"url":"http://before"}}';
@@ -445,7 +445,7 @@ describe("what is installed on a BareMetalHost", () => {
     assert.deepEqual(world.get(HOSTS, "host")?.spec?.["image"], IMAGE);
   });
 
-  it("what is installed on a BareMetalHost belongs to no one on a host that was created again", async () => {
+  it("the image of a BareMetalHost belongs to no remediation if the host was created again", async () => {
     const world = await World.create();
     const target = { ...targetOf(world.host({ image: IMAGE })), uid: "an-older-one" };
     assert.equal((await world.run({ do: "examineHost" }, { target })).installed?.isGone, true);

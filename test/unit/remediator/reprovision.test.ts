@@ -48,12 +48,12 @@ describe("a node that was replaced", () => {
 });
 
 describe("what is taken off a BareMetalHost", () => {
-  it("what is taken off a BareMetalHost is stored before", () => {
+  it("the image of a BareMetalHost is stored before it is taken off", () => {
     const status = statusAfter("a host's image is stored before it is taken off");
     assert.deepEqual(status.installation, { step: "Deprovisioning", image: '{"image":{"url":"x"}}' });
   });
 
-  it("what is taken off a BareMetalHost has the strategy's time to go, and again to come back", () => {
+  it("the image of a BareMetalHost has the strategy's time to be removed, and again to come back", () => {
     assert.equal(
       statusAfter("a host's image is stored before it is taken off").attempt?.deadline,
       "2026-01-01T12:10:00.000000Z",
@@ -64,7 +64,7 @@ describe("what is taken off a BareMetalHost", () => {
     );
   });
 
-  it("what is taken off a BareMetalHost is not put back twice: once it is back that is stored", () => {
+  it("the image of a BareMetalHost is not put back twice: its return is stored", () => {
     assert.equal(statusAfter("a host that is provisioned is powered on").installation?.step, "Provisioned");
   });
 });

@@ -248,14 +248,14 @@ for (const [what, rows] of [
 }
 
 describe("what a further power-off rests on", () => {
-  it("what a further power-off rests on is no check of the identity that was made for something else than a power-off", () => {
+  it("a further power-off needs its own check of the identity, not one that was made for another purpose", () => {
     const observations = { ...snapshot({ state: "Provisioning" }).observations, identity: VERIFIED };
     const to = stateOf("PoweringOff");
     assert.equal(observationsAfter(observations, stateOf("Provisioning"), to).identity, undefined);
     assert.equal(observationsAfter(observations, stateOf("Verifying"), to).identity, VERIFIED);
   });
 
-  it("what a further power-off rests on is, of a Machine that had no node, the node that it has become", () => {
+  it("a further power-off of a Machine that had no node uses the node that it has become", () => {
     const changes: SnapshotChanges = {
       state: "PoweringOff",
       attempt: { actionAtMs: NOW.epochMs - 60_000 },

@@ -65,7 +65,7 @@ function version(resourceVersion: string): BareMetalRemediation {
 }
 
 describe("what is known of a host", () => {
-  it("what is known of a host counts for nothing once its target is edited: it may be another host's", async () => {
+  it("observations of a host count for nothing once its target is edited: they may be of another host", async () => {
     const { session, closed } = begin();
     await session.useTarget({ ref: REF, version: "target-uid/1" });
     know(session, { power: PROVEN, identity: VERIFIED, override: "None" });
@@ -77,7 +77,7 @@ describe("what is known of a host", () => {
     assert.deepEqual([closed(), session.power], [1, undefined], "its connections lead to the devices of before");
   });
 
-  it("what is known of a host does not claim it if its target was created again", async () => {
+  it("observations of a host do not claim it if its target was created again", async () => {
     const { session } = begin();
     know(session, { claim: { owned: true, targetUid: "an-earlier-uid" } });
     await session.useTarget({ ref: REF, version: "target-uid/1" });

@@ -8,12 +8,12 @@ const UNREAD: Hold = { reason: "PauseUnknown", message: "the switch is not read 
 const MAINTENANCE: Hold = { reason: "Maintenance", message: "a disk is changed" };
 
 describe("what holds orders, as it is watched and by a live read", () => {
-  it("what holds orders, as it is watched and by a live read, is the pause that was read, if the other cannot be read", () => {
+  it("the hold on orders is the pause that was read, by the watch or live, if the other cannot be read", () => {
     assert.equal(strictestHold(UNREAD, PAUSED), PAUSED);
     assert.equal(strictestHold(PAUSED, UNREAD), PAUSED);
   });
 
-  it("what holds orders, as it is watched and by a live read, stays the switch that cannot be read if the live read does not find a pause", () => {
+  it("the hold on orders stays the unread switch if the live read does not find a pause", () => {
     assert.equal(strictestHold(UNREAD, undefined), UNREAD);
     assert.equal(strictestHold(UNREAD, { ...UNREAD }), UNREAD);
     assert.equal(strictestHold(undefined, UNREAD), UNREAD);

@@ -16,7 +16,7 @@ describe("the page server", () => {
   const get = (path: string, method: "GET" | "POST" = "GET") =>
     request(`http://127.0.0.1:${server.port}${path}`, { method });
 
-  it("the page server serves the pages that there are, with or without a query", async () => {
+  it("the page server serves each of its pages, with or without a query", async () => {
     for (const path of ["/healthz", "/healthz?verbose"]) {
       const response = await get(path);
       assert.equal(response.statusCode, 200);

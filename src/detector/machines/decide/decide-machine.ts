@@ -194,7 +194,7 @@ function findObstacle(evaluation: MachineCheckEvaluation, facts: MachineFacts, r
   if (machine.metadata.deletionTimestamp !== undefined) return "it is already being deleted";
   if (remedy.type === "request") {
     const { template } = snapshot;
-    if (template === undefined || "reason" in template) return template?.message ?? "there is not a template";
+    if (template === undefined || "reason" in template) return template?.message ?? "there is no template";
     if (foreign !== undefined) return skip(evaluation, facts, foreign);
     const busy = machine.isControlPlane ? (controlPlaneBusy ?? evaluation.controlPlaneStarts) : undefined;
     if (busy !== undefined)

@@ -114,7 +114,7 @@ test("no BMC is polled faster than the bound", async () => {
   assert.deepEqual(readsAtMs, [0, POLL_MS_MIN, 2 * POLL_MS_MIN, 3 * POLL_MS_MIN]);
 });
 
-test("what a read takes counts in the time to the next one, but for a rest of the BMC", async () => {
+test("the duration of a read counts in the time to the next one, except for a rest of the BMC", async () => {
   for (const [takesMs, fromOneToTheNextMs] of [
     [200, 330],
     [300, 400],

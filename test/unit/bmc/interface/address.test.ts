@@ -137,7 +137,7 @@ test("a user or password in an address is refused and never repeated", () => {
   }
 });
 
-test("what is not an address is refused with the reason", () => {
+test("a text that is not an address is refused with the reason", () => {
   for (const text of [
     "",
     " ",

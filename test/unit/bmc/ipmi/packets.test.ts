@@ -43,7 +43,7 @@ test("an RMCP+ datagram is laid out as the specification has it", () => {
   assert.equal((datagram.length - 12 - 4) % 4, 0);
 });
 
-test("what is sealed is opened again, by the same keys only", () => {
+test("a sealed packet is opened again, by the same keys only", () => {
   fc.assert(
     fc.property(suites, bytes(200), fc.nat(), fc.nat(), (suite, message, sessionId, sequence) => {
       const keys = deriveKeys(suite, createSecretKey(randomBytes(20)));

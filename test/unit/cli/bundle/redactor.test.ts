@@ -10,7 +10,7 @@ import { HARMLESS_TEXTS } from "../../../lib/secret-forms/harmless.ts";
 // test/integration/cli-bundle.test.ts has the secrets that must go; here is what must stay, and how long it may take.
 
 describe("what a support bundle removes", () => {
-  it("what a support bundle removes leaves what a diagnosis needs", () => {
+  it("a support bundle keeps what a diagnosis needs", () => {
     for (const text of [
       "AuthenticationFailed: https://bmc-1.example refuses user and password of Secret ironfence-system/bmc-1",
       "SecretNotFound: there is no Secret ironfence-system/worker-1-bmc",
@@ -31,14 +31,14 @@ describe("what a support bundle removes", () => {
     assert.deepEqual(new Redactor().value(target), target);
   });
 
-  it("what a support bundle removes keeps no value of a Secret, wherever the object is, and keeps its names", () => {
+  it("a support bundle keeps no value of a Secret, wherever the object is, and keeps its names", () => {
     const secret = { kind: "Secret", metadata: { name: "bmc" }, data: { password: "aHVudGVyMg==" } };
     const text = JSON.stringify(new Redactor().value({ items: [secret] }));
     assert.ok(!text.includes("aHVudGVyMg=="));
     assert.match(text, /"name":"bmc".*"password":"\[redacted: data of a Secret\]"/);
   });
 
-  it("what a support bundle removes removes everywhere what it has met once under its name", () => {
+  it("a support bundle removes everywhere a value that it has found once under its name", () => {
     const redactor = new Redactor();
     redactor.value({ password: "hunter2!" });
     assert.equal(redactor.finish("login as hunter2! failed"), "login as [redacted: known secret] failed");
@@ -110,7 +110,7 @@ describe("what a support bundle removes", () => {
     });
   });
 
-  it("what a support bundle removes takes no longer than a moment for texts that are made to be slow", () => {
+  it("a support bundle redacts texts that are made to be slow within a moment", () => {
     for (const part of [
       "://",
       "password=",

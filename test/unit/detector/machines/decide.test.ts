@@ -261,7 +261,7 @@ describe("a MachineHealthCheck", () => {
     );
   });
 
-  it("a MachineHealthCheck has a machine say that there is not a template, and take it back when its request is there", () => {
+  it("a MachineHealthCheck has a machine say that there is no template, and take it back when its request is there", () => {
     const missing = { reason: "RemediationTemplateNotFound", message: "not found" } as const;
     const decision = decideFor([factsOf()], { template: missing });
     assert.ok(reportedBy(decision).includes("m0 ExternallyRemediated=False RemediationTemplateNotFound"));

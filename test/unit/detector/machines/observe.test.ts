@@ -42,7 +42,7 @@ describe("what an action on a Machine has done", () => {
     ],
   ];
   for (const [type, event, expected] of cases) {
-    it(`what an action on a Machine has done ${type} records one Event about the Machine, in upstream's words`, () => {
+    it(`the action ${type} on a Machine records one Event about the Machine, in upstream's words`, () => {
       const { recorded } = after(event);
       assert.equal(recorded.length, 1);
       assert.match(recorded[0] ?? "", expected);

@@ -136,14 +136,14 @@ describe("what is done to an unhealthy OKD Machine", () => {
   const asked = { "host.metal3.io/external-remediation": "" };
   const master = { labels: { "machine.openshift.io/cluster-api-machine-role": "master" } };
 
-  test("what is done to an unhealthy OKD Machine is its deletion", () => {
+  test("an unhealthy OKD Machine is deleted", () => {
     assert.deepEqual(chooseRemedy(check(), machine()), { type: "delete" });
     assert.deepEqual(chooseRemedy(check({}, { "machine.openshift.io/remediation-strategy": "other" }), machine()), {
       type: "delete",
     });
   });
 
-  test("what is done to an unhealthy OKD Machine is a request if there is a template", () => {
+  test("an unhealthy OKD Machine gets a request if there is a template", () => {
     const remediationTemplate = {
       apiVersion: "ironfence.io/v1alpha1",
       kind: "BareMetalRemediationTemplate",
@@ -152,33 +152,33 @@ describe("what is done to an unhealthy OKD Machine", () => {
     assert.deepEqual(chooseRemedy(check({ remediationTemplate }, external), machine()), { type: "request" });
   });
 
-  test("what is done to an unhealthy OKD Machine is nothing for a machine of the control plane, by either label", () => {
+  test("an unhealthy OKD Machine of the control plane is left alone, by either label", () => {
     assert.equal(chooseRemedy(check(), machine(master)).type, "none");
     const byType = { labels: { "machine.openshift.io/cluster-api-machine-type": "master" } };
     assert.equal(chooseRemedy(check(), machine(byType, { phase: "Failed" })).type, "none");
   });
 
-  test("what is done to an unhealthy OKD Machine is nothing for a machine that no controller would recreate", () => {
+  test("an unhealthy OKD Machine that no controller would recreate is left alone", () => {
     assert.equal(chooseRemedy(check(), machine({ ownerReferences: [] })).type, "none");
     assert.equal(chooseRemedy(check(), machine({ ownerReferences: [{ ...OWNER, controller: false }] })).type, "none");
   });
 
-  test("what is done to an unhealthy OKD Machine is nothing for one that is being deleted", () => {
+  test("an unhealthy OKD Machine that is being deleted is left alone", () => {
     assert.equal(chooseRemedy(check(), machine({ deletionTimestamp: toTime(NOW_MS) })).type, "none");
   });
 
-  test("what is done to an unhealthy OKD Machine with external-baremetal is power fencing, for the control plane and for machines without an owner too", () => {
+  test("an unhealthy OKD Machine with external-baremetal is power-fenced, also one of the control plane or without an owner", () => {
     const annotate = { type: "annotate", annotation: "host.metal3.io/external-remediation" };
     assert.deepEqual(chooseRemedy(check({}, external), machine()), annotate);
     assert.deepEqual(chooseRemedy(check({}, external), machine(master)), annotate);
     assert.deepEqual(chooseRemedy(check({}, external), machine({ ownerReferences: [] })), annotate);
   });
 
-  test("what is done to an unhealthy OKD Machine with external-baremetal is nothing while it has been asked for", () => {
+  test("an unhealthy OKD Machine with external-baremetal is left alone while a request stands", () => {
     assert.equal(chooseRemedy(check({}, external), machine({ annotations: asked })).type, "none");
   });
 
-  test("what is done to an unhealthy OKD Machine with external-baremetal is deletion once its provider has given it up, never of the control plane", () => {
+  test("an unhealthy OKD Machine with external-baremetal is deleted once its provider has given it up, never one of the control plane", () => {
     assert.deepEqual(chooseRemedy(check({}, external), machine({}, { phase: "Failed" })), { type: "delete" });
     assert.equal(chooseRemedy(check({}, external), machine(master, { phase: "Failed" })).type, "none");
   });

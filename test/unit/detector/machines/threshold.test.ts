@@ -27,14 +27,14 @@ describe("how many machines may be unhealthy", () => {
     [3, 10, 3],
     ["3", 10, 3],
   ] as const) {
-    it(`how many machines may be unhealthy ${max} of ${expected} is ${allowed}: shares are rounded down`, () => {
+    it(`the number of machines that may be unhealthy for ${max} of ${expected} is ${allowed}: shares are rounded down`, () => {
       assert.equal(judge({ max }, expected, allowed).allowed, true);
       assert.equal(judge({ max }, expected, allowed).remaining, 0);
       assert.equal(judge({ max }, expected, allowed + 1).allowed, false);
     });
   }
 
-  it("how many machines may be unhealthy is never more than the share of any number, and no more may start than remain", () => {
+  it("the number of machines that may be unhealthy never exceeds the share of any number, and no more start than remain", () => {
     assertProperty(
       property(nat(100), nat(10_000), nat(10_000), (percent, expected, unhealthy) => {
         const { allowed, remaining } = judge({ max: `${percent}%` }, expected, unhealthy);
@@ -44,7 +44,7 @@ describe("how many machines may be unhealthy", () => {
     );
   });
 
-  it("how many machines may be unhealthy is a range with both ends if it is given, whatever the maximum says", () => {
+  it("the unhealthy range has both ends if it is given, whatever the maximum says", () => {
     const at = (unhealthy: number) => judge({ range: "[2-4]", max: 0 }, 10, unhealthy);
     assert.deepEqual(
       [1, 2, 4, 5].map((unhealthy) => at(unhealthy).allowed),
@@ -57,7 +57,7 @@ describe("how many machines may be unhealthy", () => {
     );
   });
 
-  it("how many machines may be unhealthy is never guessed: a value that is not understood is reported", () => {
+  it("the number of machines that may be unhealthy is never guessed: an invalid value is reported", () => {
     for (const range of ["[4-2]", "2-4", "[a-b]", "[-1-2]"]) {
       assert.equal(
         typeof compileUnhealthyLimit({ unhealthyInRange: range, unhealthyLessThanOrEqualTo: undefined }),

@@ -246,7 +246,7 @@ describe("a skipped duration changes nothing else", () => {
     const outcomes = decide(snapshotOf(policy, facts), T0).nodes.map(({ name, outcome }) => `${name} ${outcome}`);
     assert.deepEqual(outcomes, ["b create", "a controlPlane"]);
   });
-  it("what has begun is kept, with its lease, when the proof is gone, and nothing further starts", () => {
+  it("a remediation that has begun is kept, with its lease, when the proof is gone, and nothing further starts", () => {
     const remediations = [remediationOf("a")];
     const { nodes, actions } = decideOn(failed(), hostOf({}, { isOwned: true }), {
       remediations,

@@ -154,7 +154,7 @@ describe("the attempts in a health check's annotation", () => {
     assert.deepEqual(readAttempts(checkWith(spoilt)).get("a"), [{ uid: "kept", startedMs: T0 }]);
   });
 
-  it("the attempts in a health check's annotation fit next to other annotations: the oldest are left out, and it is known that there is no more room", () => {
+  it("the attempts in a health check's annotation fit next to other annotations: the oldest are left out, and that is recorded", () => {
     const many = new Map(
       Array.from({ length: 5_000 }, (_, index) => [
         `worker-${index}.rack.example`,

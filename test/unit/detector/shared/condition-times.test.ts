@@ -36,15 +36,15 @@ function watching(changedMs: number, offset?: { minMs: number; maxMs: number }) 
   return { clock, times, stateAfter };
 }
 
-describe("how long a condition has stood", () => {
-  it("how long a condition has stood is counted from its transition time if clocks are in step", async () => {
+describe("the age of a condition", () => {
+  it("the age of a condition counts from its transition time if clocks are in step", async () => {
     const { stateAfter, times } = watching(T0 - 1_000);
     assert.equal(await stateAfter(8_900), "soonUnhealthy");
     assert.equal(await stateAfter(100), "unhealthy");
     assert.equal(times.skewOf("a", all), undefined);
   });
 
-  it("how long a condition has stood is counted from when it was seen to change if it says to be older: its writer or we have a wrong clock", async () => {
+  it("the age of a condition counts from its observed change if its transition time is older: one of the clocks is wrong", async () => {
     const { stateAfter, times } = watching(T0 - 600_000);
     assert.equal(await stateAfter(0), "soonUnhealthy");
     assert.equal(await stateAfter(4_900), "soonUnhealthy");
@@ -56,7 +56,7 @@ describe("how long a condition has stood", () => {
     );
   });
 
-  it("how long a condition has stood is counted from when it was seen if it says to begin later", async () => {
+  it("the age of a condition counts from its first observation if its transition time is in the future", async () => {
     const { stateAfter, times } = watching(T0 + 600_000);
     assert.equal(await stateAfter(9_900), "soonUnhealthy");
     assert.equal(await stateAfter(100), "unhealthy");
@@ -68,7 +68,7 @@ describe("how long a condition has stood", () => {
     );
   });
 
-  it("how long a condition has stood does not grow when our clock is set forward, nor stand still when it is set back", async () => {
+  it("the age of a condition does not jump when the agent's clock is set forward, nor stop when it is set back", async () => {
     for (const setByMs of [3_600_000, -3_600_000]) {
       const { clock, stateAfter } = watching(T0);
       clock.setByMs = setByMs;
@@ -77,7 +77,7 @@ describe("how long a condition has stood", () => {
     }
   });
 
-  it("how long a condition has stood is put right by the API server's clock for what had changed before we watched", async () => {
+  it("the age of a condition that changed before the watch began is corrected by the API server's clock", async () => {
     // The node failed just now by the API server's clock, which is an hour behind ours.
     const clock = new VirtualClock(T0);
     const failed = failedAt(T0 - 3_600_000);
@@ -92,7 +92,7 @@ describe("how long a condition has stood", () => {
     assert.equal(tracker.notable.get("a")?.health.state, "unhealthy");
   });
 
-  it("how long a condition has stood is forgotten with the node, and when the condition changes again in step", () => {
+  it("the age of a condition is forgotten with the node, and when the condition changes again in step", () => {
     const { times } = watching(T0 - 600_000);
     const again = { type: "updated", previous: failedAt(T0 - 600_000), object: failedAt(T0) } as const;
     times.observe(again);
@@ -102,7 +102,7 @@ describe("how long a condition has stood", () => {
     assert.equal(other.skewOf("a", all), undefined);
   });
 
-  it("how long a condition has stood reports by how much clocks differ, and nothing of a second or two", () => {
+  it("the difference between clocks is reported, unless it is a second or two", () => {
     assert.equal(describeClockOffset(undefined), undefined);
     assert.equal(describeClockOffset({ minMs: -2_500, maxMs: -1_500 }), undefined);
     assert.match(describeClockOffset({ minMs: -60_500, maxMs: -59_500 }) ?? "", /60 s ahead of the API server's/);

@@ -42,7 +42,7 @@ test("devices are counted by vendor, and one that fails counts for the vendor th
   ]);
 });
 
-test("what is gone is not counted any more", async (t) => {
+test("objects that are deleted are not counted any more", async (t) => {
   const world = new World();
   world.host("n1", uuid(1)).certificateUntilMs = world.clock.nowMs() + 90 * DAY_MS;
   const shown = await start(t, world);

@@ -102,7 +102,7 @@ test("a host of another cluster that has the namesake's hardware is a mismatch",
   assert.equal(readyOf(world, "w1-n1"), "False Mismatch");
 });
 
-test("what was pinned from a node counts for no namesake of another cluster", () => {
+test("an identity that was pinned from a node counts for no namesake of another cluster", () => {
   const world = new World();
   const status = { identity: { nodeName: "n1", systemUUID: uuid(1) } };
   assert.equal(expectedIdentity(world.target("n1", {}, status))?.systemUUID, uuid(1));

@@ -539,7 +539,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
   });
 });
 
-test("what a device is to know of IPMI comes from its spec, and the BMC's own key from its Secret", async () => {
+test("the IPMI settings of a device come from its spec, and the BMC's own key from its Secret", async () => {
   const world = new World();
   world.host("n1", uuid(1));
   const configs: DeviceConfig[] = [];

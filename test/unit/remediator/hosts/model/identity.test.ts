@@ -35,7 +35,7 @@ test("swapping the byte order twice gives the UUID back, and both orders have on
   );
 });
 
-test("what firmware reports without an identity never matches", () => {
+test("a firmware report without an identity never matches", () => {
   for (const text of [
     "00000000-0000-0000-0000-000000000000",
     "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
