@@ -16,7 +16,8 @@ interface GroupVersionKind {
 export const SCHEMA_LOCATION = "{{.ResourceKind}}{{.KindSuffix}}.json";
 
 /**
- * Writes a schema for each of the kinds, in every version that the API server serves. Fields that it does not know are errors.
+ * Writes a schema for each of the kinds, in every version that the API server serves. Fields that it does not know are
+ * errors.
  *
  * @returns the kinds that it does not serve.
  */

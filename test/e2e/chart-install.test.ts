@@ -31,8 +31,8 @@ import { run } from "../../hack/lib/run.ts";
 import { FAMILIES } from "../../src/config/parsers.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// deploy/chart on a real control plane: installed, checked, used for a fence, upgraded in the middle of one, uninstalled, installed
-// again, and in place of deploy/kustomize.
+// deploy/chart on a real control plane: installed, checked, used for a fence, upgraded in the middle of one,
+// uninstalled, installed again, and in place of deploy/kustomize.
 
 const CHART = repositoryPath("deploy/chart");
 const HELM_TIMEOUT_MS = 120_000;

@@ -24,9 +24,10 @@ import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 
-// A night on call: faults are put in from outside on a real control plane. For each, an alert fires in a real Prometheus (its waiting time
-// cut to a second), its runbook exists, and the page, `ironfence status`, `ironfence check` and `ironfence explain node` give the same
-// answer for the same reason. When the fault is fixed, the alert ends and the answer is a yes again.
+// A night on call: faults are put in from outside on a real control plane. For each, an alert fires in a real
+// Prometheus (its waiting time cut to a second), its runbook exists, and the page, `ironfence status`,
+// `ironfence check` and `ironfence explain node` give the same answer for the same reason. When the fault is fixed, the
+// alert ends and the answer is a yes again.
 
 export const WORKERS = ["worker-1", "worker-2", "worker-3", "worker-4", "worker-5"];
 /** A target is probed at most every 5 s, a node is Unknown after 6 s, and a fence takes about 15 s. */

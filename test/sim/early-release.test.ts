@@ -10,8 +10,8 @@ import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, 
 import type { World } from "./world.ts";
 import { NAMESPACE } from "./world.ts";
 
-// Hosts that lose their power while their nodes still say that they are Ready: Kubernetes takes 50 s to notice that, and
-// the health check waits 300 s more.
+// Hosts that lose their power while their nodes still say that they are Ready: Kubernetes takes 50 s to notice that,
+// and the health check waits 300 s more.
 
 const gone = (world: World): Promise<void> =>
   world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);

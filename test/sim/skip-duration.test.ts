@@ -16,7 +16,9 @@ import { NAMESPACE, World } from "./world.ts";
 // Both halves on one rack. Durations are the 300 s of a health check that says nothing; a dead node is Unknown after 50
 // s.
 
-/** With another way to release pods nothing begins while a node still says that it is Ready: see early-release.test.ts. */
+/**
+ * With another way to release pods nothing begins while a node still says that it is Ready: see early-release.test.ts.
+ */
 const NOT_EARLY = { strategy: { podRelease: "GarbageCollector" } };
 /** Well within the duration, and long enough for anything that would not wait for it. */
 const SOON_MS = 120_000;

@@ -256,7 +256,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   mutant(
     "claim-keeps-off-proof",
     "hosts/fencing-target/target-store",
-    "a proof that a host is off ends with whoever takes the host",
+    "a proof that a host is off ends when another party takes the host",
     "stateVersion: STATE_VERSION },\n        offProof: null,",
     "stateVersion: STATE_VERSION },",
     OFF_PROOF,

@@ -20,7 +20,10 @@ export function problemsOf(overview: Overview, could: CouldFence = judgeNodes(ov
 
 const NO_TARGET = "NoTarget";
 
-/** Nodes without a host, whatever else keeps them from being fenced. One that no health check covers is probably not meant to be fenced. */
+/**
+ * Nodes without a host, whatever else keeps them from being fenced. One that no health check covers is probably not
+ * meant to be fenced.
+ */
 function coverageProblems(overview: Overview): Problem[] {
   const { withoutTarget, withoutCheck } = uncoveredOf(overview);
   const exposed = withoutTarget.filter((name) => !withoutCheck.includes(name));

@@ -96,7 +96,10 @@ function earlyForMs(runtime: KubeRuntime, powerOnNotBeforeMs: number | undefined
   return leftMs > EARLY_MAX_MS ? 0 : Math.max(0, leftMs);
 }
 
-/** The time by the clock that stamped the object, whatever the agent's own clock reads, as far as an answer has shown it. */
+/**
+ * The time by the clock that stamped the object, whatever the agent's own clock reads, as far as an answer has shown
+ * it.
+ */
 function serverNowMs(runtime: KubeRuntime): number {
   return runtime.contact().serverTimeMs ?? runtime.clock.nowMs();
 }

@@ -53,7 +53,10 @@ export interface EarlyProofCalls {
   onGranted: (isGranted: boolean) => void;
 }
 
-/** Proves one host off before the duration of its node begins, and keeps the proof until a remediation has taken the host. */
+/**
+ * Proves one host off before the duration of its node begins, and keeps the proof until a remediation has taken the
+ * host.
+ */
 export class EarlyProof {
   readonly #deps: EarlyProofDeps;
   readonly #subject: EarlySubject;

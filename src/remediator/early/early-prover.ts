@@ -26,7 +26,10 @@ const LEASE_READS_A_SECOND = 20;
 const TROUBLE_MS = 30_000;
 /** How long no lease is read after the watch of the leases was found to lag. */
 const LAG_MS = 5_000;
-/** Before a host that is not off is read again, as long as its node does not renew its lease: doubling, up to the longest. */
+/**
+ * Before a host that is not off is read again, as long as its node does not renew its lease: doubling, up to the
+ * longest.
+ */
 const RETRY_MIN_MS = 5_000;
 const RETRY_MAX_MS = 60_000;
 

@@ -111,7 +111,10 @@ function proofLeftMs(
   return PROOF_AGE_MAX_MS - Math.max(ageMs, earlyProofArrivedAgoMs ?? Infinity);
 }
 
-/** Whether a remediation that is made from a template may begin early: ours, with a taint, and pods that are ended at once. */
+/**
+ * Whether a remediation that is made from a template may begin early: ours, with a taint, and pods that are ended at
+ * once.
+ */
 export function mayBeginEarly({ type, remediationSpec, manyPerNode }: Template): boolean {
   if (type.group !== BARE_METAL_REMEDIATIONS.group || type.kind !== BARE_METAL_REMEDIATIONS.kind) return false;
   const spec = bareMetalRemediationSpecSchema.safeParse(remediationSpec);

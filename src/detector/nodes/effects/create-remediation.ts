@@ -132,7 +132,10 @@ function stillNeeds(
   );
 }
 
-/** The end of the duration that the remediation does not wait for, by the clock of the API server; whole seconds, rounded up. */
+/**
+ * The end of the duration that the remediation does not wait for, by the clock of the API server; whole seconds,
+ * rounded up.
+ */
 function powerOnNotBefore(
   { clock, overdue }: NodeActionDeps,
   nodeName: string,

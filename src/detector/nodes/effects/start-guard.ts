@@ -69,7 +69,10 @@ export class NodeStartGuard {
     return judgeThreshold(policy.threshold, state.counts.counts).isMet;
   }
 
-  /** Whether the threshold would also be met if the nodes were healthy no more whose renewals are overdue. After `mayStart`. */
+  /**
+   * Whether the threshold would also be met if the nodes were healthy no more whose renewals are overdue. After
+   * `mayStart`.
+   */
   mayStartEarly(check: HealthCheckObject, state: NodeCheckState, { policy, tracker }: CompiledNodeCheck): boolean {
     const { remediations, overdue } = this.#deps;
     if (state.counts === undefined || overdue === undefined) return false;

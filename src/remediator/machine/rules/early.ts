@@ -25,7 +25,9 @@ export function isEarly({ earlyForMs }: Pick<Snapshot, "earlyForMs">): boolean {
 /** The condition by which a status holds that the host came back by itself before the end of the duration. */
 const RETURNED = { type: "PowerOffConfirmed", reason: "HostReturned" } as const;
 
-/** Whether it is stored that the host came back by itself, so that nothing more is released before the duration is over. */
+/**
+ * Whether it is stored that the host came back by itself, so that nothing more is released before the duration is over.
+ */
 export function hasReturned({ status }: Pick<Snapshot, "status">): boolean {
   return conditionOf(status, RETURNED.type)?.reason === RETURNED.reason;
 }
@@ -72,7 +74,9 @@ export function endEarlyRelease(snapshot: AttemptSnapshot, now: Now): Decision |
   return storeReturn(snapshot, now, `node ${snapshot.nodeName} has renewed its lease`);
 }
 
-/** Takes the taint off, then stores that the host has come back: nothing more is released before the duration is over. */
+/**
+ * Takes the taint off, then stores that the host has come back: nothing more is released before the duration is over.
+ */
 export function storeReturn(snapshot: AttemptSnapshot, now: Now, why: string): Decision {
   const { attempt, observations, strategy, earlyForMs } = snapshot;
   if (!observations.taintCleared) return run({ do: "untaint" });
