@@ -4,7 +4,8 @@ import { CA_FILE, OWN_CA_FILE } from "./root-files.ts";
 import type { Entry } from "./tar.ts";
 import { tar } from "./tar.ts";
 
-// An image as the OCI image layout has it, with a manifest.json as `docker save` writes it. It depends on its files alone.
+// An image as the OCI image layout has it, with a manifest.json as `docker save` writes it. It depends on its files
+// alone.
 
 const MEDIA = "application/vnd.oci.image";
 /** Images say when they were made; this one is the same whenever that is. */

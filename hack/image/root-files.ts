@@ -45,7 +45,8 @@ export async function rootFiles({ packages, bundle, packageJson, ca }: Contents)
     ...(await Promise.all(libraries)),
     { path: "lib64/ld-linux-x86-64.so.2", target: "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" },
     { path: `usr/${LIBRARIES}/libstdc++.so.6`, target: "libstdc++.so.6.0.30" },
-    // A program that its user may run and not read leaves no core dump, and hides its memory from that user's other processes.
+    // A program that its user may run and not read leaves no core dump, and hides its memory from that user's other
+    // processes.
     await file("usr/bin/node", nodeProgram(), 0o711),
     await file("app/ironfence.js", bundle),
     text("app/ironfence.js.cdx.json", await billOfMaterials(`${bundle}.cdx.json`)),

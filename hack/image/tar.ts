@@ -1,4 +1,5 @@
-// A tar archive that depends on its entries alone: no times, no owners and no order of a file system. nanotar writes no symbolic links.
+// A tar archive that depends on its entries alone: no times, no owners and no order of a file system. nanotar writes no
+// symbolic links.
 
 /** A file, a symbolic link or a folder of an archive. */
 export type Entry =
@@ -10,7 +11,9 @@ const BLOCK = 512;
 /** Bytes of a name in the old format, which is enough here. */
 const NAME_MAX = 100;
 
-/** Packs entries in the order of their paths, with their folders before them. @throws Error for a path that is too long. */
+/**
+ * Packs entries in the order of their paths, with their folders before them. @throws Error for a path that is too long.
+ */
 export function tar(entries: readonly Entry[]): Buffer {
   const all = new Map<string, Entry>();
   for (const entry of entries) {

@@ -85,7 +85,7 @@ void describe("the night shift", () => {
   );
 
   void test(
-    "the night shift sees that nobody leads, and that the leader lacks the permissions of a family",
+    "the night shift sees that no agent leads, and that the leader lacks the permissions of a family",
     { timeout: 400_000 },
     async (t) => {
       const [agent] = night.world.agents;

@@ -35,7 +35,8 @@ export interface Finished {
 }
 
 /**
- * Removes secrets from all files, and cuts them to `bytesMax` together. A file that is not free of secrets in time is left out.
+ * Removes secrets from all files, and cuts them to `bytesMax` together. A file that is not free of secrets in time is
+ * left out.
  *
  * @throws the reason of the signal on abort.
  */

@@ -102,13 +102,13 @@ export function reportedCondition({ status }: BareMetalRemediation): Condition |
 }
 
 export function remediationProblems(remediation: BareMetalRemediation): Problem[] {
-  const said = reportedCondition(remediation);
-  if (said === undefined) return [];
+  const condition = reportedCondition(remediation);
+  if (condition === undefined) return [];
   const { namespace = "", name } = remediation.metadata;
-  const isFailed = said.type === "Succeeded" && said.status === "False";
-  const isHeld = said.type === "Processing" && WAITS.has(said.reason) && !SELF_ENDING_WAITS.has(said.reason);
+  const isFailed = condition.type === "Succeeded" && condition.status === "False";
+  const isHeld = condition.type === "Processing" && WAITS.has(condition.reason) && !SELF_ENDING_WAITS.has(condition.reason);
   if (!isFailed && !isHeld) return [];
-  const { reason, message } = said;
+  const { reason, message } = condition;
   const node = remediation.status?.node?.name ?? name;
   const text = isFailed
     ? `the remediation of node ${node} has failed: ${message}. After you have fixed the cause, delete it: kubectl delete baremetalremediation ${name} -n ${namespace}`

@@ -87,7 +87,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
   };
 }
 
-/** A duration that is longer is not waited for: nobody sets one. */
+/** A duration that is longer is not waited for: it is a mistake. */
 const EARLY_MAX_MS = 24 * 3_600_000;
 
 /** How long it is until the host may be powered on, by the clock of the API server. */

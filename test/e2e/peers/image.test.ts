@@ -6,7 +6,8 @@ import { after, before, describe, test } from "node:test";
 import { repositoryPath } from "../../../hack/e2e/world.ts";
 import { run } from "../../../hack/lib/run.ts";
 
-// The image of hack/image, built from Debian's packages, unpacked as a container runtime does, and run with no other file.
+// The image of hack/image, built from Debian's packages, unpacked as a container runtime does, and run with no other
+// file.
 
 const BUILD_TIMEOUT_MS = 240_000;
 /** Everything that is in the image. */

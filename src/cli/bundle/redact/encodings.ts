@@ -4,8 +4,8 @@ const DEPTH_MAX = 3;
 const ENTITIES: Readonly<Record<string, string>> = { quot: '"', apos: "'", lt: "<", gt: ">", amp: "&" };
 
 /**
- * A line as it reads without percent-encoding, `\u003d` of JSON and entities of HTML, in which no rule would see a name and its value;
- * undefined if it has none of them.
+ * A line as it reads without percent-encoding, `\u003d` of JSON and entities of HTML, in which no rule would see a name
+ * and its value; undefined if it has none of them.
  */
 export function decoded(line: string): string | undefined {
   let text = line;

@@ -43,7 +43,10 @@ export class HiddenLines {
   #block: Block | undefined;
   #lines = 0;
 
-  /** @returns what of the line is a secret: the line without its timestamp and its blanks; undefined if it is to be shown. */
+  /**
+   * @returns what of the line is a secret: the line without its timestamp and its blanks; undefined if it is to be
+   * shown.
+   */
   next(line: string): string | undefined {
     const body = line.slice(0, CHARACTERS_MAX).replace(TIMESTAMP, "");
     if (this.#block !== undefined) {

@@ -21,8 +21,8 @@ export const SECRET_KINDS = [
 export type SecretKind = (typeof SECRET_KINDS)[number];
 
 /**
- * While the rules run over a text, one character of a private plane of Unicode stands for each secret that was removed, so that no rule
- * takes the words of a mark for a secret.
+ * While the rules run over a text, one character of a private plane of Unicode stands for each secret that was removed,
+ * so that no rule takes the words of a mark for a secret.
  */
 const FIRST = 0xf0000;
 /** For a class of characters in a pattern. */

@@ -1,8 +1,9 @@
 import type { SecretKind } from "./marks.ts";
 import { MARK_RANGE, markOf } from "./marks.ts";
 
-// How secrets look in one line of free text: log lines, messages of Kubernetes Events, values of fields. Every repetition has a bound
-// or consumes distinct characters, so that no text takes more than linear time. hidden-lines.ts has secrets on lines of their own.
+// How secrets look in one line of free text: log lines, messages of Kubernetes Events, values of fields. Every
+// repetition has a bound or consumes distinct characters, so that no text takes more than linear time. hidden-lines.ts
+// has secrets on lines of their own.
 
 interface TextRule {
   kind: SecretKind;
@@ -25,7 +26,7 @@ const ESCAPES = "\\\\{0,7}";
 const QUOTED_END = `(?:${ESCAPES}["'])?`;
 /** A name, the quote that ends it, and what separates name and value. */
 const SEPARATOR = `(?:[-_]?(?:data|value|text|base64|b64|hash|\\d{1,3}))?${QUOTED_END}\\]?(?:[ \\t](?:is|name|value))?[ \\t]{0,8}(?:=>|->|:=|[:=：＝])[ \\t]{0,8}`;
-/** What is said of a secret, and is none. */
+/** What is reported about a secret, and is not one. */
 const STATUS_WORD =
   "(?:must|is|was|has|expired|refused|required|missing|invalid|wrong|true|false|null|none|nil|undefined|empty|unset|unknown|rejected|denied)(?![\\w-])";
 /** A word after the first one of a password of several words: not the next name, and not after the end of a clause. */

@@ -28,7 +28,7 @@ export function renderDocument({ path, title, cluster, nowMs, version }: Frame, 
         <p class="of">${cluster}. As of <time id="as-of" datetime="${toTime(nowMs)}">${toTime(nowMs)}</time></p>
         <noscript><p class="doubt">Without scripts this page does not update itself: reload it.</p></noscript>
         <p id="news" role="alert"></p>
-        <p id="said" class="sr" role="status"></p>
+        <p id="changes" class="sr" role="status"></p>
         ${onNodes ? filterForm(new URLSearchParams(path.split("?", 2)[1]).get("q") ?? "") : undefined}
       </header>
       <main id="live" tabindex="-1">${content}</main>

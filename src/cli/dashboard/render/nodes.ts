@@ -6,8 +6,9 @@ import { html } from "./html.ts";
 import { answerTag, nodePath, section } from "./parts.ts";
 
 /**
- * Every node with its answer. One slice has rows, and each other slice is a link: it leads to the page with the rows of that slice, and
- * the script puts the rows in its place when it comes near. So the page is small with any number of nodes, and works without scripts.
+ * Every node with its answer. One slice has rows, and each other slice is a link: it leads to the page with the rows of
+ * that slice, and the script puts the rows in its place when it comes near. So the page is small with any number of
+ * nodes, and works without scripts.
  */
 export function renderNodesPage(list: NodeList): Html {
   const { total, matching, filter, from, slices, rows } = list;

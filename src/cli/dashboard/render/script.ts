@@ -1,6 +1,6 @@
 /**
- * The one script. It takes changes from the server and replaces the sections that differ, counts ages, loads and filters nodes, and says when
- * it gets no news: an old page must not look like a new one.
+ * The one script. It takes changes from the server and replaces the sections that differ, counts ages, loads and
+ * filters nodes, and says when it gets no news: an old page must not look like a new one.
  */
 export const SCRIPT = String.raw`"use strict";
 (() => {

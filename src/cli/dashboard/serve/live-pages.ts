@@ -43,8 +43,8 @@ const LASTED = /(<time class="for" datetime="[^"]*">)[^<]*/g;
 const CONTENTS_MAX = 64;
 
 /**
- * The pages, made from reads that all viewers share: the more a read costs, the more seldom it is made. A page is made once for each read,
- * however many look at it.
+ * The pages, made from reads that all viewers share: the more a read costs, the more seldom it is made. A page is made
+ * once for each read, however many look at it.
  */
 export class LivePages {
   readonly #overview: () => Promise<Overview>;
@@ -66,7 +66,8 @@ export class LivePages {
     const address = addressOf(target);
     if (address === undefined) return undefined;
     const overview = await this.#overview();
-    // Only what a page is made from counts: the page of a node also depends on decisions, which are read at other times.
+    // Only what a page is made from counts: the page of a node also depends on decisions, which are read at other
+    // times.
     const decisions = address.page === "node" ? await this.#decide() : undefined;
     const made = this.#pagesOf(overview);
     const known = made.contents.get(address.path);

@@ -84,7 +84,7 @@ const BUDGET_SPENT = metric({
 const EARLY = metric({
   name: "ironfence_early_remediations_total",
   type: "counter",
-  help: "remediations that began while the node still said that it is Ready, because its host was [proven off](../explanation/early-release.md)",
+  help: "remediations that began while the node was still Ready, because its host was [proven off](../explanation/early-release.md)",
   labels: {},
 });
 

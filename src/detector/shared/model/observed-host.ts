@@ -14,7 +14,7 @@ export interface ObservedTarget extends KubeObject {
   ready: Condition | undefined;
   identityVerified: Condition | undefined;
   offProof: OffProof | undefined;
-  /** The proof that was made while the node said that it is Ready. */
+  /** The proof that was made while the node was Ready. */
   earlyOffProof?: EarlyOffProof | undefined;
 }
 

@@ -28,7 +28,7 @@ export function endIfBack(
 ): Decision | undefined {
   const { nodeName, observations, attempt, status } = snapshot;
   const rebooted = action !== "None" && (isRebooted(snapshot, node) || hasJoinedSince(snapshot, now));
-  // A node whose host was read Off while it said that it is Ready has come back if it renews its lease in another boot.
+  // A node whose host was read Off while the node was Ready has come back if it renews its lease in another boot.
   const wasAway = status.node?.wasReady === false || (snapshot.earlyForMs > 0 && isBackEarly(snapshot, node));
   const recovered = (action === "None" || action === "Inherited") && wasAway;
   if (!isReady(node) || !(rebooted || recovered)) return undefined;

@@ -63,7 +63,7 @@ describe("the dashboard that the agent serves", () => {
   }
   const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
 
-  it("the dashboard that the agent serves shows only a form to whoever the API server does not allow to read it", async () => {
+  it("the dashboard that the agent serves shows only a form to a client without permission to read it", async () => {
     for (const path of ["/", "/nodes", "/nodes/w1", "/rows", "/events", "/nothing"]) {
       for (const [options, status] of [
         [{}, 401],
