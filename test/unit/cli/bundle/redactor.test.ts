@@ -145,7 +145,7 @@ describe("what a support bundle removes", () => {
       "community ",
       "set password for ",
       "a.password ",
-      "user a pass ",
+      "user b pass ",
       "x-auth-token: ",
       '"x-auth-token", ',
       "[[",
