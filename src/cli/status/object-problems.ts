@@ -106,7 +106,8 @@ export function remediationProblems(remediation: BareMetalRemediation): Problem[
   if (condition === undefined) return [];
   const { namespace = "", name } = remediation.metadata;
   const isFailed = condition.type === "Succeeded" && condition.status === "False";
-  const isHeld = condition.type === "Processing" && WAITS.has(condition.reason) && !SELF_ENDING_WAITS.has(condition.reason);
+  const isHeld =
+    condition.type === "Processing" && WAITS.has(condition.reason) && !SELF_ENDING_WAITS.has(condition.reason);
   if (!isFailed && !isHeld) return [];
   const { reason, message } = condition;
   const node = remediation.status?.node?.name ?? name;
