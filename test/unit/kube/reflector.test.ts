@@ -191,7 +191,7 @@ test("a watch that says nothing is taken for dead, and one with bookmarks alone 
   assert.equal(first.aborted, false);
   await clock.advance(1);
   assert.equal(first.aborted, true);
-  assert.match(watched.problem ?? "", /nothing heard/);
+  assert.match(watched.problem ?? "", /nothing received/);
   await clock.advance(1_000);
   assert.equal(transport.watches.length, 2);
   assert.equal(transport.watch.query.get("resourceVersion"), "15");
@@ -214,7 +214,7 @@ test("two watches in a row that are open and silent end in a list, and so does e
   await clock.advance(91_000);
   assert.deepEqual([transport.lists.length, transport.watches.length], [2, 3]);
   assert.equal(watched.get({ name: "a" })?.metadata.resourceVersion, "21");
-  assert.match(watched.problem ?? "", /nothing heard/, "an open connection is no word of the server's");
+  assert.match(watched.problem ?? "", /nothing received/, "an open connection is no answer of the server");
   await clock.advance(92_000);
   assert.equal(transport.lists.length, 3);
   transport.watch.event("MODIFIED", nodeObject("a", "ua", 31));
