@@ -38,6 +38,7 @@ import { reportOrphanedHolds } from "./orphans/orphaned-holds.ts";
 import { probeHosts } from "./probes/probe-hosts.ts";
 import { createCompositeDirectory, whyManaged } from "./hosts/composite-directory.ts";
 import { createFencingTargetDirectory } from "./hosts/fencing-target/directory.ts";
+import { RatePermits } from "./early/rate-permits.ts";
 import { startTargetController } from "./probes/target-controller.ts";
 import type { ViewHealth } from "./controller/stale-views.ts";
 import { reportStaleViews } from "./controller/stale-views.ts";
@@ -90,6 +91,8 @@ export interface RemediatorDeps {
 const ERROR_BACKOFF_MAX_MS = 60_000;
 /** The time until a remediation that could not be read live is read again. */
 const REREAD_MS = 1_000;
+/** Writes to pods of all remediations together that began before the durations of their nodes. */
+const EARLY_POD_WRITES_A_SECOND = 100;
 /** How long the first remediations wait for BareMetalHosts before those that need them say that they do. */
 const UNREAD_START_MS = 5_000;
 
@@ -153,6 +156,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     directory: bareMetalHosts === undefined ? directory : createCompositeDirectory(runtime, directory, bareMetalHosts),
     stopSwitch,
     leases: deps.leases,
+    earlyPodWrites: new RatePermits(runtime.clock, EARLY_POD_WRITES_A_SECOND),
     metrics,
     admissions,
     zoneLabel,

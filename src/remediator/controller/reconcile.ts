@@ -8,6 +8,7 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { takesTaintOff } from "./api-failures.ts";
 import { decide } from "../machine/decide.ts";
 import { reportApiFailure } from "../machine/rules/api-failure.ts";
+import type { RatePermits } from "../early/rate-permits.ts";
 import type { EffectContext } from "../effects/effect-context.ts";
 import { fieldsOf } from "../effects/effect-context.ts";
 import { runEffect } from "../effects/run-effect.ts";
@@ -54,6 +55,8 @@ export interface ReconcileDeps extends SnapshotDeps {
   hasExternalEtcd(cluster: string): boolean;
   directory: HostDirectory;
   metrics: RemediatorMetrics;
+  /** Shared by all remediations that began early. */
+  earlyPodWrites?: RatePermits;
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
   tracer: FenceTracer | undefined;
@@ -98,6 +101,7 @@ export async function reconcile(
       node: snapshot.node,
       siblings: snapshot.siblings,
       admissions: deps.admissions,
+      earlyPodWrites: session.strategy.powerOnNotBeforeMs === undefined ? undefined : deps.earlyPodWrites,
       handOver: deps.handOver,
       etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
       hasExternalEtcd: deps.hasExternalEtcd(clusterKey(session.subject.cluster)),

@@ -11,12 +11,12 @@ export class RatePermits {
     this.#perSecond = perSecond;
   }
 
-  /** Takes a permit. @returns whether there was one. */
-  take(): boolean {
+  /** Takes one permit or several. @returns whether there were so many. */
+  take(count = 1): boolean {
     const nowMs = this.#clock.monotonicMs();
     this.#takenMs = this.#takenMs.filter((atMs) => nowMs - atMs < 1_000);
-    if (this.#takenMs.length >= this.#perSecond) return false;
-    this.#takenMs.push(nowMs);
+    if (this.#takenMs.length + count > this.#perSecond) return false;
+    for (let taken = 0; taken < count; taken += 1) this.#takenMs.push(nowMs);
     return true;
   }
 }

@@ -1,3 +1,4 @@
+import type { RatePermits } from "../early/rate-permits.ts";
 import type { Node } from "../../api/kubernetes/core.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Now, Sibling } from "../machine/model/snapshot.ts";
@@ -48,6 +49,8 @@ export interface EffectContext {
     withdraw(uid: string): void;
     askToReplace(remediation: BareMetalRemediation): { granted: true } | { granted: false; by: string };
   };
+  /** How many writes to pods all remediations that began early may make; without it any number. */
+  earlyPodWrites?: RatePermits | undefined;
   /** Hands the lease of the agent over to another agent. Does nothing if the agent holds no lease. */
   handOver: (why: string) => void;
   /** The nodes that run etcd, as watched. */

@@ -5,12 +5,24 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { keyOf } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import type { RatePermits } from "../early/rate-permits.ts";
+import { sleep } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { toTime } from "../../runtime/time.ts";
 import { attachmentsOf, claimsOf, failedStatus, isFinished, mustLeave } from "../machine/node-patches/pods.ts";
 
 /** Pods that are deleted at the same time. */
 const PARALLEL_MAX = 16;
+
+/** How long to wait before a write is tried again for which there was no permit. */
+const PERMIT_WAIT_MS = 20;
+
+interface ReleaseDeps {
+  client: KubeClient;
+  clock: Clock;
+  /** Bounds the writes of all releases that share it; without it they are not bounded. */
+  writes?: RatePermits | undefined;
+}
 
 /** The pods bound to a node, live. */
 function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Promise<Pod[]> {
@@ -26,7 +38,7 @@ function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Pr
  * @returns how many pods had to leave; 0 if that was not read in time.
  */
 export async function releasePods(
-  deps: { client: KubeClient; clock: Clock },
+  deps: ReleaseDeps,
   nodeName: string,
   withinMs: number,
   signal: AbortSignal,
@@ -54,13 +66,11 @@ function isBeingKilled(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0;
 }
 
-async function releasePod(
-  { client, clock }: { client: KubeClient; clock: Clock },
-  pod: Pod,
-  signal: AbortSignal,
-): Promise<void> {
+async function releasePod({ client, clock, writes }: ReleaseDeps, pod: Pod, signal: AbortSignal): Promise<void> {
   const { uid, resourceVersion } = pod.metadata;
   const key = keyOf(pod);
+  // A pod takes two writes. No pod is left between them for want of a permit.
+  while (writes?.take(2) === false) await sleep(clock, PERMIT_WAIT_MS, signal);
   try {
     if (!isFinished(pod)) {
       const status = failedStatus(pod, toTime(clock.nowMs()));

@@ -114,7 +114,9 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       // A Node object of another UID has joined since: its pods run on another host than the one that is off.
       const isFenced = node === undefined || node.metadata.uid === session.status.node?.uid;
       const pods =
-        isFenced && nodeName !== undefined ? await releasePods(nodeRuntime, nodeName, effect.withinMs, signal) : 0;
+        isFenced && nodeName !== undefined
+          ? await releasePods({ ...nodeRuntime, writes: context.earlyPodWrites }, nodeName, effect.withinMs, signal)
+          : 0;
       return session.observe({ type: "PodsReleased", pods });
     }
     case "checkDrained": {

@@ -6,6 +6,8 @@ import {
   EARLY_NODES_MAX,
   EARLY_NODES_MS,
 } from "../../../src/remediator/early/release-limits.ts";
+import { RatePermits } from "../../../src/remediator/early/rate-permits.ts";
+import { VirtualClock } from "../../lib/virtual-clock.ts";
 import type { Wave } from "../../../src/remediator/early/wave.ts";
 import {
   mayRead,
@@ -86,5 +88,17 @@ describe("the limits of early releases", () => {
     }
     assert.equal(starts.mayStart({ proven: 0, releasing: 0 }, EARLY_NODES_MS + 999), false);
     assert.equal(starts.mayStart({ proven: 0, releasing: 0 }, EARLY_NODES_MS + 1_000), true);
+  });
+});
+
+describe("the permits of a second", () => {
+  it("the permits of a second are given again when a second has passed since each was taken", async () => {
+    const clock = new VirtualClock();
+    const permits = new RatePermits(clock, 4);
+    assert.deepEqual([permits.take(2), permits.take(), permits.take(2), permits.take()], [true, true, false, true]);
+    await clock.advance(999);
+    assert.equal(permits.take(), false);
+    await clock.advance(1);
+    assert.deepEqual([permits.take(4), permits.take()], [true, false]);
   });
 });
