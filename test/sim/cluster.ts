@@ -80,7 +80,13 @@ export class Cluster {
   readonly clock: VirtualClock;
   readonly server: ApiServer;
   readonly rack: Rack;
-  readonly faults: BmcFaults = { password: "correct", losesAnswer: new Set(), refuses: new Set(), denies: new Set() };
+  readonly faults: BmcFaults = {
+    password: "correct",
+    losesAnswer: new Set(),
+    refuses: new Set(),
+    denies: new Set(),
+    alone: new Set(),
+  };
   /** Between kubelets and the API server: undisturbed at first. */
   readonly network: KubeletNetwork = { cut: new Set(), latencyMs: () => 0 };
   readonly devices: RackDevices;

@@ -4,7 +4,7 @@ import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
-import type { Node } from "../../src/api/kubernetes/core.ts";
+import type { Lease, Node } from "../../src/api/kubernetes/core.ts";
 import { parseTimeMs, toTime } from "../../src/runtime/time.ts";
 import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
 import type { World } from "./world.ts";
@@ -305,6 +305,25 @@ describe("no release is early", () => {
       await world.clock.advance(BEFORE_UNKNOWN_MS);
       assert.equal(begun(world).length, 0);
       assert.ok(world.devices.calls.length - calls <= 8, `${world.devices.calls.length - calls} calls`);
+    }));
+
+  it("no release is early of a host that hangs, and of which every other reading says Off", () =>
+    runEarly({}, async (world) => {
+      world.rack.bmc("n1").flapPower(600_000);
+      world.rack.host("n1").hang();
+      await world.clock.advance(BEFORE_UNKNOWN_MS);
+      assert.equal(begun(world).length, 0);
+    }));
+
+  it("no release is early before 23 s of silence if one device alone says that the host is off", () =>
+    runEarly({}, async (world) => {
+      world.faults.alone.add("n1");
+      const renewed = (): string | undefined =>
+        world.server.collection<Lease>(LEASES).get({ namespace: "kube-node-lease", name: "n1" })?.spec.renewTime;
+      cutPower(world, "n1");
+      await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+      const silentMs = world.clock.nowMs() - (parseTimeMs(renewed()) ?? assert.fail());
+      assert.ok(silentMs >= 22_900 && silentMs < 26_000, `${silentMs} ms`);
     }));
 
   it("no release is early of a node that lives, though its BMC says Off", () =>

@@ -38,6 +38,8 @@ export interface BmcFaults {
   readonly refuses: Set<string>;
   /** Calls that the account may not make, by `host call`. */
   readonly denies: Set<string>;
+  /** Hosts of which no Chassis and no second device shows that they are off. */
+  readonly alone: Set<string>;
 }
 
 /**
@@ -186,7 +188,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
       return toTime(bmc.host.lastResetMs);
     },
     identify: (signal) => call("identify", signal, (fault) => identityOf(bmc, host, lieOf(fault))),
-    readPower: (signal) => call("readPower", signal, (fault) => reading(bmc, lieOf(fault))),
+    readPower: (signal) => call("readPower", signal, (fault) => reading(bmc, lieOf(fault), faults.alone.has(host))),
     forceOff: (signal) => order("ForceOff", signal),
     on: (signal) => order("On", signal),
     setBootOverride: (override, signal) =>
@@ -231,7 +233,7 @@ function identityOf(bmc: Bmc, host: string, lie: Lie | undefined): HostIdentity 
   return { ...identity, systemUUID: "00000000-0000-4000-8000-00000000abcd", serialNumber: "SN-OTHER" };
 }
 
-function reading(bmc: Bmc, lie: Lie | undefined): PowerReading {
+function reading(bmc: Bmc, lie: Lie | undefined, isAlone: boolean): PowerReading {
   switch (lie) {
     case "staleOn":
       return { state: "On", raw: "On" };
@@ -241,7 +243,7 @@ function reading(bmc: Bmc, lie: Lie | undefined): PowerReading {
       return { state: "Unknown", raw: "null" };
     default: {
       const power = bmc.readPower();
-      if (power === "Off") return { state: power, raw: power, agrees: true };
+      if (power === "Off") return { state: power, raw: power, ...(!isAlone && { agrees: true }) };
       return { state: power === "On" ? power : "Changing", raw: power };
     }
   }
