@@ -1,5 +1,5 @@
 import { groupsOf, judgeNodes, uncoveredOf } from "./could-fence/could-fence.ts";
-import type { CouldFence } from "./could-fence/could-fence.ts";
+import type { CouldFence, NodeVerdict } from "./could-fence/could-fence.ts";
 import type { Step } from "./could-fence/precondition.ts";
 import type { Problem } from "./object-problems.ts";
 import { objectProblems, shorten } from "./object-problems.ts";
@@ -11,7 +11,10 @@ import type { Overview } from "./read.ts";
 export function problemsOf(overview: Overview, could: CouldFence = judgeNodes(overview)): Problem[] {
   const objects = objectProblems(overview);
   const shown = new Set(objects.map(({ kind, reason }) => `${kind} ${reason}`));
-  const found = [...objects, ...coverageProblems(overview), ...nodeProblems(could, shown)];
+  // A node that no health check covers is probably not meant to be fenced.
+  const idle = new Set(uncoveredOf(overview).withoutCheck);
+  const meant = could.nodes.filter(({ node, isIntended }) => !isIntended || !idle.has(node));
+  const found = [...objects, ...coverageProblems(overview), ...nodeProblems(meant, shown)];
   return [
     ...found.filter(({ severity }) => severity === "error"),
     ...found.filter(({ severity }) => severity !== "error"),
@@ -43,7 +46,7 @@ const KINDS_OF: Readonly<Partial<Record<Step, readonly string[]>>> = {
 };
 
 /** @param shown kinds and reasons of objects that are problems themselves: their nodes are no news. */
-function nodeProblems({ nodes }: CouldFence, shown: ReadonlySet<string>): Problem[] {
+function nodeProblems(nodes: readonly NodeVerdict[], shown: ReadonlySet<string>): Problem[] {
   return groupsOf(nodes).flatMap(({ answer, reason, message, step, isIntended, nodes: names }): Problem[] => {
     const kinds = (step && KINDS_OF[step]) ?? [];
     if (kinds.some((kind) => shown.has(`${kind} ${reason}`))) return [];
