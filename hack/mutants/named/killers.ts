@@ -30,6 +30,7 @@ export const MACHINE_DELETION_SIM = "test/sim/machine-deletion.test.ts";
 export const GUARDS_SIM = "test/sim/guards.test.ts";
 export const IDENTITY = "test/unit/remediator/hosts/model/identity.test.ts";
 export const DELETED_MEMBERS_SIM = "test/sim/deleted-members.test.ts";
+export const VERY_LATE_OFF_SIM = "test/sim/very-late-off.test.ts";
 export const ADMISSIONS_SIM = "test/sim/admissions.test.ts";
 export const RENEWALS_SIM = "test/sim/renewals.test.ts";
 export const BMC_WRITES = "test/integration/bmc-writes.test.ts";

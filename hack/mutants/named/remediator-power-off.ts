@@ -182,8 +182,8 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "power-off-never-out-of-time",
     "machine/states/powering-off",
     "a power-off that is not proven in time fails its attempt",
-    "  if (snapshot.remainingMs <= 0) {\n    const { reason, message } = observations.device ??",
-    "  if (snapshot.remainingMs <= -Infinity) {\n    const { reason, message } = observations.device ??",
+    "  if (snapshot.remainingMs <= 0) {\n    const back = awaitSettled(snapshot, now);",
+    "  if (snapshot.remainingMs <= -Infinity) {\n    const back = awaitSettled(snapshot, now);",
     DECIDE,
   ),
   mutant(

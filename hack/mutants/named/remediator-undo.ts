@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_UNDO, DEVICE_EFFECTS, LATE_REJOIN_SIM, PROPERTIES } from "./killers.ts";
+import { DECIDE, DECIDE_UNDO, DEVICE_EFFECTS, LATE_REJOIN_SIM, PROPERTIES, VERY_LATE_OFF_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -81,7 +81,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "late-off-forgotten",
     "machine/rules/power-orders",
     "an undo waits for an order that may come late",
-    "return ageMs - (now.monotonicMs - readAtMs) >= ORDER_SETTLED_AFTER_MS;",
+    "return ageMs - (now.monotonicMs - readAtMs) >= settledMs;",
     "return ageMs >= 0;",
     DECIDE,
   ),
@@ -105,9 +105,33 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "late-off-after-verdict",
     "machine/rules/power-orders",
     "a remediation does not succeed while an order of its own may still power the host off",
-    "return ageMs - (now.monotonicMs - readAtMs) >= ORDER_SETTLED_AFTER_MS;",
+    "return ageMs - (now.monotonicMs - readAtMs) >= settledMs;",
     "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
-    "test/sim/came-back.test.ts",
+    VERY_LATE_OFF_SIM,
+  ),
+  mutant(
+    "very-late-off-forgotten",
+    "machine/model/timings",
+    "a power-off order that a BMC carries out after two minutes leaves no host off",
+    "export const ORDER_SETTLED_AFTER_MS = 125_000;",
+    "export const ORDER_SETTLED_AFTER_MS = 30_000;",
+    VERY_LATE_OFF_SIM,
+  ),
+  mutant(
+    "on-forgets-pending-off",
+    "machine/rules/power-orders",
+    "an On that is sent after a power-off without effect is not the last word",
+    "if (unseenOffs !== undefined && readAtMs - unseenOffs.lastAtMs < settledMs) return false;",
+    "",
+    VERY_LATE_OFF_SIM,
+  ),
+  mutant(
+    "reordered-off-forgotten",
+    "machine/states/powering-on",
+    "of two power-off orders one may be carried out after the host is on again",
+    "done: observations.unseenOffs === undefined,",
+    "done: true,",
+    VERY_LATE_OFF_SIM,
   ),
   mutant(
     "successor-forgotten",

@@ -1,3 +1,4 @@
+import type { PowerState } from "../../bmc/driver.ts";
 import { backoffMs } from "../../runtime/random.ts";
 import type { RemediationEvent, OrderFailure } from "./model/event.ts";
 import type { PowerOrder, Observations, SentOrder } from "./model/observations.ts";
@@ -57,13 +58,18 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     case "IdentityDiscarded":
       return { ...observations, identity: undefined };
     case "PowerRead":
-      return { ...observations, power: recordReading(observations.power, event.reading, event.atMs) };
+      return {
+        ...observations,
+        power: recordReading(observations.power, event.reading, event.atMs),
+        unseenOffs: unseenAfter(observations, event.reading.state),
+      };
     case "PowerReadFailed":
       return { ...observations, power: recordFailedReading(observations.power, event.atMs) };
     case "WholePowerRead":
       return {
         ...observations,
         power: recordWhole(event.reading ?? { state: "Unknown", raw: "nothing", runs: false }, event.atMs),
+        unseenOffs: unseenAfter(observations, event.reading?.state),
       };
     case "OrderStarted":
       return { ...observations, identity: undefined, power: NOTHING_READ };
@@ -214,11 +220,16 @@ function orderAnswered(
   const outcome = failure === undefined ? "Acknowledged" : outcomeOf(failure, previous);
   const device = afterOrder(observations.device, action, atMs);
   const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
-  return {
-    ...observations,
-    device,
-    order: { attemptId, action, outcome, atMs, ...earlierEffect(previous, action), ...problem },
-  };
+  const order: SentOrder = { attemptId, action, outcome, atMs, ...earlierEffect(previous, action), ...problem };
+  const isUnseen = action === "ForceOff" && maybeEffectiveAtMs(order) === atMs;
+  const count = (observations.unseenOffs?.count ?? 0) + 1;
+  return { ...observations, device, order, ...(isUnseen && { unseenOffs: { count, lastAtMs: atMs } }) };
+}
+
+/** The first Off after another reading, or after none, shows the effect of one power-off order. */
+function unseenAfter({ unseenOffs, power }: Observations, state: PowerState | undefined): Observations["unseenOffs"] {
+  if (unseenOffs === undefined || state !== "Off" || power.last?.state === "Off") return unseenOffs;
+  return unseenOffs.count > 1 ? { ...unseenOffs, count: unseenOffs.count - 1 } : undefined;
 }
 
 /** An order that was not sent leaves everything to be checked again, as after a restart. */
@@ -328,6 +339,7 @@ function nothingObservedOfAttempt(): Omit<
     identity: undefined,
     hold: undefined,
     order: undefined,
+    unseenOffs: undefined,
     power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
     device: undefined,
     taint: undefined,

@@ -97,6 +97,15 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   lateOff: {
     script: [DEAD, { when: { atMs: START - 1_000 }, do: "delayOrders", host: "n1", forMs: 5_000 }, ORDERED],
   },
+  // The first order is carried out when the node is back, long after a further one.
+  veryLateOff: {
+    script: [
+      DEAD,
+      { when: { atMs: START - 1_000 }, do: "delayOrders", host: "n1", forMs: 90_000 },
+      ORDERED,
+      { when: { on: "PoweringOff", afterMs: 1_000 }, do: "delayOrders", host: "n1", forMs: 0 },
+    ],
+  },
   unprovenReboots: {
     script: [
       { when: { atMs: 0 }, do: "failDisk", host: "n1" },

@@ -359,7 +359,7 @@ const CASES: readonly { name: string; changes: SnapshotChanges; expected: string
         ...UNDOING,
         power: READ_ON,
         identity: VERIFIED,
-        order: ordered("Rejected", 3_000, { earlierEffectAtMs: NOW.monotonicMs - 31_000 }),
+        order: ordered("Rejected", 3_000, { earlierEffectAtMs: NOW.monotonicMs - 126_000 }),
       },
     },
     expected: "stay (PoweringOnAgain), powerOn",

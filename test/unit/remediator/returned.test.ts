@@ -45,7 +45,7 @@ function returned(observations: Partial<Observations>, other: Partial<Snapshot> 
   const back = node({ ready: "True", bootID: "new-boot" });
   return {
     state: "PoweringOff",
-    attempt: { actionAtMs: NOW.epochMs - 31_000 },
+    attempt: { actionAtMs: NOW.epochMs - 126_000 },
     observations: {
       taintCleared: true,
       marksCleared: true,
@@ -65,7 +65,7 @@ const RETURNED: readonly Row[] = [
     name: "a node that comes back while a further power-off is held is read live",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 31_000 },
+      attempt: { actionAtMs: NOW.epochMs - 126_000 },
       observations: { taintCleared: true, power: READ_ON },
       other: { hold: BY_TEST, node: node({ ready: "True", bootID: "new-boot" }) },
     },
@@ -143,7 +143,7 @@ const HELD: readonly Row[] = [
     name: "a further power-off that is held does not run out of time",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 31_000 },
+      attempt: { actionAtMs: NOW.epochMs - 126_000 },
       observations: { taintCleared: true, power: READ_ON },
       other: { remainingMs: 0, hold: BY_TEST },
     },
@@ -153,7 +153,7 @@ const HELD: readonly Row[] = [
     name: "the deadline starts again once a held power-off may be sent",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 31_000 },
+      attempt: { actionAtMs: NOW.epochMs - 126_000 },
       observations: { taintCleared: true, power: READ_ON },
       status: { conditions: [said("Paused", "by a test")] },
       other: { remainingMs: 0 },
@@ -223,7 +223,7 @@ const HELD: readonly Row[] = [
     name: "a hold that a live read found is read again, since the watch is late",
     changes: {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 31_000 },
+      attempt: { actionAtMs: NOW.epochMs - 126_000 },
       observations: {
         taintCleared: true,
         power: READ_ON,
@@ -258,7 +258,7 @@ describe("what a further power-off rests on", () => {
   it("a further power-off of a Machine that had no node uses the node that it has become", () => {
     const changes: SnapshotChanges = {
       state: "PoweringOff",
-      attempt: { actionAtMs: NOW.epochMs - 60_000 },
+      attempt: { actionAtMs: NOW.epochMs - 130_000 },
       observations: {
         taintCleared: true,
         marksCleared: true,

@@ -60,6 +60,7 @@ export const REASONS = [
   "HostTaken",
   "VerifyTimeout",
   "PowerOffTimeout",
+  "PowerOffPending",
   "HostTurnsItselfOn",
   "ProvisionTimeout",
   "PowerOnTimeout",

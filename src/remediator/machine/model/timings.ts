@@ -22,16 +22,23 @@ export const POLL_FAST_WINDOW_MS = 10_000;
  */
 export const REORDER_AFTER_MS = 20_000;
 /**
- * How long after a power-off order a host that still reads On, or reads On again, may yet be powered off by that order.
- * An order too many does no harm, but a remediation that ends too early leaves the host off, so this is longer than
- * REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 25 s.
+ * How long after a power-off order a host that still reads On, or reads On again, may yet be powered off by that order. An
+ * order too many does no harm, but a remediation that ends too early leaves the host off, so this is longer than
+ * REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 120 s.
  */
-export const ORDER_SETTLED_AFTER_MS = 30_000;
+export const ORDER_SETTLED_AFTER_MS = 125_000;
+/**
+ * The same for a host that its operator powers off because of an annotation: when that is removed, no order is on its way any more
+ * that the operator has not sent.
+ */
+export const MARK_SETTLED_AFTER_MS = 30_000;
 /**
  * The growing pause before a further power-off of a host that comes on again by itself: none before the second order,
  * once this before the third, twice before the fourth.
  */
 export const REORDER_PAUSE_MS = 10_000;
+/** How long a host that was ordered on late may take to read On before that is reported. */
+export const ON_AWAITED_MS = 30_000;
 /** Longest pause between orders to power on that show no effect; an undo that may not give up goes on that often. */
 export const ON_PAUSE_MAX_MS = 300_000;
 /** How long a verified identity serves the order that follows it. */

@@ -4,6 +4,7 @@ import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import {
   IDENTITY_AGE_MAX_MS,
+  MARK_SETTLED_AFTER_MS,
   ON_PAUSE_MAX_MS,
   ORDER_SETTLED_AFTER_MS,
   REORDER_AFTER_MS,
@@ -67,6 +68,9 @@ export function hadNoPowerOff({ attempt, status }: AttemptSnapshot, last: SentOr
  */
 export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now): boolean {
   const { attempt, observations } = snapshot;
+  const settledMs = settledAfterMs(snapshot);
+  const { unseenOffs } = observations;
+  if (unseenOffs !== undefined && readAtMs - unseenOffs.lastAtMs < settledMs) return false;
   if (attempt.action !== "ForceOff" || attempt.done) return true;
   const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
   if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;
@@ -74,7 +78,17 @@ export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now)
     order === undefined
       ? now.epochMs - attempt.actionAtMs
       : now.monotonicMs - (maybeEffectiveAtMs(order) ?? order.atMs);
-  return ageMs - (now.monotonicMs - readAtMs) >= ORDER_SETTLED_AFTER_MS;
+  return ageMs - (now.monotonicMs - readAtMs) >= settledMs;
+}
+
+/** How long after a power-off order that was not seen to work a reading On cannot be trusted. */
+export function settledAfterMs({ host }: Pick<AttemptSnapshot, "host">): number {
+  return host.found && host.facts.isPoweredByMark ? MARK_SETTLED_AFTER_MS : ORDER_SETTLED_AFTER_MS;
+}
+
+/** What is reported while a power-off order may still be carried out that has shown no effect. */
+export function pendingOffMessage(nodeName: string): string {
+  return `a power-off order for the host of node ${nodeName} has shown no effect, and its BMC may still carry it out: the agent waits up to ${ORDER_SETTLED_AFTER_MS / 1_000} s, and then reads the power again`;
 }
 
 /** Whether no further order of that action may go out in this power cycle. */

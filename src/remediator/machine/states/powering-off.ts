@@ -1,6 +1,7 @@
 import { keepReturned } from "../rules/early.ts";
 import { ensureUndisputed, orderOff, powerOnMeanwhile, ensureQuorum } from "./verifying.ts";
-import { endIfBack, endIfReturned, endWhileHeld } from "../rules/outage-over.ts";
+import { isReady } from "../../../nodes/ready.ts";
+import { endIfBack, endIfReturned, endWhileHeld, isRebooted } from "../rules/outage-over.ts";
 import {
   ensureDeviceUsable,
   fail,
@@ -13,8 +14,18 @@ import {
   ensureNotHeld,
   wait,
   unreadPauseWaitMs,
+  waitBecause,
 } from "../rules/transitions.ts";
-import { maybeEffectiveAtMs, isPauseOver, isSpent, latenessOf, orderAgeMs } from "../rules/power-orders.ts";
+import {
+  maybeEffectiveAtMs,
+  isPauseOver,
+  isSpent,
+  latenessOf,
+  orderAgeMs,
+  isSettled,
+  pendingOffMessage,
+  settledAfterMs,
+} from "../rules/power-orders.ts";
 import { longestSilenceMs, silentAtMs } from "../rules/lease-silence.ts";
 import type { ObservedLease, Observations, SentOrder } from "../model/observations.ts";
 import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
@@ -29,7 +40,6 @@ import {
   POWER_PROOF_AGE_MAX_MS,
   POWER_REREAD_MS,
   RENEWAL_TIMEOUT_MS,
-  ORDER_SETTLED_AFTER_MS,
   REORDER_AFTER_MS,
 } from "../model/timings.ts";
 import type { Hold } from "../model/hold.ts";
@@ -70,6 +80,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
   const held = due || reportedHold(snapshot) !== undefined ? holdOrder(snapshot, now) : undefined;
   if (held !== undefined) return held;
   if (snapshot.remainingMs <= 0) {
+    const back = awaitSettled(snapshot, now);
+    if (back !== undefined) return back;
     const { reason, message } = observations.device ??
       order?.problem ??
       latenessOf(order) ?? {
@@ -83,6 +95,22 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
   if (spent && hasTurnedOn(snapshot, order, now)) return endIfReturned(snapshot, now) ?? failTurnedOn(snapshot, now);
   if (due) return reorder(snapshot, order, now);
   return readDue(snapshot, now) ?? wait(snapshot, untilNextRead(snapshot, now));
+}
+
+/**
+ * A node that is back does not fail because its last power-off order may still be carried out, although the state is out of time: that
+ * order has to have its time first. Undefined if the node is not back.
+ */
+function awaitSettled(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { node, nodeName, observations } = snapshot;
+  const { last } = observations.power;
+  if (node === undefined || !isReady(node) || !isRebooted(snapshot, node)) return undefined;
+  if (observations.device !== undefined || last?.state !== "On") return undefined;
+  if (isSettled(snapshot, last.atMs, now)) return endIfReturned(snapshot, now);
+  const inMs = untilNextRead(snapshot, now);
+  return inMs <= 0
+    ? run({ do: "readPower" })
+    : waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(nodeName), inMs);
 }
 
 /**
@@ -186,7 +214,7 @@ function endIfNothingSent(snapshot: AttemptSnapshot, order: SentOrder | undefine
   if (last === undefined) return run({ do: "readPower" });
   // A host that is off has a node that says Ready for a while; one that is on may be about to be powered off.
   if (last.state === "Off") return undefined;
-  return last.state === "On" && last.atMs - effectAtMs >= ORDER_SETTLED_AFTER_MS
+  return last.state === "On" && last.atMs - effectAtMs >= settledAfterMs(snapshot)
     ? back
     : (readDue(snapshot, now) ?? wait(snapshot, untilNextRead(snapshot, now)));
 }

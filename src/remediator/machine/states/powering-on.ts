@@ -99,7 +99,13 @@ function recordOn(
     to: "Rejoining",
     step: "PoweredOn",
     ...on,
-    attempt: { ...attempt, sent: true, done: true, deadlineMs: orderedAtMs + strategy.timeoutMs },
+    // An earlier power-off that was not seen to work may still be carried out: then the On is not the last word.
+    attempt: {
+      ...attempt,
+      sent: true,
+      done: observations.unseenOffs === undefined,
+      deadlineMs: orderedAtMs + strategy.timeoutMs,
+    },
     conditions: [...processing("Rejoining", message), { type: "PoweredOn", status: "True", reason: "ReadOn", message }],
     fields: { lastRemediated: toTime(orderedAtMs), node: status.node ?? { name: snapshot.nodeName } },
   });

@@ -1,7 +1,16 @@
 import { isReady } from "../../../nodes/ready.ts";
 import type { Decision } from "../model/decision.ts";
 import type { AttemptSnapshot, Now } from "../model/snapshot.ts";
-import { ensureDeviceUsable, failAttemptOnceAdmitted, run, transition, wait } from "../rules/transitions.ts";
+import {
+  ensureDeviceUsable,
+  failAttemptOnceAdmitted,
+  run,
+  transition,
+  wait,
+  waitBecause,
+} from "../rules/transitions.ts";
+import { POLL_SLOW_MS } from "../model/timings.ts";
+import { pendingOffMessage, settledAfterMs } from "../rules/power-orders.ts";
 import { isNewBoot, restoreLabels } from "./rejoining.ts";
 
 /** The node is back: waits until it is Ready, leaves no mark behind, and only then says so. */
@@ -9,6 +18,8 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, node } = snapshot;
   // A node that came back by itself, before any power order, is in the boot that it was in.
   const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(snapshot, node));
+  const pending = isBack ? awaitPendingOff(snapshot, now) : undefined;
+  if (pending !== undefined) return pending;
   if (snapshot.remainingMs <= 0 && !(isBack && observations.kube !== undefined)) {
     const { reason, message } = observations.device ?? {
       reason: "ReadyTimeout" as const,
@@ -45,4 +56,22 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
       { type: "Succeeded", status: "True", reason: "NodeRestored", message },
     ],
   });
+}
+
+/**
+ * Waits while a power-off order may still be carried out that has shown no effect, and then for a reading On: a Node may be Ready for a
+ * while after its host was powered off. Undefined if there is no such order.
+ */
+function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { attempt, observations } = snapshot;
+  if (attempt.action !== "On" || attempt.done) return undefined;
+  // A process that has begun since knows when the host was ordered on, which was later.
+  const lastOffAtMs = observations.unseenOffs?.lastAtMs ?? now.monotonicMs - (now.epochMs - attempt.actionAtMs);
+  const settledAtMs = lastOffAtMs + settledAfterMs(snapshot);
+  const { last } = observations.power;
+  if (last?.state === "On" && last.atMs >= settledAtMs) return undefined;
+  const readAtMs = Math.max(settledAtMs, (last?.atMs ?? -Infinity) + POLL_SLOW_MS);
+  const inMs = readAtMs - now.monotonicMs;
+  if (inMs > 0) return waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(snapshot.nodeName), inMs);
+  return ensureDeviceUsable(snapshot, now) ?? run({ do: "readPower" });
 }

@@ -3,7 +3,7 @@ import { orderOn } from "./powering-on.ts";
 import { restoreLabels } from "./rejoining.ts";
 import { CLUSTER_API_GROUP } from "../../../api/cluster-api/cluster-api.ts";
 import { holdsOrder, identityVerdict, transition, run, ensureNotHeld, waitBecause } from "../rules/transitions.ts";
-import { isOnDue, isSettled, isSpent, hadNoPowerOff, readsOn } from "../rules/power-orders.ts";
+import { isOnDue, isSettled, isSpent, hadNoPowerOff, pendingOffMessage, readsOn } from "../rules/power-orders.ts";
 import type { Reason } from "../model/reasons.ts";
 import { restoreInstallation } from "./provisioning-host.ts";
 import { awaitDeprovisioning } from "./provisioning-machine.ts";
@@ -14,7 +14,7 @@ import type { Attempt, Outcome } from "../model/state.ts";
 import { mayHaveTurnedOff } from "../model/state.ts";
 import { conditionOf, nodeRejoined } from "../model/status.ts";
 import { groupOf } from "../../../nodes/subject.ts";
-import { IDENTITY_AGE_MAX_MS, ORDER_SETTLED_AFTER_MS, SUCCESSOR_AGE_MAX_MS } from "../model/timings.ts";
+import { IDENTITY_AGE_MAX_MS, ON_AWAITED_MS, SUCCESSOR_AGE_MAX_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 import { allowsOn } from "../../../bmc/devices/topology.ts";
 import type { IdentityVerdict } from "../../../bmc/devices/topology.ts";
@@ -221,13 +221,15 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
   const inMs = untilNextRead(snapshot, now);
   if (inMs <= 0) return run({ do: "readWhole" });
   if (snapshot.remainingMs > 0 || isOrderYoung(attempt, now)) return { notes: [], effects: [], nextCheckMs: inMs };
+  if (on !== undefined)
+    return waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(snapshot.nodeName), inMs);
   const message = `the host does not read On although it was ordered on; ironfence repeats the order every few minutes: check the host, and power it on by hand`;
   return waitBecause(snapshot, now, "PowerOnTimeout", message, inMs);
 }
 
 /** Whether the host may simply not have carried out an On yet that a late device let out only after the deadline. */
 function isOrderYoung({ action, actionAtMs }: Attempt, now: Now): boolean {
-  return action === "On" && now.epochMs - actionAtMs < ORDER_SETTLED_AFTER_MS;
+  return action === "On" && now.epochMs - actionAtMs < ON_AWAITED_MS;
 }
 
 function waitForIdentity(

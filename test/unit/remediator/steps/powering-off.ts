@@ -378,13 +378,13 @@ export const POWERING_OFF_STEPS: readonly Step[] = [
   },
   {
     name: "a node that came back is left alone once an order whose connection broke cannot take effect any more",
-    given: cameBack({ order: { ...CUT_OFF, atMs: NOW.monotonicMs - 31_000 }, power: READ_ON }),
+    given: cameBack({ order: { ...CUT_OFF, atMs: NOW.monotonicMs - 126_000 }, power: READ_ON }),
     expected: "→ Restoring (Recovered)",
   },
   {
     name: "the time in which an order can take effect counts from the one that may have been received, not from a refused one after it",
     given: cameBack({
-      order: { ...ordered("Rejected", 3_000), earlierEffectAtMs: NOW.monotonicMs - 31_000 },
+      order: { ...ordered("Rejected", 3_000), earlierEffectAtMs: NOW.monotonicMs - 126_000 },
       power: READ_ON,
     }),
     expected: "→ Restoring (Recovered)",

@@ -171,7 +171,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       successor: "none",
       observations: {
         power: { ...READ_ON, last: { state: "On", raw: "On", atMs: NOW.monotonicMs - 5_000 } },
-        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 31_000 },
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 126_000 },
       },
     }),
     expected: "readWhole",
@@ -184,7 +184,7 @@ export const UNDOING_STEPS: readonly Step[] = [
       read: "On",
       successor: "none",
       observations: {
-        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 31_000 },
+        order: { attemptId: "a1", action: "ForceOff", outcome: "Uncertain", atMs: NOW.monotonicMs - 126_000 },
       },
     }),
     expected: "verifyIdentity",

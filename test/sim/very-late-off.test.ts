@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/bare-metal-remediation.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// No standard says how long a BMC may take to carry an order out that it has taken.
+
+describe("a power-off that its BMC carries out very late", () => {
+  for (const lateMs of [31_000, 60_000, 120_000]) {
+    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off whose node came back before`, () =>
+      World.run({}, async (world) => {
+        world.rack.bmc("n1").orderDelayMs = lateMs;
+        world.remediate("n1", { retryLimit: 0, powerOffTimeout: "5m" });
+        await world.until("the BMC has the order", () => world.remediation("n1")?.status?.attempt?.sent === true);
+        world.rack.bmc("n1").orderDelayMs = 0;
+        world.somebodyOrders("n1", "ForceOff");
+        await world.clock.advance(3_000);
+        world.somebodyOrders("n1", "On");
+        await world.until("n1 is Ready", () => world.isReady("n1"));
+        await world.phase("n1", "Succeeded");
+        await world.clock.advance(150_000);
+        assert.ok(world.isReady("n1"), world.story());
+      }));
+
+    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off whose remediation is undone before`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        world.rack.bmc("n1").orderDelayMs = lateMs;
+        world.remediate("n1", { retryLimit: 0, powerOffTimeout: "5m" });
+        await world.until("the BMC has the order", () => world.remediation("n1")?.status?.attempt?.sent === true);
+        world.rack.bmc("n1").orderDelayMs = 0;
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+        await world.until("it is gone", () => world.remediation("n1") === undefined);
+        await world.clock.advance(150_000);
+        assert.equal(world.rack.host("n1").power, "On", world.story());
+      }));
+
+    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off that a further order has fenced before`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        world.rack.bmc("n1").orderDelayMs = lateMs;
+        world.remediate("n1", { retryLimit: 0, powerOffTimeout: "5m", timeout: "5m" });
+        await world.until("the BMC has the order", () => world.remediation("n1")?.status?.attempt?.sent === true);
+        world.rack.bmc("n1").orderDelayMs = 0;
+        const isFinal = (phase = ""): boolean => ["Succeeded", "Failed"].includes(phase);
+        await world.until("it has its verdict", () => isFinal(world.remediation("n1")?.status?.phase), 900_000);
+        await world.clock.advance(150_000);
+        assert.equal(world.rack.host("n1").power, "On", world.story());
+      }));
+  }
+});
