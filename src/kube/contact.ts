@@ -9,6 +9,11 @@ export interface Contact {
   serverTimeMs: number | undefined;
   /** Monotonic time since which that clock has not been seen to jump: the age of an earlier stamp is not known. */
   clockSteadySinceMs: number;
+  /**
+   * Whether answers of the last minutes were dated by clocks that differ: behind one address there may be several API servers, and
+   * the clock of one says nothing of the age of a stamp of another.
+   */
+  areClocksApart?: boolean;
 }
 
 /** Contact with a cluster whose API servers may be several. */
@@ -17,4 +22,6 @@ export interface ClusterContact extends Contact {
   earliestServerTimeMs: number | undefined;
   /** Monotonic time at which a call last failed, was refused as one too many, or was slow. */
   troubledAtMs?: number;
+  /** As `serverTimeMs`, by the clock that was furthest ahead in the last minutes. */
+  latestServerTimeMs?: number | undefined;
 }

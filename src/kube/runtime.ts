@@ -1,7 +1,7 @@
 import type { Clock } from "../runtime/clock.ts";
 import type { Random } from "../runtime/random.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { ClockOffset } from "./clock-offset.ts";
+import type { ClockOffset } from "./server-time.ts";
 import type { KubeClient } from "./client.ts";
 import type { ClusterContact } from "./contact.ts";
 import type { EventRecorder } from "./events.ts";

@@ -1,10 +1,35 @@
-import type { KubeRuntime } from "./runtime.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { ClusterContact } from "./contact.ts";
+
+/** How far the API server's clock is ahead of our own, in milliseconds: somewhere between the two. Negative: ours is ahead. */
+export interface ClockOffset {
+  minMs: number;
+  maxMs: number;
+}
+
+interface Dated {
+  clock: Clock;
+  contact: () => ClusterContact;
+}
 
 /**
  * The earliest time that the clocks of the API servers show. A period that ends by such a clock must not end too soon
  * for an agent whose own clock is ahead, or is set while it runs. The agent's own clock counts until an answer has a
  * date.
  */
-export function serverTimeMs({ clock, contact }: Pick<KubeRuntime, "clock" | "contact">): number {
+export function serverTimeMs({ clock, contact }: Dated): number {
   return contact().earliestServerTimeMs ?? clock.nowMs();
+}
+
+/**
+ * The time by the clocks of the API servers, no sooner than it is by any of them: what is stale by the age of its stamp must not look
+ * younger because another API server has stamped it. Our own clock where no answer has been dated.
+ */
+export function latestStampMs({ clock, contact }: Dated): number {
+  return contact().latestServerTimeMs ?? clock.nowMs();
+}
+
+/** The time by the API server's clock, no sooner than it is, such as for a pause that must not end before its time. */
+export function latestServerTimeMs(runtime: { clock: Clock; clockOffset?(): ClockOffset | undefined }): number {
+  return runtime.clock.nowMs() + (runtime.clockOffset?.()?.maxMs ?? 0);
 }

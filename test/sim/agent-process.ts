@@ -76,6 +76,8 @@ export interface Interference {
   event?(agent: string, what: string): EventFault | undefined;
   /** Time that a request to the API takes on its way there, or back. */
   latencyMs?(): number;
+  /** How far the clock of the API server that answers is ahead of the cluster's: there may be several, behind one address. */
+  serverAheadMs?(isStream: boolean): number;
 }
 
 /** What an agent has of the cluster that it runs in. */
@@ -331,11 +333,16 @@ export class AgentProcess {
   #transport(inner: KubeTransport): KubeTransport {
     const { observer } = this.#cluster;
     return {
-      send: (request, signal) =>
-        this.#pass(effectOf(request), signal, dead, () => observer.as(this.name, () => inner.send(request, signal))),
+      send: async (request, signal) =>
+        this.#dated(
+          false,
+          await this.#pass(effectOf(request), signal, dead, () =>
+            observer.as(this.name, () => inner.send(request, signal)),
+          ),
+        ),
       stream: async (request, signal) => {
         if (this.#isDead) throw dead();
-        const stream = await inner.stream(request, signal);
+        const stream = this.#dated(true, await inner.stream(request, signal));
         if (this.#options.interference?.event === undefined) return stream;
         return { ...stream, body: this.#show(request.path, stream.body, signal) };
       },
@@ -343,9 +350,15 @@ export class AgentProcess {
     };
   }
 
-  /**
-   * Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing.
-   */
+  /** The answer of the API server that this request has reached, by the clock of that one. */
+  #dated<T extends { headers: Readonly<Record<string, string>> }>(isStream: boolean, answer: T): T {
+    const aheadMs = this.#options.interference?.serverAheadMs?.(isStream) ?? 0;
+    const { date } = answer.headers;
+    if (aheadMs === 0 || date === undefined) return answer;
+    return { ...answer, headers: { ...answer.headers, date: new Date(Date.parse(date) + aheadMs).toUTCString() } };
+  }
+
+  /** Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing. */
   async #pass<T>(what: string | undefined, signal: AbortSignal, dead: () => Error, send: () => Promise<T>): Promise<T> {
     const { interference } = this.#options;
     if (this.#isDoomed) this.crash();

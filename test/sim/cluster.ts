@@ -88,7 +88,7 @@ export class Cluster {
     alone: new Set(),
   };
   /** Between kubelets and the API server: undisturbed at first. */
-  readonly network: KubeletNetwork = { cut: new Set(), latencyMs: () => 0 };
+  readonly network: KubeletNetwork = { cut: new Set(), latencyMs: () => 0, serverAheadMs: 0 };
   readonly devices: RackDevices;
   readonly observer: Observer;
   readonly #stop = new AbortController();
@@ -123,7 +123,13 @@ export class Cluster {
     const logger = createLogger("silent");
     const client = kubeletClient(server, clock);
     this.#kubelets = startKubelets(
-      { rack, client, clientOf: (host) => networked(client, clock, { host, network: this.network }), clock, logger },
+      {
+        rack,
+        client,
+        clientOf: (host) => networked(client, clock, { host, network: this.network, server }),
+        clock,
+        logger,
+      },
       options.kubelets ?? {},
       this.#stop.signal,
     );

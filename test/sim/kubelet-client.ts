@@ -63,6 +63,8 @@ export interface KubeletNetwork {
   readonly cut: Set<string>;
   /** What a request takes on its way there. */
   latencyMs: () => number;
+  /** How far the clock of the API server that kubelets reach is ahead of the cluster's: it stamps what they write. */
+  serverAheadMs: number;
 }
 
 /** A real kubelet's time-out for what it says of its node: the period of its status. */
@@ -75,7 +77,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
 export function networked(
   client: KubeletClient,
   clock: Clock,
-  { host, network }: { host: string; network: KubeletNetwork },
+  { host, network, server }: { host: string; network: KubeletNetwork; server: Pick<ApiServer, "jumpClock"> },
 ): KubeletClient {
   const pass = async <T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> => {
     if (network.cut.has(host)) {
@@ -84,7 +86,12 @@ export function networked(
     }
     const latencyMs = network.latencyMs();
     if (latencyMs > 0) await sleep(clock, latencyMs, signal);
-    return send();
+    if (network.serverAheadMs === 0) return send();
+    // A request takes effect within the call that makes it.
+    server.jumpClock(network.serverAheadMs);
+    const answer = send();
+    server.jumpClock(-network.serverAheadMs);
+    return answer;
   };
   return {
     get: (type, key, signal) => pass(signal, () => client.get(type, key, signal)),

@@ -1,3 +1,4 @@
+import { RENEWALS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -112,9 +113,17 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "stale-by-own-clock",
     "controller/take-snapshot",
     "how old a remediation is shows the clock that stamped it, not the agent's own",
-    "return runtime.contact().serverTimeMs ?? runtime.clock.nowMs();",
-    "return runtime.clock.nowMs();",
+    "ageMs: latestStampMs(deps.runtime) -",
+    "ageMs: deps.runtime.clock.nowMs() -",
     STALE_SIM,
+  ),
+  mutant(
+    "stamp-of-another-server",
+    "machine/rules/lease-silence",
+    "by the clock of another API server than the one that stamped it, a renewal may be as young as can be",
+    "if (areClocksApart === true) return nowMs;",
+    "",
+    RENEWALS_SIM,
   ),
   mutant(
     "stale-request-waited",

@@ -1,4 +1,4 @@
-import type { ClockOffset } from "../../kube/clock-offset.ts";
+import type { ClockOffset } from "../../kube/server-time.ts";
 import type { LeaderLease } from "../../kube/lease/lease-record.ts";
 import type { PermissionReview } from "../../kube/reviews/permission-review.ts";
 import type { KubeObject } from "../../kube/resource.ts";

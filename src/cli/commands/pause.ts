@@ -15,7 +15,7 @@ import { resolveOption } from "../../config/option.ts";
 import { CLUSTER_OPTIONS, resolveClusterOptions } from "../../config/run-options.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { latestServerTimeMs } from "../../kube/clock-offset.ts";
+import { latestServerTimeMs } from "../../kube/server-time.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import { toTime } from "../../runtime/time.ts";
 import { withCluster, withRuntime } from "../cluster/connect.ts";

@@ -20,7 +20,7 @@ import type { ClusterOptions } from "../../config/run-options.ts";
 import { CLUSTER_API_CHECKS } from "../../detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../../detector/machines/vendors/okd.ts";
 import type { KubeClient, ListOptions } from "../../kube/client.ts";
-import { latestServerTimeMs } from "../../kube/clock-offset.ts";
+import { latestServerTimeMs } from "../../kube/server-time.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import type { LeaderLease } from "../../kube/lease/lease-record.ts";

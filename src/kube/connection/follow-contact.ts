@@ -30,6 +30,10 @@ const SLOW_MS = 1_000;
  * corrected must not hold up for long what ends by it.
  */
 const CLOCK_KEPT_MS = 25_000;
+/** The same for the spread of all clocks: watches are opened again within minutes, and then reach any of the API servers. */
+const SPREAD_KEPT_MS = 600_000;
+/** Clocks of API servers that differ by more are not in step. Dates have whole seconds, and an answer takes its time. */
+const SPREAD_MAX_MS = 5_000;
 
 /** The same transport; it also takes note of when its server answers, and of that server's clock. */
 export function followContact(
@@ -43,7 +47,9 @@ export function followContact(
   let date: { serverMs: number; atMs: number } | undefined;
   let clockSteadySinceMs = -Infinity;
   let troubledAtMs = -Infinity;
-  const offsets = new RecentSmallest();
+  const offsets = new RecentSmallest(CLOCK_KEPT_MS);
+  const behind = new RecentSmallest(SPREAD_KEPT_MS);
+  const ahead = new RecentSmallest(SPREAD_KEPT_MS);
   const serverTimeAt = (atMs: number): number | undefined => date && date.serverMs + atMs - date.atMs;
   const onAnswer = (header: string | undefined): void => {
     const atMs = clock.monotonicMs();
@@ -55,7 +61,10 @@ export function followContact(
     if (serverMs === undefined) return;
     if (Math.abs(serverMs - (serverTimeAt(atMs) ?? serverMs)) > CLOCK_JUMP_MIN_MS) clockSteadySinceMs = atMs;
     date = { serverMs, atMs };
-    offsets.note(serverMs - atMs, atMs);
+    const offsetMs = serverMs - atMs;
+    offsets.note(offsetMs, atMs);
+    behind.note(offsetMs, atMs);
+    ahead.note(-offsetMs, atMs);
   };
   const follow = async <T extends { status: number; headers: Readonly<Record<string, string>>; body: unknown }>(
     { method, path }: Pick<TransportRequest, "method" | "path">,
@@ -91,12 +100,15 @@ export function followContact(
     contact: () => {
       const atMs = clock.monotonicMs();
       const earliestServerTimeMs = offsets.smallestMs(atMs);
+      const [least, most] = [behind.smallestMs(atMs) ?? 0, -(ahead.smallestMs(atMs) ?? 0)];
       return {
         sinceMs,
         serverTimeMs: serverTimeAt(atMs),
         earliestServerTimeMs: earliestServerTimeMs === undefined ? undefined : earliestServerTimeMs + atMs,
+        latestServerTimeMs: date === undefined ? undefined : most + atMs,
         clockSteadySinceMs,
         troubledAtMs,
+        areClocksApart: most - least > SPREAD_MAX_MS,
       };
     },
     transport: {
@@ -125,10 +137,15 @@ function showsRenewals(method: TransportRequest["method"], path: string): boolea
   return method === "PATCH" && /\/(?:leases|nodes)\/[^/?]+$/u.test(path);
 }
 
-/** The smallest of the values of the last one to two `CLOCK_KEPT_MS`, in constant memory. */
+/** The smallest of the values of a time that has passed once to twice, in constant memory. */
 class RecentSmallest {
+  readonly #keptMs: number;
   #present = { smallest: Infinity, sinceMs: -Infinity };
   #previous = Infinity;
+
+  constructor(keptMs: number) {
+    this.#keptMs = keptMs;
+  }
 
   note(value: number, atMs: number): void {
     this.#expire(atMs);
@@ -143,8 +160,8 @@ class RecentSmallest {
 
   #expire(atMs: number): void {
     const ageMs = atMs - this.#present.sinceMs;
-    if (ageMs < CLOCK_KEPT_MS) return;
-    // A value lasts until another one follows: a clock that was not read meanwhile is all there is.
+    if (ageMs < this.#keptMs) return;
+    // A value lasts until another one follows: a clock that was not heard of meanwhile is all there is.
     if (this.#present.smallest === Infinity) return;
     this.#previous = this.#present.smallest;
     this.#present = { smallest: Infinity, sinceMs: atMs };

@@ -1,6 +1,6 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
-import type { ClockOffset } from "../clock-offset.ts";
+import type { ClockOffset } from "../server-time.ts";
 import type { KubeTransport } from "../transport.ts";
 
 /** A measurement is replaced by a wider one only when it is so old: clocks drift, and are set. */

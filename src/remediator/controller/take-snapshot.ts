@@ -2,6 +2,7 @@ import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remedi
 import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/names/annotations.ts";
 import { REQUEST, RESTORED_BY_VELERO } from "../../api/names/labels.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import { latestStampMs, serverTimeMs } from "../../kube/server-time.ts";
 import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { FINALIZER } from "../effects/finalizer.ts";
@@ -55,7 +56,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
       isRequested: metadata.labels?.[REQUEST] !== undefined,
       namespace: metadata.namespace ?? "",
       name: metadata.name,
-      ageMs: serverNowMs(deps.runtime) - (parseTimeMs(metadata.creationTimestamp) ?? -Infinity),
+      ageMs: latestStampMs(deps.runtime) - (parseTimeMs(metadata.creationTimestamp) ?? -Infinity),
       isRestored: metadata.labels?.[RESTORED_BY_VELERO] !== undefined,
       isConfirmed: metadata.annotations?.[CONFIRM] === metadata.uid,
     },
@@ -92,16 +93,8 @@ const EARLY_MAX_MS = 24 * 3_600_000;
 
 /** How long it is until the host may be powered on, by the clock of the API server. */
 function earlyForMs(runtime: KubeRuntime, powerOnNotBeforeMs: number | undefined): number {
-  const leftMs = powerOnNotBeforeMs === undefined ? 0 : powerOnNotBeforeMs - serverNowMs(runtime);
+  const leftMs = powerOnNotBeforeMs === undefined ? 0 : powerOnNotBeforeMs - serverTimeMs(runtime);
   return leftMs > EARLY_MAX_MS ? 0 : Math.max(0, leftMs);
-}
-
-/**
- * The time by the clock that stamped the object, whatever the agent's own clock reads, as far as an answer has shown
- * it.
- */
-function serverNowMs(runtime: KubeRuntime): number {
-  return runtime.contact().serverTimeMs ?? runtime.clock.nowMs();
 }
 
 function wordsFor({ machine }: Subject): string {

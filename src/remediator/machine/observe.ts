@@ -1,4 +1,4 @@
-import type { PowerState } from "../../bmc/driver.ts";
+import type { PowerState } from "../../bmc/interface/driver.ts";
 import { backoffMs } from "../../runtime/random.ts";
 import type { RemediationEvent, OrderFailure } from "./model/event.ts";
 import type { PowerOrder, Observations, SentOrder } from "./model/observations.ts";

@@ -1,4 +1,4 @@
-import type { ClockOffset } from "../../../kube/clock-offset.ts";
+import type { ClockOffset } from "../../../kube/server-time.ts";
 
 /**
  * Clocks that differ by less count as equal, because transition times and the API server's `Date` have whole seconds.

@@ -1,5 +1,5 @@
 import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
-import type { ClockOffset } from "../../../kube/clock-offset.ts";
+import type { ClockOffset } from "../../../kube/server-time.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";

@@ -1,5 +1,5 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
-import type { ClockOffset } from "../../../kube/clock-offset.ts";
+import type { ClockOffset } from "../../../kube/server-time.ts";
 import type { KubeClient } from "../../../kube/client.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";

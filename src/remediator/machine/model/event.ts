@@ -3,6 +3,7 @@ import type { Lease, Node } from "../../../api/kubernetes/core.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
 import type { BmcErrorCode } from "../../../bmc/interface/errors.ts";
 import type { IdentityVerdict, WholeReading } from "../../../bmc/devices/topology.ts";
+import type { Contact } from "../../../kube/contact.ts";
 import type { ApiFailure } from "./api-failure.ts";
 import type { Hold } from "./hold.ts";
 import type { HostOwner } from "./host-facts.ts";
@@ -83,7 +84,7 @@ type NodeEvent =
       lease: Lease | undefined;
       /** When it was read live; undefined for a watch. */
       readAtMs: number | undefined;
-      contact: { sinceMs: number; serverTimeMs: number | undefined; clockSteadySinceMs: number };
+      contact: Contact;
       atMs: number;
     }
   | { type: "Quarantined" }

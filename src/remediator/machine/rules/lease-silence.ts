@@ -65,9 +65,11 @@ export function observeLease(
  * clock counts. A write from before that clock was set may have happened just then. Undefined if there is no stamp.
  */
 function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): number | undefined {
-  const { serverTimeMs, clockSteadySinceMs } = contact;
+  const { serverTimeMs, clockSteadySinceMs, areClocksApart } = contact;
   const stamps = (lease?.metadata.managedFields ?? []).flatMap(({ time }) => parseTimeMs(time) ?? []);
   if (stamps.length === 0 || serverTimeMs === undefined) return undefined;
+  // By the clock of another API server than the one that stamped it, it may look old although it was written just now.
+  if (areClocksApart === true) return nowMs;
   const ageMs = Math.min(serverTimeMs - Math.max(...stamps) - STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);
   return nowMs - Math.max(ageMs, 0);
 }
