@@ -29,7 +29,7 @@ export type WalkStep = (typeof WALK_STEPS)[number];
 export type WalkFigures = Record<WalkStep, number[]>;
 
 /**
- * Prints the figures of six rounds, as `npm run bench -- walk` does.
+ * Prints the figures of six rounds, as `npm run bench -- fence` does.
  *
  * @param graceMs silence after which a node counts as dead. Without it the shorter one of the other tests.
  */

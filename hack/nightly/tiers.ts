@@ -53,7 +53,7 @@ export const TIERS: readonly Tier[] = [
     run: ["bench", "--", "fuzz", "--minutes", "10"],
     timeoutMinutes: 300,
   },
-  ...["agent", "detector", "clusters", "hostile", "bmc", "walk"].map((name) => ({
+  ...["agent", "detector", "clusters", "hostile", "bmc", "fence"].map((name) => ({
     name: `bench-${name}`,
     shows: `the figures of npm run bench -- ${name}`,
     run: ["bench", "--", name],

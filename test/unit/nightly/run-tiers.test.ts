@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { runTiers } from "../../../hack/nightly/run-tiers.ts";
@@ -48,5 +49,20 @@ describe("the nightly checks", () => {
     assert.ok(files.length >= 2);
     const played = new Set(TIERS.flatMap(({ run }) => run));
     for (const file of files) assert.ok(played.has(file), file);
+  });
+});
+
+describe("the tiers of the nightly run", () => {
+  const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8");
+
+  it("the tiers of the nightly run are commands, benchmarks and test files that exist", () => {
+    const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+    const bench = read("hack/bench/main.ts");
+    for (const { name, run } of TIERS) {
+      const [script = "", , first = ""] = run;
+      assert.ok(Object.hasOwn(scripts, script), `${name}: npm run ${script}`);
+      if (script === "bench") assert.ok(bench.includes(`what === "${first}"`), `${name}: bench -- ${first}`);
+      for (const file of run.filter((word) => word.endsWith(".ts"))) assert.notEqual(read(file), "", file);
+    }
   });
 });
