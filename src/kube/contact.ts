@@ -10,7 +10,8 @@ export interface Contact {
   /** Monotonic time since which that clock has not been seen to jump: the age of an earlier stamp is not known. */
   clockSteadySinceMs: number;
   /**
-   * Whether answers of the last minutes were dated by clocks that differ: behind one address there may be several API servers, and
+   * Whether answers of the last minutes were dated by clocks that differ: behind one address there may be several API
+   * servers, and
    * the clock of one says nothing of the age of a stamp of another.
    */
   areClocksApart?: boolean;

@@ -1,7 +1,10 @@
 import type { Clock } from "../runtime/clock.ts";
 import type { ClusterContact } from "./contact.ts";
 
-/** How far the API server's clock is ahead of our own, in milliseconds: somewhere between the two. Negative: ours is ahead. */
+/**
+ * How far the API server's clock is ahead of our own, in milliseconds: somewhere between the two. Negative: ours is
+ * ahead.
+ */
 export interface ClockOffset {
   minMs: number;
   maxMs: number;
@@ -22,7 +25,8 @@ export function serverTimeMs({ clock, contact }: Dated): number {
 }
 
 /**
- * The time by the clocks of the API servers, no sooner than it is by any of them: what is stale by the age of its stamp must not look
+ * The time by the clocks of the API servers, no sooner than it is by any of them: what is stale by the age of its
+ * stamp must not look
  * younger because another API server has stamped it. Our own clock where no answer has been dated.
  */
 export function latestStampMs({ clock, contact }: Dated): number {

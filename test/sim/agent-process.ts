@@ -76,7 +76,10 @@ export interface Interference {
   event?(agent: string, what: string): EventFault | undefined;
   /** Time that a request to the API takes on its way there, or back. */
   latencyMs?(): number;
-  /** How far the clock of the API server that answers is ahead of the cluster's: there may be several, behind one address. */
+  /**
+   * How far the clock of the API server that answers is ahead of the cluster's: there may be several, behind one
+   * address.
+   */
   serverAheadMs?(isStream: boolean): number;
 }
 
@@ -358,7 +361,9 @@ export class AgentProcess {
     return { ...answer, headers: { ...answer.headers, date: new Date(Date.parse(date) + aheadMs).toUTCString() } };
   }
 
-  /** Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing. */
+  /**
+   * Lets one call through, unless the process ends at it. @param what the effect, undefined for what changes nothing.
+   */
   async #pass<T>(what: string | undefined, signal: AbortSignal, dead: () => Error, send: () => Promise<T>): Promise<T> {
     const { interference } = this.#options;
     if (this.#isDoomed) this.crash();

@@ -30,9 +30,14 @@ const SLOW_MS = 1_000;
  * corrected must not hold up for long what ends by it.
  */
 const CLOCK_KEPT_MS = 25_000;
-/** The same for the spread of all clocks: watches are opened again within minutes, and then reach any of the API servers. */
+/**
+ * The same for the spread of all clocks: watches are opened again within minutes, and then reach any of the API
+ * servers.
+ */
 const SPREAD_KEPT_MS = 600_000;
-/** Clocks of API servers that differ by more are not in step. Dates have whole seconds, and an answer takes its time. */
+/**
+ * Clocks of API servers that differ by more are not in step. Dates have whole seconds, and an answer takes its time.
+ */
 const SPREAD_MAX_MS = 5_000;
 
 /** The same transport; it also takes note of when its server answers, and of that server's clock. */
@@ -161,7 +166,7 @@ class RecentSmallest {
   #expire(atMs: number): void {
     const ageMs = atMs - this.#present.sinceMs;
     if (ageMs < this.#keptMs) return;
-    // A value lasts until another one follows: a clock that was not heard of meanwhile is all there is.
+    // A value lasts until another one follows: no later value of that clock has been received.
     if (this.#present.smallest === Infinity) return;
     this.#previous = this.#present.smallest;
     this.#present = { smallest: Infinity, sinceMs: atMs };

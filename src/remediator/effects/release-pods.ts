@@ -69,7 +69,7 @@ function isBeingKilled(pod: Pod): boolean {
 async function releasePod({ client, clock, writes }: ReleaseDeps, pod: Pod, signal: AbortSignal): Promise<void> {
   const { uid, resourceVersion } = pod.metadata;
   const key = keyOf(pod);
-  // A pod takes two writes. No pod is left between them for want of a permit.
+  // A pod takes two writes. It waits for both permits first, so that no pod is left between them.
   while (writes?.take(2) === false) await sleep(clock, PERMIT_WAIT_MS, signal);
   try {
     if (!isFinished(pod)) {

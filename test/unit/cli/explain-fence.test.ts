@@ -22,7 +22,10 @@ function target(namespace: string, ready: { status: "True" | "False"; reason: st
     kind: "FencingTarget",
     metadata: { namespace, name: "t1", uid: "u1", resourceVersion: "1" },
     spec: { nodeName: "n1", maintenance, identity: { verification: "Required" }, devices: [] },
-    status: { lastProbeTime: AT, conditions: [{ type: "Ready", ...ready, message: "reported", lastTransitionTime: AT }] },
+    status: {
+      lastProbeTime: AT,
+      conditions: [{ type: "Ready", ...ready, message: "reported", lastTransitionTime: AT }],
+    },
   };
   return object;
 }

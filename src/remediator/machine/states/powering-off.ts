@@ -98,7 +98,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
 }
 
 /**
- * A node that is back does not fail because its last power-off order may still be carried out, although the state is out of time: that
+ * A node that is back does not fail because its last power-off order may still be carried out, although the state is
+ * out of time: that
  * order has to have its time first. Undefined if the node is not back.
  */
 function awaitSettled(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
