@@ -18,6 +18,7 @@ import type { Child } from "../../../hack/lib/processes.ts";
 import { LocalGate } from "../../../src/cli/dashboard/serve/local-gate.ts";
 import { serveDashboard } from "../../../src/cli/dashboard/serve/server.ts";
 import type { Overview } from "../../../src/cli/status/read.ts";
+import { toTime } from "../../../src/runtime/time.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 import { node, remediation, target } from "../../unit/cli/dashboard/fixture.ts";
 import { OVERVIEW } from "../../unit/cli/overview-fixture.ts";
@@ -186,11 +187,14 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
 
 void describe("the dashboard in Chromium, with 5,000 nodes", () => {
   const names = Array.from({ length: 5_000 }, (_, index) => `worker-${index}.rack-${index % 40}.example.com`);
+  const PROBED = { lastProbeTime: toTime(systemClock.nowMs()) };
   const XSS = `<img src=x onerror="document.title='hacked'">`;
   const overview: Overview = {
     ...OVERVIEW,
     nodes: names.map((name) => node(name)),
-    targets: names.map((name, index) => target(name, index % 5 === 0 ? { reason: "BMCTimeout", message: XSS } : {})),
+    targets: names.map((name, index) =>
+      target(name, index % 5 === 0 ? { reason: "BMCTimeout", message: XSS } : { status: PROBED }),
+    ),
     remediations: names.slice(0, 60).map((name) => remediation(name, "PoweringOff", XSS)),
   };
   const gate = new LocalGate(systemRandom);

@@ -75,12 +75,12 @@ function machineCheck(clusterName: string, conditions: readonly Condition[] = []
   };
 }
 
-/** A BareMetalHost that is for the node w1, of whatever family. */
+/** A BareMetalHost that is for the node w1 by its name. */
 const BARE_METAL_HOST: KubeObject = {
   apiVersion: "metal3.io/v1alpha1",
   kind: "BareMetalHost",
   metadata: { namespace: "metal3", name: "w1", uid: "uid-h", resourceVersion: "1" },
-  spec: { online: true, consumerRef: { kind: "Node", name: "w1" } },
+  spec: { online: true },
   status: { provisioning: { state: "provisioned" }, operationalStatus: "OK", poweredOn: true },
 } as KubeObject;
 
@@ -97,6 +97,7 @@ interface Fault {
 const { agent } = OVERVIEW;
 const attempts = Array.from({ length: 10 }, (_, index) => `r${index}@${toTime(NOW_MS - index * 60_000)}`).join(",");
 const failed = remediation("w1", "Failed", "", { conditions: [condition("Succeeded", "False", "PowerOffTimeout")] });
+const served = { ...agent, families: ["node-health-check", "bare-metal-host"] } as Overview["agent"];
 const hidden = { ...agent, families: ["node-health-check"] } as Overview["agent"];
 const controlPlane = (...ready: string[]): Partial<Overview> => ({
   nodes: [node("w9"), ...ready.map((is, index) => node(`w${index + 1}`, is, CONTROL_PLANE))],
@@ -184,6 +185,11 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     change: { targets: otherTargets, bareMetalHosts: [BARE_METAL_HOST], agent: hidden },
     verdict: "no NoTarget",
     level: "failed",
+  },
+  "the node has a BareMetalHost, and its family is chosen": {
+    change: { targets: otherTargets, bareMetalHosts: [BARE_METAL_HOST], agent: served },
+    verdict: "yes",
+    level: "ok",
   },
   "the targets may not be listed": {
     change: { targets: FORBIDDEN },
