@@ -190,7 +190,7 @@ describe("ironfence explain", () => {
       kube.server.faults.inject({ match: { pathPrefix }, times: 10, action: { kind: "status", status: 403 } });
       const { code, err } = await explain("node", "w1");
       assert.equal(code, EXIT_FAILURE);
-      assert.match(err, /grant that right/);
+      assert.match(err, /grant that permission/);
       kube.server.faults.clear();
     }
   });

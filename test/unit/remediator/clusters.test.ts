@@ -304,7 +304,7 @@ describe("the clusters of nodes", () => {
     for (const known of [W1, { ...W1, uid: "uid-of-w1" }, { ...W1, uid }]) {
       const { problem, nodes } = clusters.of(known);
       assert.equal(problem?.reason, "ClusterExchanged");
-      assert.match(problem.message, /^the API server of cluster caps\/w1 says that it is .*--own-cluster=caps\/w1/);
+      assert.match(problem.message, /^the API server of cluster caps\/w1 claims to be .*--own-cluster=caps\/w1/);
       assert.equal(nodes.get({ name: "n1" }), undefined);
     }
   });
