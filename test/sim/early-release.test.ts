@@ -376,11 +376,14 @@ describe("no release is early", () => {
 
   it("no release is early within 30 s of a call of the agent that the API server failed", () =>
     runEarly({}, async (world) => {
-      const pathPrefix = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease";
-      const match = { method: "GET", watch: false, pathPrefix, client: "agent" };
-      world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 500 } });
       cutPower(world, "n1");
-      await world.clock.advance(BEFORE_UNKNOWN_MS);
+      const from = world.devices.calls.length;
+      await world.until("a reading", () => world.devices.calls.length > from, BEFORE_UNKNOWN_MS);
+      // The first proof cannot be stored, once.
+      const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`;
+      const match = { method: "PATCH", pathPrefix, client: "agent" };
+      world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 500 } });
+      await world.clock.advance(30_000);
       assert.equal(begun(world).length, 0);
     }));
 
