@@ -231,7 +231,7 @@ describe("S3", () => {
       on,
       /ordered on in Releasing/,
     );
-    assertBroken("S3", world(), on, /nobody's remediation/);
+    assertBroken("S3", world(), on, /ordered on by no remediation/);
   });
 
   it("S3 holds if it is drained, or taken back", () => {
@@ -243,7 +243,7 @@ describe("S3", () => {
     const drained = remediation({ node: { name: "n1" }, conditions: [condition("WorkloadsReleased", "True")] });
     const step = wrote(drained, remediation({ node: { name: "n1" } }));
     const pods = new Map([["default/db", object<Pod>("Pod", "db", { spec: { nodeName: "n1" } })]]);
-    assertBroken("S3", world({ pods }), step, /said to be drained, but pod db/);
+    assertBroken("S3", world({ pods }), step, /reported as drained, but pod db/);
     assertHolds("S3", world(), step);
   });
 
@@ -460,7 +460,7 @@ describe("S7", () => {
     assertBroken("S7", world(), wrote(wrong("True"), remediation({})), /IdentityVerified is True/);
     const next = wrote(wrong("False"), wrong("False"));
     const silent = { calmSinceMs: 5, failedBy: new Map([["r1", { agent: "agent", atMs: 10 }]]) };
-    assertBroken("S7", world(silent), next, /nobody was warned/);
+    assertBroken("S7", world(silent), next, /no warning was recorded/);
     assertHolds("S7", world({ ...silent, warnings: new Map([["r1", new Set(["WrongHost"])]]) }), next);
     assertHolds("S7", world({ ...silent, calmSinceMs: 20 }), next);
     assertHolds("S7", world({ ...silent, failedBy: new Map([["r1", { agent: "another", atMs: 10 }]]) }), next);
@@ -530,7 +530,7 @@ describe("S8, requests of other kinds", () => {
   });
 
   it("S8, requests of other kinds, breaks if a remediation serves a request that was not made", () => {
-    assertBroken("S8", world(), wrote(child), /at the request of nobody/);
+    assertBroken("S8", world(), wrote(child), /started without a request/);
     assertHolds("S8", world({ asked: new Set(["uid-m1"]) }), wrote(child));
   });
 });
