@@ -11,8 +11,7 @@ export interface Contact {
   clockSteadySinceMs: number;
   /**
    * Whether answers of the last minutes were dated by clocks that differ: behind one address there may be several API
-   * servers, and
-   * the clock of one says nothing of the age of a stamp of another.
+   * servers, and the clock of one says nothing about the age of a stamp of another.
    */
   areClocksApart?: boolean;
 }

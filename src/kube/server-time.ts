@@ -25,9 +25,8 @@ export function serverTimeMs({ clock, contact }: Dated): number {
 }
 
 /**
- * The time by the clocks of the API servers, no sooner than it is by any of them: what is stale by the age of its
- * stamp must not look
- * younger because another API server has stamped it. Our own clock where no answer has been dated.
+ * The latest time that the clocks of the API servers show: an object must not look younger than it is because another
+ * API server stamped it. Our own clock if no answer has a date.
  */
 export function latestStampMs({ clock, contact }: Dated): number {
   return contact().latestServerTimeMs ?? clock.nowMs();

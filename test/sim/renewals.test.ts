@@ -140,8 +140,7 @@ describe("a node whose BMC powers another host", () => {
 
   it("a node whose BMC powers another host is not tainted if three API servers have clocks 90 s apart", async () => {
     for (let seed = 1; seed <= 6; seed += 1) {
-      // Each connection stays with the API server that it has reached. The first watches have shown three clocks, long
-      // ago.
+      // Each connection stays with the API server that it reached. The first watches showed three clocks long ago.
       let watches = 0;
       const serverAheadMs = (isStream: boolean): number => (isStream ? ([-90_000, 0][watches++] ?? 90_000) : 90_000);
       const kubelets = { statusPeriodMs: 60_000, ...jitter(seed) };

@@ -47,5 +47,20 @@ describe("a power-off that its BMC carries out very late", () => {
         await world.clock.advance(150_000);
         assert.equal(world.rack.host("n1").power, "On", world.story());
       }));
+
+    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off whose remediation is deleted while the host starts`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        world.rack.bmc("n1").orderDelayMs = lateMs;
+        world.remediate("n1", { retryLimit: 0, powerOffTimeout: "5m", timeout: "5m" });
+        await world.until("the BMC has the order", () => world.remediation("n1")?.status?.attempt?.sent === true);
+        world.rack.bmc("n1").orderDelayMs = 0;
+        const isOnSent = (): boolean => world.remediation("n1")?.status?.phase === "Rejoining";
+        await world.until("its host is powered on", isOnSent, 300_000);
+        world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+        await world.until("it is gone", () => world.remediation("n1") === undefined, 300_000);
+        await world.clock.advance(150_000);
+        assert.equal(world.rack.host("n1").power, "On", world.story());
+      }));
   }
 });

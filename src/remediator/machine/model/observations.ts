@@ -39,9 +39,8 @@ export interface Observations {
   /** The last order that this process sent. */
   order: SentOrder | undefined;
   /**
-   * Power-off orders of this process that may have had an effect, and of which none was seen: of several orders an Off
-   * that is read
-   * shows the effect of one. The others may still be carried out, even after an On.
+   * Power-off orders of this process that may have an effect that was not seen yet. Of several orders, an Off that is
+   * read shows the effect of one. The others may still be carried out, even after an On.
    */
   unseenOffs: { count: number; lastAtMs: number } | undefined;
   power: ObservedPower;

@@ -23,15 +23,13 @@ export const POLL_FAST_WINDOW_MS = 10_000;
 export const REORDER_AFTER_MS = 20_000;
 /**
  * How long after a power-off order a host that still reads On, or reads On again, may yet be powered off by that
- * order. An
- * order too many does no harm, but a remediation that ends too early leaves the host off, so this is longer than
- * REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 120 s.
+ * order. An order too many does no harm, but a remediation that ends too early leaves the host off, so this is longer
+ * than REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 120 s.
  */
 export const ORDER_SETTLED_AFTER_MS = 125_000;
 /**
- * The same for a host that its operator powers off because of an annotation: when that is removed, no order is on its
- * way any more
- * that the operator has not sent.
+ * The same for a host that its operator powers off because of an annotation. Once the annotation is removed, only an
+ * order that the operator has already sent can still be carried out.
  */
 export const MARK_SETTLED_AFTER_MS = 30_000;
 /**

@@ -98,9 +98,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
 }
 
 /**
- * A node that is back does not fail because its last power-off order may still be carried out, although the state is
- * out of time: that
- * order has to have its time first. Undefined if the node is not back.
+ * If the state is out of time but the node is back, waits for the time in which its last power-off order may still be
+ * carried out, and fails no remediation for that order. Undefined if the node is not back.
  */
 function awaitSettled(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { node, nodeName, observations } = snapshot;

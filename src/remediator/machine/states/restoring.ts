@@ -60,8 +60,7 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
 
 /**
  * Waits while a power-off order may still be carried out that has shown no effect, and then for a reading On: a Node
- * may be Ready for a
- * while after its host was powered off. Undefined if there is no such order.
+ * may be Ready for a while after its host was powered off. Undefined if there is no such order.
  */
 function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations } = snapshot;
