@@ -12,10 +12,15 @@ const stop = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.once(name, () => stop.abort(new CommandFailure("Stopped", `stopped by ${name}`)));
 }
+// The end of a session may send it several times, and what is under way must be undone all the same.
+process.on("SIGHUP", () => stop.abort(new CommandFailure("Stopped", "stopped by SIGHUP")));
+// Notes that cannot be written end nothing: a command may still have to undo what it has begun.
+process.stderr.on("error", () => undefined);
 // A reader that goes away (`ironfence status | head`) ends the output, not the program with a stack trace.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
-  throw error;
+  // The terminal has gone with its session.
+  if (error.code !== "EIO") throw error;
 });
 
 // Node leaves the exit code undefined until it is set; the command-line library uses null.
@@ -40,4 +45,4 @@ const context: CliContext = {
 };
 const [, path = "", ...words] = process.argv;
 const { program, inputs } = invocationOf(path, words);
-await runCli(inputs, context, program);
+void runCli(inputs, context, program);

@@ -3,30 +3,24 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
-import {
-  BARE_METAL_REMEDIATION_TEMPLATES,
-  BARE_METAL_REMEDIATIONS,
-} from "../../src/api/ironfence/bare-metal-remediation.ts";
-import { LEASES, NODES, SECRETS } from "../../src/api/kubernetes/core-types.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
-import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
-import type { ResourceType } from "../../src/kube/resource.ts";
-import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
-import { NAMESPACES } from "../kube-mock/controllers/cluster-types.ts";
-import { freeLeases } from "../lib/free-leases.ts";
 import { startKubeMock } from "../kube-mock/kube-mock.ts";
 import { startAgent } from "../lib/agent-process.ts";
 import { readCrds } from "../lib/crds.ts";
+import { CONDITION_MS, fill, NAMESPACE } from "./agent-objects.ts";
+import { measureHalfAtOnce } from "./agent-half-at-once.ts";
+import { measureLeases } from "./agent-leases.ts";
 import { bundle } from "./bundle.ts";
-import { AGENT_NODE_FLAGS } from "./node-flags.ts";
-import { heartbeats, labelsOf, nodeStatus } from "./nodes.ts";
+import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { heartbeats, nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
-import { median, mib, quantile, row } from "./report.ts";
+import { figure, median, mib, quantile, row } from "./report.ts";
 
-const NAMESPACE = "ironfence-system";
 /** Until every target has had its first probe: only then is the agent at rest. */
 const SETTLE_MS_MAX = 300_000;
 /**
@@ -37,7 +31,6 @@ const SETTLE_MS = 5_000;
 const SETTLED_WRITES_MAX = 5;
 const IDLE_MS = 60_000;
 const ROUNDS = 20;
-const CONDITION_MS = 1_000;
 
 /**
  * The agent as a process of its own on an in-memory API server with `nodeCount` nodes and as many fencing targets:
@@ -64,35 +57,12 @@ export async function benchAgent(nodeCount: number): Promise<void> {
       logFile: join(folder, "agent.log"),
       program: await bundle(folder),
       nodeFlags: AGENT_NODE_FLAGS,
+      env: AGENT_ENVIRONMENT,
     });
     void heartbeats(kube.server, nodeCount, stopping.signal);
     try {
-      const ended = await Promise.race([agent.ended, settled(kube.server, nodeCount, requests)]);
+      const ended = await Promise.race([agent.ended, measure(kube.server, nodeCount, agent.pid, requests)]);
       if (ended !== undefined) throw new Error(ended);
-      const before = await readUsage(agent.pid);
-      const requestsBefore = { ...requests };
-      await delay(IDLE_MS);
-      const after = await readUsage(agent.pid);
-      row(`${nodeCount} nodes, idle: RSS`, `${mib(after.rssBytes)} MiB (peak ${mib(after.rssPeakBytes)})`);
-      row(`${nodeCount} nodes, idle: CPU a minute`, `${((after.cpuMs - before.cpuMs) / 1_000).toFixed(2)} s`);
-      const perSecond = (count: number): string => ((count * 1_000) / IDLE_MS).toFixed(2);
-      row(
-        `${nodeCount} nodes, idle: requests in addition to watches and the lease`,
-        `${perSecond(requests.reads - requestsBefore.reads)} reads/s, ${perSecond(requests.writes - requestsBefore.writes)} writes/s`,
-      );
-      const delays: number[] = [];
-      const readsEach: number[] = [];
-      for (let round = 0; round < ROUNDS; round++) {
-        const readsBefore = requests.reads;
-        delays.push(await expiryToRemediation(kube.server, `node-${round}`));
-        readsEach.push(requests.reads - readsBefore);
-      }
-      row(
-        `${nodeCount} nodes: duration over → remediation created (${ROUNDS} rounds)`,
-        `median ${median(delays).toFixed(0)} ms, p95 ${quantile(delays, 0.95).toFixed(0)} ms, max ${Math.max(...delays).toFixed(0)} ms; reads a round: ${median(readsEach)}`,
-      );
-      const end = await readUsage(agent.pid);
-      row(`${nodeCount} nodes: RSS after it, peak`, `${mib(end.rssBytes)} MiB, ${mib(end.rssPeakBytes)} MiB`);
     } finally {
       await agent.stop();
     }
@@ -103,52 +73,57 @@ export async function benchAgent(nodeCount: number): Promise<void> {
   }
 }
 
-function fill(server: ApiServer, nodeCount: number): void {
-  const create = (type: ResourceType, metadata: object, body: object = {}): void => {
-    server.collection(type).create({ apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...body });
-  };
-  for (const name of [NAMESPACE, "medik8s-leases"]) create(NAMESPACES, { name });
-  for (const lease of freeLeases(NAMESPACE)) server.collection(LEASES).create(lease);
-  create(SECRETS, { namespace: NAMESPACE, name: "bmc" }, { data: { username: btoa("u"), password: btoa("p") } });
-  for (let index = 0; index < nodeCount; index++) {
-    const name = `node-${index}`;
-    create(NODES, { name, labels: labelsOf(name) }, { spec: { podCIDR: "10.0.0.0/24" }, status: nodeStatus("True") });
-    const devices = [
-      { address: `redfish://127.0.0.1:1/redfish/v1/Systems/${index}`, credentialsSecretRef: { name: "bmc" } },
-    ];
-    // In maintenance: a bench never asks for a BMC.
-    create(FENCING_TARGETS, { namespace: NAMESPACE, name }, { spec: { nodeName: name, maintenance: true, devices } });
+/** All figures of one agent, one after the other. */
+async function measure(
+  server: ApiServer,
+  nodeCount: number,
+  pid: number,
+  requests: { readonly reads: number; readonly writes: number },
+): Promise<undefined> {
+  await settled(server, nodeCount, requests);
+  const atRest = await measureRest(nodeCount, pid, requests);
+  const delays: number[] = [];
+  const readsEach: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const readsBefore = requests.reads;
+    delays.push(await expiryToRemediation(server, `node-${round}`));
+    readsEach.push(requests.reads - readsBefore);
   }
-  create(
-    BARE_METAL_REMEDIATION_TEMPLATES,
-    { namespace: NAMESPACE, name: "reboot" },
-    { spec: { template: { spec: {} } } },
+  row(
+    `${nodeCount} nodes: duration over → remediation created (${ROUNDS} rounds)`,
+    `median ${median(delays).toFixed(0)} ms, p95 ${quantile(delays, 0.95).toFixed(0)} ms, max ${Math.max(...delays).toFixed(0)} ms; reads a round: ${median(readsEach)}`,
   );
-  create(
-    NODE_HEALTH_CHECKS,
-    { name: "all" },
-    {
-      spec: {
-        selector: { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "Exists" }] },
-        unhealthyConditions: [{ type: "Ready", status: "Unknown", duration: `${CONDITION_MS / 1_000}s` }],
-        minHealthy: "51%",
-        remediationTemplate: {
-          apiVersion: apiVersionOf(BARE_METAL_REMEDIATION_TEMPLATES),
-          kind: BARE_METAL_REMEDIATION_TEMPLATES.kind,
-          namespace: NAMESPACE,
-          name: "reboot",
-        },
-      },
-    },
-  );
+  const end = await readUsage(pid);
+  row(`${nodeCount} nodes: RSS after it, peak`, `${mib(end.rssBytes)} MiB, ${mib(end.rssPeakBytes)} MiB`);
+  await measureHalfAtOnce(server, nodeCount, pid);
+  await measureLeases(server, nodeCount, pid, atRest.cpuMs);
+}
+
+/** At rest: memory, CPU and requests. The aims are those for 5,000 nodes. */
+async function measureRest(
+  nodeCount: number,
+  pid: number,
+  requests: { readonly reads: number; readonly writes: number },
+): Promise<{ cpuMs: number }> {
+  const before = await readUsage(pid);
+  const requestsBefore = { ...requests };
+  await delay(IDLE_MS);
+  const after = await readUsage(pid);
+  const cpuMs = ((after.cpuMs - before.cpuMs) * 60_000) / IDLE_MS;
+  const perSecond = (count: number): number => (count * 1_000) / IDLE_MS;
+  const what = `${nodeCount} nodes, at rest`;
+  figure({ what: `${what}: RSS`, value: after.rssBytes / 2 ** 20, unit: "MiB", aim: 130, fails: true });
+  row(`${what}: RSS, peak so far`, `${mib(after.rssPeakBytes)} MiB`);
+  figure({ what: `${what}: CPU a minute`, value: cpuMs / 1_000, unit: "s", aim: 1.2, fails: false });
+  const beside = "in addition to watches and the leader's lease";
+  row(`${what}: reads ${beside}`, `${perSecond(requests.reads - requestsBefore.reads).toFixed(2)} a second`);
+  const writes = perSecond(requests.writes - requestsBefore.writes);
+  figure({ what: `${what}: writes ${beside}`, value: writes, unit: "a second", aim: 0.5, fails: true });
+  return { cpuMs };
 }
 
 /** Resolves when every target has been probed and its writes have been sent. */
-async function settled(
-  server: ApiServer,
-  nodeCount: number,
-  requests: { readonly writes: number },
-): Promise<undefined> {
+async function settled(server: ApiServer, nodeCount: number, requests: { readonly writes: number }): Promise<void> {
   const targets = server.collection<FencingTarget>(FENCING_TARGETS);
   const endMs = systemClock.monotonicMs() + SETTLE_MS_MAX;
   for (let index = 0; index < nodeCount;) {

@@ -5,7 +5,7 @@ import type { BmcReport } from "./bmc-rack.ts";
 import { PASSWORD, startBenchRack, USERNAME } from "./bmc-rack.ts";
 import { childrenCpuMs, fence, ipmitoolArgs, openBmc, ownCpuMs, runClient } from "./bmc-clients.ts";
 import { benchRackAtOnce } from "./bmc-rack-at-once.ts";
-import { median, row } from "./report.ts";
+import { figure, median, row } from "./report.ts";
 
 const ROUNDS = 5;
 const SESSIONS_A_ROUND = 60;
@@ -60,6 +60,7 @@ async function benchIpmiStatus(): Promise<void> {
   if (!hasTool) return missing("IPMI status with ipmitool, a process each", "ipmitool");
   row("IPMI status with ipmitool, a process each", tool.text());
   row("… next to one of our whole sessions", tool.timesOf(whole));
+  ratio("IPMI status: CPU of a whole session, of that of ipmitool", whole.cpuOf(tool), 0.1);
 }
 
 async function benchIpmiAtOnce(): Promise<void> {
@@ -105,6 +106,7 @@ async function benchIpmiAtOnce(): Promise<void> {
     if (!hasTool) return missing(`${what}: ipmitool`, "ipmitool");
     row("… with ipmitool, a process and a session each", theirs.text());
     row("… next to ours", theirs.timesOf(ours));
+    ratio(`${what}: CPU, of that of ipmitool`, ours.cpuOf(theirs), 0.1);
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -136,7 +138,7 @@ async function benchRedfishFence(): Promise<void> {
   );
   // The first one reports which host it is, before the order.
   const busiest = Math.max(...reports.map(({ powerReadsAtMs }) => busiestSecond(powerReadsAtMs.slice(1))));
-  row("Redfish: most power reads within a second", String(busiest));
+  count("Redfish: most power reads within a second", busiest, 4);
   await benchRequests();
   row("Redfish: a fence above the BMC's own time", ms(median(aboveOurs)));
   await rack.reset();
@@ -151,7 +153,8 @@ async function benchRedfishFence(): Promise<void> {
     if (code !== 0) throw new Error(`fence_redfish ended with ${code}`);
   }
   row("fence_redfish above the BMC's own time", ms(median(aboveTheirs)));
-  row("… next to ours", `${(median(aboveTheirs) / median(aboveOurs)).toFixed(1)} times as long`);
+  const share = median(aboveOurs) / median(aboveTheirs);
+  ratio("Redfish: a fence above the BMC's own time, of that of fence_redfish", share, 0.2);
 }
 
 /** What a fence asks for where the host is off at once: identity, off, two readings, and the session around them. */
@@ -159,7 +162,15 @@ async function benchRequests(): Promise<void> {
   await using rack = await startBenchRack([{ name: "host-1", protocol: "redfish+tls", powerOffDelayMs: 0 }]);
   await fence(openBmc(rack, onlyOf(rack.bmcs)), FENCE_TIMEOUT_MS);
   const { requests } = onlyOf(await rack.report());
-  row("Redfish: requests of a whole fence, host off at once", String(requests));
+  count("Redfish: requests of a whole fence, host off at once", requests, 8);
+}
+
+function ratio(what: string, value: number, aim: number): void {
+  figure({ what, value, unit: "×", aim, fails: true });
+}
+
+function count(what: string, value: number, aim: number): void {
+  figure({ what, value, unit: "", aim, fails: true });
 }
 
 /** Wall and CPU time of one thing that was done over and over. */
@@ -180,6 +191,11 @@ class Sample {
 
   text(): string {
     return `median ${ms(median(this.#wallMs))}, CPU ${ms(median(this.#cpuMs))}`;
+  }
+
+  /** The CPU time as a share of that of `other`. */
+  cpuOf(other: Sample): number {
+    return median(this.#cpuMs) / median(other.#cpuMs);
   }
 
   timesOf(other: Sample): string {

@@ -12,7 +12,7 @@ import { applyManifests, applyObject } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import { bundle } from "./bundle.ts";
 import { CONDITION_MS, DETECTOR_OBJECTS, HEALTH_CHECK, nodeNames, VENDOR_CRDS } from "./detector-objects.ts";
-import { AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { readUsage } from "./process-usage.ts";
 import { mib, row, seconds, spread } from "./report.ts";
 
@@ -64,6 +64,7 @@ async function measure(controlPlane: ControlPlane, signal: AbortSignal): Promise
     program: await bundle(folder),
     flags: ["--components", "detector"],
     nodeFlags: AGENT_NODE_FLAGS,
+    env: AGENT_ENVIRONMENT,
   });
   try {
     const ended = await Promise.race([agent.ended, measureAgent(api, agent.pid, seen)]);

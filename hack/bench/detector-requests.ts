@@ -10,8 +10,16 @@ const PATH = /^\/api(?:s\/[^/]+)?\/[^/]+(?:\/namespaces\/[^/]+(?=\/))?\/([^/?]+)
 export class RequestTally {
   readonly #counts = new Map<string, number>();
 
-  constructor(server: ApiServer) {
-    server.onRequest((record) => this.#take(record));
+  /** @param client counts only the requests of this one; those of all by default. */
+  constructor(server: ApiServer, client?: string) {
+    server.onRequest((record) => {
+      if (client === undefined || record.client === client) this.#take(record);
+    });
+  }
+
+  /** How many of each, without watches and events. */
+  get counts(): Readonly<Record<string, number>> {
+    return Object.fromEntries([...this.#counts].filter(([what]) => !/ events|^watch /.test(what)));
   }
 
   reset(): void {
@@ -21,6 +29,11 @@ export class RequestTally {
   /** Requests of one verb, of any resource. */
   count(verb: string): number {
     return this.#sum((what) => what.startsWith(`${verb} `));
+  }
+
+  /** Requests for one of `count` objects, without watches and events. */
+  each(count: number): number {
+    return this.#sum((what) => !/ events|^watch /.test(what)) / count;
   }
 
   /** Requests a node, in addition to status, events and watches. */

@@ -29,7 +29,7 @@ import {
 import { benchDetectorOnControlPlane } from "./detector-real.ts";
 import { RequestTally } from "./detector-requests.ts";
 import { printAims } from "./detector-aims.ts";
-import { AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { heartbeats, labelsOf, nodeStatus } from "./nodes.ts";
 import { readUsage } from "./process-usage.ts";
 import { mib, row, seconds, spread } from "./report.ts";
@@ -77,6 +77,7 @@ async function withDetector(nodeCount: number, work: (bench: Bench) => Promise<v
       program: await bundle(folder),
       flags: ["--components", "detector"],
       nodeFlags: AGENT_NODE_FLAGS,
+      env: AGENT_ENVIRONMENT,
     });
     void heartbeats(kube.server, nodeCount, stopping.signal);
     try {

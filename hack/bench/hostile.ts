@@ -39,9 +39,9 @@ import type { RedfishMock } from "../redfish-mock/server.ts";
 import { bundle } from "./bundle.ts";
 import { followFence } from "./fences.ts";
 import type { Fence } from "./fences.ts";
-import { AGENT_NODE_FLAGS } from "./node-flags.ts";
+import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "./node-flags.ts";
 import { readUsage } from "./process-usage.ts";
-import { median, mib, row, spread } from "./report.ts";
+import { figure, median, mib, row, spread } from "./report.ts";
 import { addCluster, allCounted, clusterName, MACHINES, NAMESPACE, nodeName, staticNode } from "./workload-clusters.ts";
 
 const DEPS = { clock: systemClock, random: systemRandom };
@@ -50,9 +50,15 @@ const HOSTILE_PROCESS = fileURLToPath(new URL("hostile-process.ts", import.meta.
 const HOSTILE_CLUSTERS = 7;
 /** Clusters whose nodes are hosts of a rack; the others have only Node objects. */
 const FENCED_CLUSTERS = 10;
-const NODES_EACH = 4;
+const HOSTS_EACH = 4;
+/** In each of the others. */
+const NODES_EACH = 50;
+/** What 100 clusters may take. */
+const RSS_PEAK_MIB_MAX = 230;
+/** How much longer a whole fence may take next to hostile clusters, as the ratio of the medians. */
+const FENCE_RATIO_MAX = 1.1;
 /** Fences in each of these clusters, without and with hostile ones: each host is fenced once. */
-const ROUNDS = NODES_EACH / 2;
+const ROUNDS = HOSTS_EACH / 2;
 const STAGGER_MS = 1_000;
 const REST_MS = 30_000;
 const FLAGS = ["--families", "machine-health-check", "--namespace", NAMESPACE];
@@ -81,10 +87,17 @@ export async function benchHostileClusters(clusterCount: number): Promise<void> 
   await writeFile(kubeconfig, management.kubeconfig, { mode: 0o600 });
   const logFile = join(folder, "agent.log");
   const program = await bundle(folder);
-  const agent = startAgent({ kubeconfig, logFile, program, flags: FLAGS, nodeFlags: AGENT_NODE_FLAGS });
+  const agent = startAgent({
+    kubeconfig,
+    logFile,
+    program,
+    flags: FLAGS,
+    nodeFlags: AGENT_NODE_FLAGS,
+    env: AGENT_ENVIRONMENT,
+  });
   let hostile: ChildProcess | undefined;
   const measure = async (): Promise<undefined> => {
-    await allCounted(management.server, healthyCount, NODES_EACH);
+    await allCounted(management.server, healthyCount, (index) => nodesOf(index).length);
     const alone = await measureFences(world, agent.pid, `${healthyCount} clusters`, 0);
     hostile = spawn(process.execPath, [HOSTILE_PROCESS], { stdio: ["ignore", "pipe", "inherit"] });
     const [line] = await once(createInterface(hostile.stdout ?? assert.fail()), "line");
@@ -95,6 +108,18 @@ export async function benchHostileClusters(clusterCount: number): Promise<void> 
       const [before, after] = [median(alone.fences.map(of)), median(beside.fences.map(of))];
       row(`ratio of the medians: ${what}`, (after / before).toFixed(2));
     }
+    const whole = ({ unknown, restored }: Fence): number => restored - unknown;
+    const ratio = median(beside.fences.map(whole)) / median(alone.fences.map(whole));
+    const what = `${clusterCount} clusters, ${HOSTILE_CLUSTERS} of them hostile`;
+    figure({
+      what: `${what}: a whole fence, of one without those`,
+      value: ratio,
+      unit: "×",
+      aim: FENCE_RATIO_MAX,
+      fails: true,
+    });
+    const peakMib = beside.rssPeakBytes / 2 ** 20;
+    figure({ what: `${what}: peak RSS`, value: peakMib, unit: "MiB", aim: RSS_PEAK_MIB_MAX, fails: true });
     row("ratio of peak memory", (beside.rssPeakBytes / alone.rssPeakBytes).toFixed(2));
     row("bytes of log", String((await stat(logFile)).size));
   };
@@ -204,7 +229,7 @@ async function startHealthyWorld(clusterCount: number): Promise<HealthyWorld> {
 }
 
 function nodesOf(cluster: number): { name: string; providerID: string }[] {
-  return Array.from({ length: NODES_EACH }, (_, node) => {
+  return Array.from({ length: cluster < FENCED_CLUSTERS ? HOSTS_EACH : NODES_EACH }, (_, node) => {
     const name = nodeName(cluster, node);
     return { name, providerID: `metal3://${NAMESPACE}/${name}/${name}` };
   });

@@ -5,15 +5,19 @@ import { benchClusters } from "./clusters.ts";
 import { benchDetector } from "./detector.ts";
 import { benchFuzz } from "./fuzz.ts";
 import { benchHostileClusters } from "./hostile.ts";
+import { benchOrder } from "./order.ts";
 
 const HELP = `Figures, measured on this machine: they vary with it, so compare only within one run.
 
   npm run bench                        the agent at 1,000 nodes
   npm run bench -- agent --nodes 5000  the agent alone on an in-memory API server: memory, CPU, requests, reaction time
+  npm run bench -- all                 agent --nodes 5000, clusters, hostile, order, bmc and fence, and one table of what has aims: counts, memory
+                                       and ratios above them fail
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
   npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
   npm run bench -- hostile             whole fences in 93 workload clusters, without and with seven more whose API servers try to bring the agent down
   npm run bench -- bmc                 the power drivers next to ipmitool and fence_redfish, and 500 hosts fenced at once
+  npm run bench -- order               remediation created → power-off at a BMC that answers in 10 ms, prepared and not
   npm run bench -- fuzz --inputs N     every parser of what comes from outside (1,000,000 inputs in all; SEED=n repeats a run;
                                        --parser NAME, which may be repeated: that one alone; --minutes N: for N minutes each)
   npm run bench -- fence               a whole fence on the real control plane with a BMC that takes 2 s a change (--grace N: nodes
@@ -40,17 +44,21 @@ const minutesEach = values.minutes === undefined ? undefined : Number(values.min
 const graceSeconds = values.grace === undefined ? undefined : Number(values.grace);
 if (values.help) process.stdout.write(HELP);
 else if (what === "agent" && Number.isInteger(nodeCount) && nodeCount >= 50) await benchAgent(nodeCount);
-else if (what === "detector" && Number.isInteger(nodeCount) && nodeCount >= 100) {
+else if (what === "all") {
+  const { benchAll } = await import("./all.ts");
+  await benchAll(clusterCount);
+} else if (what === "detector" && Number.isInteger(nodeCount) && nodeCount >= 100) {
   await benchDetector(values.nodes === undefined ? [100, 1_000, 5_000] : [nodeCount]);
 } else if (what === "clusters" && Number.isInteger(clusterCount) && clusterCount > 0) await benchClusters(clusterCount);
 else if (what === "hostile" && Number.isInteger(clusterCount) && clusterCount > 0)
   await benchHostileClusters(clusterCount);
 else if (what === "bmc") await benchBmc();
+else if (what === "order") await benchOrder();
 else if (what === "fuzz" && Number.isInteger(inputCount) && inputCount > 0 && (minutesEach ?? 1) > 0)
   benchFuzz({ inputCount, minutesEach, parsers: values.parser });
 else if (what === "fence" && (graceSeconds === undefined || graceSeconds >= 20)) {
-  const { measureWalk } = await import("../e2e/figures.ts");
-  await measureWalk(graceSeconds === undefined ? undefined : graceSeconds * 1_000);
+  const { benchFence } = await import("./fence.ts");
+  await benchFence(graceSeconds === undefined ? undefined : graceSeconds * 1_000);
 } else {
   process.stderr.write(HELP);
   process.exitCode = 2;

@@ -9,3 +9,6 @@ export const AGENT_NODE_FLAGS = [
   "--allow-fs-read=*",
   "--max-old-space-size=128",
 ];
+
+/** The environment of the image: glibc returns memory that it otherwise keeps. */
+export const AGENT_ENVIRONMENT = { MALLOC_ARENA_MAX: "1", MALLOC_MMAP_THRESHOLD_: "131072" };

@@ -1,14 +1,20 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
+import { apiVersionOf } from "../../src/kube/resource.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
-import { toTime } from "../../src/runtime/time.ts";
+import { toMicroTime, toTime } from "../../src/runtime/time.ts";
 import type { ApiServer } from "../kube-mock/api-server.ts";
 
 // Nodes of about the size that real ones have.
 
 /** A kubelet posts an unchanged status every five minutes. */
 const STATUS_PERIOD_MS = 300_000;
+/** A kubelet renews its lease of 40 s so often. */
+const RENEWAL_PERIOD_MS = 10_000;
+/** Renewals are written in batches, since no timer is fine enough for those of many nodes. */
+const RENEWAL_BATCH_MS = 20;
+const LEASE_NAMESPACE = "kube-node-lease";
 
 /** About as much as a kubelet writes: real nodes carry a dozen labels, five conditions and fifty images. */
 export function labelsOf(name: string): Record<string, string> {
@@ -51,5 +57,32 @@ export async function heartbeats(server: ApiServer, nodeCount: number, signal: A
     }));
     nodes.mergePatch({ name: `node-${index}` }, { status: { conditions } }, "status");
     await delay(STATUS_PERIOD_MS / nodeCount);
+  }
+}
+
+/** The lease of a node, as its kubelet makes it. */
+export function createLease(server: ApiServer, name: string): void {
+  server.collection(LEASES).create({
+    apiVersion: apiVersionOf(LEASES),
+    kind: LEASES.kind,
+    metadata: {
+      namespace: LEASE_NAMESPACE,
+      name,
+      ownerReferences: [{ apiVersion: "v1", kind: "Node", name, uid: systemRandom.uuid() }],
+    },
+    spec: { holderIdentity: name, leaseDurationSeconds: 40, renewTime: toMicroTime(systemClock.nowMs()) },
+  });
+}
+
+/** The leases of `node-0` and so on are renewed every 10 s, one after the other. */
+export async function renewals(server: ApiServer, nodeCount: number, signal: AbortSignal): Promise<void> {
+  const leases = server.collection(LEASES);
+  const beganMs = systemClock.monotonicMs();
+  for (let index = 0; !signal.aborted; await delay(RENEWAL_BATCH_MS)) {
+    const due = ((systemClock.monotonicMs() - beganMs) * nodeCount) / RENEWAL_PERIOD_MS;
+    for (; index < due; index++) {
+      const key = { namespace: LEASE_NAMESPACE, name: `node-${index % nodeCount}` };
+      leases.mergePatch(key, { spec: { renewTime: toMicroTime(systemClock.nowMs()) } });
+    }
   }
 }

@@ -112,10 +112,14 @@ interface Counted extends KubeObject {
  * Resolves when the health check of each of the first `clusterCount` clusters has counted its nodes, and prints how
  * long that took.
  */
-export async function allCounted(management: ApiServer, clusterCount: number, nodesEach: number): Promise<void> {
+export async function allCounted(
+  management: ApiServer,
+  clusterCount: number,
+  nodesOf: (index: number) => number,
+): Promise<void> {
   const checks = management.collection<Counted>(HEALTH_CHECKS);
   const isCounted = (index: number): boolean =>
-    checks.get({ namespace: NAMESPACE, name: clusterName(index) })?.status?.currentHealthy === nodesEach;
+    checks.get({ namespace: NAMESPACE, name: clusterName(index) })?.status?.currentHealthy === nodesOf(index);
   const startedMs = systemClock.monotonicMs();
   for (let index = 0; index < clusterCount;) {
     if (isCounted(index)) index++;

@@ -3,6 +3,7 @@ import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
+import type { Plugin } from "esbuild";
 import { NODE_GUARD } from "./node-guard.ts";
 
 // Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file next to
@@ -19,6 +20,22 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** Some dependencies are CommonJS and call `require` for Node's own modules, which an ES module does not have. */
 const REQUIRE_SHIM = 'import{createRequire as r}from"node:module";const require=r(import.meta.url);';
+
+/** Replaces the index of two libraries, whose memory every agent would pay for. */
+const SLIM_LIBRARIES: Plugin = {
+  name: "slim-libraries",
+  setup(builder) {
+    const replace = (filter: RegExp, file: string): void =>
+      builder.onResolve({ filter }, () => ({ path: `${ROOT}hack/build/${file}` }));
+    replace(/^undici$/, "slim-undici.mjs");
+    replace(/^@kubernetes\/client-node$/, "slim-client-node.mjs");
+    builder.onResolve({ filter: /^\.\/gen\/index\.js$/ }, ({ importer }) =>
+      importer.includes("/@kubernetes/client-node/")
+        ? { path: `${ROOT}hack/build/no-generated-client.mjs` }
+        : undefined,
+    );
+  },
+};
 
 const [argument] = process.argv.slice(2);
 if (argument === "--help" || argument === "-h") {
@@ -37,6 +54,7 @@ if (argument === "--help" || argument === "-h") {
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: "eof",
+    plugins: [SLIM_LIBRARIES],
     banner: { js: `${NODE_GUARD}\n${REQUIRE_SHIM}` },
     logLevel: "warning",
   });

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { parse } from "yaml";
+import { observingPatch, observingRoles } from "./observe.ts";
 import { chartReadme } from "./readme.ts";
 import { VALUES, valuesSchema } from "./values.ts";
 import { valuesYaml } from "./values-yaml.ts";
@@ -11,7 +12,7 @@ import { valuesYaml } from "./values-yaml.ts";
 const COPIES: Readonly<Record<string, readonly string[]>> = {
   "service-account.yaml": ["kustomize/service-account.yaml"],
   "rbac.yaml": ["agent", "remediators", "users", "operators"].map((name) => `kustomize/role-${name}.yaml`),
-  "admission.yaml": ["kustomize/admission.yaml", "kustomize/agent-admission.yaml"],
+  "admission.yaml": ["", "agent-", "in-use-"].map((name) => `kustomize/${name}admission.yaml`),
   "leases.yaml": ["kustomize/leases.yaml"],
   "secure-metrics.yaml": ["secure-metrics/role-secure-metrics.yaml"],
   "check-service-account.yaml": ["check/service-account.yaml"],
@@ -35,11 +36,26 @@ export async function chartFiles(path: (name: string) => string): Promise<Map<st
   const copies = { ...COPIES, ...(await familyCopies(path, read)), ...(await crdCopies(path)) };
   for (const [name, sources] of Object.entries(copies)) {
     const texts = await Promise.all(sources.map(read));
-    const header = `# Generated from ${sources.map((source) => `deploy/${source}`).join(", ")}; do not edit.\n`;
-    files.set(`files/${name}`, header + texts.join("---\n"));
+    files.set(`files/${name}`, headerOf(sources) + texts.join("---\n"));
   }
   for (const [name, source] of Object.entries(VERBATIM)) files.set(`files/${name}`, await read(source));
-  return new Map([...files].map(([name, content]) => [`deploy/chart/${name}`, content]));
+  const agentRoles = ["agent", "remediators"].map((name) => `kustomize/role-${name}.yaml`);
+  const rolesOf = async (sources: readonly string[]): Promise<string> =>
+    (await Promise.all(sources.map(read))).join("---\n");
+  const families = Object.entries(copies).filter(([name]) => name.startsWith("families/"));
+  for (const [name, sources] of families) {
+    files.set(`files/observe/${name}`, headerOf(sources) + observingRoles(await rolesOf(sources)));
+  }
+  const userRoles = ["users", "operators"].map((name) => `kustomize/role-${name}.yaml`);
+  const observing = [observingRoles(await rolesOf(agentRoles)), await rolesOf(userRoles)].join("---\n");
+  files.set("files/observe/rbac.yaml", headerOf([...agentRoles, ...userRoles]) + observing);
+  const paths = new Map([...files].map(([name, content]) => [`deploy/chart/${name}`, content]));
+  const patch = headerOf(agentRoles) + observingPatch(await rolesOf(agentRoles));
+  return paths.set("deploy/observe/roles.yaml", patch);
+}
+
+function headerOf(sources: readonly string[]): string {
+  return `# Generated from ${sources.map((source) => `deploy/${source}`).join(", ")}; do not edit.\n`;
 }
 
 /** The roles of each folder of deploy/families, and its policies apart from them. */

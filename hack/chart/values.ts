@@ -7,14 +7,19 @@ import type { ValueSchema } from "./schema.ts";
 const ANY_OBJECT = { type: "object" };
 const NAME = { type: "string", pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", maxLength: 63 };
 /** An IPv4 or IPv6 network in CIDR notation; the API server checks the numbers. */
-const NETWORK = { type: "string", pattern: "^[0-9a-fA-F.:]+/[0-9]{1,3}$" };
+const NETWORK = {
+  type: "string",
+  pattern: "^([0-9.]+/([12]?[0-9]|3[0-2])|[0-9a-fA-F.:]*:[0-9a-fA-F.:]*/([1-9]?[0-9]|1[01][0-9]|12[0-8]))$",
+};
 const PORT = { type: "integer", minimum: 1, maximum: 65_535 };
 const NAMESPACED_NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
 const AGENT = { matchLabels: { "app.kubernetes.io/name": "ironfence" } };
 const DURATION = { pattern: "^([0-9]+(ms|s|m|h))*$" };
 
 const image = group("The image of the agent.", {
-  repository: text("Registry and name of the image.", "ironfence", { minLength: 1 }),
+  repository: text("Registry and name of the image, without a scheme.", "ironfence", {
+    pattern: "^[a-zA-Z0-9][-a-zA-Z0-9._:]*(/[-a-zA-Z0-9._:]+)*$",
+  }),
   tag: text("Tag of the image. If it is empty, the `appVersion` of the chart.", ""),
   digest: text("Digest of the image. If it is set, the tag is not used.", "", {
     pattern: "^(sha256:[0-9a-f]{64})?$",
@@ -30,7 +35,10 @@ const image = group("The image of the agent.", {
 
 const crds = group("Custom resource definitions.", {
   install: flag("Install the kinds of ironfence.", true),
-  keep: flag("Keep the kinds of ironfence, with all of their objects, if the release is uninstalled.", true),
+  keep: flag(
+    "Keep the kinds of ironfence, with all of their objects, if the release is uninstalled or `install` becomes false.",
+    true,
+  ),
   nodeHealthCheck: flag(
     "Install the kind `NodeHealthCheck`, and keep it in any case. Set it to false if another operator has installed it.",
     true,
@@ -69,9 +77,13 @@ const agent = group("Options of the agent. If one is empty, the agent uses its d
       pattern: `^$|${NAMESPACED_NAME}`,
     },
   ),
-  otlpEndpoint: text("OpenTelemetry collector for traces. Add its port to `networkPolicy.extraEgress`.", "", {
-    pattern: "^(https?://.+)?$",
-  }),
+  otlpEndpoint: text(
+    "OpenTelemetry collector for traces, as a URL without a password. Add its port to `networkPolicy.extraEgress`.",
+    "",
+    {
+      pattern: "^(https?://[^@]+)?$",
+    },
+  ),
   logLevel: text("How much the agent logs.", "info", { enum: ["trace", "debug", "info", "warn", "error"] }),
   extraArgs: list("Further options, as `--NAME=VALUE`.", [], { type: "string" }),
   extraEnv: list("Further environment variables, such as those of a proxy.", [], ANY_OBJECT),
@@ -197,6 +209,11 @@ const metrics = group("Prometheus metrics.", {
   prometheusRule: group("The alerts, as a PrometheusRule.", {
     enabled: flag("Create a PrometheusRule.", false),
     labels: strings("Labels by which your Prometheus selects it."),
+    runbookBaseURL: text(
+      "Address that `runbook_url` begins with: that of your copy of the repository's files, with a slash at its end.",
+      "",
+      { pattern: "^$|^https?://.+/$" },
+    ),
   }),
   dashboard: group("The Grafana dashboard, as a ConfigMap.", {
     enabled: flag("Create a ConfigMap with the dashboard.", false),
@@ -244,6 +261,10 @@ export const VALUES: ValueSchema = {
       ["node-health-check"],
       { enum: [...FAMILIES] },
       { uniqueItems: true },
+    ),
+    observe: flag(
+      "Only observe: the agent decides and reports, with permissions that only read (docs/how-to/observe.md). An upgrade that sets it is refused while a remediation exists, which nothing would end.",
+      false,
     ),
     reprovision: flag("Grant the permissions of strategies that install a host again or delete a Machine.", false),
     okd: flag("Grant the permissions that the agent needs on OKD. The families of OKD imply it.", false),
@@ -297,9 +318,10 @@ export const VALUES: ValueSchema = {
   }),
 };
 
-/** The schema that Helm checks values with: a parent chart may have `global` values. */
+/** The schema that Helm checks values with: a parent chart may have `global` values, and `enabled` as a condition. */
 export function valuesSchema(): object {
   const { properties = {} } = VALUES;
   const global = { description: "Values of a parent chart; not used here.", type: "object" };
-  return { ...VALUES, properties: { ...properties, global } };
+  const enabled = { description: "Condition in a parent chart; not used here.", type: "boolean" };
+  return { ...VALUES, properties: { ...properties, global, enabled } };
 }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, readdir, rename, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -8,8 +8,8 @@ import { findGo, goBuild, moduleSource } from "../lib/go.ts";
 // Where the programs of a real control plane come from: a folder that the user names, a cache folder, or Go and its
 // module proxy.
 
-/** What the modules in `kubernetes/` and `kwok/` build. */
-const KUBERNETES_VERSION = "v1.36.3";
+/** Names the version of Kubernetes that runs, by its folder in `kubernetes/`; the newest one where it is not set. */
+export const KUBERNETES_VARIABLE = "IRONFENCE_E2E_KUBERNETES";
 
 const PROGRAMS = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"] as const;
 export type Program = (typeof PROGRAMS)[number];
@@ -28,33 +28,74 @@ export interface Binaries {
 /** Prints what is being waited for. */
 export type Progress = (line: string) => void;
 
+/** A version of Kubernetes that `kubernetes/` builds. */
+export interface KubernetesVersion {
+  /** Such as `1.36`: what a user chooses, and with a `v` the name of the folder. */
+  minor: string;
+  /** Such as `v1.36.3`, as its go.mod pins it. */
+  version: string;
+}
+
+/** Every version of Kubernetes that `kubernetes/` builds, the oldest first. */
+export function kubernetesVersions(): KubernetesVersion[] {
+  return readdirSync(moduleFolder("kubernetes"))
+    .map((folder) => {
+      const goMod = readFileSync(join(moduleFolder(`kubernetes/${folder}`), "go.mod"), "utf8");
+      const version = /^\tk8s\.io\/kubernetes (v\S+)/m.exec(goMod)?.[1];
+      if (version === undefined)
+        throw new Error(`hack/control-plane/kubernetes/${folder}/go.mod pins no k8s.io/kubernetes`);
+      return { minor: folder.slice(1), version };
+    })
+    .toSorted((a, b) => Number(a.minor.split(".")[1]) - Number(b.minor.split(".")[1]));
+}
+
+/**
+ * The version that was chosen.
+ *
+ * @param chosen such as `1.30`; the newest version if undefined.
+ * @throws Error for a version that `kubernetes/` does not build.
+ */
+export function chooseKubernetes(chosen: string | undefined): KubernetesVersion {
+  const versions = kubernetesVersions();
+  const found = chosen === undefined ? versions.at(-1) : versions.find(({ minor }) => minor === chosen);
+  if (found !== undefined) return found;
+  throw new Error(`there is no Kubernetes ${chosen}: choose one of ${versions.map(({ minor }) => minor).join(", ")}`);
+}
+
 /** `${XDG_CACHE_HOME:-~/.cache}/ironfence/<name>`, where things that take long to make are kept between runs. */
 export function cacheFolder(name: string): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "ironfence", name);
 }
 
 /**
- * Finds every program in `$KUBEBUILDER_ASSETS` or the cache folder, and builds with Go those that neither has.
+ * Finds every program in `$KUBEBUILDER_ASSETS` or the cache folder, and builds with Go those that neither has. If a
+ * version of Kubernetes is chosen (`$IRONFENCE_E2E_KUBERNETES`), it uses no program of `$KUBEBUILDER_ASSETS`.
  *
  * @throws Error that names both ways when a program is missing and there is no Go.
  */
 export async function prepareBinaries(progress: Progress, signal: AbortSignal): Promise<Binaries> {
-  const cache = join(cacheFolder("control-plane"), KUBERNETES_VERSION);
-  const assets = process.env.KUBEBUILDER_ASSETS;
-  const folders = [...(assets ? [assets] : []), cache];
+  const chosen = process.env[KUBERNETES_VARIABLE];
+  const kubernetes = chooseKubernetes(chosen);
+  const assets = chosen === undefined ? process.env.KUBEBUILDER_ASSETS : undefined;
+  // etcd and kwok are the same for every version of Kubernetes.
+  const caches = {
+    own: join(cacheFolder("control-plane"), kubernetes.version),
+    shared: join(cacheFolder("control-plane"), chooseKubernetes(undefined).version),
+  };
+  const cacheOf = (file: string): string => (file.startsWith("kube-") ? caches.own : caches.shared);
   const find = (file: string): string | undefined =>
-    folders.map((folder) => join(folder, file)).find((path) => existsSync(path));
+    [...(assets ? [assets] : []), cacheOf(file)].map((folder) => join(folder, file)).find((path) => existsSync(path));
   const missing = (): string[] => [...PROGRAMS, STAGES_FILE].filter((file) => find(file) === undefined);
 
   if (missing().length > 0) {
     const go = findGo();
-    if (go === undefined) throw new Error(noGoMessage(missing(), folders));
-    await mkdir(cache, { recursive: true });
-    await build(go, cache, new Set(missing()), progress, signal);
+    if (go === undefined) throw new Error(noGoMessage(missing(), [...(assets ? [assets] : []), caches.own]));
+    for (const cache of Object.values(caches)) await mkdir(cache, { recursive: true });
+    await build(go, { kubernetes, cacheOf, missing: new Set(missing()) }, progress, signal);
   }
   const pathOf = (file: string): string => {
     const path = find(file);
-    if (path === undefined) throw new Error(`${file} is in none of ${folders.join(", ")} after the build`);
+    if (path === undefined) throw new Error(`${file} is not in ${cacheOf(file)} after the build`);
     return path;
   };
   return { path: pathOf, kwokStages: pathOf(STAGES_FILE) };
@@ -62,33 +103,50 @@ export async function prepareBinaries(progress: Progress, signal: AbortSignal): 
 
 async function build(
   go: string,
-  cache: string,
-  missing: ReadonlySet<string>,
+  what: { kubernetes: KubernetesVersion; cacheOf: (file: string) => string; missing: ReadonlySet<string> },
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
+  const { kubernetes, cacheOf, missing } = what;
   const startedMs = performance.now();
-  progress(`building ${[...missing].join(", ")} with ${go} into ${cache} (all: about 7 min on two cores, once)`);
-  const version = `-X k8s.io/component-base/version.gitVersion=${KUBERNETES_VERSION}`;
-  for (const [program, { module, path }] of Object.entries(PACKAGES)) {
+  progress(
+    `building ${[...missing].join(", ")} of ${kubernetes.version} with ${go} (all: about 7 min on two cores, once)`,
+  );
+  const linked = linkedVersion(kubernetes);
+  for (const [program, { module, path }] of Object.entries(packagesOf(kubernetes))) {
     if (!missing.has(program)) continue;
     progress(`go build ${path} …`);
     const buildMs = performance.now();
-    const output = join(cache, program);
-    await goBuild(go, { folder: moduleFolder(module), packagePath: path, output, ldflags: `-s -w ${version}` }, signal);
+    const output = join(cacheOf(program), program);
+    await goBuild(go, { folder: moduleFolder(module), packagePath: path, output, ldflags: `-s -w ${linked}` }, signal);
     progress(`go build ${path}: ${((performance.now() - buildMs) / 1000).toFixed(0)} s`);
   }
-  if (missing.has(STAGES_FILE)) await writeStages(go, join(cache, STAGES_FILE), signal);
+  if (missing.has(STAGES_FILE)) await writeStages(go, join(cacheOf(STAGES_FILE), STAGES_FILE), signal);
   progress(`built in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`);
 }
 
-const PACKAGES: Record<Program, { module: string; path: string }> = {
-  etcd: { module: "kubernetes", path: "go.etcd.io/etcd/server/v3" },
-  "kube-apiserver": { module: "kubernetes", path: "k8s.io/kubernetes/cmd/kube-apiserver" },
-  "kube-controller-manager": { module: "kubernetes", path: "k8s.io/kubernetes/cmd/kube-controller-manager" },
-  "kube-scheduler": { module: "kubernetes", path: "k8s.io/kubernetes/cmd/kube-scheduler" },
-  kwok: { module: "kwok", path: "sigs.k8s.io/kwok/cmd/kwok" },
-};
+function packagesOf({ minor }: KubernetesVersion): Record<Program, { module: string; path: string }> {
+  const kubernetes = (name: string): { module: string; path: string } => ({
+    module: `kubernetes/v${minor}`,
+    path: `k8s.io/kubernetes/cmd/${name}`,
+  });
+  return {
+    etcd: { module: `kubernetes/v${chooseKubernetes(undefined).minor}`, path: "go.etcd.io/etcd/server/v3" },
+    "kube-apiserver": kubernetes("kube-apiserver"),
+    "kube-controller-manager": kubernetes("kube-controller-manager"),
+    "kube-scheduler": kubernetes("kube-scheduler"),
+    kwok: { module: "kwok", path: "sigs.k8s.io/kwok/cmd/kwok" },
+  };
+}
+
+/** What the release scripts of Kubernetes link in. Without the last two, 1.30 answers `GET /version` without them. */
+function linkedVersion({ minor, version }: KubernetesVersion): string {
+  const [major, minorNumber] = minor.split(".");
+  const values = { gitVersion: version, gitMajor: major, gitMinor: minorNumber };
+  return Object.entries(values)
+    .map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`)
+    .join(" ");
+}
 
 const moduleFolder = (module: string): string => fileURLToPath(new URL(module, import.meta.url));
 

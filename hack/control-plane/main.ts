@@ -17,6 +17,7 @@ const HELP = `A real Kubernetes control plane on loopback: etcd, kube-apiserver,
                               fake nodes renew their leases every 10 s, so below 20 they come and go)
     --install                 apply deploy/kustomize and write a kubeconfig of the shipped ServiceAccount
 
+$IRONFENCE_E2E_KUBERNETES chooses the version, such as 1.30, by a folder of hack/control-plane/kubernetes; by default the newest.
 The programs are looked for in $KUBEBUILDER_ASSETS, then in \${XDG_CACHE_HOME:-~/.cache}/ironfence/control-plane.
 `;
 

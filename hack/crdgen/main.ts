@@ -8,14 +8,15 @@ import { toCrd } from "./crd.ts";
 import { dashboard } from "../monitoring/dashboard.ts";
 import { plainRules, prometheusRule, ruleTests } from "../monitoring/rules.ts";
 import { chartFiles } from "../chart/generate.ts";
+import { olmFiles } from "../olm/generate.ts";
 import { readManifests } from "../lib/apply.ts";
 import { bundleRoles } from "./bundle-role.ts";
 import { readDeployed } from "./deployed.ts";
 import { metricsPage } from "./metrics-page.ts";
 
 // Writes the CRDs under deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of
-// `ironfence bundle`, the page of the metrics, what is in deploy/monitoring, and the chart but for its templates.
-// With --check it only compares, and fails if a file is out of date.
+// `ironfence bundle`, the page of the metrics, what is in deploy/monitoring, the chart but for its templates, and the
+// bundle of OLM. With --check it only compares, and fails if a file is out of date.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 // YAML 1.1 quotes On, Off and similar words: to `kubectl apply -f`, which reads that, they would be booleans.
@@ -51,8 +52,9 @@ for (const [name, content] of Object.entries({
 }
 generated.set("deploy/monitoring/dashboard.json", `${JSON.stringify(dashboard(), undefined, 2)}\n`);
 await settle(generated);
-// The chart has copies of what was generated, so it comes last.
+// The chart and the bundle of OLM have copies of what was generated, so they come last.
 await settle(await chartFiles((name) => root + name));
+await settle(await olmFiles((name) => root + name));
 if (stale.length > 0) {
   console.error(`out of date: ${stale.join(", ")}; run \`npm run generate\` and commit the result`);
   process.exit(1);

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/runtime/system.ts";
@@ -8,6 +8,7 @@ import { parseOptions } from "../lib/options.ts";
 import { Chronicle } from "./chronicle.ts";
 import { observe } from "./observe.ts";
 import { isReady } from "./ready.ts";
+import { renderRecording } from "./recording.ts";
 import type { SceneResult } from "./scenes.ts";
 import { play, SCENES } from "./scenes.ts";
 import { jsonScreen, textScreen } from "./screen.ts";
@@ -19,6 +20,7 @@ const HELP = `Three outages on a simulated rack, with the real agent as a proces
   npm run demo                what happens, live; a table at the end; exit code 0 only if all went as it must
   npm run demo -- --json      one JSON object a line; the last one is {"summary":[…]}
   npm run demo -- --keep      leave everything running, to be read in a browser and with kubectl
+  npm run demo -- --record docs/tutorial/pictures/demo.svg      the first scene as a picture for the README
 
 Needs npm alone: the API server and the BMCs are simulated in this process, on 127.0.0.1. Takes less than a minute.
 `;
@@ -29,12 +31,13 @@ const REFRESH_PERIOD_MS = 250;
 const values = parseOptions({
   json: { type: "boolean", default: false },
   keep: { type: "boolean", default: false },
+  record: { type: "string" },
   help: { type: "boolean", short: "h", default: false },
 });
 if (values.help) process.stdout.write(HELP);
-else process.exitCode = await demo(values.json, values.keep);
+else process.exitCode = await demo(values.json, values.keep, values.record);
 
-async function demo(json: boolean, keep: boolean): Promise<number> {
+async function demo(json: boolean, keep: boolean, picture: string | undefined): Promise<number> {
   const screen = json ? jsonScreen(process.stdout) : textScreen(process.stdout);
   const folder = await mkdtemp(join(tmpdir(), "ironfence-demo-"));
   const logPath = join(folder, "agent.log");
@@ -72,16 +75,20 @@ async function demo(json: boolean, keep: boolean): Promise<number> {
       results.push({ scene: "start", ok: false, stepsMs: {}, problems: [`the cluster was not ready: see ${logPath}`] });
     }
     const ok = results.every((result) => result.ok) && observed.violations.length === 0 && died === undefined;
-    // What comes after the summary is done by the user, and is no part of the story.
+    // What comes after the summary is done by the user, and does not belong to the story.
     clearInterval(refresher);
     observed.stop();
     screen.summary(results, observed.violations);
+    if (picture !== undefined) {
+      const entries = chronicle.entries.filter(({ scene }) => scene === 1);
+      await writeFile(picture, renderRecording("npm run demo", `Scene 1: ${SCENES[0]?.title}`, entries));
+    }
     if (keep) await showAround(world, folder, json);
     return ok ? 0 : 1;
   } finally {
     clearInterval(refresher);
     observed.stop();
-    // From here on the agent's end is no news; Ctrl-C has ended it as well.
+    // From here on the end of the agent is expected; Ctrl-C has ended it as well.
     stopping = true;
     await agent.stop();
     await world.stop();

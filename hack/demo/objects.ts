@@ -85,6 +85,9 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
     order,
     timeout: "5m",
   });
+  // Times of transition are whole seconds, so that a duration may end up to one second early. Nodes that fall silent
+  // together become Unknown within half a second here: with 2 s all of them count before the first one is due.
+  const duration = "2s";
   create(
     NODE_HEALTH_CHECKS,
     { name: HEALTH_CHECK },
@@ -92,8 +95,8 @@ export function createObjects(server: ApiServer, access: BmcAccess): void {
       spec: {
         selector: { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "Exists" }] },
         unhealthyConditions: [
-          { type: "Ready", status: "Unknown", duration: "1s" },
-          { type: "Ready", status: "False", duration: "1s" },
+          { type: "Ready", status: "Unknown", duration },
+          { type: "Ready", status: "False", duration },
         ],
         minHealthy: 4,
         escalatingRemediations: [step("reboot", 1), step("reprovision", 2)],

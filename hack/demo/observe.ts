@@ -61,6 +61,7 @@ function noteRackEvent(event: RackEvent, chronicle: Chronicle): void {
       chronicle.note(host, "installed again over the network", "networkBoot", "good");
       return;
     case "hung":
+    case "crashed":
     case "diskFailed":
     case "resumed":
     case "restarting":

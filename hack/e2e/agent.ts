@@ -29,6 +29,8 @@ export interface AgentStart {
   via?: ApiAddress | undefined;
   /** The `main.ts` of another version. */
   program?: string | undefined;
+  /** The agent runs as the cluster's administrator, from a workstation, with its objects in this namespace. */
+  asAdminIn?: string | undefined;
 }
 
 /** Starts the agent as a user does, with a token of the shipped ServiceAccount. */
@@ -36,9 +38,13 @@ export async function startAgent(
   world: Pick<World, "controlPlane">,
   instance: string,
   flags: readonly string[] = [],
-  { via, program }: AgentStart = {},
+  { via, program, asAdminIn }: AgentStart = {},
 ): Promise<Agent> {
-  const kubeconfig = await world.controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT, via);
+  const { controlPlane } = world;
+  const kubeconfig =
+    asAdminIn === undefined
+      ? await controlPlane.serviceAccountKubeconfig(NAMESPACE, SERVICE_ACCOUNT, via)
+      : controlPlane.kubeconfig;
   const child: Child = startChild(
     instance,
     process.execPath,
@@ -46,7 +52,7 @@ export async function startAgent(
       program ?? repositoryPath("src/main.ts"),
       "run",
       `--kubeconfig=${kubeconfig}`,
-      `--namespace=${NAMESPACE}`,
+      `--namespace=${asAdminIn ?? NAMESPACE}`,
       ...(flags.some((flag) => flag.startsWith("--metrics-bind-address="))
         ? []
         : ["--metrics-bind-address=127.0.0.1:0"]),
@@ -57,7 +63,7 @@ export async function startAgent(
     ],
     // The world's folder goes with it; a folder of the user's choice keeps the whole log.
     {
-      logFile: join(process.env["IRONFENCE_E2E_LOGS"] ?? world.controlPlane.folder, `${instance}.log`),
+      logFile: join(process.env["IRONFENCE_E2E_LOGS"] ?? controlPlane.folder, `${instance}.log`),
       env: { POD_NAME: instance },
     },
   );

@@ -11,7 +11,10 @@ export interface NodeView {
     annotations?: Record<string, string>;
   };
   spec: { taints?: { key: string; value?: string; effect: string }[]; unschedulable?: boolean };
-  status: { conditions?: { type: string; status: string }[]; nodeInfo?: { bootID?: string } };
+  status: {
+    conditions?: { type: string; status: string; lastTransitionTime?: string }[];
+    nodeInfo?: { bootID?: string };
+  };
 }
 
 /** A BareMetalRemediation as tests look at it. */
@@ -93,7 +96,11 @@ export function hasTaint(node: NodeView, key: string): boolean {
 }
 
 export function readyOf(node: NodeView): string | undefined {
-  return node.status.conditions?.find((condition) => condition.type === "Ready")?.status;
+  return readyCondition(node)?.status;
+}
+
+export function readyCondition(node: NodeView): NonNullable<NodeView["status"]["conditions"]>[number] | undefined {
+  return node.status.conditions?.find((condition) => condition.type === "Ready");
 }
 
 export function conditionOf(remediation: RemediationView | undefined, type: string) {

@@ -18,6 +18,8 @@ function substitute(manifest: Manifest, substitutions: Substitutions): Manifest 
 /** A device account's and trust anchor's values; the right ones by default. */
 export interface TargetOverrides {
   password?: string;
+  /** Another namespace than that of the example. */
+  namespace?: string;
   /** What the example's FencingTarget becomes in addition to its substitutions. */
   change?: (target: Manifest) => Manifest;
 }
@@ -38,6 +40,8 @@ export async function applyFencingTarget(world: World, node: string, overrides: 
       "redfish://bmc-1.example": url,
     });
     if (manifest.kind === "Secret") manifest["stringData"] = secrets[manifest.metadata.name];
+    const { namespace } = overrides;
+    if (namespace !== undefined) manifest.metadata.namespace = namespace;
     const changed = manifest.kind === "FencingTarget" ? overrides.change?.(manifest) : undefined;
     await applyObject(world.api, changed ?? manifest);
   }

@@ -1,4 +1,5 @@
-import { OUT_OF_SERVICE, QUARANTINE, hasTaint, readyOf } from "./chronicle.ts";
+import { parseTimeMs } from "../../src/runtime/time.ts";
+import { OUT_OF_SERVICE, QUARANTINE, hasTaint, readyCondition, readyOf } from "./chronicle.ts";
 import type { Chronicle, NodeView, Seen } from "./chronicle.ts";
 import { WALK_TIMEOUT_MS, configure, explain, marksOf, startScenario, targetsReady, walkEnds } from "./scenario.ts";
 import type { Scenario } from "./scenario.ts";
@@ -8,7 +9,9 @@ import type { Database } from "./workload.ts";
 // How long each step of a whole fence takes, on the real control plane with a BMC that takes 2 s for a power change.
 
 const ROUNDS = 6;
-const BMC_DELAY_MS = 2_000;
+export const BMC_DELAY_MS = 2_000;
+/** The duration of the condition in the health check of these scenarios. */
+const DURATION_MS = 1_000;
 
 /** The steps that are measured, in their order, with what they start from. */
 export const WALK_STEPS = [
@@ -18,6 +21,7 @@ export const WALK_STEPS = [
   "second Off reading → out-of-service taint",
   "out-of-service taint → pod object gone",
   "Unknown → pod object gone",
+  "duration over → pod object gone",
   "pod object gone → On on the wire",
   "Ready=True → our marks gone",
   "Ready=True → CR gone",
@@ -33,7 +37,7 @@ export type WalkFigures = Record<WalkStep, number[]>;
  *
  * @param graceMs silence after which a node counts as dead. Without it the shorter one of the other tests.
  */
-export async function measureWalk(graceMs?: number): Promise<void> {
+export async function measureWalk(graceMs?: number): Promise<WalkFigures> {
   const figures = await runWalks({ rounds: ROUNDS, bmcDelayMs: BMC_DELAY_MS, graceMs }, (round, steps) => {
     const pod = steps["Unknown → pod object gone"];
     process.stderr.write(`bench: round ${round} of ${ROUNDS}: pod gone ${(pod / 1000).toFixed(2)} s after Unknown\n`);
@@ -47,6 +51,7 @@ export async function measureWalk(graceMs?: number): Promise<void> {
       "",
     ].join("\n"),
   );
+  return figures;
 }
 
 /**
@@ -106,6 +111,11 @@ async function stepsOf(
     );
 
   const unknown = firstNode("Ready=Unknown", ({ object }) => readyOf(object) === "Unknown");
+  const transitionMs = parseTimeMs(
+    nodes
+      .filter(({ object }) => readyOf(object) === "Unknown")
+      .map(({ object }) => readyCondition(object)?.lastTransitionTime)[0],
+  );
   const created = time("CR created", remediations[0]);
   const forceOff = time(
     "ForceOff",
@@ -138,6 +148,7 @@ async function stepsOf(
     "second Off reading → out-of-service taint": tainted - time("second Off reading", secondRead),
     "out-of-service taint → pod object gone": podGone - tainted,
     "Unknown → pod object gone": podGone - unknown,
+    "duration over → pod object gone": podGone - ((transitionMs ?? Number.NaN) + DURATION_MS),
     "pod object gone → On on the wire": on - podGone,
     "Ready=True → our marks gone": unmarked - ready,
     "Ready=True → CR gone": deleted - ready,

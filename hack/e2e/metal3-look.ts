@@ -63,7 +63,7 @@ export class Metal3Look {
     return started.map(({ type }) => type);
   }
 
-  /** Annotations by which a user has the operator hold the host off. */
+  /** Annotations by which a user has the operator keep the host off. */
   async holdsOf(name: string): Promise<string[]> {
     const { metadata } = await this.hostOf(name);
     return Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith("reboot.metal3.io/"));

@@ -36,6 +36,7 @@ export function openPeer(login: {
   password: string;
   caPem?: string;
   ipmi?: DeviceConfig["ipmi"];
+  snmp?: DeviceConfig["snmp"];
 }): PowerDriver & AsyncDisposable {
   const device = openDevice(
     {
@@ -45,6 +46,7 @@ export function openPeer(login: {
       tls: { insecureSkipVerify: false, ...(login.caPem !== undefined && { ca: login.caPem }) },
       timeouts: { connectTimeoutMs: 5_000, callTimeoutMs: 20_000 },
       ...(login.ipmi !== undefined && { ipmi: login.ipmi }),
+      ...(login.snmp !== undefined && { snmp: login.snmp }),
     },
     { clock: systemClock, logger: createLogger("silent") },
   );

@@ -11,6 +11,7 @@ import { applyObject } from "../lib/apply.ts";
 import type { KubeApi } from "../lib/kube-api.ts";
 import type { HostSpec } from "../rack/host.ts";
 import { startKubelets } from "../rack/kubelet.ts";
+import type { KubeletOptions } from "../rack/kubelet.ts";
 import { startAgent } from "./agent.ts";
 import type { Agent } from "./agent.ts";
 import { eventually } from "./eventually.ts";
@@ -24,7 +25,21 @@ const NODES_READY_TIMEOUT_MS = 60_000;
 /** Silence after which a node is Ready=Unknown: long enough for many kubelets on a busy machine. */
 const GRACE_MS = 6_000;
 /** A dead node's lease is old news once it is Unknown, as it is with the stock 40 s and 50 s. */
-const KUBELETS = { leasePeriodMs: 1_500, leaseDurationSeconds: 3, statusPeriodMs: 1_500, podPeriodMs: 5_000 };
+const KUBELETS: KubeletOptions = {
+  leasePeriodMs: 1_500,
+  leaseDurationSeconds: 3,
+  statusPeriodMs: 1_500,
+  podPeriodMs: 5_000,
+};
+
+export interface RackWorldOptions {
+  /** Which hosts have a FencingTarget: all by default. */
+  targets?: readonly HostSpec[];
+  /** Silence after which a node is Ready=Unknown: 6 s by default. */
+  nodeMonitorGracePeriodMs?: number;
+  /** By default they renew leases of 3 s. */
+  kubelets?: KubeletOptions;
+}
 
 /** A real control plane whose nodes are simulated hosts: the rack is the truth about power, and holds many of them. */
 export interface RackWorld extends Pick<SimulatedHosts, "rack" | "authority"> {
@@ -42,12 +57,10 @@ export interface RackWorld extends Pick<SimulatedHosts, "rack" | "authority"> {
 
 /**
  * Starts a world with a FencingTarget for each host, and waits until the nodes of all that are on are Ready.
- *
- * @param options.targets which hosts have one: all by default.
  */
 export async function startRackWorld(
   specs: readonly HostSpec[],
-  { targets = specs }: { targets?: readonly HostSpec[] } = {},
+  { targets = specs, nodeMonitorGracePeriodMs = GRACE_MS, kubelets: periods = KUBELETS }: RackWorldOptions = {},
 ): Promise<RackWorld> {
   const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
   const living = new AbortController();
@@ -58,7 +71,7 @@ export async function startRackWorld(
     for (const close of closers.reverse()) await close();
   };
   try {
-    const options = { progress, nodeMonitorGracePeriodMs: GRACE_MS };
+    const options = { progress, nodeMonitorGracePeriodMs };
     const controlPlane = await startControlPlane(options, AbortSignal.timeout(START_TIMEOUT_MS));
     closers.push(() => controlPlane.stop());
     const { api } = controlPlane;
@@ -71,7 +84,7 @@ export async function startRackWorld(
     const { client, close } = await openClient(controlPlane);
     closers.push(close);
     const logger = createLogger("silent");
-    const kubelets = startKubelets({ rack, client, clock: systemClock, logger }, KUBELETS, living.signal);
+    const kubelets = startKubelets({ rack, client, clock: systemClock, logger }, periods, living.signal);
     closers.push(() => {
       living.abort();
       return kubelets;
@@ -127,11 +140,16 @@ async function createTargets(api: KubeApi, hosts: SimulatedHosts, targets: reado
 
 /** Creates a health check over all nodes, and the template that it remediates by. */
 export async function createHealthCheck(
-  { api }: RackWorld,
+  { api }: Pick<RackWorld, "api">,
   strategy: object,
   spec: Partial<NodeHealthCheckSpec>,
+  {
+    name = "workers",
+    template: templateName = "reboot",
+    annotations = {},
+  }: { name?: string; template?: string; annotations?: Record<string, string> } = {},
 ): Promise<void> {
-  const template = { namespace: NAMESPACE, name: "reboot" };
+  const template = { namespace: NAMESPACE, name: templateName };
   const apiVersion = "ironfence.io/v1alpha1";
   await api.create(`/apis/${apiVersion}/namespaces/${NAMESPACE}/baremetalremediationtemplates`, {
     apiVersion,
@@ -139,11 +157,10 @@ export async function createHealthCheck(
     metadata: template,
     spec: { template: { spec: { strategy } } },
   });
-  const name = HEALTH_CHECK.slice(HEALTH_CHECK.lastIndexOf("/") + 1);
   await api.create(HEALTH_CHECK.slice(0, HEALTH_CHECK.lastIndexOf("/")), {
     apiVersion: "remediation.medik8s.io/v1alpha1",
     kind: "NodeHealthCheck",
-    metadata: { name },
+    metadata: { name, annotations },
     spec: {
       selector: { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "Exists" }] },
       unhealthyConditions: [{ type: "Ready", status: "Unknown", duration: "1s" }],

@@ -56,6 +56,7 @@ export interface Judgement {
 
 /** Roles of deploy that only users have. */
 const OF_USERS = new Set([
+  "ironfence-enroller",
   "ironfence-operator",
   "ironfence-view",
   "ironfence-metrics-reader",
@@ -122,10 +123,8 @@ function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
  * test may: with the test that shows the call, on the simulated API server.
  */
 export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
-  // Whether the health check that owns an old remediation of a Ready node lists that node.
-  ["ironfence-agent: get remediation.medik8s.io/nodehealthchecks", "sim/stale-request.test.ts"],
   // Volumes of pods that stay, such as those of a DaemonSet.
-  ["ironfence-agent: get /persistentvolumes", "unit/remediator/release.test.ts"],
+  ["ironfence-agent: get /persistentvolumes", "unit/remediator/effects/release.test.ts"],
   // NodeHealthChecks on OKD, and a node of its control plane.
   ["ironfence-okd: list config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],
   ["ironfence-okd: watch config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],

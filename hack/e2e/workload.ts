@@ -9,7 +9,7 @@ const RUNNING_TIMEOUT_MS = 60_000;
 export interface PodView {
   metadata: { name: string; namespace: string; uid: string; deletionTimestamp?: string };
   spec: { nodeName?: string };
-  status: { phase?: string };
+  status: { phase?: string; conditions?: { type: string }[] };
 }
 
 /** A single-writer database: a StatefulSet of one pod with one volume. */

@@ -13,6 +13,8 @@ const addresses: FuzzTarget = {
     "idrac-virtualmedia+https://10.0.0.1/1",
     "https://bmc-3.example",
     "ipmi://bmc-3:6230",
+    "driver+http://power.example:8443/hosts/worker-3/",
+    "snmp://pdu-1.example:1161/1.7",
     "[fe80::1]:623",
     "fe80::1",
     "10.0.0.1:80",
@@ -23,7 +25,7 @@ const addresses: FuzzTarget = {
     try {
       const address = parseBmcAddress(text);
       must(!address.key.includes("@") && !address.text.includes("@"), "an address holds no credentials");
-      must(address.protocol === "redfish" || (address.port >= 1 && address.port <= 65_535), "a port can be reached");
+      must(!("port" in address) || (address.port >= 1 && address.port <= 65_535), "a port can be reached");
       must(parseBmcAddress(address.text).key === address.key, "the same text is the same device");
     } catch (error) {
       const isPrintable = error instanceof BmcError && /^[\x20-\x7e]{1,1000}$/.test(error.message);

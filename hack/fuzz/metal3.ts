@@ -3,7 +3,11 @@ import type { FuzzTarget } from "./target.ts";
 import { readBareMetalHost, readMetal3Machine } from "../../src/api/metal3/metal3.ts";
 import { readMetal3Remediation } from "../../src/api/metal3/metal3-remediation.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
-import { maintenanceOf, powerPathOf, refusalOf } from "../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
+import {
+  maintenanceOf,
+  powerPathOf,
+  powerOffRefusal,
+} from "../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 
 // Objects of Metal3. Their CRDs are not ours, and an administrator may serve any: only their metadata is what it should
 // be.
@@ -51,7 +55,7 @@ const hosts: FuzzTarget = {
     must(host.consumerRef === undefined || typeof host.consumerRef.name === "string", "a consumer has a name");
     must(host.poweredOn === undefined || typeof host.poweredOn === "boolean", "power is known or unknown");
     must(Array.isArray(host.conditions), "conditions are a list");
-    must(refusalOf(host) === undefined || refusalOf(host) instanceof Error, "a host is refused or not");
+    must(powerOffRefusal(host) === undefined || powerOffRefusal(host) instanceof Error, "a host is refused or not");
     must(powerPathOf(host) !== "Direct", "a host without the annotation is its operator's");
     must(maintenanceOf(host) === undefined, "it is not paused");
   },

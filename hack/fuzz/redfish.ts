@@ -95,7 +95,7 @@ const resources: FuzzTarget = {
     const system = parseSystem(ORIGIN, { path: PATH, body, etag: undefined, date: undefined, isStale: false });
     const { identity } = system;
     for (const isOff of [true, false]) {
-      must(compareHosts(identity, identity, { isOff }) === "Same", "a host is no other than itself");
+      must(compareHosts(identity, identity, { isOff }) === "Same", "a host differs from itself");
     }
     const restart = parseManagerReset(body);
     must(

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
+import type { Architecture } from "../lib/node-program.ts";
 import { CA_FILE, OWN_CA_FILE } from "./root-files.ts";
 import type { Entry } from "./tar.ts";
 import { tar } from "./tar.ts";
@@ -17,8 +18,14 @@ export interface Image {
   archive: Buffer;
 }
 
-/** Packs the files of one layer as an image for amd64. */
-export function packImage(files: readonly Entry[], { name, version }: { name: string; version: string }): Image {
+export interface ImageName {
+  name: string;
+  version: string;
+  architecture: Architecture;
+}
+
+/** Packs the files of one layer as an image. */
+export function packImage(files: readonly Entry[], { name, version, architecture }: ImageName): Image {
   const blobs: Entry[] = [];
   const add = (content: Buffer, mediaType: string): { mediaType: string; digest: string; size: number } => {
     const digest = sha256(content);
@@ -27,28 +34,33 @@ export function packImage(files: readonly Entry[], { name, version }: { name: st
   };
   const layerTar = tar(files);
   const layer = add(gzipSync(layerTar, { level: 9 }), "layer.v1.tar+gzip");
-  const config = add(json(configOf(sha256(layerTar), files, version)), "config.v1+json");
+  const config = add(json(configOf(sha256(layerTar), files, version, architecture)), "config.v1+json");
   const manifest = add(
     json({ schemaVersion: 2, mediaType: `${MEDIA}.manifest.v1+json`, config, layers: [layer] }),
     "manifest.v1+json",
   );
-  const annotations = { "org.opencontainers.image.ref.name": version };
-  const platform = { architecture: "amd64", os: "linux" };
+  const tag = `${name}:${version}`;
+  // podman takes the whole name from the first annotation, and containerd from the second.
+  const annotations = {
+    "org.opencontainers.image.ref.name": `localhost/${tag}`,
+    "io.containerd.image.name": `localhost/${tag}`,
+  };
+  const platform = { architecture, os: "linux" };
   const blobPath = ({ digest }: { digest: string }): string => `blobs/sha256/${digest.slice("sha256:".length)}`;
   const archive = tar([
     ...blobs,
     entry("oci-layout", { imageLayoutVersion: "1.0.0" }),
     entry("index.json", { schemaVersion: 2, manifests: [{ ...manifest, platform, annotations }] }),
-    entry("manifest.json", [{ Config: blobPath(config), RepoTags: [`${name}:${version}`], Layers: [blobPath(layer)] }]),
+    entry("manifest.json", [{ Config: blobPath(config), RepoTags: [tag], Layers: [blobPath(layer)] }]),
   ]);
   return { digest: manifest.digest, archive };
 }
 
-function configOf(diffId: string, files: readonly Entry[], version: string): object {
+function configOf(diffId: string, files: readonly Entry[], version: string, architecture: Architecture): object {
   const hasOwnCa = files.some(({ path }) => path === OWN_CA_FILE);
   return {
     created: CREATED,
-    architecture: "amd64",
+    architecture,
     os: "linux",
     config: {
       User: "65532:65532",
@@ -56,16 +68,19 @@ function configOf(diffId: string, files: readonly Entry[], version: string): obj
       Env: [
         "PATH=/usr/bin",
         "NODE_ENV=production",
+        "MALLOC_ARENA_MAX=1",
+        "MALLOC_MMAP_THRESHOLD_=131072",
         `SSL_CERT_FILE=/${CA_FILE}`,
         ...(hasOwnCa ? [`NODE_EXTRA_CA_CERTS=/${OWN_CA_FILE}`] : []),
       ],
-      // The reasons are in the Dockerfile.
+      // The reasons are in the Dockerfile. With --use-openssl-ca, Node trusts the file that SSL_CERT_FILE names.
       Entrypoint: [
         "/usr/bin/node",
         "--max-semi-space-size=1",
         "--disable-sigusr1",
         "--permission",
         "--allow-fs-read=*",
+        "--use-openssl-ca",
         "/app/ironfence.js",
       ],
       Cmd: ["run"],

@@ -2,6 +2,8 @@ import type { Request } from "../../src/bmc/ipmi/packets/message.ts";
 import type { Bmc } from "../rack/bmc.ts";
 import type { PowerOrderType } from "../rack/events.ts";
 import { fruImage } from "./fru-image.ts";
+import { getSdr, getSensorReading, reserveSdr } from "./sdr.ts";
+import { getSelEntry, getSelInfo, getSelTime, reserveSel } from "./sel.ts";
 import type { Step } from "./faults.ts";
 
 /** Privilege level that a session needs for a command. */
@@ -26,6 +28,7 @@ const CONTROL_ORDERS: Readonly<Record<number, PowerOrderType>> = {
   1: "On",
   2: "PowerCycle",
   3: "ForceRestart",
+  4: "Nmi",
   5: "GracefulShutdown",
 };
 const BOOT_DEVICES: Readonly<Record<number, "None" | "Pxe" | "Hdd">> = { 0: "None", 1: "Pxe", 2: "Hdd" };
@@ -55,6 +58,13 @@ const COMMANDS: readonly Command[] = [
   { step: "GetSystemBootOptions", netFn: 0x00, command: 0x09, privilege: OPERATOR, run: getBootOptions },
   { step: "GetFRUInventoryAreaInfo", netFn: 0x0a, command: 0x10, privilege: USER, run: fruInfo },
   { step: "ReadFRUData", netFn: 0x0a, command: 0x11, privilege: USER, run: readFru },
+  { step: "GetSensorReading", netFn: 0x04, command: 0x2d, privilege: USER, run: getSensorReading },
+  { step: "ReserveSDR", netFn: 0x0a, command: 0x22, privilege: USER, run: reserveSdr },
+  { step: "GetSDR", netFn: 0x0a, command: 0x23, privilege: USER, run: getSdr },
+  { step: "GetSELInfo", netFn: 0x0a, command: 0x40, privilege: USER, run: getSelInfo },
+  { step: "ReserveSEL", netFn: 0x0a, command: 0x42, privilege: USER, run: reserveSel },
+  { step: "GetSELEntry", netFn: 0x0a, command: 0x43, privilege: USER, run: getSelEntry },
+  { step: "GetSELTime", netFn: 0x0a, command: 0x48, privilege: USER, run: getSelTime },
 ];
 
 /** What a request within a session asks for. */

@@ -18,6 +18,13 @@ export const STEPS = [
   "GetSystemBootOptions",
   "GetFRUInventoryAreaInfo",
   "ReadFRUData",
+  "GetSensorReading",
+  "ReserveSDR",
+  "GetSDR",
+  "GetSELInfo",
+  "ReserveSEL",
+  "GetSELEntry",
+  "GetSELTime",
   "Other",
 ] as const;
 export type Step = (typeof STEPS)[number];

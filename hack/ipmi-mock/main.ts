@@ -23,7 +23,7 @@ Usage: npx node hack/ipmi-mock/main.ts [options]
   --port P           UDP port of the first BMC, the next ones follow; 0: any free ones (6230)
   --control-port P   port of the control endpoint (0: any free one)
   --username NAME    (admin)
-  --password TEXT    (password; it is no secret, this is a mock)
+  --password TEXT    (password; not a secret: this is a mock)
   --bmc-key TEXT     the BMC's own key, K_G (none)
   --privilege N      highest level of that user: 3 operator, 4 administrator (4)
   --suites LIST      cipher suites that it knows, of 1, 2, 3, 15, 16, 17 (3,17)

@@ -133,7 +133,7 @@ class MockServer implements IpmiMock {
     return new Promise((resolve, reject) => {
       this.#socket.once("error", reject);
       this.#socket.bind(port, "127.0.0.1", () => {
-        // From now on: a client that went away, which is no error of the mock's.
+        // From now on: a client that went away, which is not an error of the mock.
         this.#socket.off("error", reject).on("error", () => undefined);
         this.port = this.#socket.address().port;
         resolve();

@@ -175,7 +175,7 @@ class InMemoryApiServer implements ApiServer {
     }
   }
 
-  /** The `Date` of an answer; made once a second, since most requests of a simulation are no time apart. */
+  /** The `Date` of an answer; made once a second, since most requests of a simulation come at the same time. */
   #date(): string {
     const atSeconds = Math.floor(this.#clock.nowMs() / 1_000);
     if (this.#lastDate.atSeconds !== atSeconds) {

@@ -15,7 +15,7 @@ export interface RequestMatch {
   path?: string | undefined;
   /** How the client's name (its User-Agent) begins. */
   client?: string | undefined;
-  /** Only watches, or only what is no watch. */
+  /** Only watches, or only other requests. */
   watch?: boolean | undefined;
 }
 

@@ -9,7 +9,7 @@ const OPERATIONS_MAX = 10_000;
  * Applies a patch of one of the two types that are served (strategic merge and server-side apply are not).
  *
  * @param text the request's body.
- * @throws ApiError 400 for a body that is no patch, 415 for another type, 422 where it cannot be applied.
+ * @throws ApiError 400 for a malformed patch, 415 for another type, 422 where it cannot be applied.
  */
 export function applyPatch(target: JsonObject, contentType: string, text: string): JsonObject {
   switch (contentType) {

@@ -103,6 +103,9 @@ function answerResource(deps: Deps, route: ResourceRoute, request: RequestParts)
     case "binding":
       if (resource.kind !== "Pod") throw noSuchResource();
       return bind(deps, resource, target, request);
+    case "eviction":
+      if (resource.kind !== "Pod") throw noSuchResource();
+      return evict(deps, resource, target, request);
     default:
       throw noSuchResource();
   }
@@ -198,6 +201,16 @@ function bind(deps: Deps, resource: ServedResource, target: Target, request: Req
     throw conflict(resource, "pods/binding", target.name, why);
   }
   deps.registry.bind(resource, target, nodeName, toTime(deps.clock.nowMs()));
+  return json(201, JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 }));
+}
+
+/** Deletes a pod, as no PodDisruptionBudget forbids it here: tests refuse evictions by a fault. */
+function evict({ registry }: Deps, resource: ServedResource, target: Target, request: RequestParts): Answer {
+  if (request.method !== "POST") throw methodNotAllowed();
+  const sent = parseJson(request.body);
+  if (sent["kind"] !== "Eviction" || sent["apiVersion"] !== "policy/v1") throw badRequest("an Eviction is expected");
+  const options = JSON.stringify(objectOf(sent["deleteOptions"]));
+  registry.delete(resource, target, deleteRequest({ ...request, method: "DELETE", body: options }));
   return json(201, JSON.stringify({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 }));
 }
 

@@ -51,7 +51,7 @@ function parseRequirement(text: string): Requirement {
 
 function compareNumbers(key: string, operator: string, text: string): Requirement {
   const limit = integerOf(text);
-  if (limit === undefined) throw badRequest(`unable to parse requirement: ${text} is no integer`);
+  if (limit === undefined) throw badRequest(`unable to parse requirement: ${text} is not an integer`);
   return (labels) => {
     const value = integerOf(labels[key] ?? "");
     return value !== undefined && (operator === ">" ? value > limit : value < limit);

@@ -11,15 +11,17 @@ export interface AgentOptions {
   flags?: readonly string[];
   /** Flags of Node itself. */
   nodeFlags?: readonly string[];
+  /** In addition to the environment of this process. */
+  env?: Readonly<Record<string, string>>;
   /** The program: the sources by default, else for example a bundle. */
   program?: string;
 }
 
 /** Starts the real agent as a user would, `ironfence run`, in a process of its own that serves on free ports. */
 export function startAgent(options: AgentOptions): Child {
-  const { kubeconfig, logFile, flags = [], nodeFlags = [], program = MAIN } = options;
+  const { kubeconfig, logFile, flags = [], nodeFlags = [], env = {}, program = MAIN } = options;
   const servers = ["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"];
   const local = ["--allow-local-workload-clusters", "true"];
   const args = [...nodeFlags, program, "run", "--kubeconfig", kubeconfig, ...servers, ...local, ...flags];
-  return startChild("ironfence", process.execPath, args, { logFile });
+  return startChild("ironfence", process.execPath, args, { logFile, env });
 }

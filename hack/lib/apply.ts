@@ -103,7 +103,7 @@ export async function deleteManifests(api: KubeApi, manifests: readonly Manifest
 }
 
 /** Undefined for a kind that is not served any more. */
-async function findPath(api: KubeApi, manifest: Manifest): Promise<string | undefined> {
+export async function findPath(api: KubeApi, manifest: Manifest): Promise<string | undefined> {
   try {
     return await objectPath(api, manifest);
   } catch (error) {

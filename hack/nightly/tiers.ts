@@ -29,10 +29,22 @@ export const TIERS: readonly Tier[] = [
     run: ["test:e2e"],
     timeoutMinutes: 60,
   },
+  ...["1.30", "1.33"].map((version) => ({
+    name: `kubernetes-${version}`,
+    shows: `the end-to-end tests that need only a control plane, on Kubernetes ${version}`,
+    run: ["test:e2e", "--", "--kubernetes", version],
+    timeoutMinutes: 90,
+  })),
   {
     name: "plugins",
-    shows: "the kubectl plugin in the real kubectl, and the spec for troubleshoot by its own code",
-    run: ["test:e2e", "--", "test/nightly/peers/kubectl.test.ts", "test/nightly/peers/troubleshoot.test.ts"],
+    shows: "the kubectl plugin in the real kubectl, the spec for troubleshoot and the bundle of OLM by their own code",
+    run: [
+      "test:e2e",
+      "--",
+      "test/nightly/peers/kubectl.test.ts",
+      "test/nightly/peers/troubleshoot.test.ts",
+      "test/nightly/peers/olm.test.ts",
+    ],
     timeoutMinutes: 30,
   },
   {
@@ -40,6 +52,24 @@ export const TIERS: readonly Tier[] = [
     shows: "alerts, page, status and check for the faults of a night on call that take minutes to show",
     run: ["test:e2e", "--", "test/nightly/night-shift-agents.test.ts"],
     timeoutMinutes: 30,
+  },
+  {
+    name: "power-loss",
+    shows: "when the pods of hosts without power are released under the flags of Kubernetes, and when they are not",
+    run: ["test:e2e", "--", "test/nightly/power-loss.test.ts", "test/nightly/power-loss-unproven.test.ts"],
+    timeoutMinutes: 30,
+  },
+  {
+    name: "upgrade-kills",
+    shows: "fences that 0.1.0 and this version take over from each other, killed at random moments",
+    run: ["test:e2e", "--", "test/nightly/upgrade-kills.test.ts"],
+    timeoutMinutes: 30,
+  },
+  {
+    name: "removal",
+    shows: "what is deleted in the middle of a fence in spite of the policies, and how a host comes back from that",
+    run: ["test:e2e", "--", "test/nightly/removal.test.ts"],
+    timeoutMinutes: 20,
   },
   {
     name: "headlamp",

@@ -18,6 +18,20 @@ const NO_SUBJECT = new Set([
   ..."tries turns undoes uses waits warns withstands writes".split(" "),
 ]);
 
+/** Phrases that make a name hard to read, and what to write instead. */
+const CLUMSY: readonly [RegExp, string][] = [
+  [/\bof which (?!it is)/, "name the thing and say what it does"],
+  [/\bmakes no (?!sense|request)/, "say what does not happen"],
+  [/\b(?:is|are|was|counts? as) none(?:$|[,:;]| in a | after that)/, "“does not count”"],
+  [/\ball the same\b/, "“still”, “although”"],
+  [/\bgoes on (?:when|if)\b/, "“continues”"],
+  [/\bcosts? nothing\b/, "say what is not called"],
+  [/^whatever was\b/, "begin with the subject"],
+  [/\bover and over\b/, "“again”, “repeatedly”"],
+  [/\b(?:counts?|asks?|waits?|used) for nothing\b/, "“does not count”, “makes no request”"],
+  [/, too$/, "“also”"],
+];
+
 interface Token {
   /** A comment has no label. */
   type: { label?: string };
@@ -66,8 +80,12 @@ export function lintTestNames(file: string, source: string): Finding[] {
       void findings.push({ file, line, message: `test name ${message}: “${name}”` });
     const [firstWord = ""] = name.split(/[\s,:]/);
     if (NO_SUBJECT.has(firstWord)) refuse(`begins with “${firstWord}”, without a subject`);
-    if (name.trim().split(/\s+/).length < 3) refuse("is no sentence: name the subject and what it does");
+    if (name.trim().split(/\s+/).length < 3) refuse("is not a sentence: name the subject and what it does");
     if (name.length > NAME_LENGTH_MAX) refuse(`has ${name.length} characters, at most ${NAME_LENGTH_MAX} are allowed`);
+    for (const [phrase, instead] of CLUMSY) {
+      const [found] = phrase.exec(name) ?? [];
+      if (found !== undefined) refuse(`is hard to read at “${found.trim()}”: ${instead}`);
+    }
     if (known.has(name)) refuse("stands twice in this file");
     known.add(name);
   }

@@ -33,8 +33,8 @@ const IDIOM: readonly Term[] = [
   ["makes an end of", "ends"],
   ["that is none", "that is not valid"],
   [
-    "(?<!there )is no (?:JSON|YAML|https?|label selector|duration|address|URL|number|template|UUID|regular)",
-    "is not a valid …",
+    "(?<!there )(?:is|was) no (?!longer|more|later|less|other|better|earlier|newer|older|worse)[a-z]+",
+    "is not a …, not a valid …",
     {
       wrong: "The answer is no JSON.",
       right: "There is no JSON in it.",
@@ -137,6 +137,7 @@ export const GLOSSARY: Readonly<Record<string, readonly Term[]>> = {
   ],
   twin: [["twins?", "counterpart", { wrong: "Its twin is gone." }]],
   taker: [["takers?", "consumer", { wrong: "The taker of the host." }]],
+  rival: [["rivals?", "competitor", { wrong: "A rival names the same host." }]],
   away: [
     [
       "clusters?(?: that)? (?:is|are|was|were|be) away",

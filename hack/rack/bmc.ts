@@ -1,6 +1,9 @@
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 import type { SimulatedPower, OrderOutcome, PowerOrderType } from "./events.ts";
+import type { LoggedEvent, LoggedKind } from "./event-log.ts";
 import type { BootSetting, Host } from "./host.ts";
+import { HEALTHY_SENSORS } from "./sensors.ts";
+import type { SimulatedSensor } from "./sensors.ts";
 
 /** Who a BMC says its host is. */
 export interface BmcIdentity {
@@ -22,6 +25,14 @@ export interface IdentityLie {
  */
 export type Reachability = "up" | "refused" | "silent";
 
+/** From the order of an AC cycle until the power goes, until it is back, and until the BMC answers again. */
+const AC_CYCLE_AFTER_MS = 3_000;
+const AC_CYCLE_DARK_MS = 10_000;
+const AC_CYCLE_BOOT_MS = 40_000;
+
+/** Entries that a log holds; the oldest are dropped. */
+const LOG_MAX = 512;
+
 /** A simulated BMC has been up for a month when the simulation starts. */
 const UP_BEFORE_START_MS = 30 * 24 * 60 * 60_000;
 
@@ -39,6 +50,17 @@ export class Bmc {
   #lastRestartMs: number;
   #falsePower: { read: () => SimulatedPower; untilMs: number } | undefined;
   #falseIdentity: IdentityLie | undefined;
+  /** Until when it takes its host for one that is off, and has not read its power since it started. */
+  #unreadUntilMs = -Infinity;
+  #log: LoggedEvent[] = [];
+  /** By how much its clock is ahead. */
+  clockAheadMs = 0;
+  /** What its sensors show. */
+  sensors: readonly SimulatedSensor[] = HEALTHY_SENSORS;
+  /** When AC cycles were ordered, on the wall clock. */
+  readonly acCycles: number[] = [];
+  /** Whether its log is never answered: everything else is. */
+  isLogHung = false;
   /** How long an order waits, already acknowledged, before the host receives it. */
   orderDelayMs = 0;
 
@@ -65,6 +87,7 @@ export class Bmc {
 
   /** The power state as reported: the truth, unless it lies. */
   readPower(): SimulatedPower {
+    if (this.#clock.monotonicMs() < this.#unreadUntilMs) return "Off";
     const lie = this.#falsePower;
     if (lie !== undefined && this.#clock.monotonicMs() < lie.untilMs) return lie.read();
     return this.#host.power;
@@ -83,6 +106,9 @@ export class Bmc {
 
   /** Passes an order on to the host. A late one is acknowledged as started, whatever follows. */
   order(type: PowerOrderType): OrderOutcome {
+    // By what it believes there is nothing to be done.
+    if (type === "ForceOff" && this.#clock.monotonicMs() < this.#unreadUntilMs) return "NoChange";
+    if (type === "ForceOff") this.logEvent("poweredOff");
     if (this.orderDelayMs === 0) return this.#host.order(type);
     const host = this.#host;
     const timer = this.#clock.schedule(this.orderDelayMs, () => {
@@ -91,6 +117,47 @@ export class Bmc {
     });
     this.#lateOrders.add(timer);
     return "Started";
+  }
+
+  /** Its event log, the oldest entry first. */
+  get log(): readonly LoggedEvent[] {
+    return this.#log;
+  }
+
+  /** The time by its own clock, in milliseconds since the epoch. */
+  nowMs(): number {
+    return this.#clock.nowMs() + this.clockAheadMs;
+  }
+
+  /** Writes an entry into its log. @param agoMs how long ago that happened. */
+  logEvent(kind: LoggedKind, agoMs = 0): void {
+    const id = (this.#log.at(-1)?.id ?? 0) + 1;
+    this.#log = [...this.#log, { id, bmcTimeMs: this.nowMs() - agoMs, kind }].slice(-LOG_MAX);
+  }
+
+  /**
+   * An AC cycle, some seconds after it was ordered: the host and its BMC lose their power, and get it back. The BMC
+   * then starts, or never comes back.
+   */
+  acCycle(effect: "done" | "ignored" | "dead" = "done"): void {
+    this.acCycles.push(this.#clock.nowMs());
+    if (effect === "ignored") return;
+    const host = this.#host;
+    const after = (delayMs: number, step: () => void): void => {
+      const timer = this.#clock.schedule(delayMs, () => {
+        this.#lateOrders.delete(timer);
+        step();
+      });
+      this.#lateOrders.add(timer);
+    };
+    after(AC_CYCLE_AFTER_MS, () => {
+      host.cutMains();
+      after(AC_CYCLE_DARK_MS, () => {
+        host.restoreMains();
+        if (effect === "dead") this.#reachability = "silent";
+        else this.restart(AC_CYCLE_BOOT_MS);
+      });
+    });
   }
 
   get bootSetting(): BootSetting {
@@ -136,9 +203,13 @@ export class Bmc {
     return this.#lastRestartMs;
   }
 
-  /** Restarts the BMC itself: it is silent for `downMs`, and every session is gone. The host goes on. */
-  restart(downMs: number): void {
+  /**
+   * Restarts the BMC itself: it is silent for `downMs`, and every session is gone. The host goes on. For `unreadMs`
+   * after that it reports Off without having read the power, and carries no power-off out.
+   */
+  restart(downMs: number, unreadMs = 0): void {
     this.#restartingUntilMs = this.#clock.monotonicMs() + downMs;
+    this.#unreadUntilMs = unreadMs > 0 ? this.#restartingUntilMs + unreadMs : -Infinity;
     this.#lastRestartMs = this.#clock.nowMs();
     this.#onRestart();
   }

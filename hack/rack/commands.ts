@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { LOGGED_KINDS } from "./event-log.ts";
 import { POWER_ORDERS } from "./events.ts";
 import type { Rack } from "./rack.ts";
 
@@ -22,6 +23,8 @@ export const commandSchema = z.discriminatedUnion("do", [
     do: z.literal("pretendIdentity"),
     identity: z.strictObject({ systemUUID: z.string().optional(), serialNumber: z.string().optional() }).optional(),
   }),
+  /** The BMC writes into its log what happened so long ago. */
+  z.strictObject({ do: z.literal("logEvent"), kind: z.enum(LOGGED_KINDS), agoMs: z.number().min(0).default(0) }),
   /** The BMC's cables lead to another host from now on. */
   z.strictObject({ do: z.literal("rewire"), host: z.string() }),
 ]);
@@ -62,6 +65,9 @@ export function runCommand(rack: Rack, hostName: string, command: RackCommand): 
       break;
     case "pretendIdentity":
       bmc.pretendIdentity(command.identity);
+      break;
+    case "logEvent":
+      bmc.logEvent(command.kind, command.agoMs);
       break;
     case "rewire":
       bmc.rewire(rack.host(command.host));

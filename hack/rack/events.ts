@@ -3,13 +3,13 @@ export type SimulatedPower = "On" | "PoweringOff" | "Off" | "PoweringOn";
 
 /**
  * What runs on a host. down: nothing. booting: firmware and start of the OS. installing: a network boot writes the disk
- * again. running: the OS works. hung: the OS is frozen, yet what it handed to its disks is still written. noBootDevice:
- * the firmware found nothing to start from.
+ * again. running: the OS works. dumping: its crash kernel writes a dump, and nothing else. hung: the OS is frozen, yet
+ * what it handed to its disks is still written. noBootDevice: the firmware found nothing to start from.
  */
-export type OsState = "down" | "booting" | "installing" | "running" | "hung" | "noBootDevice";
+export type OsState = "down" | "booting" | "installing" | "running" | "dumping" | "hung" | "noBootDevice";
 
 /** Power orders that a BMC can give, by their Redfish `ResetType` names. */
-export const POWER_ORDERS = ["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PowerCycle"] as const;
+export const POWER_ORDERS = ["On", "ForceOff", "GracefulShutdown", "ForceRestart", "PowerCycle", "Nmi"] as const;
 export type PowerOrderType = (typeof POWER_ORDERS)[number];
 
 /** Started: it takes its course. NoChange: the host was there already. Refused: not possible in the present state. */
@@ -36,6 +36,7 @@ export type RackEventDetail =
   | { type: "booted"; bootID: string }
   | { type: "bootFailed" }
   | { type: "reinstalled"; machineID: string }
+  | { type: "crashed" }
   | { type: "hung" }
   | { type: "resumed" }
   | { type: "restarting" }

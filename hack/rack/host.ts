@@ -28,6 +28,13 @@ export interface HostSpec {
   bootMs?: number;
   /** What a network boot takes to write the disk again, before the boot from it: 10,000 by default. */
   reprovisionMs?: number;
+  /**
+   * What an NMI does. dump: the crash kernel writes a dump, then the host restarts. hang: the host stands still after
+   * it. ignore: the OS does not notice. `dump` by default.
+   */
+  onNmi?: "dump" | "hang" | "ignore";
+  /** What a dump takes: 20,000 by default. */
+  dumpMs?: number;
   /** What the host does when mains power comes back: `LastState` by default. */
   restorePolicy?: "AlwaysOn" | "AlwaysOff" | "LastState";
 }
@@ -93,6 +100,8 @@ export class Host {
       powerOnDelayMs: 1_000,
       bootMs: 5_000,
       reprovisionMs: 10_000,
+      onNmi: "dump",
+      dumpMs: 20_000,
       restorePolicy: "LastState",
       ...spec,
     };
@@ -243,7 +252,26 @@ export class Host {
       this.#startOff(() => this.#startOn());
       return "Started";
     },
+    Nmi: () => this.#interrupt(),
   };
+
+  /** A second NMI breaks the dump off: the host stands still. */
+  #interrupt(): OrderOutcome {
+    if (this.#power !== "On") return "Refused";
+    const hasKernel = this.#os === "running" || this.#os === "hung" || this.#os === "dumping";
+    if (!hasKernel || this.spec.onNmi === "ignore") return "NoChange";
+    const isAgain = this.#os === "dumping";
+    this.workloads.clear();
+    this.#transition?.cancel();
+    this.#os = "dumping";
+    this.#emit({ type: "crashed" });
+    if (isAgain || this.spec.onNmi === "hang") return "Started";
+    this.#after(this.spec.dumpMs, () => {
+      this.#startBoot();
+      this.#emit({ type: "restarting" });
+    });
+    return "Started";
+  }
 
   #startOff(then?: () => void): void {
     this.#changePower("PoweringOff");

@@ -43,6 +43,8 @@ export async function registerNode(client: KubeletClient, host: Host, signal: Ab
           "kubernetes.io/os": "linux",
           ...host.spec.labels,
         },
+        // Without it the attach-detach controller leaves attaching to the kubelet.
+        annotations: { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
       },
       spec: { ...(taints.length > 0 && { taints: [...taints] }), ...(providerID !== "" && { providerID }) },
       status: {},

@@ -24,7 +24,7 @@ export interface Operation {
 export interface Endpoint {
   /** Reads it; a string is XML. Absent for actions. */
   get?: () => Body | string;
-  /** Reads what is no resource: a task monitor, whose answer is not always 200. */
+  /** Reads something other than a resource: a task monitor, whose answer is not always 200. */
   getAnswer?: () => Answer;
   /** Reading needs no login: the service root and its like. */
   isPublic?: boolean;

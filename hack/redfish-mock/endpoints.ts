@@ -8,6 +8,7 @@ import {
 import { ROLES } from "./accounts.ts";
 import type { RoleId } from "./accounts.ts";
 import type { Endpoint, ServiceState } from "./endpoint.ts";
+import { findLogEndpoint } from "./log-service.ts";
 import { ROOT, collection } from "./resource.ts";
 import { metadataEndpoint, odataEndpoint, rootEndpoint, versionsEndpoint } from "./service-root.ts";
 import { sessionEndpoint, sessionServiceEndpoint, sessionsEndpoint } from "./session-service.ts";
@@ -65,6 +66,9 @@ function findHardware(
   if (id === "" && rest === "") return { get: () => HARDWARE[kind]([...state.bmcs.keys()]) };
   const bmc = state.bmcs.get(id);
   if (bmc === undefined) return undefined;
+  if (kind === "Systems" && /^LogServices(?:\/|$)/.test(rest)) {
+    return findLogEndpoint(systemPath(id), rest.slice("LogServices/".length), bmc);
+  }
   switch (`${kind}/${rest}`) {
     case "Systems/":
       return systemEndpoint(state, id, bmc);

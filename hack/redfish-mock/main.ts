@@ -25,7 +25,7 @@ Usage: npx node hack/redfish-mock/main.ts [options]
   --tls                   HTTPS, with a certificate of a CA made for this run
   --ca-file FILE          where to write that CA's certificate
   --username NAME         (admin)
-  --password TEXT         (password; it is no secret, this is a mock)
+  --password TEXT         (password; not a secret: this is a mock)
   --sessions N            size of the session table (8)
   --reset-types-in WHERE  AllowableValues, ActionInfo or nowhere (AllowableValues)
   --boot-in WHERE         where the boot override is changed: System or Settings, its settings object (System)

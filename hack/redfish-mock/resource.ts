@@ -17,6 +17,8 @@ export const SCHEMA_VERSIONS = {
   Role: "v1_3_2",
   TaskService: "v1_2_1",
   Task: "v1_7_3",
+  LogService: "v1_5_1",
+  LogEntry: "v1_16_1",
 } as const;
 
 /** Types of collections: they have no versions. */
@@ -28,6 +30,8 @@ export const COLLECTION_TYPES = [
   "ManagerAccountCollection",
   "RoleCollection",
   "TaskCollection",
+  "LogServiceCollection",
+  "LogEntryCollection",
 ] as const;
 
 /** A resource with the properties that every one has. */

@@ -194,7 +194,7 @@ class MockServer implements RedfishMock {
     this.connectionCount += 1;
     this.#sockets.add(socket);
     socket.on("close", () => this.#sockets.delete(socket));
-    // A client that breaks its connection is no error of the mock's.
+    // A client that breaks its connection is not an error of the mock.
     socket.on("error", () => socket.destroy());
     const [first, ...others] = [...this.#bmcs.values()].map((bmc) => bmc.reachability);
     const reachability = first !== undefined && others.every((other) => other === first) ? first : "up";

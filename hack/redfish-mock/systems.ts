@@ -7,6 +7,7 @@ import { failure, success } from "./answer.ts";
 import type { Answer, Body } from "./answer.ts";
 import { parseBody } from "./body.ts";
 import type { Endpoint, Operation, OrderStyle, ServiceState } from "./endpoint.ts";
+import { logServicesPath } from "./log-service.ts";
 import { ENABLED, ROOT, link, resource } from "./resource.ts";
 import { taskAnswer } from "./task-service.ts";
 
@@ -102,6 +103,8 @@ export function managerEndpoint(id: string, bmc: Bmc): Endpoint {
         FirmwareVersion: "1.0.0",
         PowerState: "On",
         LastResetTime: toTime(bmc.lastRestartMs),
+        DateTime: toTime(bmc.nowMs()),
+        DateTimeLocalOffset: "+00:00",
         Status: ENABLED,
         Actions: {
           "#Manager.Reset": {
@@ -149,6 +152,7 @@ function systemBody(state: ServiceState, id: string, bmc: Bmc): Body {
     LastResetTime: toTime(bmc.host.lastResetMs),
     PowerRestorePolicy: bmc.host.spec.restorePolicy,
     Status: ENABLED,
+    LogServices: link(logServicesPath(path)),
     ...(state.bootIn === "System"
       ? { Boot: bootBody(bmc) }
       : {

@@ -19,7 +19,10 @@ import type { ErrorReport } from "./errors/error-report.ts";
 import { exitCodeOf, reportError, reportUsage } from "./errors/error-report.ts";
 import { explainCommands } from "./commands/explain.ts";
 import { EXIT_USAGE } from "./errors/failures.ts";
+import { drillCommand } from "./commands/drill.ts";
+import { enrollCommand } from "./commands/enroll.ts";
 import { fenceCommand } from "./commands/fence.ts";
+import { driverCommands } from "./commands/driver.ts";
 import { completeSwitches } from "./flags/flags.ts";
 import { pauseCommand, resumeCommand } from "./commands/pause.ts";
 import { powerCommands } from "./commands/power.ts";
@@ -79,7 +82,10 @@ const buildCli = (command: string, how: Style): Application<CliContext> =>
         probe: probeCommand,
         power: powerCommands,
         bmc: bmcCommands,
+        driver: driverCommands,
         fence: fenceCommand,
+        drill: drillCommand,
+        enroll: enrollCommand,
         replay: replayCommand,
         completion: completionCommand,
         help: helpCommand(how),
@@ -94,7 +100,8 @@ const buildCli = (command: string, how: Style): Application<CliContext> =>
           "`ironfence check` shows whether every node could be fenced now, and `ironfence check --pre` whether you can install it.",
           "Start the agent with `ironfence run`. `ironfence status` shows what it does, `ironfence dashboard` shows it in a browser,",
           "and `ironfence explain` shows why. Stop every new power-off with `ironfence pause`. By hand: `ironfence probe` checks whether a host could be fenced,",
-          "`ironfence fence` has the agent fence a node, and `ironfence power` reads or changes the power of one host.",
+          "`ironfence fence` has the agent fence a node, `ironfence drill` rehearses that with a drain, and `ironfence power` reads or changes the power of one host.",
+          "`ironfence enroll` shows that outlets of PDUs feed a host, before ironfence uses them.",
           "`ironfence bundle` gathers what a report of a problem needs. `ironfence help COMMAND` has examples.",
         ].join("\n"),
       },

@@ -17,7 +17,7 @@ import type { LinkDeps } from "./link.ts";
 const SECRET_READ_MS = 30_000;
 /** The same while the cluster cannot be worked with, or its Secret not be used. */
 const SECRET_READ_TROUBLED_MS = 10_000;
-/** Who replaces a Secret may delete it first: a connection that works outlives its kubeconfig for so long. */
+/** Who replaces a Secret may delete it first: a connection that works outlives its kubeconfig by this time. */
 const SECRET_GONE_MS = 60_000;
 /** How often it is looked at how the connection does. */
 const REVIEW_MS = 2_000;

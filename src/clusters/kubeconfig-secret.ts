@@ -4,6 +4,7 @@ import { BlockYamlError, parseBlockYaml } from "./block-yaml.ts";
 import type { Credentials, TlsMaterial } from "../kube/connection/cluster-access.ts";
 import { isRecord } from "../runtime/record.ts";
 import type { Fields } from "../runtime/record.ts";
+import { withoutTrailingSlashes } from "../runtime/text/trailing-slashes.ts";
 
 /** A real one is a few KiB; a text larger than this is not even parsed. */
 const TEXT_LENGTH_MAX = 256 * 1024;
@@ -117,7 +118,7 @@ function readServer(cluster: Fields): string {
   // They would be in every message that names the server.
   if (url.username !== "" || url.password !== "") throw new KubeconfigError("cluster.server holds credentials");
   if (url.search !== "" || url.hash !== "") throw new KubeconfigError("cluster.server holds more than a path");
-  return url.href.replace(/\/+$/, "");
+  return withoutTrailingSlashes(url.href);
 }
 
 function readHeaders(user: Fields): Record<string, string> {
@@ -164,7 +165,7 @@ function checkTls({ ca, cert, key }: TlsMaterial): void {
   }
 }
 
-/** Of an RSA key; 0 for others, and for what is no key, which is found out elsewhere. */
+/** Of an RSA key; 0 for others, and for anything else than a key, which is found elsewhere. */
 function keyBits(pem: string): number {
   try {
     return createPrivateKey(pem).asymmetricKeyDetails?.modulusLength ?? 0;

@@ -9,6 +9,7 @@ import {
   proposeBooleans,
   proposeTlsVersions,
 } from "./parsers.ts";
+import { SNMP_OPTIONS } from "./snmp-options.ts";
 
 /**
  * How a command reaches the BMC at a given address. The password is not an option, because every user of a machine can
@@ -29,6 +30,22 @@ export const BMC_OPTIONS = {
     defaultText: undefined,
     placeholder: "file",
     brief: "File with the password of the BMC; by default $IRONFENCE_BMC_PASSWORD, or the command asks for it",
+    parse: parseText,
+  } satisfies Option<string>,
+  clientCertFile: {
+    name: "clientCertFile",
+    env: "IRONFENCE_BMC_CLIENT_CERT_FILE",
+    defaultText: undefined,
+    placeholder: "file",
+    brief: "PEM client certificate for a driver server; without a user, no user and password are asked for",
+    parse: parseText,
+  } satisfies Option<string>,
+  clientKeyFile: {
+    name: "clientKeyFile",
+    env: "IRONFENCE_BMC_CLIENT_KEY_FILE",
+    defaultText: undefined,
+    placeholder: "file",
+    brief: "PEM key of the client certificate, without passphrase",
     parse: parseText,
   } satisfies Option<string>,
   caFile: {
@@ -73,6 +90,7 @@ export const BMC_OPTIONS = {
     brief: "IPMI cipher suites to try, in order; 2 and 16 do not encrypt, 1 and 15 do not authenticate either",
     parse: parseCipherSuites,
   } satisfies Option<(1 | 2 | 3 | 15 | 16 | 17)[]>,
+  ...SNMP_OPTIONS,
 } as const;
 
 /** The environment variable from which the password of a BMC is read. */
@@ -97,6 +115,26 @@ export const FENCE_TIMEOUT_OPTION: Option<number> = {
   defaultText: "30m",
   placeholder: "duration",
   brief: "How long to wait for the result; the remediation continues after that",
+  parse: parseTimeout,
+};
+
+/** How long `enroll` waits until the node is back. */
+export const ENROLL_TIMEOUT_OPTION: Option<number> = {
+  name: "timeout",
+  env: "IRONFENCE_ENROLL_TIMEOUT",
+  defaultText: "20m",
+  placeholder: "duration",
+  brief: "How long the node may take to come back after the outlets are on again",
+  parse: parseTimeout,
+};
+
+/** How long `drill` waits until the pods of the node have left. */
+export const DRAIN_TIMEOUT_OPTION: Option<number> = {
+  name: "drainTimeout",
+  env: "IRONFENCE_DRAIN_TIMEOUT",
+  defaultText: "10m",
+  placeholder: "duration",
+  brief: "How long the pods of the node may take to leave; after that the node is uncordoned",
   parse: parseTimeout,
 };
 

@@ -45,7 +45,9 @@ export function resolveOption<T>(option: Option<T>, flags: FlagTexts, env: FlagT
   } catch (error) {
     const where = flag === undefined && variable !== undefined ? option.env : flagName(option.name);
     const why = error instanceof Error ? error.message : "not valid";
-    throw new OptionError(`${where}: ${why} (got ${JSON.stringify(text)})`, { cause: error });
+    // A URL may hold a user and a password, which must not reach a log.
+    const got = /:\/\/.*@/s.test(text) ? "" : ` (got ${JSON.stringify(text)})`;
+    throw new OptionError(`${where}: ${why}${got}`, { cause: error });
   }
 }
 

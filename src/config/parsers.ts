@@ -84,15 +84,20 @@ export function parseFingerprint(text: string): string {
 
 const TLS_VERSIONS = ["1.0", "1.1", "1.2", "1.3"] as const;
 
-export function parseTlsVersion(text: string): (typeof TLS_VERSIONS)[number] {
-  const version = TLS_VERSIONS.find((candidate) => candidate === text);
-  if (version === undefined) throw new Error(`must be one of ${TLS_VERSIONS.join(", ")}`);
-  return version;
+/** One of the names that are known, as they are written. */
+export function parseOneOf<T extends string>(known: readonly T[]): (text: string) => T {
+  return (text) => {
+    const name = known.find((candidate) => candidate === text);
+    if (name === undefined) throw new Error(`must be one of ${known.join(", ")}`);
+    return name;
+  };
 }
+
+export const parseTlsVersion = parseOneOf(TLS_VERSIONS);
 
 const CIPHER_SUITES = [1, 2, 3, 15, 16, 17] as const;
 
-/** Cipher suites of IPMI, in the order in which they are tried; 0, which asks for no password, is no choice. */
+/** Cipher suites of IPMI, in the order in which they are tried; 0, which asks for no password, is not allowed. */
 export function parseCipherSuites(text: string): (typeof CIPHER_SUITES)[number][] {
   return text.split(",").map((part) => {
     const suite = CIPHER_SUITES.find((candidate) => String(candidate) === part.trim());
@@ -122,7 +127,7 @@ export function parseFamilies(text: string): ReadonlySet<Family> {
 }
 
 /** Proposes the values of which a text is the beginning. */
-const proposeOf =
+export const proposeOf =
   (values: readonly string[]) =>
   (partial: string): string[] =>
     values.filter((value) => value.startsWith(partial));

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import type { LogLevel } from "../telemetry/logger.ts";
 import type { Option, FlagTexts } from "./option.ts";
 import { flagName, OptionError, requireOption, resolveOption } from "./option.ts";
-import type { BindAddress, Component, Family, OutputFormat } from "./parsers.ts";
+import type { BindAddress, Component, Family } from "./parsers.ts";
 import {
   parseBindAddress,
   parseBoolean,
@@ -15,59 +15,14 @@ import {
   parseLogLevel,
   parseName,
   parseNamespacedName,
-  parseOutputFormat,
   parseText,
   proposeBooleans,
   proposeComponents,
   proposeFamilies,
   proposeLogLevels,
-  proposeOutputs,
 } from "./parsers.ts";
-
-/** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
-export const CLUSTER_OPTIONS = {
-  kubeconfig: {
-    name: "kubeconfig",
-    env: "IRONFENCE_KUBECONFIG",
-    defaultText: undefined,
-    placeholder: "file",
-    brief: "Kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config, then the service account of the pod",
-    parse: parseText,
-  },
-  context: {
-    name: "context",
-    env: "IRONFENCE_CONTEXT",
-    defaultText: undefined,
-    placeholder: "name",
-    brief: "Context of the kubeconfig; without it the current one",
-    parse: parseText,
-  },
-  namespace: {
-    name: "namespace",
-    env: "POD_NAMESPACE",
-    defaultText: "ironfence-system",
-    placeholder: "name",
-    brief: "Namespace of the agent, with its FencingTargets, Secrets, lease and pause",
-    parse: parseName,
-  },
-} satisfies Record<string, Option<string>>;
-
-/** A Cluster of Cluster API, by name. */
-export interface OwnClusterName {
-  namespace: string;
-  name: string;
-}
-
-/** How a command prints what it found. */
-export const OUTPUT_OPTION: Option<OutputFormat> = {
-  name: "output",
-  env: "IRONFENCE_OUTPUT",
-  defaultText: "table",
-  placeholder: "format",
-  brief: "table for reading, json for scripts",
-  parse: parseOutputFormat,
-  propose: proposeOutputs,
-};
+import type { ClusterOptions } from "./cluster-options.ts";
+import { resolveClusterOptions } from "./cluster-options.ts";
 
 export const RUN_OPTIONS = {
   components: {
@@ -89,6 +44,16 @@ export const RUN_OPTIONS = {
     parse: parseFamilies,
     propose: proposeFamilies,
   } satisfies Option<ReadonlySet<Family>>,
+  observe: {
+    name: "observe",
+    env: "IRONFENCE_OBSERVE",
+    defaultText: "false",
+    placeholder: "bool",
+    brief:
+      "Decide and report, and write only Kubernetes Events and a Lease whose name ends in -observe: no power order, no taint, no remediation",
+    parse: parseBoolean,
+    propose: proposeBooleans,
+  } satisfies Option<boolean>,
   leaderElect: {
     name: "leaderElect",
     env: "IRONFENCE_LEADER_ELECT",
@@ -259,17 +224,18 @@ export const RUN_OPTIONS = {
   } satisfies Option<LogLevel>,
 } as const;
 
-/** How a command reaches its cluster. */
-export interface ClusterOptions {
-  kubeconfig: string | undefined;
-  context: string | undefined;
+/** A Cluster of Cluster API, by name. */
+interface OwnClusterName {
   namespace: string;
+  name: string;
 }
 
 /** What `ironfence run` was asked to do. */
 export interface RunOptions extends ClusterOptions {
   components: ReadonlySet<Component>;
   families: ReadonlySet<Family>;
+  /** Whether it only observes. */
+  observe: boolean;
   leaderElect: boolean;
   leaseName: string;
   nodeLeaseNamespace: string;
@@ -304,13 +270,41 @@ export interface RunOptions extends ClusterOptions {
 /** Health checks; the remediator has work without any family. */
 const DETECTOR_FAMILIES: readonly Family[] = ["node-health-check", "machine-health-check", "okd-machine-health-check"];
 
-/** @throws OptionError naming the flag or variable at fault. */
-export function resolveClusterOptions(flags: FlagTexts, env: FlagTexts): ClusterOptions {
-  return {
-    kubeconfig: resolveOption(CLUSTER_OPTIONS.kubeconfig, flags, env),
-    context: resolveOption(CLUSTER_OPTIONS.context, flags, env),
-    namespace: requireOption(CLUSTER_OPTIONS.namespace, flags, env),
-  };
+const OBSERVING = "-observe";
+
+/**
+ * The Lease of an agent that only observes. Its name differs from that of an agent that acts, so that neither takes the
+ * other's place.
+ */
+export function observingLeaseName(leaseName: string): string {
+  return `${leaseName}${OBSERVING}`;
+}
+
+/**
+ * Whether the agent only observes. A mistake here would let it act, so what is doubtful is refused.
+ *
+ * @throws OptionError for an empty variable, for an observer without a detector, and for an agent that acts under the
+ * Lease of one that observes.
+ */
+function resolveObserve(
+  components: ReadonlySet<Component>,
+  leaseName: string,
+  flags: FlagTexts,
+  env: FlagTexts,
+): boolean {
+  const { observe: option } = RUN_OPTIONS;
+  if (flags[option.name] === undefined && env[option.env] === "")
+    throw new OptionError(`${option.env}: it is set, but empty: set it to true or false, or unset it`);
+  const observe = requireOption(option, flags, env);
+  if (observe && !components.has("detector"))
+    throw new OptionError(
+      `${flagName("observe")}: it is the detector that observes; add it to ${flagName("components")}`,
+    );
+  if (!observe && leaseName.endsWith(OBSERVING))
+    throw new OptionError(
+      `${flagName("lease-name")}: names that end in ${OBSERVING} belong to agents that only observe (got "${leaseName}")`,
+    );
+  return observe;
 }
 
 /** @throws OptionError naming the flag or variable at fault. */
@@ -322,12 +316,15 @@ export function resolveRunOptions(flags: FlagTexts, env: FlagTexts): RunOptions 
       `${flagName("families")}: the detector has nothing to do with these; add one of ${DETECTOR_FAMILIES.join(", ")}`,
     );
   }
+  const leaseName = requireOption(RUN_OPTIONS.leaseName, flags, env);
+  const observe = resolveObserve(components, leaseName, flags, env);
   return {
     ...resolveClusterOptions(flags, env),
     components,
     families,
+    observe,
     leaderElect: requireOption(RUN_OPTIONS.leaderElect, flags, env),
-    leaseName: requireOption(RUN_OPTIONS.leaseName, flags, env),
+    leaseName: observe ? observingLeaseName(leaseName) : leaseName,
     nodeLeaseNamespace: requireOption(RUN_OPTIONS.nodeLeaseNamespace, flags, env),
     maxHosts: requireOption(RUN_OPTIONS.maxHosts, flags, env),
     maxHostsPerCluster: requireOption(RUN_OPTIONS.maxHostsPerCluster, flags, env),

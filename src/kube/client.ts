@@ -27,12 +27,15 @@ export interface ListOptions {
   fieldSelector?: string;
   /** Objects a page; 500 by default. */
   pageSize?: number;
+  /** Reads no more pages than that: for the version of a whole collection, one object is enough. */
+  pagesMax?: number;
   /** What is kept of each object: the rest is dropped page by page, so that a long list needs little memory. */
   trim?: (raw: KubeObject) => KubeObject;
 }
 
 export interface ObjectList<T> {
   items: T[];
+  /** Nothing that was stored before the list was asked for is later than that. */
   resourceVersion: string;
 }
 

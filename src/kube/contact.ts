@@ -5,7 +5,10 @@ export interface Contact {
    * answer, and from a write that etcd refused until a write to a Lease or a Node has gone through again.
    */
   sinceMs: number;
-  /** What its own clock reads now, at least, by its last answer; undefined if its answers have no date. */
+  /**
+   * What its own clock reads now, at least, by its last answer; undefined if its answers have no date. For the present
+   * time use `serverTimeMs` of `server-time.ts`, which counts every API server of the cluster.
+   */
   serverTimeMs: number | undefined;
   /** Monotonic time since which that clock has not been seen to jump: the age of an earlier stamp is not known. */
   clockSteadySinceMs: number;

@@ -6,7 +6,7 @@ export interface KubeTransport {
   /**
    * Sends one request and reads the whole answer, whatever its status.
    *
-   * @throws KubeError with code Network, Timeout or Aborted; an HTTP error status is no error here.
+   * @throws KubeError with code Network, Timeout or Aborted; an HTTP error status does not throw.
    */
   send(request: TransportRequest, signal: AbortSignal): Promise<TransportResponse>;
   /**

@@ -24,6 +24,11 @@ export interface Watched<T extends KubeObject> {
    * stale.
    */
   readonly lastContactMs: number;
+  /**
+   * The version of the collection up to which the view shows everything; undefined before the first list, and of a view
+   * that is not watched.
+   */
+  readonly version?: string | undefined;
   /** Why the server cannot be listed or watched at present, for messages and statuses; undefined while all is well. */
   readonly problem: string | undefined;
   /** The code of that, if there was an answer or an error that has one. */

@@ -51,8 +51,8 @@ export function localNode(nodeName: string): Subject {
 export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   const { node, machine } = status ?? {};
   // A cluster that another version has written in a form of its own leaves it open which node is meant.
-  const cluster = clusterRefSchema.optional().safeParse(node?.cluster);
-  if (!cluster.success) return { nodeName: undefined, cluster: undefined, machine };
+  const isReadable = node?.cluster === undefined || clusterRefSchema.safeParse(node.cluster).success;
+  if (!isReadable) return { nodeName: undefined, cluster: undefined, machine };
   if (node !== undefined || machine !== undefined) return { nodeName: node?.name, cluster: node?.cluster, machine };
   const [owner] = machineOwners(metadata.ownerReferences);
   const named = metadata.annotations?.[NODE_NAME];

@@ -12,8 +12,8 @@ import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
 import { AwaitedNodes } from "./controller/awaited-nodes.ts";
 import { FINALIZER } from "./effects/finalizer.ts";
-import { DeletedMembers } from "./controller/deleted-members.ts";
-import { recordMembers } from "./controller/record-members.ts";
+import { DeletedMembers } from "./controller/admission/deleted-members.ts";
+import { recordMembers } from "./controller/admission/record-members.ts";
 import type { FenceTracer } from "./telemetry/fence-tracer.ts";
 import { createMetrics } from "./telemetry/metrics.ts";
 import { countProbes } from "./telemetry/probe-metrics.ts";
@@ -22,19 +22,20 @@ import { countViews } from "./telemetry/view-metrics.ts";
 import type { NodeCluster } from "./clusters/node-clusters.ts";
 import { NodeClusters } from "./clusters/node-clusters.ts";
 import { tendOrphans } from "./orphans/orphans.ts";
-import { mayRunEtcd } from "./machine/rules/quorum.ts";
 import { RemediationIndex } from "./controller/remediation-index.ts";
-import { RemediationSession, trimRemediation } from "./controller/session.ts";
+import type { RemediationSession } from "./controller/session/session.ts";
+import { trimRemediation } from "./controller/session/session.ts";
+import { Sessions } from "./controller/session/sessions.ts";
+import { subscribeWakeUps } from "./controller/wake-ups.ts";
 import { keepFinalizers } from "./controller/keep-finalizers.ts";
 import { isBegun, isFinal, slotOf } from "./machine/model/state.ts";
 import { watchStopSwitch } from "./controller/stop-switch.ts";
 import type { KubeletLeases } from "../nodes/leases/kubelet-leases.ts";
 import type { NodeId } from "../nodes/subject.ts";
-import { clusterKey } from "../nodes/subject.ts";
 import { createBareMetalHostDirectory } from "./hosts/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "./hosts/bare-metal-host/store/host-store.ts";
 import { giveOrphanedImagesBack } from "./orphans/orphaned-images.ts";
-import { reportOrphanedHolds } from "./orphans/orphaned-holds.ts";
+import { reportOrphanedOffRequests } from "./orphans/orphaned-holds.ts";
 import { probeHosts } from "./probes/probe-hosts.ts";
 import { createCompositeDirectory, whyManaged } from "./hosts/composite-directory.ts";
 import { createFencingTargetDirectory } from "./hosts/fencing-target/directory.ts";
@@ -43,7 +44,7 @@ import { startTargetController } from "./probes/target-controller.ts";
 import type { ViewHealth } from "./controller/stale-views.ts";
 import { reportStaleViews } from "./controller/stale-views.ts";
 import type { AdmissionLimits } from "./machine/rules/admission.ts";
-import { Admissions } from "./controller/admissions.ts";
+import { Admissions } from "./controller/admission/admissions.ts";
 import { tendUnvouchedTaints } from "./orphans/unvouched-taints.ts";
 import type { ReconcileDeps } from "./controller/reconcile.ts";
 import { reconcile, refresh } from "./controller/reconcile.ts";
@@ -121,7 +122,18 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   );
   const startedMs = runtime.clock.monotonicMs();
   const index = new RemediationIndex();
-  const sessions = new Map<string, RemediationSession>();
+  const sessions = new Sessions({
+    runtime,
+    clusters,
+    recorder: deps.recorder,
+    tracer: deps.tracer,
+    metrics,
+    wake: (key) => controller.enqueue(key),
+    onEnd: (uid) => {
+      if (uid !== undefined) admissions.withdraw(uid);
+      admissions.review();
+    },
+  });
   const { limits, zoneLabel, ownNode, handOver } = deps.options;
   const latest = function* (): Generator<BareMetalRemediation> {
     for (const watched of remediations.values()) {
@@ -181,47 +193,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   countViews(deps.registry, { targets, nodes, remediations, directory: shell.directory, stopSwitch });
   countProbes(deps.registry, { targets, records, clock: runtime.clock });
 
-  /** Keys of remediations that wait for a collection to be read. */
-  const waitingForInput = new Set<string>();
-  const noteWaiting = (key: string, waits: boolean): void => {
-    if (waits) waitingForInput.add(key);
-    else waitingForInput.delete(key);
-    metrics.waitingForInput(waitingForInput.size);
-  };
-  /** Receives which node's remediation has just been let go. */
-  const endListeners = new Set<(node: NodeId) => void>();
   const awaitedNodes = new AwaitedNodes(clusters);
-  const overdue = new Set<string>();
-  const noteOverdue = (key: string, isOverdue: boolean): void => {
-    if (isOverdue) overdue.add(key);
-    else overdue.delete(key);
-    metrics.overdue(overdue.size);
-  };
-  const endSession = async (key: string): Promise<void> => {
-    const session = sessions.get(key);
-    sessions.delete(key);
-    metrics.inFlight(sessions.size);
-    noteWaiting(key, false);
-    noteOverdue(key, false);
-    if (session !== undefined) admissions.withdraw(session.uid);
-    admissions.review();
-    if (session === undefined) return;
-    const { cluster, nodeName: name } = session.subject;
-    if (name !== undefined) for (const notify of endListeners) notify({ cluster, name });
-    deps.tracer?.ended(session.uid);
-    await session.close();
-  };
-  const beginSession = (key: string, watched: BareMetalRemediation): RemediationSession => {
-    const session = new RemediationSession(
-      { runtime, clusters, recorder: deps.recorder },
-      watched,
-      () => controller.enqueue(key),
-      remediations.rewinds,
-    );
-    sessions.set(key, session);
-    metrics.inFlight(sessions.size);
-    return session;
-  };
   const controller: Controller = new Controller(runtime, {
     name: "remediation",
     concurrency: deps.options.concurrency,
@@ -231,82 +203,52 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       // After a restore what a session remembers is of another history: it begins with nothing seen, as after a
       // restart.
       const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
-      if (watched === undefined || isOther) await endSession(key);
+      if (watched === undefined || isOther) await sessions.end(key);
       if (watched === undefined) return awaitedNodes.follow(key, undefined);
-      const session = sessions.get(key) ?? beginSession(key, watched);
+      const session = sessions.get(key) ?? sessions.begin(key, watched, remediations.rewinds);
       session.absorb(watched);
       if (mayBeLate(session)) {
-        if (!(await refresh(runtime, session, running))) return endSession(key);
+        if (!(await refresh(runtime, session, running))) return sessions.end(key);
         if (!session.wasReadLive) return { requeueAfterMs: REREAD_MS };
       }
       admissions.reviewIfOld();
       const hadSlot = slotOf(session.status, runtime.clock.nowMs()) !== "None";
       const work = (): Promise<number | undefined> => reconcile(shell, session, signal);
       const requeueAfterMs = await (deps.tracer === undefined ? work() : deps.tracer.within(session.traced, work));
-      noteWaiting(key, session.waitsForInput);
-      noteOverdue(key, session.isOverdue);
+      sessions.count(key, session);
       admissions.observe(session.remediation);
       awaitedNodes.follow(key, session.remediation);
       // A released slot lets another remediation begin.
       if (hadSlot && slotOf(session.status, runtime.clock.nowMs()) === "None") admissions.review();
       if (requeueAfterMs !== undefined) return { requeueAfterMs };
-      if (isFinal(session.status.phase)) await endSession(key);
+      if (isFinal(session.status.phase)) await sessions.end(key);
     },
   });
 
-  const sessionsOf = ({ cluster, name }: NodeId): RemediationSession[] =>
-    [...sessions.values()].filter(
-      ({ subject: { cluster: itsCluster, nodeName } }) =>
-        nodeName === name && clusterKey(itsCluster) === clusterKey(cluster),
-    );
   const isServed = (node: NodeId): boolean =>
-    index.ofNode(node.cluster, node.name).some(({ status }) => !isFinal(status?.phase)) || sessionsOf(node).length > 0;
-  const wake = (keys: Iterable<BareMetalRemediation>): void => {
-    for (const remediation of keys) controller.enqueue(keyText(keyOf(remediation)));
+    index.ofNode(node.cluster, node.name).some(({ status }) => !isFinal(status?.phase)) ||
+    sessions.ofNode(node).length > 0;
+  const wake = (woken: Iterable<BareMetalRemediation>): void => {
+    for (const remediation of woken) controller.enqueue(keyText(keyOf(remediation)));
   };
-  const unsubscribe = [
-    targets.subscribe((change) => {
-      deletedMembers.observeTarget(change);
-      admissions.reviewIfOld();
-    }),
-    remediations.subscribe((change) => {
-      index.apply(change);
-      wake([change.object]);
-      // A remediation that waits for a host checks again when another remediation of the same node changes.
-      wake(index.siblings(change.object));
-    }),
-    clusters.subscribe({
-      onNode: (cluster, change, isNews) => {
-        const { object } = change;
-        deletedMembers.observe(cluster, change);
-        // A session that holds a cluster reads its node itself. Waking it for that node would begin a remediation that
-        // has ended again and again.
-        if (isNews) wake(index.ofNode(cluster, object.metadata.name));
-        if (mayRunEtcd(object)) admissions.review();
-      },
-      onConnection: (cluster) => {
-        for (const [key, session] of sessions) {
-          if (clusterKey(session.cluster.ref) === clusterKey(cluster)) controller.enqueue(key);
-        }
-        for (const key of awaitedNodes.in(cluster)) controller.enqueue(key);
-        admissions.review();
-      },
-    }),
-    directory.subscribe((concerned) => {
-      for (const target of concerned) wake(index.ofTarget(target));
-    }),
-    bareMetalHosts?.subscribe((uid) => {
-      // One that has no host yet may have one now.
-      const isConcerned = ({ status }: BareMetalRemediation): boolean =>
-        status?.target === undefined ? !isFinal(status?.phase) : uid === undefined || status.target.uid === uid;
-      wake([...remediations.values()].filter(isConcerned));
-    }),
-    stopSwitch.subscribe(() => wake(remediations.values())),
-  ];
+  const unsubscribe = subscribeWakeUps({
+    targets,
+    remediations,
+    clusters,
+    directory,
+    bareMetalHosts,
+    stopSwitch,
+    index,
+    sessions,
+    awaitedNodes,
+    deletedMembers,
+    admissions,
+    enqueue: (key) => controller.enqueue(key),
+  });
   const vouching = {
-    powerOf: (node: NodeId) => sessionsOf(node).map(({ observations }) => observations.power),
+    powerOf: (node: NodeId) => sessions.ofNode(node).map(({ observations }) => observations.power),
     onTakenOff: (node: NodeId) => {
-      for (const session of sessionsOf(node)) session.observe({ type: "TaintTakenOff" });
+      for (const session of sessions.ofNode(node)) session.observe({ type: "TaintTakenOff" });
     },
   };
   /** Remediations, as soon as they are known: each says what it waits for. */
@@ -331,10 +273,6 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       whyManaged: (target: FencingTarget) => whyManaged(directory, bareMetalHosts, target),
       subscribeManaged: (listener: () => void) => bareMetalHosts.subscribeKnown(listener),
     };
-    const onLetGo = (listener: (node: NodeId) => void): (() => void) => {
-      endListeners.add(listener);
-      return () => endListeners.delete(listener);
-    };
     const early = deps.leases && {
       nodes,
       leases: deps.leases,
@@ -346,9 +284,20 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
         { runtime, targets, clusters, directory, namespace, openDevice, records, ...managed, ...(early && { early }) },
         running,
       ),
-      tendOrphans({ runtime, clusters, targets, remediations, isServed, onSessionEnd: onLetGo, metrics }, running),
+      tendOrphans(
+        {
+          runtime,
+          clusters,
+          targets,
+          remediations,
+          isServed,
+          onSessionEnd: sessions.onNodeLetGo.bind(sessions),
+          metrics,
+        },
+        running,
+      ),
       bareMetalHosts && giveOrphanedImagesBack({ runtime, directory: bareMetalHosts, remediations }, running),
-      bareMetalHosts && reportOrphanedHolds({ runtime, directory: bareMetalHosts, remediations }, running),
+      bareMetalHosts && reportOrphanedOffRequests({ runtime, directory: bareMetalHosts, remediations }, running),
       bareMetalHosts && probeHosts({ runtime, directory: bareMetalHosts, nodes, metrics }, running),
     ]);
   };
@@ -364,11 +313,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     if (!signal.aborted) throw error;
   } finally {
     ended.abort(new Error("the remediator has ended"));
-    for (const stop of unsubscribe) stop?.();
+    unsubscribe();
+    admissions.close();
     await Promise.allSettled(background);
     await bareMetalHosts?.settled();
     awaitedNodes.close();
-    await Promise.all([...sessions.values()].map((session) => session.close()));
+    await sessions.close();
   }
 }
 

@@ -1,9 +1,10 @@
-import { request } from "undici";
+import { Pool } from "undici";
 import type { Clock } from "../runtime/clock.ts";
 import { sleep } from "../runtime/clock.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import { VERSION } from "../runtime/version.ts";
 import type { Logger } from "./logger.ts";
+import { withoutTrailingSlashes } from "../runtime/text/trailing-slashes.ts";
 
 // OpenTelemetry's protocol for traces over HTTP, in JSON (opentelemetry-proto, "OTLP/HTTP"; encoding of "JSON
 // Protobuf").
@@ -44,6 +45,7 @@ export interface OtlpDeps {
 /** Sends spans to a collector in the background. It never fails a caller: spans that cannot be sent are dropped. */
 export class OtlpExporter {
   readonly #url: string;
+  readonly #connections: Pool;
   readonly #deps: OtlpDeps;
   #waiting: Span[] = [];
   #dropped = 0;
@@ -51,7 +53,8 @@ export class OtlpExporter {
 
   /** @param endpoint as in `OTEL_EXPORTER_OTLP_ENDPOINT`: the path of traces is appended. */
   constructor(endpoint: string, deps: OtlpDeps) {
-    this.#url = `${endpoint.replace(/\/+$/, "")}/v1/traces`;
+    this.#url = `${withoutTrailingSlashes(endpoint)}/v1/traces`;
+    this.#connections = new Pool(new URL(this.#url).origin);
     this.#deps = deps;
   }
 
@@ -68,6 +71,7 @@ export class OtlpExporter {
       if (!signal.aborted) await this.#sendAll(CALL_TIMEOUT_MS, signal);
     }
     await this.#sendAll(END_TIMEOUT_MS, new AbortController().signal);
+    await this.#connections.destroy();
   }
 
   async #sendAll(timeoutMs: number, signal: AbortSignal): Promise<void> {
@@ -91,8 +95,10 @@ export class OtlpExporter {
   }
 
   async #send(spans: readonly Span[], signal: AbortSignal): Promise<void> {
-    const { statusCode, body } = await request(this.#url, {
+    const { pathname, search } = new URL(this.#url);
+    const { statusCode, body } = await this.#connections.request({
       method: "POST",
+      path: pathname + search,
       headers: { "content-type": "application/json" },
       body: JSON.stringify(this.#message(spans)),
       signal,

@@ -82,7 +82,7 @@ void describe("in the middle of a fence", () => {
     await fenceEnds(victim, marks, orders);
   });
 
-  void test("a proxy that cuts the agent's connections, swallows what its watches bring and then delays it does no more than delay it", async (t) => {
+  void test("a fence is only delayed by a proxy that cuts the agent's connections and swallows or delays its watches", async (t) => {
     const { world } = scenario;
     const victim = "worker-2";
     const authority = await createCertificateAuthority(systemClock, "a proxy");

@@ -194,7 +194,7 @@ void describe("ironfence bundle with the permissions of deploy/bundle", () => {
     rmSync(folder, { recursive: true });
   });
 
-  void test("ironfence bundle with the permissions of deploy/bundle holds everything and none of the planted secrets while a host is being fenced", async (context) => {
+  void test("ironfence bundle contains every part and none of the planted secrets if it runs with the permissions of deploy/bundle during a fence", async (context) => {
     // All but the one for metrics, which no API server can read here.
     assert.ok(Object.keys(PLANTED).length - 1 >= 30);
     kubelet.log = (_pod, isPrevious) =>
@@ -231,7 +231,7 @@ void describe("ironfence bundle with the permissions of deploy/bundle", () => {
     assert.doesNotMatch(index, /403|forbidden/i);
   });
 
-  void test("ironfence bundle with the permissions of deploy/bundle stays within its size and its time, whatever the logs hold and however slow they are", async () => {
+  void test("ironfence bundle stays within its size and its time with the permissions of deploy/bundle, however long and slow the logs are", async () => {
     const line = `${"x y z ".repeat(30)}password=${PLANTED.logKeyValue}\n`;
     kubelet.log = () => line.repeat(100_000);
     const small = await bundle("--max-size", "1Mi");

@@ -8,6 +8,7 @@ import { prepareChartTools } from "../../hack/e2e/chart-tools.ts";
 import { conditionOf, hasTaint, OUT_OF_SERVICE } from "../../hack/e2e/chronicle.ts";
 import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
 import { eventually } from "../../hack/e2e/eventually.ts";
+import { tryDelete, untilRefused } from "../../hack/e2e/removal.ts";
 import { SCHEMA_LOCATION, writeSchemas } from "../../hack/e2e/openapi-schemas.ts";
 import type { Scenario } from "../../hack/e2e/scenario.ts";
 import {
@@ -110,6 +111,7 @@ void describe("the chart on a real control plane", () => {
     const { world } = scenario;
     const notes = await helm(["install", "ironfence", CHART, "--create-namespace", "--wait"]);
     assert.match(notes, /get fencingtargets/);
+    assert.doesNotMatch(notes, /OKD/);
     assert.match(notes, /helm test ironfence -n ironfence-system --logs/);
     assert.match(notes, /ironfence check --namespace ironfence-system/);
     await world.api.create(LEASES, freeLease(NAMESPACE));
@@ -143,21 +145,43 @@ void describe("the chart on a real control plane", () => {
     const { world } = scenario;
     const marks = await marksOf(scenario, "worker-2");
     const letPodGo = await holdFence(scenario, "worker-2");
+    await untilRefused(world.api);
+    const everything = await namesLeft();
+    await assert.rejects(
+      helm(["uninstall", "ironfence"]),
+      /BareMetalRemediation ironfence-system\/worker-2 \(Releasing\), and its host may be OFF/,
+      "an uninstall is refused before it deletes anything",
+    );
+    assert.deepEqual(await namesLeft(), everything);
+    // Helm upgrades no release whose uninstall it has begun.
+    await helm(["rollback", "ironfence", "1", "--wait"]);
     const values = { families: ["node-health-check", "bare-metal-host"], agent: { maxHosts: 10 } };
     for (const group of ["metal3.io", "cluster.x-k8s.io", "infrastructure.cluster.x-k8s.io"])
       await applyManifests(world.api, repositoryPath(`hack/foreign-crds/${group}.yaml`));
-    await helm(["upgrade", "ironfence", CHART, "--wait"], values);
+    // No agent may see the kinds of OKD: the chart grants no permission to read them without okd.
     await Promise.all(scenario.agents.map((agent) => agent.stop()));
+    const okd = repositoryPath("hack/foreign-crds/machine.openshift.io.yaml");
+    await applyManifests(world.api, okd);
+    assert.match(await helm(["upgrade", "ironfence", CHART, "--wait"], values), /This cluster is OKD: set okd to true/);
+    await deleteManifests(world.api, await readManifests(okd), GONE_WITHIN_MS);
+    await assert.rejects(
+      helm(["upgrade", "ironfence", CHART], { ...values, observe: true }),
+      /observe would leave BareMetalRemediation ironfence-system\/worker-2 unfinished/,
+    );
     await startAgent();
     await letPodGo();
     const remediation = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/worker-2`;
+    // The health check may have created it before the test did. Then it deletes it as well.
     await explain(
       scenario,
-      "the remediation of worker-2 has succeeded",
+      "the remediation of worker-2 has succeeded, or its health check has deleted it",
       WALK_TIMEOUT_MS,
-      async () => conditionOf(await world.api.get<RemediationView>(remediation), "Succeeded")?.status === "True",
+      async () => {
+        const found = await world.api.find<RemediationView>(remediation);
+        return found === undefined || conditionOf(found, "Succeeded")?.status === "True";
+      },
     );
-    await world.api.delete(remediation);
+    await tryDelete(world.api, remediation);
     await walkEnds(scenario, "worker-2", marks);
     assert.equal(await world.host("worker-2").orderCount("ForceOff"), 1);
     assert.ok((await rulesOf(`${CLUSTER_ROLES}/ironfence-bare-metal-host`)).length > 0);
@@ -256,6 +280,10 @@ void describe("the chart on a real control plane", () => {
     const { api } = scenario.world;
     await Promise.all(scenario.agents.map((agent) => agent.stop()));
     await helm(["upgrade", "ironfence", CHART], { crds: { keep: false } });
+    await assert.rejects(
+      helm(["upgrade", "ironfence", CHART], { crds: { keep: true, install: false } }),
+      /crds\.install is false: Helm would delete baremetalremediations\.ironfence\.io/,
+    );
     await helm(["uninstall", "ironfence", "--wait"]);
     const crds = await names("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
     assert.deepEqual(

@@ -53,7 +53,7 @@ void describe("the shipped manifests on a real control plane", () => {
     assert.equal(await host.orderCount("ForceOff"), 1);
   });
 
-  void test("the agent's namespace admits the pods of its Deployment, and none that asks for more", async () => {
+  void test("the agent's namespace admits the pods of its Deployment and refuses pods that ask for more", async () => {
     const { api } = world;
     const { metadata } = await api.get<{ metadata: { labels: Record<string, string> } }>(
       `/api/v1/namespaces/${NAMESPACE}`,

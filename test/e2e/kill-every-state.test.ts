@@ -39,7 +39,7 @@ void describe("an agent that is killed in every state of a remediation", () => {
   });
   after(() => scenario?.stop());
 
-  void test("twelve times and more in one run brings it to its end all the same, with no power order too many", async () => {
+  void test("a run that is killed twelve times or more still reaches its end, with no power order too many", async () => {
     const { world, chronicle } = scenario;
     const host = world.host(VICTIM);
     let agent = await scenario.startAgent(["--leader-elect=false"]);

@@ -368,7 +368,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     for (const other of MASTERS.slice(1)) assert.deepEqual(ordersOf(other), []);
   });
 
-  void test("the host of a BareMetalHost is held off by its operator, and let go", async () => {
+  void test("the host of a BareMetalHost is kept off by its operator, and let go", async () => {
     const name = "host-recovers";
     const [uid, before] = await Promise.all([uidOf(name), nodeOf(name)]);
     world.rack.host(name).hang();
@@ -380,7 +380,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.notEqual((await nodeOf(name))?.metadata.uid, before?.metadata.uid, "the Node was deleted");
   });
 
-  void test("a Machine whose BareMetalHost does not come back is deleted while that is held off, and another one gets a host", async () => {
+  void test("a Machine whose BareMetalHost does not come back is deleted while that is kept off, and another one gets a host", async () => {
     const name = "host-replaced";
     world.rack.host(name).failDisk();
     await explain("the Machine is gone", async () => (await machineOf(name)) === undefined);

@@ -98,7 +98,7 @@ void describe("on a cluster with OKD's Machines", () => {
     assert.equal(await scenario.world.host("worker-2").orderCount("ForceOff"), 0);
   });
 
-  void test("OKD's machine controller asks for no host to be held off, and does all else", async () => {
+  void test("OKD's machine controller asks for no host to be kept off, and does all else", async () => {
     const { api, controlPlane } = scenario.world;
     const account = { name: "machine-api-controllers", namespace: NAMESPACE };
     await applyObject(api, { apiVersion: "v1", kind: "ServiceAccount", metadata: account });

@@ -57,13 +57,13 @@ void describe("a remediation that fails for a password that was rotated", () => 
   });
   after(() => scenario?.stop());
 
-  void test("a remediation that fails for a password that was rotated ends every wait: kstatus, and kubectl wait for Processing=False", () => {
+  void test("a remediation that fails because of a rotated password ends each wait of kstatus and of kubectl wait", () => {
     assert.equal(kstatusOf(failed), "Failed");
     assert.equal(conditionOf(failed, "Processing")?.status, "False");
     assert.equal(conditionOf(failed, "Stalled")?.reason, "BMCAuthenticationFailed");
   });
 
-  void test("a remediation that fails for a password that was rotated is under way no more: the health check says why, when it is tried again, and how to try now", async () => {
+  void test("a health check reports why a remediation failed after a password was rotated, when the next one starts and how to start it now", async () => {
     const { api } = scenario.world;
     const condition = await explain(scenario, "the health check says so", WALK_TIMEOUT_MS, async () => {
       const { status } = await api.get<HealthCheckView>(HEALTH_CHECK);
@@ -78,7 +78,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
     assert.equal(status.inFlightRemediations, undefined);
   });
 
-  void test("a remediation that fails for a password that was rotated has its verdict in the columns of kubectl get", async () => {
+  void test("a remediation that fails because of a rotated password shows its verdict in the columns of kubectl get", async () => {
     const table = await tableOf(scenario, OWN_REMEDIATIONS);
     const names = table.columnDefinitions.map(({ name }) => name);
     const [row] = table.rows;
@@ -86,7 +86,7 @@ void describe("a remediation that fails for a password that was rotated", () => 
     assert.match(String(row?.cells[names.indexOf("Message")]), /password|refused/);
   });
 
-  void test("a remediation that fails for a password that was rotated is followed by another one as soon as the Secret is corrected, and the node comes back", async () => {
+  void test("a remediation that failed because of a rotated password is followed by another one as soon as the Secret is corrected, and the node comes back", async () => {
     await applyFencingTarget(scenario.world, "worker-1");
     const correctedMs = performance.now();
     await explain(scenario, "the next remediation", SOON_MS, () => {

@@ -13,7 +13,7 @@ import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { Manifest } from "../../hack/lib/apply.ts";
 import { applyManifests, applyObject, readManifests, waitUntilEstablished } from "../../hack/lib/apply.ts";
-import type { Problem } from "../../src/cli/status/object-problems.ts";
+import type { Problem } from "../../src/cli/status/objects/object-problems.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { cli } from "../integration/cli-fixture.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
@@ -7,6 +7,7 @@ import type { Agent } from "../../hack/e2e/agent.ts";
 import { OUT_OF_SERVICE, conditionOf, readyOf } from "../../hack/e2e/chronicle.ts";
 import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
+import { checkOutFirstVersion } from "../../hack/e2e/first-version.ts";
 import {
   WALK_TIMEOUT_MS,
   WORKERS,
@@ -19,15 +20,11 @@ import {
   targetsReady,
 } from "../../hack/e2e/scenario.ts";
 import type { NodeMarks, Scenario } from "../../hack/e2e/scenario.ts";
-import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
-import { run } from "../../hack/lib/run.ts";
+import { NAMESPACE } from "../../hack/e2e/world.ts";
 import { ALLOWED_ADDRESSES } from "../../src/api/names/annotations.ts";
 
-/** The commit of 0.1.0. */
-const FIRST_VERSION = "96756e9";
 /** On nodes: by which this version knows its out-of-service taint. 0.1.0 does not know it. */
 const FENCED_TAINT = "ironfence.io/fenced-by";
-const GIT_TIMEOUT_MS = 60_000;
 
 /** How an agent ends: as Kubernetes ends a pod, or as a machine that fails ends it. */
 const ENDS = {
@@ -112,20 +109,6 @@ void describe("an agent of another version takes over in the middle of a fence",
     });
   }
 });
-
-/** Makes the tree of 0.1.0 from the history of this clone, with the packages of the present tree. */
-async function checkOutFirstVersion(folder: string): Promise<void> {
-  const signal = AbortSignal.timeout(GIT_TIMEOUT_MS);
-  const inClone = { cwd: repositoryPath(""), env: {}, timeoutMs: GIT_TIMEOUT_MS, signal };
-  await run("git", ["cat-file", "-e", `${FIRST_VERSION}^{commit}`], inClone).catch((cause: unknown) => {
-    const advice = "run `git fetch --unshallow`, or test in a full clone";
-    throw new Error(`this clone has no commit ${FIRST_VERSION}, which is 0.1.0: ${advice}`, { cause });
-  });
-  const archive = join(folder, "0.1.0.tar");
-  await run("git", ["archive", `--output=${archive}`, FIRST_VERSION], inClone);
-  await run("tar", ["-xf", archive, "-C", folder], inClone);
-  await symlink(repositoryPath("node_modules"), join(folder, "node_modules"));
-}
 
 /** What a node was before its fence. */
 interface Before {

@@ -161,7 +161,7 @@ const broken: [string, Reply][] = [
     { status: 200, headers: { "x-long": "x".repeat(20_000) }, body: `{"PowerState":"Off"}` },
   ],
   ["an Off with an error status", { status: 500, body: `{"PowerState":"Off"}` }],
-  ["an Off with a status that is no plain success", { status: 203, body: `{"PowerState":"Off"}` }],
+  ["an Off with a status that is not a plain success", { status: 203, body: `{"PowerState":"Off"}` }],
 ];
 for (const [name, reply] of broken) {
   test(`${name} is a failed read, not an Off`, async () => {
@@ -196,7 +196,7 @@ test("gzip that was not asked for is read within the same bound; any other codin
   await assert.rejects(answer("br", off), hasCode("BadResponse", /content encoding/));
 });
 
-test("a service that is not there at all is Unreachable; one that is no Redfish is Unsupported", async () => {
+test("a service that does not exist is Unreachable, and one that does not speak Redfish is Unsupported", async () => {
   const bmc = await startFakeBmc();
   {
     await using device = openFake(bmc);

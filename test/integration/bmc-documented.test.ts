@@ -10,7 +10,7 @@ import { startIpmiWorld } from "./ipmi-fixture.ts";
 const CHASSIS_CONTROL = "ChassisControl";
 
 describe("an IPMI off that goes soft first (OpenBMC)", () => {
-  it("an IPMI off that goes soft first (OpenBMC) is no Off until the host is off, however long that takes, and is not repeated for it", async () => {
+  it("an IPMI off that goes soft first (OpenBMC) does not count as Off until the host is off, however long that takes, and is not repeated for it", async () => {
     await using world = await startIpmiWorld({ host: { powerOffDelayMs: 900 } });
     const device = world.open();
     await device.identify(forever());

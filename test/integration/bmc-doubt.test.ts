@@ -49,7 +49,7 @@ test("an Off of a BMC that has just started is not believed, by its own clock, u
   assert.equal(looks(bmc), 3, "once it has settled it is not asked again");
 });
 
-test("a BMC whose clock stands still is believed once ours has seen it settle, and not after a restart", async () => {
+test("a BMC whose clock stands still is believed after the agent has seen it settle, but not after a restart of the BMC", async () => {
   await using bmc = await startFakeBmc();
   addManager(bmc, { DateTime: "1970-01-01T00:00:20Z", LastResetTime: "1970-01-01T00:00:00Z" });
   bmc.system["PowerState"] = "Off";
@@ -68,6 +68,37 @@ test("a BMC whose clock stands still is believed once ours has seen it settle, a
   assert.equal(await read(), "Off");
   bmc.sessions.clear();
   assert.equal(await read(), "Unknown");
+});
+
+// A BMC without a battery starts in 1970 and stamps its start then; seconds later NTP sets its clock.
+const SET_SINCE: Json = { DateTime: "2026-03-01T00:00:25Z", LastResetTime: "1970-01-01T00:00:20Z" };
+
+test("a BMC that dates its start before its clock was set counts as up only since it was seen, not since 1970", async () => {
+  await using bmc = await startFakeBmc();
+  addManager(bmc, SET_SINCE);
+  bmc.system["PowerState"] = "Off";
+  const skipping = skippable();
+  await using device = openFake(bmc, { path: SYSTEM, clock: skipping.clock });
+  const upSeconds = async (): Promise<number> =>
+    Math.floor(((await device.readPower(forever())).bmcUpMs ?? NaN) / 1_000);
+  assert.ok((await upSeconds()) < 600);
+  skipping.skip(1_000_000);
+  assert.ok((await upSeconds()) >= 1_000);
+});
+
+test("an Off of a BMC that dates its start before its clock was set is not believed after it was unreachable", async () => {
+  await using bmc = await startFakeBmc();
+  addManager(bmc, SET_SINCE);
+  bmc.system["PowerState"] = "Off";
+  const { override } = bmc;
+  await using device = openFake(bmc, { path: SYSTEM });
+  await device.identify(forever());
+  bmc.override = () => "reset";
+  await assert.rejects(device.readPower(forever()));
+  bmc.override = override;
+  const reading = await device.readPower(forever());
+  assert.equal(reading.state, "Unknown");
+  assert.match(reading.raw, /may have restarted/);
 });
 
 test("without a clock of its own the BMC's Date header serves", async () => {
@@ -118,6 +149,48 @@ test("a BMC that does not report its start time is not believed for a while afte
   const reading = await device.readPower(forever());
   assert.equal(reading.state, "Unknown");
   assert.match(reading.raw, /may have restarted/);
+});
+
+test("an Off says whether the Chassis shows the same, at each reading", async () => {
+  const rack = createRack({ clock, random, hosts: [{ name: "one", power: "Off" }] });
+  const mock = await startRedfishMock({ rack, clock, random, username: "fence", password: new Secret(PASSWORD) });
+  try {
+    await using device = openFake(mock, { path: mock.systemPath("one") });
+    for (let count = 0; count < 2; count += 1) {
+      const { bmcUpMs: _bmcUpMs, ...reading } = await device.readPower(forever());
+      assert.deepEqual(reading, { state: "Off", raw: "Off", agrees: true });
+    }
+    mock.addFault({ match: { path: "Chassis" }, action: { type: "override", without: ["PowerState"] } });
+    await using alone = openFake(mock, { path: mock.systemPath("one") });
+    const { bmcUpMs: _bmcUpMs, ...reading } = await alone.readPower(forever());
+    assert.deepEqual(reading, { state: "Off", raw: "Off" });
+  } finally {
+    await mock.close();
+    rack.stop();
+  }
+});
+
+test("an Off says at each reading how long its BMC has been up, if the BMC reports when it has started", async () => {
+  await using bmc = await startFakeBmc();
+  const manager: Json = { DateTime: "2026-03-01T00:01:00Z", LastResetTime: "2026-03-01T00:00:00Z" };
+  addManager(bmc, manager);
+  bmc.system["PowerState"] = "Off";
+  const skipping = skippable();
+  await using device = openFake(bmc, { path: SYSTEM, clock: skipping.clock });
+  const upSeconds = async (): Promise<number> =>
+    Math.floor(((await device.readPower(forever())).bmcUpMs ?? NaN) / 1_000);
+  const first = await upSeconds();
+  assert.ok(first >= 60 && first < 80, `${first} s`);
+  skipping.skip(5_000);
+  assert.ok((await upSeconds()) >= first + 5);
+  assert.equal(looks(bmc), 1, "it is asked once");
+  bmc.sessions.clear();
+  manager["DateTime"] = "2026-03-01T00:00:40Z";
+  const again = await upSeconds();
+  assert.ok(again >= 40 && again < 60, `${again} s`);
+  delete manager["LastResetTime"];
+  await using undated = openFake(bmc, { path: SYSTEM });
+  assert.deepEqual((await undated.readPower(forever())).bmcUpMs, undefined);
 });
 
 test("a BMC is not believed after it was out of reach, by a driver opened since, as an agent does after every failure", async () => {
@@ -208,7 +281,7 @@ test("a Manager that fails leaves the read failed, not Off", async () => {
   await assert.rejects(device.readPower(forever()), hasCode("BadResponse"));
 });
 
-test("the Off of a host that has taken the identified one's place is none", async () => {
+test("the Off of a host that has replaced the identified one does not count", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   await device.identify(forever());
@@ -219,7 +292,7 @@ test("the Off of a host that has taken the identified one's place is none", asyn
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
-test("an Off that comes from a cache on the way is none", async () => {
+test("an Off that comes from a cache on the way does not count", async () => {
   await using bmc = await startFakeBmc();
   bmc.system["PowerState"] = "Off";
   bmc.override = ({ path }) => (path === SYSTEM ? ok(bmc.system, { age: "12" }) : undefined);
@@ -229,7 +302,7 @@ test("an Off that comes from a cache on the way is none", async () => {
   assert.match(reading.raw, /cache/);
 });
 
-test("a host that was reset between two readings was not off all the while: the second is no Off", async () => {
+test("a host that was reset between two readings was not off all the while: the second reading does not count as Off", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   const read = async (lastReset: string | undefined): Promise<string> => {

@@ -49,7 +49,7 @@ async function failureOf(call: Promise<unknown>): Promise<BmcError> {
 }
 
 describe("a BMC that repeats its requests in its errors", () => {
-  it("a BMC that repeats its requests in its errors is not quoted with the password of basic authentication, nor with the header that contains it", async () => {
+  it("a BMC that repeats requests in its errors is quoted without the password of basic authentication and without its header", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = (request) => {
       if (request.path === "/redfish/v1/") return ok({ Systems: { "@odata.id": "/redfish/v1/Systems" } });

@@ -8,6 +8,8 @@ import { sameUuid } from "../../src/remediator/hosts/model/identity.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";
 import { forever, hasCode, SYSTEM } from "./bmc-fixture.ts";
 import type { CellWorld } from "./bmc-faults-cell.ts";
+import { startDriverCell } from "./bmc-faults-driver.ts";
+import type { DriverCell } from "./bmc-faults-driver.ts";
 import { startIpmiCell } from "./bmc-faults-ipmi.ts";
 import type { IpmiCell } from "./bmc-faults-ipmi.ts";
 import { startRedfishCell } from "./bmc-faults-redfish.ts";
@@ -46,6 +48,22 @@ const ipmi: Lies<IpmiCell> = {
     }),
 };
 
+const driver: Lies<DriverCell> = {
+  lieOnce: ({ server }) => {
+    server.tamper = ({ method }, { status, body }) => {
+      if (method !== "GET") return undefined;
+      server.tamper = () => undefined;
+      return { status, signed: true, body: body.replace('"On"', '"Off"') };
+    };
+  },
+  failOnce: ({ server }) => {
+    server.tamper = () => {
+      server.tamper = () => undefined;
+      return { status: 500, signed: true };
+    };
+  },
+};
+
 /** The device as the remediation has it: with the check of who answers. */
 function fenceable(world: CellWorld): Topology {
   const { systemUUID } = world.host.spec;
@@ -75,7 +93,7 @@ async function assertNeverProven(device: Topology, before: (reading: number) => 
   return offReadings;
 }
 
-function stories<World extends RedfishCell | IpmiCell>(
+function stories<World extends RedfishCell | IpmiCell | DriverCell>(
   name: string,
   start: () => Promise<World>,
   lies: Lies<World>,
@@ -92,7 +110,7 @@ function stories<World extends RedfishCell | IpmiCell>(
     }
   }
 
-  test(`${name}: one false Off among true readings is no proof, wherever it comes`, () =>
+  test(`${name}: one false Off among true readings is not proof, wherever it comes`, () =>
     inWorld(async (world, device) => {
       const reported = await assertNeverProven(device, (reading) => {
         if (reading % 2 === 0) lies.lieOnce(world);
@@ -100,7 +118,7 @@ function stories<World extends RedfishCell | IpmiCell>(
       assert.ok(reported > 0, "the lie has reached the prover");
     }));
 
-  test(`${name}: one false Off between failures is no proof`, () =>
+  test(`${name}: one false Off between failures is not proof`, () =>
     inWorld(async (world, device) => {
       // The check of who answers reads as well, and would use the lie up.
       await device.readPower(forever());
@@ -111,7 +129,7 @@ function stories<World extends RedfishCell | IpmiCell>(
       assert.equal(reported, 1, "the lie has reached the prover");
     }));
 
-  test(`${name}: a power state that flaps is no proof, and the wait for it ends in time`, () =>
+  test(`${name}: a power state that flaps is not proof, and the wait for it ends in time`, () =>
     inWorld(async (world, device) => {
       world.bmc.flapPower(600_000);
       await assertNeverProven(device, () => undefined);
@@ -119,7 +137,7 @@ function stories<World extends RedfishCell | IpmiCell>(
       assert.equal((await waitForPower(device, "Off", wait, forever())).proven, false);
     }));
 
-  test(`${name}: the Off of another host is no reading at all, and no order goes there`, () =>
+  test(`${name}: the Off of another host is not a reading, and no order goes there`, () =>
     inWorld(async (world, device) => {
       const other = world.rack.host("other");
       world.bmc.rewire(other);
@@ -141,3 +159,4 @@ function stories<World extends RedfishCell | IpmiCell>(
 
 stories("Redfish", () => startRedfishCell("http"), redfish);
 stories("IPMI", startIpmiCell, ipmi);
+stories("driver server", startDriverCell, driver);

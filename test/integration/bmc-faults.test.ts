@@ -4,7 +4,9 @@ import { describe, test } from "node:test";
 import type { TestContext } from "node:test";
 import { OPERATION_NAMES, runCells } from "./bmc-faults-cell.ts";
 import type { Cell, CellWorld, Fault, Operation } from "./bmc-faults-cell.ts";
+import { DRIVER_FAULTS, startDriverCell } from "./bmc-faults-driver.ts";
 import { IPMI_FAULTS, startIpmiCell } from "./bmc-faults-ipmi.ts";
+import { SNMP_FAULTS, startSnmpCell } from "./bmc-faults-snmp.ts";
 import { REDFISH_FAULTS, schemeFor, startRedfishCell } from "./bmc-faults-redfish.ts";
 
 // The fault matrix: each fault of each protocol against each operation of its driver. Whatever the fault: never a false
@@ -13,11 +15,17 @@ import { REDFISH_FAULTS, schemeFor, startRedfishCell } from "./bmc-faults-redfis
 
 /** IPMI has nothing in the way to Off that a probe could find. */
 const IPMI_OPERATIONS = OPERATION_NAMES.filter((operation) => operation !== "findOffObstacle");
+/** A driver server sets no boot override. */
+const DRIVER_OPERATIONS = IPMI_OPERATIONS.filter((operation) => !operation.endsWith("BootOverride"));
+/** Nor does an outlet. */
+const SNMP_OPERATIONS = OPERATION_NAMES.filter((operation) => !operation.endsWith("BootOverride"));
 
 test("the matrix is the product of its lists, and large enough", () => {
   for (const [faults, cells, operations] of [
     [REDFISH_FAULTS, cellsOf(REDFISH_FAULTS, OPERATION_NAMES), 8],
     [IPMI_FAULTS, cellsOf(IPMI_FAULTS, IPMI_OPERATIONS), 7],
+    [DRIVER_FAULTS, cellsOf(DRIVER_FAULTS, DRIVER_OPERATIONS), 5],
+    [SNMP_FAULTS, cellsOf(SNMP_FAULTS, SNMP_OPERATIONS), 6],
   ] as const) {
     assert.ok(faults.length >= 25, `${faults.length} faults`);
     assert.equal(new Set(faults.map(({ name }) => name)).size, faults.length, "each has its own name");
@@ -37,7 +45,12 @@ test("the matrix is the product of its lists, and large enough", () => {
 
 test("the documented matrix is this one", () => {
   const page = readFileSync(new URL("../../docs/evidence/bmc-faults.md", import.meta.url), "utf8");
-  for (const table of [tableOf(REDFISH_FAULTS, OPERATION_NAMES), tableOf(IPMI_FAULTS, IPMI_OPERATIONS)]) {
+  for (const table of [
+    tableOf(REDFISH_FAULTS, OPERATION_NAMES),
+    tableOf(IPMI_FAULTS, IPMI_OPERATIONS),
+    tableOf(DRIVER_FAULTS, DRIVER_OPERATIONS),
+    tableOf(SNMP_FAULTS, SNMP_OPERATIONS),
+  ]) {
     assert.ok(page.includes(table), `docs/evidence/bmc-faults.md must hold this table:\n\n${table}`);
   }
 });
@@ -47,6 +60,10 @@ void describe("whatever a BMC does, a call ends in time and says nothing false",
     runMatrix(context, "Redfish", REDFISH_FAULTS, OPERATION_NAMES, (fault) => startRedfishCell(schemeFor(fault))));
   test("whatever a BMC does, a call ends in time and reports nothing false over IPMI", (context) =>
     runMatrix(context, "IPMI", IPMI_FAULTS, IPMI_OPERATIONS, startIpmiCell));
+  test("whatever a driver server does, a call ends in time and reports nothing false", (context) =>
+    runMatrix(context, "driver server", DRIVER_FAULTS, DRIVER_OPERATIONS, startDriverCell));
+  test("whatever a PDU does, a call ends in time and reports nothing false", (context) =>
+    runMatrix(context, "SNMP", SNMP_FAULTS, SNMP_OPERATIONS, startSnmpCell));
 });
 
 function cellsOf<World>(faults: readonly Fault<World>[], operations: readonly Operation[]): Cell<World>[] {

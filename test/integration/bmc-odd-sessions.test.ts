@@ -64,7 +64,7 @@ describe("a session whose Location does not serve", () => {
   for (const [what, headers] of [
     ["its Location points away", { Location: "https://elsewhere.example/login?next=1" }],
     ["nothing says where it is", {}],
-    ["its Location is no session's", { Location: "/redfish/v1/AccountService/Accounts/3" }],
+    ["its Location is not a session's", { Location: "/redfish/v1/AccountService/Accounts/3" }],
   ] as const) {
     it(`a session whose Location does not serve is kept if ${what}, and nothing else is deleted in its place`, async () => {
       await using bmc = await startFakeBmc();
@@ -101,7 +101,7 @@ describe("a slow BMC", () => {
     assert.deepEqual(bmc.answered.at(-1), `DELETE ${SESSIONS}/1`);
   });
 
-  it("a slow BMC is left no log-in that would be cut off in the middle: there is none if time is too short for it", async () => {
+  it("a slow BMC gets no login if the time is too short to finish it", async () => {
     await using bmc = await startFakeBmc();
     bmc.hold = () => delay(300);
     const elsewhere = "/redfish/v1/Sessions";
@@ -202,7 +202,7 @@ describe("an identity that grows after a power-on", () => {
     assert.equal(bmc.system["PowerState"], "Off");
   });
 
-  it("an identity that grows after a power-on is another host's if nothing of it was known before", async () => {
+  it("an identity that grows after a power-on belongs to another host if no part of it was known before", async () => {
     await using bmc = await startFakeBmc();
     Object.assign(bmc.system, { UUID: null, SerialNumber: "To be filled by O.E.M." });
     await using device = openFake(bmc);
@@ -219,7 +219,7 @@ describe("a reading of another host", () => {
     ["another UUID", { UUID: "0b3f6b7e-1c1d-4f62-9d5a-2f6f0c5b9a11" }],
     ["another serial number, and no UUID", { SerialNumber: "SN-0002", UUID: null }],
   ] as const) {
-    it(`a reading of another host is no Off: ${what}`, async () => {
+    it(`a reading of another host does not count as Off: ${what}`, async () => {
       await using bmc = await startFakeBmc();
       await using device = openFake(bmc);
       await device.identify(forever());
@@ -257,7 +257,7 @@ describe("an identity that changes while the host is off", () => {
     });
   }
 
-  it("an identity that changes while the host is off is enough to be powered on by if nothing of it is left, and not to be powered off by", async () => {
+  it("a host whose whole identity changes while it is off may be powered on, but not off", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     await device.identify(forever());

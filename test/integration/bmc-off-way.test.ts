@@ -59,7 +59,7 @@ describe("which chassis has to be off as well", () => {
     });
   }
 
-  it("the chassis that has to be off as well is the one that contains this System alone: its On is found by a probe of a host that is off", async () => {
+  it("the Chassis that must be off too is the one that contains only this System: a probe of a host that is off finds that it reads On", async () => {
     await using bmc = await startFakeBmc();
     bmc.chassis["PowerState"] = "On";
     await using device = openFake(bmc);
@@ -159,7 +159,7 @@ describe("a way to Off that is blocked is found while the host is on", () => {
     });
   }
 
-  it("a manager that answers 500; one that is kept from the account is none", async () => {
+  it("a manager that answers 500 is an obstacle; one that the account may not read is not", async () => {
     await using bmc = await startFakeBmc();
     const manager = "/redfish/v1/Managers/1";
     (bmc.system["Links"] as Json)["ManagedBy"] = [{ "@odata.id": manager }];
@@ -280,7 +280,7 @@ describe("the permissions of the account, if it may read them", () => {
     "reset",
     { status: 200, body: "<html>" },
   ] as const) {
-    it(`the permissions of the account, if it may read them, that cannot be read cost nothing: ${typeof reply === "string" ? reply : reply.status}`, async () => {
+    it(`a read of the account's permissions that fails shows no obstacle and keeps the session: ${typeof reply === "string" ? reply : reply.status}`, async () => {
       await using bmc = await startFakeBmc();
       addAccounts(bmc, {}, {});
       const { override } = bmc;
@@ -355,7 +355,7 @@ describe("a Reset action that is hidden while the host is off", () => {
     });
   }
 
-  it("a Reset action that is hidden while the host is off is no obstacle to a power-off, seen while the host is off", async () => {
+  it("a Reset action that is hidden while the host is off does not keep a power-off from being sent, even if it was first read then", async () => {
     await using bmc = await startFakeBmc();
     bmc.system["PowerState"] = "Off";
     hide(bmc);
@@ -420,7 +420,7 @@ describe("a power button that is all there is to power a host on", () => {
       assert.deepEqual(orders(bmc), []);
     }));
 
-  it("a power button that is all there is to power a host on is not pushed again after a lost answer while that push may be on its way, by whatever driver", () =>
+  it("a power button that is the only way to power a host on is not pushed again after a lost answer while the push may still take effect", () =>
     withButton(async (bmc, clock) => {
       bmc.override = ({ method, path }) => (method === "POST" && path === RESET ? "reset" : undefined);
       await using device = openFake(bmc, { clock });

@@ -72,7 +72,7 @@ test("only the literal Off is off", async () => {
   }
 });
 
-test("a PowerState that is reachable through __proto__ only is none", async () => {
+test("a PowerState that is only reachable through __proto__ is ignored", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   bmc.override = ({ path }) =>
@@ -96,7 +96,7 @@ test("the power state is read on the wire every time, past caches", async () => 
   assert.ok(reads.every(({ headers }) => headers["cache-control"] === "no-cache"));
 });
 
-test("an Off that the System's own chassis gainsays is no Off", async () => {
+test("an Off that the System's own chassis contradicts does not count as Off", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   bmc.system["PowerState"] = "Off";
@@ -137,7 +137,7 @@ test("a read of the chassis serves the next reading, but not after an order, ano
   assert.equal((await device.readPower(forever())).state, "Unknown");
 });
 
-test("an enclosure that is on, or one shared with other Systems, says nothing of the host", async () => {
+test("an enclosure that is on, or shared with other Systems, does not show the power of the host", async () => {
   await using bmc = await startFakeBmc();
   bmc.system["PowerState"] = "Off";
   bmc.chassis["PowerState"] = "On";

@@ -74,7 +74,7 @@ describe("a stray 401", () => {
       assert.deepEqual(clock.waits, [1_000, 2_000].slice(0, count));
     });
 
-    it(`a stray 401 to ${count} reads in a row, each in a session that was just given, is no refusal`, async () => {
+    it(`a stray 401 to ${count} reads in a row, each in a session that was just given, is not a refusal`, async () => {
       await using bmc = await startFakeBmc();
       stray(bmc, count, isRead);
       await using device = openFake(bmc);
@@ -83,7 +83,7 @@ describe("a stray 401", () => {
     });
   }
 
-  it("a stray 401 to an order has it sent again: it was not carried out", async () => {
+  it("an order that gets a stray 401 is sent again, because it was not carried out", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     await device.identify(forever());
@@ -145,7 +145,7 @@ describe("sessions that a BMC has denied, rightly or not", () => {
 
 describe("a stray 401 in a session", () => {
   /** Only the session service can answer for the BMC: it has no Manager, and its chassis shows no power. */
-  it("a stray 401 in a session is no sign of a restart: an Off is proven all the same", async () => {
+  it("a stray 401 in a session is not taken for a restart: an Off is still proven", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { path: SYSTEM });
     await device.identify(forever());
@@ -259,7 +259,7 @@ describe("a stray 401 to basic authentication while no session is free", () => {
     });
   }
 
-  it("a stray 401 to basic authentication while no session is free keeps no new device of another user from basic authentication", async () => {
+  it("a stray 401 to basic authentication while no session is free does not stop another user from using basic authentication", async () => {
     await using bmc = await startFakeBmc();
     bmc.override = full;
     await using other = openFake(bmc, { username: "another", password: "wrong" });
@@ -324,7 +324,7 @@ describe("a password that was changed while basic authentication was in use", ()
     await Promise.all(devices.map((device) => device.close()));
   });
 
-  it("a password that was changed while basic authentication was in use keeps no device from the BMC whose own password works", async () => {
+  it("a password that was changed while basic authentication was in use does not lock out a device whose own password works", async () => {
     await using bmc = await startFakeBmc();
     const clock = hastyClock();
     bmc.override = noSessions;
@@ -395,7 +395,7 @@ describe("stray 401s that lie far apart", () => {
   });
 });
 
-describe("what is no stray 401", () => {
+describe("what is not a stray 401", () => {
   it("a login that has never worked: it is tried once", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc, { password: "wrong" });

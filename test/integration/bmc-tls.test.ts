@@ -139,7 +139,7 @@ test("a BMC chooses no Diffie-Hellman group, which could cost a second a handsha
   assert.equal((await admitted.readPower(forever())).state, "On");
 });
 
-test("a BMC that speaks no TLS at all is Unreachable, and gets no password", async () => {
+test("a BMC that does not speak TLS is Unreachable and gets no password", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake({ url: bmc.url.replace("http:", "https:") }, { tls: { insecureSkipVerify: true } });
   await assert.rejects(device.readPower(forever()), hasCode("Unreachable"));

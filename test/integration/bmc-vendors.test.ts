@@ -104,7 +104,7 @@ for (const vendor of VENDORS) {
     assert.equal(state.power, "Off");
     assert.deepEqual([await readPower(), await readPower()], ["Off", "Off"]);
     await device.forceOff(forever());
-    assert.equal(await readPower(), "Off", "off again is no error");
+    assert.equal(await readPower(), "Off", "off again is not an error");
 
     if (vendor.boots) {
       const mode = bootOf(vendor, state)["BootSourceOverrideMode"];

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFile, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -56,6 +59,11 @@ void test("the bundle starts without node_modules and knows its version", () => 
   assert.equal(result.stdout.trim(), version);
 });
 
+void test("the bundle holds no large part of a library without a use: V8 keeps its source, and more once it is loaded", () => {
+  const { size } = statSync(join(folder, "ironfence.js"));
+  assert.ok(size <= 3.1 * 2 ** 20, `${(size / 2 ** 20).toFixed(2)} MiB: look for a new import of a whole library`);
+});
+
 void test("the bundle is plain ASCII: V8 keeps such a source at a byte a character", () => {
   const bundle = readFileSync(join(folder, "ironfence.js"));
   assert.equal(
@@ -75,3 +83,50 @@ void test("the bundle's agent starts, and says what is missing if there is no cl
   assert.equal(result.status, 1, result.stderr);
   assert.match(result.stderr, /missing\.kubeconfig/);
 });
+
+void test(
+  "the bundle logs in with the token of a kubeconfig's exec plugin",
+  { timeout: COMMAND_TIMEOUT_MS },
+  async () => {
+    const seen: (string | undefined)[] = [];
+    const server = createServer(({ headers }, response) => {
+      seen.push(headers.authorization);
+      response.writeHead(401).end();
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const credential = {
+      apiVersion: "client.authentication.k8s.io/v1",
+      kind: "ExecCredential",
+      status: { token: "plugin" },
+    };
+    const kubeconfig = join(folder, "exec.kubeconfig");
+    writeFileSync(
+      kubeconfig,
+      JSON.stringify({
+        "current-context": "here",
+        clusters: [{ name: "here", cluster: { server: `http://127.0.0.1:${port}` } }],
+        contexts: [{ name: "here", context: { cluster: "here", user: "plugin" } }],
+        users: [
+          {
+            name: "plugin",
+            user: {
+              exec: {
+                apiVersion: credential.apiVersion,
+                command: process.execPath,
+                args: ["-p", JSON.stringify(JSON.stringify(credential))],
+                interactiveMode: "Never",
+              },
+            },
+          },
+        ],
+      }),
+    );
+    const command = [join(folder, "ironfence.js"), "status", "--kubeconfig", kubeconfig];
+    await new Promise((resolve) => execFile(process.execPath, command, { env: { HOME: folder } }, resolve));
+    server.close();
+    assert.ok(seen.length > 0, "no request arrived");
+    assert.deepEqual([...new Set(seen)], ["Bearer plugin"]);
+  },
+);

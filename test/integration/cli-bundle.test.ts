@@ -244,7 +244,7 @@ describe("ironfence bundle", () => {
     }
   });
 
-  it("ironfence bundle holds what a probe of each BMC found if it is asked to, and none of the secrets that probes read", async () => {
+  it("ironfence bundle contains the results of a probe of each BMC if asked to, and none of the secrets that probes read", async () => {
     const { files } = await bundle(["--live"]);
     assert.equal((files.get("live/targets.jsonl") ?? "").trim().split("\n").length, NODE_NAMES.length + 1);
     assert.match(files.get("live/check.txt") ?? "", /SecretNotFound|Ambiguous/);

@@ -21,9 +21,9 @@ import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import type { CheckResult } from "../../src/cli/check/check.ts";
 import { openDeviceOn } from "../lib/open-device.ts";
-import { createLiveProbes } from "../../src/cli/check/read/live-probes.ts";
+import { createTargetProbes } from "../../src/cli/check/read/live-probes.ts";
 import { EXIT_FAILURE, EXIT_USAGE } from "../../src/cli/errors/failures.ts";
-import { readOverview } from "../../src/cli/status/read.ts";
+import { readOverview } from "../../src/cli/status/objects/read.ts";
 import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
 import { LEASE } from "../../src/kube/lease/lease-record.ts";
 import { loadCluster } from "../../src/kube/connection/credentials.ts";
@@ -318,7 +318,7 @@ describe("ironfence check --live", () => {
     const options = { namespace: NAMESPACE, leaseName: "ironfence", kubeconfig, context: undefined };
     const { signal } = new AbortController();
     const overview = await readOverview(runtime, options, { server: "", source: "" }, signal);
-    const probe = createLiveProbes(
+    const probe = createTargetProbes(
       { runtime, openDevice: openDeviceOn(clock) },
       { namespace: NAMESPACE, timeoutMs: 60_000 },
     );

@@ -382,6 +382,7 @@ describe("ironfence fence", () => {
         namespace: NAMESPACE,
         components: new Set(["remediator"]),
         families: new Set(),
+        observe: false,
         leaderElect: false,
         ownCluster: undefined,
         recordDecisions: log,

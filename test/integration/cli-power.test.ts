@@ -160,7 +160,7 @@ describe("ironfence power ADDRESS", () => {
     assert.equal(ipmi.sessionCount, 0);
   });
 
-  test("ironfence power ADDRESS asks before it powers off what it knows nothing of; without a terminal it refuses", async () => {
+  test("ironfence power ADDRESS asks before it powers off an unknown host, and refuses without a terminal", async () => {
     const from = orderTypes().length;
     const inScript = await onRedfish("power off");
     assert.equal(inScript.code, EXIT_REFUSED);
@@ -460,7 +460,7 @@ describe("passwords", () => {
     assert.ok(!(inAddress.out + inAddress.err).includes("hunter2"));
   });
 
-  test("passwords are neither in the process's command line nor in anything that it prints", async () => {
+  test("passwords appear neither in the command line of the process nor in its output", async () => {
     const inputs = ["power", "status", redfish.url, "--ca-file", caFile, "-o", "json"];
     const child = spawn(process.execPath, [MAIN, ...inputs], {
       stdio: ["ignore", "pipe", "pipe"],

@@ -61,6 +61,28 @@ describe("detector: attempts", () => {
     assert.equal(await metric("ironfence_attempt_budget_spent"), "0");
   });
 
+  it("detector: attempts that a webhook keeps from being recorded are reported once, and recorded when it is gone", async () => {
+    await enabled({}, {});
+    const match = { verbs: ["patch" as const], resource: "nodehealthchecks" };
+    const answer = 'failed calling webhook "vnodehealthcheck.kb.io": connect: connection refused';
+    const restore = world.server.faults.inject({
+      match,
+      times: 1_000,
+      action: { kind: "status", status: 500, message: answer },
+    });
+    world.ready("n1", "Unknown");
+    await world.until("a CR", () => world.fences().length > 0, 12_000);
+    world.ready("n1", "True");
+    await world.until("reported", () => world.reasons().includes("HealthCheckNotWritten"), 30_000);
+    await world.clock.advance(MINUTE_MS);
+    const [note = "", ...more] = world.told("HealthCheckNotWritten");
+    assert.deepEqual(more, []);
+    assert.match(note, /vnodehealthcheck\.kb\.io.*delete its webhook configuration/);
+    assert.equal(world.fences().length, 1);
+    restore();
+    await world.until("deleted", () => world.fences().length === 0, 30_000);
+  });
+
   it("detector: attempts go on by themselves when the window has passed", async () => {
     await enabled({}, { "ironfence.io/attempt-budget": "1/10m" });
     await cycle();

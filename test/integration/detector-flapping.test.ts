@@ -40,7 +40,7 @@ class Model {
 
 describe("detector: nodes that flap", () => {
   for (const seed of SEEDS) {
-    it(`detector: nodes that flap are remediated when the contract says so, once an outage, whatever the pattern (seed ${seed})`, async () => {
+    it(`detector: a node that flaps is remediated once in each outage, as the contract says (seed ${seed})`, async () => {
       const random = seededRandom(seed);
       const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random.next() * choices.length)] as T;
       const world = new DetectorWorld();

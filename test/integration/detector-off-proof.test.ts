@@ -72,7 +72,7 @@ async function waitsItsWholeDuration(): Promise<void> {
 }
 
 describe("detector: a host that is proven off", () => {
-  it("detector: a host that is proven off has its node remediated at once by whatever kind, on three reads and a lease", async () => {
+  it("detector: a node whose host is proven off is remediated at once by every kind, with three reads and one lease", async () => {
     await enabled();
     world.ready("n1", "Unknown");
     await world.clock.advance(1_000);
@@ -95,7 +95,7 @@ describe("detector: a host that is proven off", () => {
     assert.equal(world.told("DetectedUnhealthy").length, 1);
   });
 
-  it("detector: a host that is proven off is not believed if the live target or stop switch says otherwise, however far watches are behind", async () => {
+  it("detector: a proof of Off is ignored if the live target or the pause says otherwise, even if the watches lag", async () => {
     const edits: [string, () => void][] = [
       [
         "/apis/ironfence.io",
@@ -147,7 +147,7 @@ describe("detector: a host that is proven off", () => {
     await world.until("a CR", () => world.fences().length > 0, 1_000);
   });
 
-  it("detector: a host that is proven off is no other one for the target of a node of that name in another cluster", async () => {
+  it("detector: a proof of Off does not count for a node of the same name in another cluster", async () => {
     await enabled();
     target("far", { nodeName: "n1", clusterRef: { namespace: NAMESPACE, name: "edge" } });
     world.ready("n1", "Unknown");
@@ -156,7 +156,7 @@ describe("detector: a host that is proven off", () => {
     await world.until("a CR", () => world.fences().length > 0, 100);
   });
 
-  it("detector: a host that is proven off makes no difference to a node whose target lies in another namespace", async () => {
+  it("detector: a proof of Off does not count for a node if its target is in another namespace", async () => {
     await enabled({ targets: [] });
     const devices = [{ address: "redfish://n1.example", credentialsSecretRef: { name: "bmc" } }];
     const metadata = { namespace: "medik8s-leases", name: "n1" };
@@ -205,7 +205,7 @@ describe("a detector that cannot get proofs", () => {
     });
   }
 
-  it("a detector that cannot get proofs costs nothing at rest but one list and one watch of each, and nothing at all if no health check asks", async () => {
+  it("a detector that cannot get proofs makes one list and one watch of each kind at rest, and no call if no health check asks for proofs", async () => {
     await enabled();
     await world.clock.advance(30_000);
     world.requests.length = 0;

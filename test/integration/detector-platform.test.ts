@@ -81,7 +81,7 @@ describe("detector: OKD's own health checks", () => {
     await world.until("disabled", () => world.status().phase === "Disabled", 2_000);
   });
 
-  it("detector: OKD's own health checks are no conflict if they only see to nodes that their cloud terminates, and those nodes are theirs", async () => {
+  it("detector: OKD's own health checks are no conflict if they only handle nodes that the cloud terminates, and those nodes are left to them", async () => {
     okd();
     machineCheck("machine-api-termination-handler", "Terminating");
     world.start();
@@ -197,7 +197,7 @@ describe("detector: etcd's quorum on OKD", () => {
       );
   const told = (words: RegExp) => () => world.told("RemediationSkipped").some((note) => words.test(note));
 
-  it("detector: etcd's quorum on OKD is kept: a control plane node waits while etcd can do without none", async () => {
+  it("detector: a control plane node on OKD waits while etcd needs every member", async () => {
     await guarded(0);
     world.ready("n1", "Unknown");
     await world.until("told", told(/m1: etcd would lose its quorum: etcd-guard-pdb allows no disruption/), 12_000);
@@ -240,7 +240,7 @@ describe("detector: etcd's quorum on OKD", () => {
     await world.until("a CR", () => world.fences().length === 1, 12_000);
   });
 
-  it("detector: etcd's quorum on OKD counts as lost if it is not known: no budget, two, one that selects nothing, or no permission to read it", async () => {
+  it("detector: etcd's quorum on OKD counts as lost if it is unknown: no budget, two budgets, one that selects nothing, or no permission to read it", async () => {
     await guarded(0);
     const key = { namespace: ETCD, name: "etcd-guard-pdb" };
     world.server.collection(BUDGETS).delete(key);

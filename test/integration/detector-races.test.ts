@@ -255,7 +255,7 @@ describe("detector: a CR stays, though its deletion was decided, if meanwhile", 
 });
 
 describe("detector: what belongs to another client when a write arrives stays so:", () => {
-  it("a CR of the name of the one that is deleted", async () => {
+  it("a remediation with the name of the one that is deleted is left alone", async () => {
     await world.enabled();
     const { metadata } = await world.fenced();
     let another = metadata.uid;
@@ -273,7 +273,7 @@ describe("detector: what belongs to another client when a write arrives stays so
     );
   });
 
-  it("a CR of the name of the one that is made", async () => {
+  it("a remediation with the name of the one that is created is left alone", async () => {
     await world.enabled();
     await meanwhile({ method: "POST", path: FENCES }, () => world.ready("n1", "Unknown"), somebodysFence);
     assert.equal(world.entry("n1")?.remediations, undefined);
@@ -292,7 +292,7 @@ describe("detector: what belongs to another client when a write arrives stays so
     assert.equal(world.fenceOf("n1", "A")?.metadata.annotations?.[TIMED_OUT], undefined);
   });
 
-  it("a lease that a maintenance tool takes as it is given back", async () => {
+  it("a lease that a maintenance tool takes while the agent returns it stays with the tool", async () => {
     await world.enabled();
     await world.fenced();
     await meanwhile({ method: "DELETE", path: LEASE }, () => world.ready("n1", "True"), toolTakesLease);

@@ -14,7 +14,7 @@ describe("detector: the course of one node", () => {
   });
   afterEach(() => world.stop());
 
-  it("detector: the course of one node creates one CR by the contract when the duration is over, and no sooner", async () => {
+  it("detector: a node gets one remediation, made by the contract, when its duration is over", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     assert.equal(world.status().observedNodes, 3);
     assert.equal(world.status().healthyNodes, 3);
@@ -100,7 +100,7 @@ describe("detector: the course of one node", () => {
     assert.equal(world.requests.filter(({ watch, path }) => !watch && path.startsWith("/api/v1/nodes?")).length, 1);
   });
 
-  it("detector: the course of one node starts nothing that a live list forbids, whatever the held watch shows, and goes on when that allows it", async () => {
+  it("detector: a node is remediated only when a live list allows it, even if a watch that lags would allow it before", async () => {
     world.edit({ minHealthy: 2 });
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.ready("n1", "Unknown");
@@ -114,7 +114,7 @@ describe("detector: the course of one node", () => {
     await world.until("a CR", () => world.fences().length > 0);
   });
 
-  it("detector: the course of one node starts nothing while a silent watch leaves open how nodes are and they cannot be listed, says so, and tries again", async () => {
+  it("detector: a node whose state is unknown, because a watch is silent and nodes cannot be listed, is reported and read again", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.server.faults.inject({
       match: { method: "GET", pathPrefix: "/api/v1/nodes", watch: false },
@@ -128,7 +128,7 @@ describe("detector: the course of one node", () => {
     await world.until("a CR", () => world.fences().length > 0);
   });
 
-  it("detector: the course of one node needs three requests for a CR, and none at rest", async () => {
+  it("detector: a remediation needs three requests, and a cluster at rest needs none", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     await world.clock.advance(2_000);
     world.requests.length = 0;
@@ -154,7 +154,7 @@ describe("detector: the course of one node", () => {
     ]);
   });
 
-  it("detector: the course of one node counts a restart as nothing: no second CR, the records and the clock of the attempt as before", async () => {
+  it("detector: a restart leads to no second remediation, and keeps the records and the clock of the attempt", async () => {
     await world.until("enabled", () => world.status().phase === "Enabled");
     world.ready("n1", "Unknown");
     await world.until("a CR", () => world.fences().length > 0);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { AGENT_NODE_FLAGS } from "../../hack/bench/node-flags.ts";
+import { AGENT_ENVIRONMENT, AGENT_NODE_FLAGS } from "../../hack/bench/node-flags.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
@@ -75,6 +75,9 @@ describe("the image", () => {
     assert.match(dockerfile, /^RUN chmod 0711 \/usr\/local\/bin\/node$/m);
     assert.match(dockerfile, /^USER 65532:65532$/m);
     assert.deepEqual(flags, AGENT_NODE_FLAGS.slice(0, -1));
+    for (const [name, value] of Object.entries(AGENT_ENVIRONMENT)) {
+      assert.match(dockerfile, new RegExp(`^ENV .*\\b${name}=${value}\\b`, "m"));
+    }
   });
 
   it("the image opens no debugger, writes no file and starts no program", () => {
@@ -88,7 +91,7 @@ describe("the image", () => {
     assert.equal(stdout.trim(), "ERR_ACCESS_DENIED ERR_ACCESS_DENIED undefined");
   });
 
-  it("the image runs the agent, whose memory no other process of its user can read and of which no core dump is made", async () => {
+  it("the image runs an agent whose memory no other process of its user can read, and that leaves no core dump", async () => {
     const listen = ["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"];
     const program = [join(folder, "ironfence.js"), "run", `--kubeconfig=${join(folder, "kubeconfig")}`, ...listen];
     const agent = spawn(node, [...flags, ...program], { ...USER, cwd: "/", stdio: ["ignore", "pipe", "pipe"] });

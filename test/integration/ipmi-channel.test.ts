@@ -12,7 +12,7 @@ test("an address without a route is unreachable", async () => {
   await assert.rejects(Channel.open(address, systemClock, forever()), hasCode("Unreachable", /EACCES/));
 });
 
-test("an answer that came while this process was held up is read before anything is sent again", async () => {
+test("an answer that arrived while this process was suspended is read before the request is repeated", async () => {
   const timers: { delayMs: number; run: () => void }[] = [];
   const schedule: Clock["schedule"] = (delayMs, run) => {
     timers.push({ delayMs, run });

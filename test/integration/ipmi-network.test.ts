@@ -64,7 +64,7 @@ test("a BMC with an IPv6 address alone is spoken to", async () => {
   assert.equal(world.host.orders.length, 1);
 });
 
-test("an answer from another port than the BMC's own is ignored, whatever it says", async () => {
+test("an answer from a port other than that of the BMC is ignored", async () => {
   await using world = await startIpmiWorld();
   const stranger = createSocket("udp4");
   await using relay = await startRelay(world, {

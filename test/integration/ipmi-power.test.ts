@@ -92,7 +92,7 @@ test("no common suite: Unsupported; suites that are not allowed are not tried", 
   assert.equal(world.mock.steps().filter((step) => step === "OpenSession").length, 1);
 });
 
-test("a legacy host gets a legacy boot override", async () => {
+test("a legacy host is given a legacy boot override", async () => {
   await using world = await startIpmiWorld();
   await world.open({ ipmi: { bootMode: "Legacy" } }).setBootOverride("NetworkOnce", forever());
   assert.deepEqual(world.host.bootSetting, { enabled: "Once", target: "Pxe", mode: "Legacy" });
@@ -106,7 +106,7 @@ test("a host that is powering off is not off", async () => {
   assert.equal((await device.readPower(forever())).state, "On");
 });
 
-test("an order refused because the host is there already is no error; one refused otherwise is", async () => {
+test("an order refused because the host is there already is not an error; one refused otherwise is", async () => {
   await using world = await startIpmiWorld({ host: { power: "Off" } });
   world.mock.addFault({ steps: ["ChassisControl"], action: { type: "completionCode", completionCode: 0xd5 } });
   const device = world.open();
@@ -155,7 +155,7 @@ test("a reading that the BMC was too busy for is asked for again", async () => {
   assert.equal((await world.open().readPower(forever())).state, "On");
 });
 
-test("an empty or short status is no reading", async () => {
+test("an empty or short status is not a reading", async () => {
   await using world = await startIpmiWorld();
   for (const data of [[], [0], [0, 0]]) {
     world.mock.clearFaults();

@@ -13,7 +13,7 @@ const IDLE_MS = 26_000;
 
 const opens = ({ mock }: IpmiWorld): number => mock.steps().filter((step) => step === "OpenSession").length;
 
-test("a wrong password shows at RAKP 2, before ours is proven to the BMC; no caller tries it again at once", async () => {
+test("a wrong password is found at RAKP 2, before the BMC has received our proof, and is not tried again at once", async () => {
   await using world = await startIpmiWorld();
   await assert.rejects(world.open({ password: "wrong" }).readPower(forever()), hasCode("AuthFailed"));
   const proofs = world.mock.requests.filter(({ step, data }) => step === "RAKP3" && data.length > 8);
@@ -90,7 +90,7 @@ test("an operator is let in as one, if the BMC will not have an administrator", 
   assert.deepEqual(roles, [0x14, 0x13], "RAKP 1 names the privilege of Open Session");
 });
 
-test("an address with privilegelevel=OPERATOR asks for no more than that", async () => {
+test("an address with privilegelevel=OPERATOR requests only that privilege level", async () => {
   await using world = await startIpmiWorld({ mock: { privilegeMax: 3 } });
   await world.open({ query: "?privilegelevel=OPERATOR" }).forceOff(forever());
   const privileges = world.mock.requests.filter(({ step }) => step === "OpenSession").map(({ data }) => data[1]);
@@ -177,7 +177,7 @@ test("a handshake that gets stuck is started over with fresh ids, never continue
   assert.equal(new Set(ids).size, 4);
 });
 
-test("a doubled RAKP 1 is no wrong password", async () => {
+test("a doubled RAKP 1 is not taken for a wrong password", async () => {
   await using world = await startIpmiWorld();
   world.mock.addFault({ steps: ["RAKP1"], times: 1, action: { type: "duplicateRequest" } });
   await world.open().readPower(forever());
@@ -213,7 +213,7 @@ test("a session that was idle for long is replaced before it is relied on", asyn
   assert.equal(opens(world), 2);
 });
 
-test("a port without a listener, or without an answer, is Unreachable, and no handshake begins", async () => {
+test("a port that does not listen or does not answer is Unreachable, and no handshake begins", async () => {
   await using world = await startIpmiWorld();
   world.bmc.setReachability("silent");
   const device = world.open({ connectTimeoutMs: 500 });
@@ -228,7 +228,7 @@ test("a port without a listener, or without an answer, is Unreachable, and no ha
   await assert.rejects(world.open().forceOff(forever()), hasCode("Unreachable"));
 });
 
-test("closing is final: it ends the session, aborts what is under way, and no call logs in again", async () => {
+test("a closed client ends its session, aborts its calls, and never logs in again", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   await device.readPower(forever());
@@ -346,7 +346,7 @@ test("a caller who gives up does not make others doubt the BMC", async () => {
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
-test("a BMC with a key of its own (K_G) lets in clients that have it, as text or in hex, and no others", async () => {
+test("a BMC with a key of its own (K_G) accepts only clients that have the key, as text or in hex", async () => {
   const text = "k_g of twenty bytes!";
   await using world = await startIpmiWorld({ mock: { bmcKey: new Secret(text) } });
   const hex = `0x${Buffer.from(text).toString("hex")}`;
@@ -366,7 +366,7 @@ test("a BMC with a key of its own (K_G) lets in clients that have it, as text or
   assert.equal(world.mock.datagramCount, datagrams);
 });
 
-test("after a new log-in nothing is ordered, and no Off believed, if another host answers than before", async () => {
+test("an order is refused and an Off is not believed if another host answers after a new login", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   await device.identify(forever());

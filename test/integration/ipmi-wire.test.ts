@@ -27,7 +27,7 @@ const rejectedReadings: [string, Action, BmcErrorCode][] = [
 
 void describe("an answer that cannot be trusted", { concurrency: 11 }, () => {
   for (const [what, action, code] of rejectedReadings) {
-    test(`an answer that ${what} is no reading, and no success of an order`, async () => {
+    test(`an answer that ${what} is neither a reading nor the success of an order`, async () => {
       await using world = await startIpmiWorld({ host: { power: "Off" } });
       const device = world.open({ callTimeoutMs: 1_500 });
       await device.readPower(forever());
@@ -64,7 +64,7 @@ test("a lost request, and a lost answer, are made good by sending again", async 
   );
 });
 
-test("after an order that was sent twice the session ends, so that no copy of it can come late", async () => {
+test("an order that was sent twice ends the session, so that no copy of it can take effect later", async () => {
   await using world = await startIpmiWorld({ host: { powerOffDelayMs: 0 } });
   const { mock } = world;
   const device = world.open();
@@ -178,7 +178,7 @@ void describe("handshakes on a bad wire", { concurrency: 5 }, () => {
     { type: "pad", bytes: 2_000 },
     { type: "garbage" },
   ] as const satisfies Action[]) {
-    test(`a handshake answer spoilt once (${action.type}) costs a new handshake; spoilt always, the login`, async () => {
+    test(`a handshake answer that is malformed once (${action.type}) leads to a new handshake, and one that always is fails the login`, async () => {
       await using world = await startIpmiWorld({ mock: { sessionsMax: 64 } });
       for (const steps of LOGIN_STEPS) {
         const device = world.open();

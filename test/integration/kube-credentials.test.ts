@@ -142,7 +142,7 @@ test("a token, and one in a file that rotates, its newline taken off", async () 
   await transport.close();
 });
 
-test("an empty token file is no credentials at all", async () => {
+test("an empty token file holds no credentials", async () => {
   write("empty-token", "\n");
   await assert.rejects(
     whoAmI(kubeconfig("empty", withCa(), { tokenFile: "empty-token" })),
@@ -252,7 +252,7 @@ test("several files are merged: the first entry of a name wins, and files that a
   assert.equal((await side.loadCredentials({ discardCached: false })).headers["authorization"], "Bearer from-file");
 });
 
-test("the home directory is looked in, and a pod's service account serves if there is no kubeconfig", async () => {
+test("the kubeconfig in the home directory is used first, and the service account of the pod if it does not exist", async () => {
   kubeconfig("home/.kube/config", withCa(), { token: "home" });
   const atHome = await loadCluster({}, { ...nowhere(), homeDirectory: path.join(folder, "home") });
   assert.match(atHome.source, /^context main of .*\.kube\/config$/);

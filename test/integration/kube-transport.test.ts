@@ -159,7 +159,7 @@ test("broken and refused connections are Network, and the next call makes a new 
   await late.close();
 });
 
-test("an answer is read whole, in whatever pieces it comes, also if they cut a character", async () => {
+test("an answer is read completely, in whatever pieces it arrives, even if they split a character", async () => {
   const text = JSON.stringify({ a: "ä€😀".repeat(20_000) });
   const bytes = Buffer.from(text);
   stub.handle((_request, response) => {
@@ -169,7 +169,7 @@ test("an answer is read whole, in whatever pieces it comes, also if they cut a c
   assert.equal((await transport.send(get("/text"), never)).body, text);
 });
 
-test("an answer without end is cut off at its bound, which is lower for a workload cluster", async () => {
+test("an answer that never ends is aborted at its limit, which is lower for a workload cluster", async () => {
   let sentMiB = 0;
   stub.handle((_request, response) => {
     const mib = Buffer.alloc(1024 * 1024, 0x20);
@@ -204,7 +204,7 @@ test("an answer without end is cut off at its bound, which is lower for a worklo
   assert.ok(sentMiB < 40, `${sentMiB} MiB were taken`);
 });
 
-test("a server chooses no Diffie-Hellman group, which could cost a second a handshake", async (t) => {
+test("a server cannot choose a Diffie-Hellman group, which would take a second at each handshake", async (t) => {
   const authority = await createCertificateAuthority(systemClock, "workload");
   const host = { commonName: "api", ipAddresses: ["127.0.0.1"], usage: "server", keys: "rsa" } as const;
   const { certPem: cert, keyPem: key } = await authority.issue(host);

@@ -34,7 +34,7 @@ afterEach(async () => {
 
 for (const version of ["v1beta1", "v1beta2"] as const) {
   describe(`a MachineHealthCheck of ${version}`, () => {
-    it(`a MachineHealthCheck of ${version} makes a request by the contract when a node has failed for its timeout, and deletes it when the node is well`, async () => {
+    it(`a MachineHealthCheck of ${version} makes a request by the contract when a node has failed for its timeout, and deletes it when the node is healthy`, async () => {
       const world = await start(version);
       world.template("Fence", {
         template: { metadata: { labels: { rack: "r1" }, annotations: { note: "n" } }, spec: { mode: "off" } },
@@ -123,7 +123,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.equal(world.fences().length, 0);
     });
 
-    it(`a MachineHealthCheck of ${version} starts nothing while too many are unhealthy, reports it once in upstream's words, and goes on when enough are well`, async () => {
+    it(`a MachineHealthCheck of ${version} starts nothing while too many nodes are unhealthy, reports it once in upstream's words, and continues when enough are healthy`, async () => {
       const world = await start(version);
       world.template();
       const names = world.machinesOf("m", 6);
@@ -147,7 +147,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.equal(world.check().status?.["remediationsAllowed"], 0);
     });
 
-    it(`a MachineHealthCheck of ${version} starts nothing that a live list of the nodes forbids, whatever the held watch shows, and goes on when that allows it`, async () => {
+    it(`a MachineHealthCheck of ${version} starts a remediation only when a live list of the nodes allows it, even if a watch that lags would allow it before`, async () => {
       const world = await start(version);
       world.template();
       world.machinesOf("m", 6);
@@ -166,7 +166,7 @@ for (const version of ["v1beta1", "v1beta2"] as const) {
       assert.deepEqual(world.fenceNames(), ["m0"]);
     });
 
-    it(`a MachineHealthCheck of ${version} saves that there is no template, and goes on when it comes`, async () => {
+    it(`a MachineHealthCheck of ${version} reports a missing template and continues when the template exists`, async () => {
       const world = await start(version);
       world.machinesOf("m", 2);
       world.healthCheck();
@@ -223,7 +223,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
     assert.ok(laterMs <= 3_500, `${laterMs} ms after the first`);
   });
 
-  it("MachineHealthChecks where upstream is weak stops asking for replacements that all fail: the budget counts over the machines of a MachineDeployment", async () => {
+  it("a MachineHealthCheck stops asking for replacements if all of them fail: the budget counts over the machines of a MachineDeployment", async () => {
     const world = await start();
     const labels = { "cluster.x-k8s.io/deployment-name": "workers" };
     world.machinesOf("old", 2);
@@ -248,7 +248,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
       world.told("RemediationSkipped")[0] ?? "",
       /^Machine tenant\/new4 is not remediated: giving up until \S+ unless the operator intervenes: new Machines of MachineDeployment\/workers were replaced 3 times/,
     );
-    // A machine that was of use for long is no such replacement.
+    // A machine that was of use for long does not count as a replacement.
     await world.clock.advance(3_600_000);
     world.ready("old0", "Unknown");
     await world.until("the old one's owner is asked", () => asked().length === 1);
@@ -339,7 +339,7 @@ describe("MachineHealthChecks where upstream is weak", () => {
 });
 
 describe("a MachineHealthCheck whose workload cluster cannot be reached", () => {
-  it("a MachineHealthCheck whose workload cluster cannot be reached starts nothing, takes no node for gone, reports it, and goes on when the cluster is back", async () => {
+  it("a MachineHealthCheck whose workload cluster cannot be reached starts nothing, takes no node for deleted, reports it, and continues when the cluster is back", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(5_000);
@@ -358,7 +358,7 @@ describe("a MachineHealthCheck whose workload cluster cannot be reached", () => 
     assert.deepEqual(world.fenceNames(), ["m0"]);
   });
 
-  it("a MachineHealthCheck whose workload cluster cannot be reached remediates a machine whose node is gone only by the cluster's own word", async () => {
+  it("a MachineHealthCheck whose workload cluster cannot be reached remediates a machine whose node is gone only if the cluster itself confirms it", async () => {
     const world = await serve(3);
     // The node is gone, and no read of it gets an answer.
     world.workload.faults.inject({
@@ -377,7 +377,7 @@ describe("a MachineHealthCheck whose workload cluster cannot be reached", () => 
 });
 
 describe("a MachineHealthCheck whose kubeconfig leads to another cluster", () => {
-  it("a MachineHealthCheck whose kubeconfig leads to another cluster reports it, takes no node for deleted, and waits until one of them is seen again", async () => {
+  it("a MachineHealthCheck whose kubeconfig leads to another cluster reports it, takes no node for deleted, and waits for one of its nodes", async () => {
     const world = await serve(2);
     world.away("the kubeconfig was exchanged");
     for (const name of ["m0", "m1"]) world.deleteNode(name);
@@ -392,7 +392,7 @@ describe("a MachineHealthCheck whose kubeconfig leads to another cluster", () =>
     assert.deepEqual(world.fenceNames(), ["m1"]);
   });
 
-  it("a MachineHealthCheck whose kubeconfig leads to another cluster judges no machine by a namesake of its node, which has another providerID", async () => {
+  it("a MachineHealthCheck does not judge a machine by a node of the same name in another cluster, which has another providerID", async () => {
     const world = await serve(2);
     const machines = world.management.collection(world.type("Machine"));
     machines.mergePatch({ namespace: NAMESPACE, name: "m0" }, { spec: { providerID: "metal3://tenant/h0/m0" } });
@@ -418,7 +418,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     assert.equal(world.told("MachineMarkedUnhealthy").length, 0);
   });
 
-  it("a MachineHealthCheck whose view is behind remediates no machine whose node comes back while the nodes are listed", async () => {
+  it("a MachineHealthCheck whose watch lags does not remediate a machine whose node comes back while the nodes are listed", async () => {
     const world = await serve(3);
     world.ready("m0", "Unknown");
     await world.clock.advance(2_000);
@@ -447,7 +447,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
     assert.equal(world.fences().length, 0);
   });
 
-  it("a MachineHealthCheck whose view is behind starts nothing once it has received nothing about machines for minutes, and goes on when it has", async () => {
+  it("a MachineHealthCheck starts nothing if it has received nothing about machines for minutes, and continues when it has", async () => {
     const world = await serve(3);
     const machines = { pathPrefix: "/apis/cluster.x-k8s.io/v1beta2/machines" };
     world.management.faults.inject({ match: machines, times: 10_000, action: { kind: "status", status: 503 } });
@@ -476,7 +476,7 @@ describe("a MachineHealthCheck whose view is behind", () => {
 });
 
 describe("what a MachineHealthCheck leaves alone", () => {
-  it("machines that are paused or skipped are no targets, and count for nothing", async () => {
+  it("a machine that is paused or skipped is neither remediated nor counted", async () => {
     const world = await start();
     world.template();
     world.machinesOf("m", 2);
@@ -585,7 +585,7 @@ describe("what a MachineHealthCheck leaves alone", () => {
 });
 
 describe("a MachineHealthCheck that is paused", () => {
-  it("a MachineHealthCheck that is paused is served if it is paused for others alone, and says nothing of being paused", async () => {
+  it("a MachineHealthCheck that is paused only for other controllers is served and reports no pause", async () => {
     const world = await serve(2, { annotations: { "cluster.x-k8s.io/paused": "ironfence.io" } });
     world.ready("m0", "Unknown");
     await world.until("a request", () => world.fences().length === 1);
@@ -623,7 +623,7 @@ describe("a MachineHealthCheck's process", () => {
     await world.until("it is gone", () => world.fences().length === 0);
   });
 
-  it("a MachineHealthCheck's process costs nothing while nothing changes", async () => {
+  it("a MachineHealthCheck causes no calls while no object changes", async () => {
     const world = await serve(20);
     await world.clock.advance(5_000);
     let writes = 0;

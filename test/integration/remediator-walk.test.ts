@@ -8,7 +8,8 @@ import { PROVISIONED_STATUS } from "../../hack/rack/bare-metal-host-status.ts";
 import type { Host } from "../../hack/rack/host.ts";
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
-import { NODES, PODS } from "../../src/api/kubernetes/core-types.ts";
+import { ALLOWED_ADDRESSES } from "../../src/api/names/annotations.ts";
+import { NODES, PODS, SECRETS } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
@@ -20,7 +21,9 @@ import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
-import type { SocketWorld } from "./agent-fixture.ts";
+import type { SocketOptions, SocketWorld } from "./agent-fixture.ts";
+import { KEY, KEY_ID, startFakeDriver } from "./driver-fixture.ts";
+import type { FakeDriver } from "./driver-fixture.ts";
 
 // The remediator on sockets, in real time.
 
@@ -28,16 +31,20 @@ interface Options {
   password?: string;
   /** The host is described by a BareMetalHost, with its operator at work, in place of a FencingTarget. */
   bareMetalHost?: boolean;
+  /** The host has a driver server in place of a BMC. */
+  driver?: FakeDriver;
 }
 
-function setUp(t: TestContext, { password, bareMetalHost = false }: Options = {}): Promise<SocketWorld> {
+function setUp(t: TestContext, { password, bareMetalHost = false, driver }: Options = {}): Promise<SocketWorld> {
   const options = {
     hosts: [{ name: "n1", providerID: "metal3://metal3/n1/m1" }],
     monitorGracePeriodMs: 1_500,
     ...(password !== undefined && { password }),
+    ...(driver !== undefined && { describe: describeByDriver(driver) }),
     ...(bareMetalHost && { describe: { namespace: "metal3", host: describeHost } }),
   };
   return startSocketWorld(t, options, async (world, signal) => {
+    if (driver !== undefined) driver.bmc = world.rack.bmc("n1");
     await Promise.all([remediate(world, bareMetalHost, signal), bareMetalHost && operate(world, signal)]);
   });
 }
@@ -96,6 +103,23 @@ function describeHost(server: ApiServer, { spec: { serialNumber } }: Host, addre
   hosts.mergePatch(key, { status }, "status");
 }
 
+function describeByDriver({ address, origin }: FakeDriver): NonNullable<SocketOptions["describe"]> {
+  return {
+    namespace: NAMESPACE,
+    host: (server, { name, spec }) => {
+      const annotations = { [ALLOWED_ADDRESSES]: `driver+${origin}` };
+      const base64 = (text: string): string => Buffer.from(text).toString("base64");
+      const data = { username: base64(KEY_ID), password: base64(KEY) };
+      server.collection(SECRETS).create({ metadata: { namespace: NAMESPACE, name: "driver", annotations }, data });
+      const device = { address, allowPlainHTTP: true, credentialsSecretRef: { name: "driver" } };
+      server.collection(FENCING_TARGETS).create({
+        metadata: { namespace: NAMESPACE, name },
+        spec: { nodeName: name, identity: { systemUUID: spec.systemUUID }, devices: [device] },
+      });
+    },
+  };
+}
+
 function remediation({ server }: SocketWorld): BareMetalRemediation | undefined {
   return server.collection<BareMetalRemediation>(BARE_METAL_REMEDIATIONS).get({ namespace: NAMESPACE, name: "n1" });
 }
@@ -133,7 +157,36 @@ test("a dead node is fenced, freed and restored over real connections", async (t
   for (const { step, time } of remediation(fixture)?.status?.timeline ?? []) t.diagnostic(`${time} ${step}`);
 });
 
-test("a BareMetalHost is fenced through its operator over real connections, and proven by our own look", async (t) => {
+test("a dead node is fenced, freed and restored through a driver server that answers nothing at times", async (t) => {
+  await using driver = await startFakeDriver();
+  const fixture = await setUp(t, { driver });
+  let requests = 0;
+  driver.override = () => ((requests += 1) % 7 === 0 ? { status: 503, signed: true } : undefined);
+  await order(fixture);
+  await until("there is a verdict", () => succeeded(fixture) !== undefined);
+  assert.equal(succeeded(fixture), "True NodeRestored");
+  assert.deepEqual(
+    fixture.rack.host("n1").orders.map(({ type }) => type),
+    ["ForceOff", "On"],
+  );
+  assert.equal(fixture.ready("n1"), "True");
+});
+
+test("a driver server whose Off is an earlier answer frees no workload", async (t) => {
+  await using driver = await startFakeDriver();
+  const fixture = await setUp(t, { driver });
+  const bmc = driver.bmc;
+  assert.ok(bmc !== undefined);
+  await order(fixture, { powerOffTimeout: "5s", retryLimit: 0 });
+  const off = JSON.stringify({ state: "Off", identity: bmc.identity() });
+  driver.tamper = ({ method }) => (method === "GET" ? { status: 200, body: off } : undefined);
+  await until("there is a verdict", () => succeeded(fixture) !== undefined);
+  assert.match(succeeded(fixture) ?? "", /^False /);
+  const pod = fixture.server.collection(PODS).get({ namespace: "default", name: "db" });
+  assert.ok(pod !== undefined && pod.metadata.deletionTimestamp === undefined);
+});
+
+test("a BareMetalHost is fenced through its operator over real connections, and proven off by readings of ironfence", async (t) => {
   const fixture = await setUp(t, { bareMetalHost: true });
   await order(fixture);
   await until("there is a verdict", () => succeeded(fixture) !== undefined);

@@ -17,6 +17,8 @@ import { NodeClusters } from "../../src/remediator/clusters/node-clusters.ts";
 import { localNode } from "../../src/nodes/subject.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import { createFencingTargetDirectory } from "../../src/remediator/hosts/fencing-target/directory.ts";
+import type { FencedHost } from "../../src/remediator/hosts/model/host.ts";
+import type { HostOwner } from "../../src/remediator/machine/model/host-facts.ts";
 import { DEFAULT_PROBE_INTERVALS } from "../../src/remediator/probes/probe-intervals.ts";
 import { ProbeRecords } from "../../src/remediator/probes/probe-records.ts";
 import { startTargetController } from "../../src/remediator/probes/target-controller.ts";
@@ -209,3 +211,96 @@ async function until(holds: () => Promise<boolean>, what: string): Promise<void>
   }
   assert.fail(`not within 10 s: ${what}`);
 }
+
+/** Prepares n1, whose node is not Ready, with a deadline of 120 s for each call. */
+function prepare(fixture: Fixture): { host: FencedHost; ready: Promise<void>; preparing: Promise<void> } {
+  point(fixture, "n1", "n1", BY_CA);
+  const target = fixture.world.liveTarget("n1");
+  const timeouts = { connect: "5s", call: "120s" };
+  const devices = target.spec.devices.map((device) => ({ ...device, timeouts }));
+  const edited = fixture.world.target("n1", { ...target.spec, devices });
+  const directory = directoryOf(fixture);
+  const found = directory.find(localNode("n1"));
+  assert.ok(found.found);
+  const node = fixture.world.collection(NODES).get({ name: "n1" }) as Node;
+  const { promise: ready, resolve: onReady } = Promise.withResolvers<void>();
+  const preparing = directory.prepare(edited, { node, onReady }, fixture.signal).catch(() => undefined);
+  return { host: found.host, ready, preparing };
+}
+
+const OWNER: HostOwner = { uid: "r1", kind: "BareMetalRemediation", namespace: "default", name: "r1" };
+const logins = (mock: RedfishMock): number =>
+  mock.requests.filter(({ method, path }) => method === "POST" && path.endsWith("/Sessions")).length;
+const reads = (mock: RedfishMock): number =>
+  mock.requests.filter(({ method, path, status }) => method === "GET" && path.includes("/Systems/") && status === 200)
+    .length;
+
+async function eventually(what: string, holds: () => boolean): Promise<void> {
+  for (let tries = 0; !holds(); tries += 1) {
+    assert.ok(tries < 2_000, what);
+    await wait(10);
+  }
+}
+
+test(
+  "a prepared host is ordered off on the connection and in the session that it was prepared with",
+  { timeout: 60_000 },
+  async (t) => {
+    const fixture = await setUp(t);
+    const { n1: mock } = fixture.mocks;
+    const { host, preparing } = prepare(fixture);
+    await eventually("it is prepared", () => reads(mock) === 1);
+    // The answer has to be read, too.
+    await wait(200);
+    const power = await host.open(OWNER, fixture.signal);
+    await preparing;
+    assert.ok((await power.verifyIdentity(undefined, fixture.signal)).verified);
+    await power.forceOff(fixture.signal);
+    assert.deepEqual([logins(mock), reads(mock), mock.sessionCount], [1, 2, 1]);
+    await power.close();
+    assert.equal(mock.sessionCount, 0);
+    assert.deepEqual(fixture.rack.host("n1").orders.length, 1);
+  },
+);
+
+test(
+  "a session that the BMC has ended since the preparation is replaced, and the host is identified in the new one",
+  { timeout: 60_000 },
+  async (t) => {
+    const fixture = await setUp(t);
+    const { n1: mock } = fixture.mocks;
+    const { host } = prepare(fixture);
+    await eventually("it is prepared", () => reads(mock) === 1);
+    await wait(200);
+    mock.addFault({ match: { path: "/Systems/" }, times: 3, action: { type: "status", status: 401, headers: {} } });
+    const power = await host.open(OWNER, fixture.signal);
+    assert.ok((await power.verifyIdentity(undefined, fixture.signal)).verified);
+    await power.forceOff(fixture.signal);
+    assert.deepEqual([logins(mock), reads(mock)], [2, 2]);
+    await power.close();
+    assert.equal(mock.sessionCount, 0);
+  },
+);
+
+test(
+  "a login that hangs while a host is prepared does not delay the login of the remediation",
+  { timeout: 60_000 },
+  async (t) => {
+    const fixture = await setUp(t);
+    const { n1: mock } = fixture.mocks;
+    mock.addFault({
+      match: { method: "POST", path: "/Sessions$" },
+      times: 1,
+      action: { type: "hang", effect: "none" },
+    });
+    const { host, preparing } = prepare(fixture);
+    await eventually("it logs in", () => logins(mock) === 1);
+    const power = await host.open(OWNER, fixture.signal);
+    // Another login that waits for the first one starts after 15 s, when the connection is destroyed.
+    assert.ok((await power.verifyIdentity(undefined, AbortSignal.timeout(10_000))).verified);
+    await power.forceOff(fixture.signal);
+    await preparing;
+    await power.close();
+    assert.deepEqual([logins(mock), mock.sessionCount], [2, 0]);
+  },
+);

@@ -28,6 +28,7 @@ export function manifestsOf(pattern: string): Manifest[] {
 
 /** For users, or aggregated into the roles of other controllers. */
 const OTHERS: ReadonlySet<string> = new Set([
+  "ironfence-enroller",
   "ironfence-operator",
   "ironfence-view",
   "ironfence-bare-metal-remediation",

@@ -101,7 +101,7 @@ describe("an agent that is killed and restarted finishes, with one power-off in 
 });
 
 describe("with a successor waiting", () => {
-  it("a host for which a successor waits is handed over as it is, and the successor proves it off again", () =>
+  it("a host for which a successor waits is handed over while it is off, and the successor proves it off again", () =>
     World.run({}, async (world) => {
       await reach(world, "Releasing");
       world.remediate("n1", {}, "second");
@@ -118,7 +118,7 @@ describe("with a successor waiting", () => {
       world.assertClean();
     }));
 
-  it("a host whose waiting successor is deleted before it did anything is powered on all the same", () =>
+  it("a host is powered on if the successor that waits for it is deleted before it did anything", () =>
     World.run({}, async (world) => {
       await reach(world, "Releasing");
       world.remediate("n1", {}, "second");
@@ -140,7 +140,7 @@ describe("with a successor waiting", () => {
 });
 
 describe("an undo by a process that finds another host behind the BMC", () => {
-  it("an undo by a process that finds another host behind the BMC asks again who answers, says so meanwhile, and powers the right one on as soon as it does", () =>
+  it("an undo that finds another host behind the BMC reports it, keeps checking the identity, and powers the right host on as soon as it answers", () =>
     World.run({}, async (world) => {
       await reach(world, "Releasing");
       await world.killAgent();

@@ -37,7 +37,7 @@ async function hangAll(world: World, hosts: readonly string[]): Promise<void> {
 }
 
 describe("many hosts that fail at once", () => {
-  it("many hosts that fail at once are remediated up to the limit at a time, and each other one waits for admission and reports its position", () =>
+  it("hosts that fail at the same time are remediated up to the limit, and each other one waits for admission and reports its position", () =>
     World.run({ hosts: MANY, limits: { hosts: 8, perZone: Infinity } }, async (world) => {
       const most = countUnderWay(world);
       await hangAll(world, MANY);
@@ -111,7 +111,7 @@ describe("many hosts that fail at once", () => {
 describe("a place among the hosts that are remediated at once", () => {
   const ONE = { hosts: ["n1", "n2"], limits: { hosts: 1 } };
 
-  it("a place among the hosts that are remediated at once goes to the next host once the first one reads On, though its node does not come back", () =>
+  it("a slot is given to the next host once the first host reads On, although its node does not come back", () =>
     World.run(ONE, async (world) => {
       world.rack.host("n1").failDisk();
       await hangAll(world, ["n1", "n2"]);
@@ -123,7 +123,7 @@ describe("a place among the hosts that are remediated at once", () => {
       assert.equal(world.remediation("n1")?.status?.phase, "Rejoining");
     }));
 
-  it("a place among the hosts that are remediated at once is waited for again before a further power cycle, and a node that comes back meanwhile needs none", () =>
+  it("a remediation waits for admission again before a further power cycle, unless its node comes back meanwhile", () =>
     World.run(ONE, async (world) => {
       world.rack.host("n1").failDisk();
       await hangAll(world, ["n1", "n2"]);
@@ -141,7 +141,7 @@ describe("a place among the hosts that are remediated at once", () => {
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1);
     }));
 
-  it("a place among the hosts that are remediated at once is kept by a host that is being powered off when the agent's wall clock jumps past every deadline", () =>
+  it("a host that is being powered off keeps its slot when the agent's wall clock jumps past every deadline", () =>
     World.run(ONE, async (world) => {
       await hangAll(world, ["n1", "n2"]);
       world.remediate("n1", { retryLimit: 0 });
@@ -156,7 +156,7 @@ describe("a place among the hosts that are remediated at once", () => {
       await world.phase("n2", "Succeeded", 180_000);
     }));
 
-  it("a place among the hosts that are remediated at once goes to a host that was not cycled yet before one that is to be cycled again", () =>
+  it("a slot is given to a host that was not power cycled yet before a host that needs a further power cycle", () =>
     World.run({ hosts: ["n1", "n2", "n3"], limits: { hosts: 1 } }, async (world) => {
       world.rack.host("n1").failDisk();
       await hangAll(world, ["n1", "n2", "n3"]);
@@ -205,7 +205,7 @@ describe("a place among the hosts that are remediated at once", () => {
       await world.phase("n2", "Succeeded", 600_000);
     }));
 
-  it("a place among the hosts that are remediated at once of the control plane is given back, and yet etcd counts the member until its node is Ready", () =>
+  it("the slot of a control plane host is released, and etcd still counts its member as down until the node is Ready", () =>
     World.run({ ...PLANE, limits: { hosts: 1 } }, async (world) => {
       world.rack.host("n1").failDisk();
       await world.hang("n1");
@@ -219,7 +219,7 @@ describe("a place among the hosts that are remediated at once", () => {
 });
 
 describe("a host whose BMC never comes back", () => {
-  it("a host whose BMC never comes back keeps no other waiting forever, though its remediation, being deleted, goes on trying", () =>
+  it("a host whose BMC never comes back does not block others forever, although its deleted remediation keeps trying", () =>
     World.run({ limits: { hosts: 1, perZone: Infinity } }, async (world) => {
       await hangAll(world, ["n1", "n2"]);
       world.remediate("n1");
@@ -239,7 +239,7 @@ describe("a host whose BMC never comes back", () => {
 });
 
 describe("the control plane", () => {
-  it("the control plane loses no more than etcd can do without: two nodes that fail at once are left alone, and that is reported", () =>
+  it("a control plane keeps its quorum: two nodes that fail at once are not powered off, and that is reported", () =>
     World.run(PLANE, async (world) => {
       await hangAll(world, ["n1", "n2"]);
       for (const name of ["n1", "n2"]) world.remediate(name, { powerOffTimeout: "30s" });
@@ -281,7 +281,7 @@ describe("the control plane", () => {
 describe("a control plane of two nodes", () => {
   const TWO = { ...PLANE, hosts: ["n1", "n2"] };
 
-  it("a control plane of two nodes loses none of them, since etcd on two nodes needs both", () =>
+  it("a control plane of two nodes keeps both, because etcd on two nodes needs both", () =>
     World.run(TWO, async (world) => {
       await hangAll(world, ["n1"]);
       world.remediate("n1", { powerOffTimeout: "30s" });

@@ -23,6 +23,10 @@ import type { EventNote } from "../../src/kube/events.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import type { KubeTransport, TransportRequest } from "../../src/kube/transport.ts";
 import { KubeletLeases } from "../../src/nodes/leases/kubelet-leases.ts";
+import { readAsIfAlone } from "../../src/detector/shared/model/read-as-if-alone.ts";
+import type { RemediationListener } from "../../src/detector/shared/model/started-remediation.ts";
+import { sendNoWrites } from "../../src/kube/connection/observing-transport.ts";
+import { keepWrites } from "../../src/kube/unsent/keep-writes.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
 import { serveMetal3Remediations } from "../../src/remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
@@ -103,6 +107,10 @@ export interface AgentProcessOptions {
    * default.
    */
   installation?: string | undefined;
+  /** It only observes, as with `--observe`: that it writes nothing is a safety rule. */
+  observes?: boolean;
+  /** Called with what its detector starts. */
+  listener?: RemediationListener;
   /** What it serves in addition to BareMetalRemediations and FencingTargets. */
   families?: readonly Family[];
   /** The clusters of Machines' nodes; there are none by default. */
@@ -221,7 +229,7 @@ export class AgentProcess {
   }
 
   async #run(): Promise<void> {
-    const { name, seed, installation } = this.#options;
+    const { name, seed, installation, observes = false } = this.#options;
     const openDeviceFor = this.#options.openDeviceFor ?? this.#cluster.devices.openDeviceFor;
     const random = seededRandom(seed);
     const { clock } = this;
@@ -229,7 +237,7 @@ export class AgentProcess {
     // As in the agent: asked at the last moment, since a process that was stopped runs on before its timers tell it.
     let mayAct = (): boolean => true;
     const created = createKubeRuntime({
-      transport: guardWrites(this.#transport(this.#cluster.server.transport({ client: name })), () => mayAct()),
+      transport: guardWrites(this.#wire(), () => mayAct()),
       clock,
       random,
       logger,
@@ -243,11 +251,17 @@ export class AgentProcess {
       // server.
       if (!this.#isDead) created.events.record(note);
     };
-    const runtime = { ...created, events: { record } };
+    const acting = { ...created, events: { record } };
+    const runtime = observes ? keepWrites(acting, readAsIfAlone) : acting;
     void created.run(signal).catch(() => undefined);
     const nodes = runtime.watch<Node>({ type: NODES, trim: trimNode }, signal);
-    const openDevice = guardOrders(openDeviceFor(this.#deviceUser()), () => mayAct());
-    const own = { runtime, nodes, wire: (inner: KubeTransport) => this.#transport(inner), mayWrite: () => mayAct() };
+    const openDevice = guardOrders(openDeviceFor(this.#deviceUser()), () => !observes && mayAct());
+    const own = {
+      runtime,
+      nodes,
+      wire: (inner: KubeTransport) => this.#transport(inner),
+      mayWrite: () => !observes && mayAct(),
+    };
     const lead = (leading: AbortSignal): Promise<void> => this.#lead(own, openDevice, leading);
     if (installation === undefined) return lead(signal);
     const options = {
@@ -263,7 +277,7 @@ export class AgentProcess {
       { clock, random, logger, client: created.leaseClient },
       {
         namespace: CLUSTER_LEASE_NAMESPACE,
-        names: COMPONENTS.map(clusterLeaseName),
+        names: observes ? [] : COMPONENTS.map(clusterLeaseName),
         installation: `${NAMESPACE}/${installation}`,
         onChange: () => undefined,
       },
@@ -281,21 +295,24 @@ export class AgentProcess {
       { type: FENCING_TARGETS, namespace: NAMESPACE, trim: (raw) => raw as FencingTarget },
       signal,
     );
+    const { observes, listener } = this.#options;
     const bareMetalHosts = families.has("bare-metal-host");
     const leases = new KubeletLeases(runtime);
     const deps = { runtime, nodes, leases, clusters, targets, registry, bareMetalHosts, recorder: this.#recorder() };
     const options = this.#remediatorOptions();
-    const parts = [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)];
-    if (families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
-    if (families.has("metal3-remediation")) parts.push(serveMetal3Remediations(runtime, signal));
+    const acts = observes !== true;
+    const parts = acts ? [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)] : [];
+    if (acts && families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
+    if (acts && families.has("metal3-remediation")) parts.push(serveMetal3Remediations(runtime, signal));
     if (families.has("okd-machine-health-check"))
-      parts.push(runOkdHealthChecks({ runtime, nodes, registry, namespace: NAMESPACE }, signal));
+      parts.push(runOkdHealthChecks({ runtime, nodes, registry, namespace: NAMESPACE, listener }, signal));
     if (families.has("machine-health-check")) {
-      parts.push(runMachineHealthChecks({ runtime, clusters, kind: CLUSTER_API_CHECKS, namespace: NAMESPACE }, signal));
+      const kind = CLUSTER_API_CHECKS;
+      parts.push(runMachineHealthChecks({ runtime, clusters, kind, namespace: NAMESPACE, listener }, signal));
     }
     if (families.has("node-health-check")) {
       const options = { leaseNamespace: "medik8s-leases", namespace: NAMESPACE };
-      parts.push(runNodeHealthChecks({ runtime, nodes, registry, leases, options }, signal));
+      parts.push(runNodeHealthChecks({ runtime, nodes, registry, leases, listener, options }, signal));
     }
     await Promise.all(parts);
     await clusters.settled?.();
@@ -330,7 +347,10 @@ export class AgentProcess {
     const wasKilled = this.#abort.signal.aborted && !this.#isDead;
     if (!this.#isDead) this.#cluster.observer.setRunning(this.name, false);
     this.#isDead = true;
-    if (!wasKilled) this.#options.onEnd?.(why);
+    if (wasKilled) return;
+    // One that could not renew its lease in time has not given it back.
+    this.#cluster.observer.noteDeath(this.name);
+    this.#options.onEnd?.(why);
   }
 
   #transport(inner: KubeTransport): KubeTransport {
@@ -353,6 +373,29 @@ export class AgentProcess {
     };
   }
 
+  /** The way to the API server. An agent that observes must not even try to write. */
+  #wire(): KubeTransport {
+    const { name, observes, installation = "ironfence" } = this.#options;
+    const wire = this.#transport(this.#cluster.server.transport({ client: name }));
+    if (observes !== true) return wire;
+    const guarded = sendNoWrites(wire, { namespace: NAMESPACE, name: installation });
+    return {
+      ...guarded,
+      send: async (request, signal) => {
+        try {
+          return await guarded.send(request, signal);
+        } catch (error) {
+          if (String(error).includes("only observes")) this.#breaksObservation(`${request.method} ${request.path}`);
+          throw error;
+        }
+      },
+    };
+  }
+
+  #breaksObservation(what: string): void {
+    this.#cluster.observer.report("an agent that observes changes nothing", `${this.name}: ${what}`);
+  }
+
   /** The answer of the API server that this request has reached, by the clock of that one. */
   #dated<T extends { headers: Readonly<Record<string, string>> }>(isStream: boolean, answer: T): T {
     const aheadMs = this.#options.interference?.serverAheadMs?.(isStream) ?? 0;
@@ -368,6 +411,7 @@ export class AgentProcess {
     const { interference } = this.#options;
     if (this.#isDoomed) this.crash();
     if (this.#isDead) throw dead();
+    if (what !== undefined && this.#options.observes === true) this.#breaksObservation(what);
     if (interference === undefined) return send();
     const fault = what === undefined ? undefined : interference.effect?.(this.name, what);
     await this.#travel(signal);

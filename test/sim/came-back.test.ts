@@ -67,7 +67,7 @@ describe("a node that came back", () => {
       await assertSpared(world);
     }));
 
-  it("a node that came back before a power-off order that its BMC carries out late is powered on again after that order", () =>
+  it("a node that came back before its BMC carries out a late power-off is powered on again after that", () =>
     World.run({}, async (world) => {
       world.rack.bmc("n1").orderDelayMs = 25_000;
       world.remediate("n1", { retryLimit: 0 });

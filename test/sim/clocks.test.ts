@@ -11,7 +11,7 @@ const QUICK = { retryLimit: 0, powerOffTimeout: "30s", powerOnTimeout: "30s", dr
 const AHEAD_MS = 600_000;
 
 describe("an agent whose clock is ten minutes ahead", () => {
-  it("an agent whose clock is ten minutes ahead takes no node for dead because its lease looks old: one that reports, though not Ready, is given time to show itself", () =>
+  it("an agent whose clock is ten minutes ahead does not take a node for dead because its lease looks old", () =>
     World.run({ agentAheadMs: AHEAD_MS }, async (world) => {
       // The BMC of n1 powers n2, and says that it is n1. Node n1 lives, and reports that it is not Ready.
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
@@ -59,7 +59,7 @@ describe("a node that comes back while its BMC is away", () => {
       world.assertClean();
     }));
 
-  it("a node that comes back while its BMC is away is, if it was Ready from the start: read again before the order, quarantined, and its last boot on record", () =>
+  it("a node that comes back while its BMC is away is fenced if it was Ready from the start, after a new read and a quarantine, with its last boot on record", () =>
     World.run({}, async (world) => {
       world.rack.bmc("n1").setReachability("refused");
       world.remediate("n1");
@@ -89,7 +89,7 @@ function setReady(world: World, status: string): void {
 }
 
 describe("a simulated clock of another rate", () => {
-  it("a simulated clock of another rate goes on though no more than a rounding error is waited for: else no time would pass", async () => {
+  it("a simulated clock of another rate advances even if only a rounding error is waited for", async () => {
     const world = new VirtualClock();
     await world.advance(104_225.625);
     const clock = new AgentClock(world, { rate: 0.8 });

@@ -61,6 +61,8 @@ export interface ClusterOptions {
   labels?: Record<string, string>;
   /** Whether each host has a FencingTarget: it has by default. */
   targets?: boolean;
+  /** Hosts that a driver server powers instead of a BMC. */
+  driven?: readonly string[];
   controllers?: Partial<ClusterControllerOptions>;
   kubelets?: KubeletOptions;
   seed?: number;
@@ -86,11 +88,14 @@ export class Cluster {
     refuses: new Set(),
     denies: new Set(),
     alone: new Set(),
+    undated: new Set(),
+    cycles: new Map(),
   };
   /** Between kubelets and the API server: undisturbed at first. */
   readonly network: KubeletNetwork = { cut: new Set(), latencyMs: () => 0, serverAheadMs: 0 };
   readonly devices: RackDevices;
   readonly observer: Observer;
+  readonly #driven: ReadonlySet<string>;
   readonly #stop = new AbortController();
   readonly #stopControllers: () => void;
   readonly #kubelets: Promise<void>;
@@ -99,6 +104,7 @@ export class Cluster {
     const clock = options.clock ?? new VirtualClock(undefined, options.turns);
     const random = seededRandom(options.seed ?? 1);
     this.clock = clock;
+    this.#driven = new Set(options.driven);
     this.server = createApiServer({ clock, random });
     const definitions = this.server.collection(CUSTOM_RESOURCE_DEFINITIONS);
     for (const definition of CRDS) definitions.create(definition);
@@ -115,7 +121,7 @@ export class Cluster {
     }
     this.create(
       SECRETS,
-      { namespace: NAMESPACE, name: "bmc", annotations: { [ALLOWED_ADDRESSES]: "redfish://*" } },
+      { namespace: NAMESPACE, name: "bmc", annotations: { [ALLOWED_ADDRESSES]: "redfish://*, snmp://*, driver://*" } },
       { data: { username: base64("admin"), password: base64(this.faults.password) } },
     );
     for (const { name, spec } of options.targets === false ? [] : rack.hosts) this.createTarget(name, spec.systemUUID);
@@ -171,6 +177,10 @@ export class Cluster {
     this.server.collection(type).create({ metadata, ...body });
   }
 
+  #addressOf(host: string): string {
+    return this.#driven.has(host) ? `driver://sim/hosts/${host}` : `redfish://${host}`;
+  }
+
   createTarget(host: string, systemUUID: string, nodeName = host): void {
     this.create(
       FENCING_TARGETS,
@@ -179,7 +189,9 @@ export class Cluster {
         spec: {
           nodeName,
           identity: { systemUUID },
-          devices: [{ address: `redfish://${host}`, credentialsSecretRef: { name: "bmc" }, timeouts: { call: "2s" } }],
+          devices: [
+            { address: this.#addressOf(host), credentialsSecretRef: { name: "bmc" }, timeouts: { call: "2s" } },
+          ],
         },
       },
     );

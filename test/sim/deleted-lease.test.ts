@@ -8,7 +8,7 @@ import { scenario } from "./explore/scenarios.ts";
 const CUT_OFF_MS = 30_000;
 
 describe("a leader that does not reach its Lease, which a user deletes meanwhile", () => {
-  it("a leader that does not reach its Lease, which a user deletes meanwhile, has stopped before another leads, whatever it was doing", async () => {
+  it("a leader whose Lease a user deletes while it cannot reach it has stopped before another agent leads", async () => {
     const base = scenario("drainTimeout");
     const run: Run = { ...base, shape: { ...base.shape, agents: [{}, {}] } };
     const { effects } = await play(run);

@@ -7,7 +7,7 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { disconnectionJudge } from "../../src/cli/dashboard/view/fences.ts";
-import type { DisconnectionVerdict } from "../../src/cli/dashboard/view/disconnection.ts";
+import type { DisconnectionAdvice } from "../../src/cli/dashboard/view/disconnection.ts";
 import { OVERVIEW } from "../unit/cli/overview-fixture.ts";
 import { NAMESPACE, World } from "./world.ts";
 
@@ -16,7 +16,7 @@ import { NAMESPACE, World } from "./world.ts";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
 /** The dashboard's answer for n1, as the API server has everything now. */
-function plug(world: World): DisconnectionVerdict {
+function plug(world: World): DisconnectionAdvice {
   const { server } = world;
   return disconnectionJudge({
     ...OVERVIEW,
@@ -31,8 +31,8 @@ function maintain(world: World, maintenance: boolean): void {
 }
 
 /** Lets time pass in small steps until `holds`, and collects what the dashboard answers after each. */
-async function watch(world: World, holds: () => boolean): Promise<DisconnectionVerdict[]> {
-  const seen: DisconnectionVerdict[] = [];
+async function watch(world: World, holds: () => boolean): Promise<DisconnectionAdvice[]> {
+  const seen: DisconnectionAdvice[] = [];
   for (let step = 0; step < 6_000 && !holds(); step++) {
     await world.clock.advance(100);
     seen.push(plug(world));
@@ -73,7 +73,7 @@ describe("a plug that the dashboard calls safe to pull", () => {
       await world.phase("n1", "Succeeded");
     }));
 
-  it("a plug that the dashboard calls safe to pull is none while workloads are released, even in maintenance", () =>
+  it("the dashboard calls no plug safe to pull while workloads are released, even during maintenance", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });

@@ -1,10 +1,10 @@
-import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
 import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import {
   BARE_METAL_REMEDIATIONS,
   BARE_METAL_REMEDIATION_TEMPLATES,
 } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
+import type { LabelSelector } from "../../src/api/schema/meta.ts";
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
 import type { WorldOptions } from "./world.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
@@ -18,22 +18,27 @@ export const BEFORE_UNKNOWN_MS = 45_000;
 /** The first probes, which read the hosts On, are over by then. */
 const SETTLED_MS = 40_000;
 
+const ALL: LabelSelector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
+const OURS = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
+
 export interface EarlyOptions extends WorldOptions {
   strategy?: Record<string, string>;
-  /** Of the health check, which asks for proofs by default. */
+  /** Of the health check: none by default. */
   annotations?: Record<string, string>;
+  /** The nodes that the health check covers: all by default. */
+  selector?: LabelSelector;
+  /** Of what kind its template is: our kind by default. */
+  template?: { apiVersion: string; kind: string };
   minHealthy?: number;
 }
 
 /** Runs `test` on a rack whose hosts were read On in their present boots. */
 export function runEarly(given: EarlyOptions, test: (world: World) => Promise<void>): Promise<void> {
-  const { strategy = {}, annotations = { [SKIP_DURATION_IF_OFF]: "true" }, minHealthy = 0, ...options } = given;
+  const { strategy = {}, annotations = {}, minHealthy = 0, selector = ALL, template: kind = OURS, ...options } = given;
   const hosts = options.hosts ?? ["n1", "n2"].map((name) => ({ name, ...INSTANT }));
   return World.run({ detector: true, ...options, hosts }, async (world) => {
     const template = { namespace: NAMESPACE, name: "reboot" };
     world.create(BARE_METAL_REMEDIATION_TEMPLATES, template, { spec: { template: { spec: { strategy } } } });
-    const kind = { apiVersion: "ironfence.io/v1alpha1", kind: "BareMetalRemediationTemplate" };
-    const selector = { matchExpressions: [{ key: "no", operator: "DoesNotExist" }] };
     const spec = { selector, minHealthy, remediationTemplate: { ...kind, ...template } };
     world.create(NODE_HEALTH_CHECKS, { name: "all", annotations }, { spec });
     await world.clock.advance(SETTLED_MS);

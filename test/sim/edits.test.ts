@@ -111,7 +111,7 @@ describe("a strategy that is edited while its host is fenced", () => {
 });
 
 describe("a password that is changed while its host is fenced", () => {
-  it("a password that is changed while its host is fenced is read again, so that the host is powered on again", () =>
+  it("a password that changes while its host is fenced is read again, so that the host is powered on again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0 });
@@ -139,7 +139,7 @@ describe("a password that is changed while its host is fenced", () => {
 });
 
 describe("signatures that a user strips from a node", () => {
-  it("signatures that a user strips from a node do not keep our marks on it", () =>
+  it("our marks are removed from a node even if a user has removed their signatures", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1");

@@ -6,7 +6,7 @@ import type { Node } from "../../src/api/kubernetes/core.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 describe("a write of another client that comes between our read and our write", () => {
-  it("a write of another client between our read and our write of the node survives: a cordon, a label and a taint of an administrator", () =>
+  it("a cordon, a label and a taint that an administrator writes between our read and our write of the node are kept", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const nodes = world.server.collection<Node>(NODES);
@@ -33,7 +33,7 @@ describe("a write of another client that comes between our read and our write", 
       world.assertClean();
     }));
 
-  it("a write of another client that comes between our read and our write to the remediation is not overwritten: what is to be stored was decided on another version", () =>
+  it("the status is not stored over a write of another client that came after it was read: the decision was made on another version", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);

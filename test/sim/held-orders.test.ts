@@ -151,7 +151,7 @@ describe("the stop switch", () => {
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
     }));
 
-  it("the stop switch holds a further power-off for as long as it is on, and the time of its state with it", () =>
+  it("a pause holds a further power-off, and stops the time of its state", () =>
     World.run({}, async (world) => {
       await fence(world, { powerOffTimeout: "60s" });
       world.rack.host("n1").failDisk();

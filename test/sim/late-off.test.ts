@@ -5,7 +5,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-reme
 import { NAMESPACE, World } from "./world.ts";
 
 describe("an undo whose power-off was not seen to work", () => {
-  it("an undo whose power-off was not seen to work believes On only if it was read after the order had its time: one read before may have been stale", () =>
+  it("an undo after a power-off without effect believes an On only if it was read after the order had its time, since an older reading may be stale", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");

@@ -72,7 +72,7 @@ describe("a remediation that has failed for its target", () => {
       world.assertClean();
     }));
 
-  it("a remediation that has failed for its target is followed by another one once its BMC is back, after a minute at the most", () =>
+  it("a remediation that failed because of its target is followed by another one within a minute after its BMC is back", () =>
     run(async (world) => {
       const bmc = world.rack.bmc("n1");
       bmc.setReachability("refused");

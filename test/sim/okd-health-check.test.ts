@@ -107,7 +107,7 @@ describe("a MachineHealthCheck of OKD", () => {
       await world.until("m2 is deleted", () => deletions.length === 2, 30_000);
     }));
 
-  it("a MachineHealthCheck of OKD does nothing while too many are unhealthy, reports it once, and asks for nothing over and over (upstream loops every 1 ms)", () => {
+  it("a MachineHealthCheck of OKD does nothing while too many nodes are unhealthy, reports it once and does not repeat its calls (upstream loops every 1 ms)", () => {
     let requests = 0;
     return Okd.run({ ...DETECTOR, onRequest: () => (requests += 1) }, async (okd, world) => {
       okd.createHealthCheck({ maxUnhealthy: "40%" });
@@ -245,7 +245,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       await world.until("it is asked for", () => okd.annotation("m1", REQUEST) !== undefined);
     }));
 
-  it("a MachineHealthCheck of OKD with external-baremetal never takes a request back: its remediator may hold the host off", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal never takes a request back: its remediator may keep the host off", () =>
     Okd.run(DETECTOR, async (okd, world) => {
       okd.createHealthCheck({}, EXTERNAL);
       const host = await world.hang("n1");
@@ -256,7 +256,7 @@ describe("a MachineHealthCheck of OKD with external-baremetal", () => {
       assert.equal(okd.annotation("m1", REQUEST), "");
     }));
 
-  it("a MachineHealthCheck of OKD with external-baremetal asks for nothing while too many are unhealthy", () =>
+  it("a MachineHealthCheck of OKD with external-baremetal sends no request while too many nodes are unhealthy", () =>
     Okd.run(BOTH, async (okd, world) => {
       okd.createHealthCheck({ maxUnhealthy: "40%" }, EXTERNAL);
       for (const host of hosts(2)) world.rack.host(host).hang();

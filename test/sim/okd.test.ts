@@ -50,7 +50,7 @@ describe("external remediation of an OKD Machine", () => {
       world.assertClean();
     }));
 
-  it("external remediation of an OKD Machine leaves a node alone that is back before its power-off (upstream powers it off all the same)", () =>
+  it("external remediation of an OKD Machine does not power off a node that is back before the power-off, as upstream does", () =>
     Okd.run({}, async (okd, world) => {
       const host = await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");

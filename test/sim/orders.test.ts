@@ -87,7 +87,7 @@ describe("a host that switches itself on again, and whose node is Ready then", (
 });
 
 describe("a host that heeds no order to power on", () => {
-  it("a host that heeds no order to power on gets a few, further and further apart, from the remediation and from the undo; the verdict says that it is off", () =>
+  it("a host that ignores orders to power on gets a few, at growing intervals, from the remediation and from the undo; the verdict says that it is off", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", { ...QUICK, powerOnTimeout: "300s" });

@@ -39,7 +39,7 @@ describe("a remediation whose finalizer is removed by force", () => {
       world.assertClean();
     }));
 
-  it("a remediation whose finalizer is removed by force while the host is coming up leaves the quarantine until the node is Ready, and no longer", () =>
+  it("the quarantine of a remediation whose finalizer is removed by force while the host boots stays until the node is Ready", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1");
@@ -110,7 +110,7 @@ describe("labels of a Node that was deleted for a remediation which is then remo
 });
 
 describe("a remediation whose last change and whose end come one by one", () => {
-  it("a remediation whose last change and whose end come one by one is found to be lost, too, though it is still being let go when its end is received", () =>
+  it("a remediation that disappears while it is being released is found to be lost, even if its last change and its deletion arrive one by one", () =>
     World.run({ interference: { event: () => undefined } }, async (world) => {
       await world.holdPod();
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];
@@ -159,7 +159,7 @@ describe("marks that are not a lost remediation's", () => {
       nodes.mergePatch({ name: "n1" }, { spec: { taints: taints.filter((taint) => taint !== OUT_OF_SERVICE) } });
     }));
 
-  it("marks that are not a lost remediation's stay: a person's taint, through a whole remediation of a node whose kubelet annotates it as ours", () =>
+  it("a user's taint stays through a whole remediation, even if the kubelet annotates its node as if the taint were ironfence's", () =>
     World.run({}, async (world) => {
       const nodes = world.server.collection(NODES);
       const taints = [...(world.node("n1")?.spec.taints ?? []), OUT_OF_SERVICE];

@@ -1,14 +1,23 @@
 import type { OrderOutcome, PowerOrderType } from "../../hack/rack/events.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
+import { LOGGED } from "../../hack/rack/event-log.ts";
+import type { LoggedEvent } from "../../hack/rack/event-log.ts";
+import type { LogEntry } from "../../src/bmc/evidence/model.ts";
+import { rankOf } from "../../src/bmc/evidence/rank.ts";
+import { topicOfWords } from "../../src/bmc/evidence/topics.ts";
+import { EVIDENCE_READ_MS_MAX } from "../../src/bmc/gate/reading-budget.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
+import { isOutletAddress } from "../../src/bmc/interface/address.ts";
 import type { BootOverride, PowerDriver, PowerReading } from "../../src/bmc/interface/driver.ts";
 import type { HostIdentity } from "../../src/bmc/identity/host-identity.ts";
 import type { BmcErrorCode } from "../../src/bmc/interface/errors.ts";
 import { BmcError, orderNotAllowed } from "../../src/bmc/interface/errors.ts";
+import { BMC_SETTLE_MS } from "../../src/bmc/gate/possible-restarts.ts";
 import type { DeviceConfig, OpenDevice } from "../../src/bmc/interface/device-config.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { abortReason, sleep } from "../../src/runtime/clock.ts";
 import { toTime } from "../../src/runtime/time.ts";
+import { Pdus } from "./pdus.ts";
 
 /** What a call to a simulated BMC takes. */
 const CALL_MS = 20;
@@ -16,16 +25,26 @@ const CALL_MS = 20;
 const LATE_MS = 8_000;
 const NEVER = new AbortController().signal;
 
-export type CallName = "identify" | "readPower" | "ForceOff" | "On" | "setBootOverride" | "readBootOverride";
+export type CallName =
+  | "identify"
+  | "readPower"
+  | "ForceOff"
+  | "On"
+  | "setBootOverride"
+  | "readBootOverride"
+  | "Nmi"
+  | "acCycle";
 
 /** Calls that change something. */
-export const CHANGING_CALLS: readonly CallName[] = ["ForceOff", "On", "setBootOverride"];
+export const CHANGING_CALLS: readonly CallName[] = ["ForceOff", "On", "setBootOverride", "Nmi", "acCycle"];
 
 /** One call to a BMC, in the order in which they were made. */
 export interface BmcCall {
   host: string;
   call: CallName;
   atMs: number;
+  /** Which opening of a device made it: they are counted. */
+  device: number;
 }
 
 /** How a BMC fails, in addition to what the rack itself can play. */
@@ -40,6 +59,10 @@ export interface BmcFaults {
   readonly denies: Set<string>;
   /** Hosts of which no Chassis and no second device shows that they are off. */
   readonly alone: Set<string>;
+  /** Hosts whose BMC does not report when it has started. */
+  readonly undated: Set<string>;
+  /** Hosts whose BMC offers an AC cycle, and its effect. */
+  readonly cycles: Map<string, "done" | "ignored" | "dead">;
 }
 
 /**
@@ -64,16 +87,26 @@ const PLAIN_USER: DeviceUser = { name: "agent", pass: (_host, _call, _signal, se
 
 /** What a call of a user came to at the host. */
 export type DeviceEvent =
-  | { user: string; bmc: string; host: string; order: PowerOrderType & ("ForceOff" | "On"); outcome: OrderOutcome }
+  | {
+      user: string;
+      bmc: string;
+      host: string;
+      order: PowerOrderType & ("ForceOff" | "On" | "Nmi");
+      outcome: OrderOutcome;
+    }
   | { user: string; bmc: string; host: string; boot: "Disabled" | "Once" }
   /** A call failed, or its BMC is one that does not always do as it says. */
   | { user: string; bmc: string; trouble: string };
 
 export interface RackDevices {
+  /** The switched PDUs. No host is plugged into one at first. */
+  pdus: Pdus;
   /** For a user to whose calls nothing happens. */
   openDevice: OpenDevice;
   openDeviceFor: (user: DeviceUser) => OpenDevice;
   calls: BmcCall[];
+  /** The hosts whose logs were read, in order. */
+  logReads: string[];
   /** How many devices are open. */
   open(): number;
   /** Called for every order and every setting of the boot that reaches a BMC, within the step in which it does. */
@@ -83,24 +116,38 @@ export interface RackDevices {
 /** Serves the simulated BMCs at the driver interface: no socket, so all of it runs on a virtual clock. */
 export function rackDevices(rack: Rack, clock: Clock, faults: BmcFaults): RackDevices {
   const calls: BmcCall[] = [];
+  const logReads: string[] = [];
   const listeners: ((event: DeviceEvent) => void)[] = [];
   const tell = (event: DeviceEvent): void => {
     for (const listener of listeners) listener(event);
   };
   let opened = 0;
+  const unansweredAtMs = new Map<string, number>();
+  let devices = 0;
+  const pdus = new Pdus(rack, clock);
   const openDeviceFor =
     (user: DeviceUser): OpenDevice =>
     (config, { isOrderAllowed = () => true }) => {
       opened += 1;
+      if (isOutletAddress(config.address)) {
+        return pdus.open(config.address, { isOrderAllowed }, () => {
+          opened -= 1;
+        });
+      }
+      devices += 1;
+      const device = devices;
       const close = (): void => {
         opened -= 1;
       };
-      return openRackDevice({ rack, clock, faults, calls, tell, user, close, isOrderAllowed }, config);
+      const deps = { rack, clock, faults, calls, logReads, unansweredAtMs, tell, user, device, close, isOrderAllowed };
+      return openRackDevice(deps, config);
     };
   return {
+    pdus,
     openDevice: openDeviceFor(PLAIN_USER),
     openDeviceFor,
     calls,
+    logReads,
     open: () => opened,
     onEvent: (listener) => void listeners.push(listener),
   };
@@ -111,17 +158,24 @@ interface DriverDeps {
   clock: Clock;
   faults: BmcFaults;
   calls: BmcCall[];
+  logReads: string[];
+  /** When a BMC last gave no answer, by host. */
+  unansweredAtMs: Map<string, number>;
   tell(event: DeviceEvent): void;
   user: DeviceUser;
+  device: number;
   close(): void;
   isOrderAllowed(): boolean;
 }
 
 function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
-  const { rack, clock, faults, calls, user } = deps;
+  const { rack, clock, faults, calls, user, device } = deps;
   const { address } = config;
-  const host = address.replace("redfish://", "");
+  const host = bmcOfAddress(address);
+  const isDriverServer = address.startsWith("driver:");
   const bmc = rack.bmc(host);
+  /** The host that a driver server was asked for: its orders name it. */
+  let known: string | undefined;
   let closed = false;
   const timeOut = async (what: string, signal: AbortSignal): Promise<never> => {
     await sleep(clock, config.timeouts.callTimeoutMs, signal);
@@ -137,11 +191,12 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     signal: AbortSignal,
     work: (fault: CallFault | undefined) => T,
   ): Promise<T> => {
-    calls.push({ host, call: name, atMs: clock.nowMs() });
+    calls.push({ host, call: name, atMs: clock.nowMs(), device });
     const fault = user.fault(host, name);
     if (fault !== undefined || bmc.orderDelayMs > 0) deps.tell({ user: user.name, bmc: host, trouble: name });
     // What changes something is already on the wire, and arrives whatever happens to its sender.
     await sleep(clock, CALL_MS, CHANGING_CALLS.includes(name) ? NEVER : signal);
+    if (bmc.reachability !== "up") deps.unansweredAtMs.set(host, clock.nowMs());
     if (bmc.reachability === "refused") throw new BmcError("Unreachable", `${address}: connection refused`);
     if (bmc.reachability === "silent") return timeOut(name, signal);
     if (config.password.reveal() !== faults.password) throw new BmcError("AuthFailed", `${address}: refused`);
@@ -173,22 +228,57 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     if (!deps.isOrderAllowed()) throw orderNotAllowed(`${address}: ${name}`);
     return call(name, signal, work);
   };
-  const order = (type: PowerOrderType & ("ForceOff" | "On"), signal: AbortSignal): Promise<void> =>
+  /** As the drivers do, it does not believe an Off of a BMC that has just started. */
+  const offReading = (): PowerReading => {
+    const isUndated = isDriverServer || faults.undated.has(host);
+    const startedAtMs = isUndated ? (deps.unansweredAtMs.get(host) ?? -Infinity) : bmc.lastRestartMs;
+    const bmcUpMs = clock.nowMs() - startedAtMs;
+    if (bmcUpMs < BMC_SETTLE_MS) return { state: "Unknown", raw: "Off, but its BMC may have started a moment ago" };
+    const agrees = !isDriverServer && !faults.alone.has(host) && ({ agrees: true } as const);
+    return { state: "Off", raw: "Off", ...agrees, ...(!isUndated && { bmcUpMs }) };
+  };
+  const order = (type: PowerOrderType & ("ForceOff" | "On" | "Nmi"), signal: AbortSignal): Promise<void> =>
     change(type, signal, (fault) => {
       const lie = lieOf(fault);
       if (lie === "ignored") return;
+      if (isDriverServer && known !== undefined && bmc.identity().systemUUID !== known) {
+        throw new BmcError("Refused", `${address}: another host than the order names`);
+      }
       const truly = bmc.host.name;
       const outcome = lie === "late" ? orderLate(bmc, type) : bmc.order(type);
       deps.tell({ user: user.name, bmc: host, host: truly, order: type, outcome });
       if (outcome === "Refused") throw new BmcError("Refused", `${address}: not in this state`);
     });
+  const identify = async (signal: AbortSignal): Promise<HostIdentity> => {
+    const identity = await call("identify", signal, (fault) => identityOf(bmc, host, lieOf(fault)));
+    known = identity.systemUUID;
+    return identity;
+  };
+  const close = async (): Promise<void> => {
+    if (!closed) deps.close();
+    closed = true;
+  };
+  if (isDriverServer) {
+    const noBoot = (): Promise<never> => Promise.reject(new BmcError("Unsupported", `${address}: no boot override`));
+    return {
+      address,
+      hasNoBootOverride: true,
+      identify,
+      readPower: (signal) => call("readPower", signal, (fault) => reading(bmc, lieOf(fault), offReading)),
+      forceOff: (signal) => order("ForceOff", signal),
+      on: (signal) => order("On", signal),
+      setBootOverride: noBoot,
+      readBootOverride: noBoot,
+      close,
+    };
+  }
   return {
     address,
     get lastReset() {
       return toTime(bmc.host.lastResetMs);
     },
-    identify: (signal) => call("identify", signal, (fault) => identityOf(bmc, host, lieOf(fault))),
-    readPower: (signal) => call("readPower", signal, (fault) => reading(bmc, lieOf(fault), faults.alone.has(host))),
+    identify,
+    readPower: (signal) => call("readPower", signal, (fault) => reading(bmc, lieOf(fault), offReading)),
     forceOff: (signal) => order("ForceOff", signal),
     on: (signal) => order("On", signal),
     setBootOverride: (override, signal) =>
@@ -205,10 +295,35 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
       call("readBootOverride", signal, (): BootOverride =>
         bmc.bootSetting.enabled === "Once" ? "NetworkOnce" : "None",
       ),
-    close: async () => {
-      if (!closed) deps.close();
-      closed = true;
+    sendNmi: (signal) => order("Nmi", signal),
+    ...(faults.cycles.has(host) && {
+      acCycle: (signal) => change("acCycle", signal, () => bmc.acCycle(faults.cycles.get(host))),
+    }),
+    readEvidence: async (signal) => {
+      deps.logReads.push(host);
+      await sleep(clock, bmc.isLogHung ? EVIDENCE_READ_MS_MAX : CALL_MS, signal);
+      const entries = bmc.isLogHung ? [] : bmc.log.toReversed().map(entryOf);
+      const incomplete = bmc.isLogHung || bmc.reachability !== "up" ? "no answer" : undefined;
+      return { clockAheadMs: bmc.clockAheadMs, entries, sensors: [], lastResetMs: bmc.host.lastResetMs, incomplete };
     },
+    close,
+  };
+}
+
+/** The BMC at an address of a simulated device. For a driver server, what controls the host stands in its place. */
+export function bmcOfAddress(address: string): string {
+  return address.replace(/^(?:redfish:\/\/|driver:\/\/sim\/hosts\/)/, "");
+}
+
+function entryOf({ id, bmcTimeMs, kind }: LoggedEvent): LogEntry {
+  const { message, severity } = LOGGED[kind];
+  return {
+    log: "SEL",
+    id: String(id),
+    bmcTimeMs,
+    topic: topicOfWords(message),
+    rank: rankOf(message, severity),
+    text: message,
   };
 }
 
@@ -233,7 +348,7 @@ function identityOf(bmc: Bmc, host: string, lie: Lie | undefined): HostIdentity 
   return { ...identity, systemUUID: "00000000-0000-4000-8000-00000000abcd", serialNumber: "SN-OTHER" };
 }
 
-function reading(bmc: Bmc, lie: Lie | undefined, isAlone: boolean): PowerReading {
+function reading(bmc: Bmc, lie: Lie | undefined, offReading: () => PowerReading): PowerReading {
   switch (lie) {
     case "staleOn":
       return { state: "On", raw: "On" };
@@ -243,7 +358,7 @@ function reading(bmc: Bmc, lie: Lie | undefined, isAlone: boolean): PowerReading
       return { state: "Unknown", raw: "null" };
     default: {
       const power = bmc.readPower();
-      if (power === "Off") return { state: power, raw: power, ...(!isAlone && { agrees: true }) };
+      if (power === "Off") return offReading();
       return { state: power === "On" ? power : "Changing", raw: power };
     }
   }

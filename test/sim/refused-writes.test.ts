@@ -34,7 +34,7 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         assert.ok(!world.markLog.includes("n1 +taint"));
       }));
 
-    it(`a Node that can never be written, by ${cause}, keeps a host off whose taint stands, and says so within a minute; the next step is done as soon as it can be`, () =>
+    it(`a host whose taint cannot be removed because of ${cause} stays off, and that is reported within a minute; the next step follows as soon as it can`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);

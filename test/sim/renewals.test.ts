@@ -70,7 +70,7 @@ describe("a host that is dead", () => {
 
 describe("a node whose BMC powers another host", () => {
   for (const leaseDurationSeconds of [20, 40, 80]) {
-    it(`a node whose BMC powers another host is never tainted, with leases of ${leaseDurationSeconds} s, whatever jitter and latency its renewals have`, async () => {
+    it(`a node whose BMC powers another host is never tainted with leases of ${leaseDurationSeconds} s, whatever the jitter and latency of its renewals`, async () => {
       for (let seed = 1; seed <= 12; seed += 1) {
         const options = { kubelets: { leaseDurationSeconds, ...jitter(seed) }, controllers: TUNED, seed };
         // With longer leases Kubernetes needs a longer grace period.

@@ -73,7 +73,7 @@ async function restoreAtRandom(seed: number): Promise<string[]> {
 }
 
 describe("etcd is restored at a random moment of a fence", () => {
-  it("etcd is restored at a random moment of a fence ends with the node back and nothing of ironfence left, and no rule is broken that a restore can keep", async () => {
+  it("a fence during which etcd is restored at a random moment ends with the node back, no mark of ironfence left, and no rule broken that a restore can keep", async () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       assert.deepEqual(await restoreAtRandom(seed), [], `seed ${seed}`);
     }
@@ -81,7 +81,7 @@ describe("etcd is restored at a random moment of a fence", () => {
 });
 
 describe("watches that stay open and silent, as with a stuck watch cache", () => {
-  it("watches that stay open and silent, as with a stuck watch cache, let a node be fenced all the same, minutes later: it is listed, again and again", () =>
+  it("a node is fenced some minutes later if watches stay open and silent, as with a stuck watch cache, because nodes are then listed again", () =>
     World.run({}, async (world) => {
       world.server.faults.lagWatches({ client: "agent" }, Infinity);
       world.server.faults.cutWatches({ client: "agent" });

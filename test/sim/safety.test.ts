@@ -101,7 +101,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("a BMC that refuses the password is not asked over and over, and the remediation fails at once", () =>
+  it("a BMC that refuses the password is not asked again, and the remediation fails at once", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.faults.password = "changed";
@@ -172,7 +172,7 @@ describe("a host that another actor powers on while it is fenced", () => {
 });
 
 describe("workloads", () => {
-  it("workloads that do not leave in time are named, and the host is powered on all the same", () =>
+  it("workloads that do not leave in time are named, and the host is powered on anyway", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);

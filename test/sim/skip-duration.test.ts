@@ -233,7 +233,7 @@ describe("no duration is skipped", () => {
       600_000,
     ));
 
-  it("no duration is skipped by what a lagging watch shows: target and pause are read again just before", () =>
+  it("a duration is not skipped because of a watch that lags: target and pause are read again just before", () =>
     run(true, async (world) => {
       // Both come after the detector has decided, and before it has read.
       let orders = 0;

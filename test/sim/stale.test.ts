@@ -17,14 +17,14 @@ describe("a watch that lags", () => {
       world.assertClean();
     }));
 
-  it("a watch that lags makes no remediation that is gone be let go over and over, since its node lies in a cluster that is connected for it", async () => {
+  it("a watch that lags does not make the agent release a deleted remediation again and again", async () => {
     const held = { at: "event", index: 57, holdMs: 20_000, how: "show" } as const;
     const { violations, effects } = await play({ ...scenario("metal3Asked", 804_000_000), faults: [held] });
     assert.deepEqual(violations, []);
     assert.ok(effects.length < 100, `${effects.length} effects`);
   });
 
-  it("a watch that lags makes no remediation that is gone take the host: shown to begin, and to bear its finalizer, after its end", async () => {
+  it("a watch that lags and shows a remediation after its end does not make the remediation claim the host", async () => {
     const late = { detected: 21, massOutage: 30, metal3Checked: 26 };
     for (const [name, index] of Object.entries(late)) {
       const held = { at: "event", index, holdMs: 20_000, how: "show" } as const;

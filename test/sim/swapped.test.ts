@@ -49,7 +49,7 @@ describe("a rack whose BMC addresses are swapped", () => {
 });
 
 describe("two hosts with one factory-default UUID, of which one alone has a target", () => {
-  it("two hosts with one factory-default UUID, of which one alone has a target, are not distinguished by their UUID: a wrong BMC address powers neither", () =>
+  it("two hosts with one factory-default UUID are not distinguished by it: a wrong BMC address powers neither, also if only one has a target", () =>
     World.run({ hosts: ["n1", "n2"].map((name) => ({ name, systemUUID: SHARED_UUID })) }, async (world) => {
       const targets = world.server.collection<FencingTarget>(FENCING_TARGETS);
       targets.delete({ namespace: NAMESPACE, name: "n2" });

@@ -46,7 +46,7 @@ describe("a host that is off while the stop switch cannot be read", () => {
     ["fail", { kind: "status", status: 500 }],
     ["have no answer", { kind: "hang" }],
   ] as const) {
-    it(`a host that is off while the stop switch cannot be read is released and powered on all the same, if reads of it ${how}`, () =>
+    it(`a host that is off is released and powered on although the stop switch cannot be read, if reads of it ${how}`, () =>
       World.run({}, async (world) => {
         await restart(world, "PowerOffSent", action);
         await world.phase("n1", "Releasing", 30_000);

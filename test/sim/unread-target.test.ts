@@ -52,7 +52,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
         await world.until("n1 is on again", () => world.powerLog.includes("n1 On"), 180_000);
       }));
 
-    it(`a FencingTarget that ${how} from a restart on keeps no host off whose remediation is being deleted`, () =>
+    it(`a host whose remediation is being deleted is powered on although its FencingTarget ${how} after a restart`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);
@@ -83,7 +83,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
 
 describe("a remediation that is undone, and whose agent is away past the time for that", () => {
   for (const awayMs of [40_000, 3_600_000]) {
-    it(`a remediation that is undone, and whose agent is away past the time for that, has its host powered on before it gets its verdict (away for ${awayMs} ms)`, () =>
+    it(`an undo that the agent could not finish in time powers the host on before the verdict is given (agent away for ${awayMs} ms)`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         world.remediate("n1", SHORT);

@@ -86,7 +86,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       );
     }));
 
-  it("the taint of a remediation whose next leader cannot go on comes off while BareMetalRemediations cannot be listed: the node's own annotation says whose it is", () =>
+  it("the next leader removes a taint while BareMetalRemediations cannot be listed, because the annotation of the node names its owner", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -135,7 +135,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
 });
 
 describe("a second taint that stands alone, as a rollback to 0.1.0 leaves it", () => {
-  it("a second taint that stands alone, as a rollback to 0.1.0 leaves it, is removed at once: a taint that a user adds would be taken for ours", () =>
+  it("an ownership taint that stands alone after a rollback to 0.1.0 is removed at once: otherwise a user's taint would be taken for ours", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.freePod();
@@ -169,7 +169,7 @@ describe("a remediation that has lost its finalizer", () => {
       world.assertClean();
     }));
 
-  it("a remediation that has lost its finalizer goes on fencing while the finalizer cannot be put back, and puts it back no more than once in 5 s", () =>
+  it("a remediation that has lost its finalizer continues while the finalizer cannot be set again, and tries that at most once in 5 s", () =>
     World.run({}, async (world) => {
       await fence(world);
       let putBack = 0;
@@ -190,7 +190,7 @@ describe("a remediation that has lost its finalizer", () => {
       await world.phase("n1", "Succeeded");
     }));
 
-  it("a remediation that has lost its finalizer that points at another host while it is being deleted is undone all the same, and reports its verdict", () =>
+  it("a remediation without finalizer that points at another host while it is being deleted is undone and reports its verdict", () =>
     World.run({}, async (world) => {
       await fence(world);
       const remediations = world.server.collection(BARE_METAL_REMEDIATIONS);

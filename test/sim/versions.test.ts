@@ -182,7 +182,7 @@ describe("a spec that this version does not know", () => {
 });
 
 describe("a status of which a part that an undo does not write is unknown", () => {
-  it("a status of which a part that an undo does not write is unknown is undone once when it is deleted: the host is on again, and nothing of ironfence is left", () =>
+  it("a deleted remediation whose status is partly unknown is undone once: the host is on again and no mark of ironfence is left", () =>
     World.run({}, async (world) => {
       acceptAny(world, "status", "installation", "step");
       await otherVersionTakesOver(world, { installation: { step: "Draining", image: "{}" } });

@@ -7,7 +7,7 @@ import { NAMESPACE, World } from "./world.ts";
 
 describe("a power-off that its BMC carries out very late", () => {
   for (const lateMs of [31_000, 60_000, 120_000]) {
-    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off whose node came back before`, () =>
+    it(`a host whose node came back is not left off by a power-off that its BMC carries out after ${lateMs / 1_000} s`, () =>
       World.run({}, async (world) => {
         world.rack.bmc("n1").orderDelayMs = lateMs;
         world.remediate("n1", { retryLimit: 0, powerOffTimeout: "5m" });
@@ -22,7 +22,7 @@ describe("a power-off that its BMC carries out very late", () => {
         assert.ok(world.isReady("n1"), world.story());
       }));
 
-    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off whose remediation is undone before`, () =>
+    it(`a host whose remediation was undone is not left off by a power-off that its BMC carries out after ${lateMs / 1_000} s`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.rack.bmc("n1").orderDelayMs = lateMs;
@@ -35,7 +35,7 @@ describe("a power-off that its BMC carries out very late", () => {
         assert.equal(world.rack.host("n1").power, "On", world.story());
       }));
 
-    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off that a further order has fenced before`, () =>
+    it(`a host that a further order has fenced is not left off by a power-off that its BMC carries out after ${lateMs / 1_000} s`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.rack.bmc("n1").orderDelayMs = lateMs;
@@ -48,7 +48,7 @@ describe("a power-off that its BMC carries out very late", () => {
         assert.equal(world.rack.host("n1").power, "On", world.story());
       }));
 
-    it(`a power-off that its BMC carries out after ${lateMs / 1_000} s leaves no host off whose remediation is deleted while the host starts`, () =>
+    it(`a host whose remediation is deleted while it starts is not left off by a power-off that its BMC carries out after ${lateMs / 1_000} s`, () =>
       World.run({}, async (world) => {
         await world.hang("n1");
         world.rack.bmc("n1").orderDelayMs = lateMs;

@@ -130,11 +130,13 @@ export class World extends Cluster {
     return this.observer.violations.map(({ invariant, what }) => `${invariant}: ${what}`);
   }
 
-  startAgent(): void {
+  /** @param aheadMs how far its clock is ahead: as that of every agent, by default. */
+  startAgent(aheadMs = this.#aheadMs): void {
+    if (aheadMs !== this.#aheadMs) this.observer.doubtClocks();
     this.#agents += 1;
     this.#agent = new AgentProcess(this, {
       name: "agent",
-      clock: { aheadMs: this.#aheadMs },
+      clock: { aheadMs },
       seed: 100 + this.#agents,
       ...(this.#agentOptions.limits !== undefined && { limits: this.#agentOptions.limits }),
       ...(this.#agentOptions.externalEtcd && { externalEtcd: this.#agentOptions.externalEtcd }),

@@ -4,7 +4,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-{{- with omit .Values.commonLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "app.kubernetes.io/version" "helm.sh/chart" }}
+{{- with include "ironfence.ownLabels" .Values.commonLabels | fromYaml }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -12,6 +12,16 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- define "ironfence.labels" -}}
 app.kubernetes.io/name: ironfence
 {{ include "ironfence.moreLabels" . }}
+{{- end -}}
+
+{{/* Labels of an object, and more of its own, which win over commonLabels. Takes a dict: root and labels. */}}
+{{- define "ironfence.labelsWith" -}}
+{{- mergeOverwrite (include "ironfence.labels" .root | fromYaml) (include "ironfence.ownLabels" .labels | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/* Labels without those that the chart sets on every object. */}}
+{{- define "ironfence.ownLabels" -}}
+{{- omit (. | default dict) "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "app.kubernetes.io/version" "helm.sh/chart" | toYaml -}}
 {{- end -}}
 
 {{/* The labels by which everything selects the agents: the same as in deploy/kustomize. */}}
@@ -26,15 +36,17 @@ app.kubernetes.io/name: ironfence
 {{- end -}}
 
 {{/*
-A file of this chart, with the namespaces of the release and its labels. Takes a dict: root, name, and keep for objects that stay when
-the release is uninstalled.
+A file of this chart, with the namespaces of the release and its labels. Takes a dict: root, name, labels for more labels, and keep for
+objects that stay when the release is uninstalled.
 */}}
 {{- define "ironfence.file" -}}
 {{- $text := .root.Files.Get (printf "files/%s" .name) | required (printf "files/%s is not in the chart" .name) -}}
 {{- $text = $text | replace "namespace: ironfence-system\n" (printf "namespace: %q\n" .root.Release.Namespace) -}}
 {{- $text = $text | replace "system:serviceaccount:ironfence-system:" (printf "system:serviceaccount:%s:" .root.Release.Namespace) -}}
+{{- $text = $text | replace "\"ironfence-system\"" (.root.Release.Namespace | quote) | replace "'ironfence-system'" (.root.Release.Namespace | squote) -}}
 {{- $text = $text | replace ": medik8s-leases\n" (printf ": %q\n" .root.Values.leaseNamespace.name) -}}
-{{- $more := include "ironfence.moreLabels" .root | indent 4 -}}
+{{- $more := include "ironfence.moreLabels" .root | fromYaml -}}
+{{- $more = mergeOverwrite $more (include "ironfence.ownLabels" .labels | fromYaml) | toYaml | indent 4 -}}
 {{- range list "ironfence" "ironfence-check" -}}
 {{- $name := printf "\n    app.kubernetes.io/name: %s\n" . -}}
 {{- $text = $text | replace $name (printf "%s%s\n" $name $more) -}}
@@ -67,6 +79,9 @@ the release is uninstalled.
 - --components={{ join "," $agent.components }}
 - --families={{ join "," .Values.families }}
 - --log-level={{ $agent.logLevel }}
+{{- if .Values.observe }}
+- --observe=true
+{{- end }}
 {{- range $name, $value := dict "max-hosts" $agent.maxHosts "max-hosts-per-cluster" $agent.maxHostsPerCluster "max-hosts-per-zone" $agent.maxHostsPerZone }}
 {{- if not (kindIs "invalid" $value) }}
 - --{{ $name }}={{ int $value }}
@@ -144,6 +159,28 @@ subjects: {{- toYaml .subjects | nindent 2 }}
 {{- define "ironfence.contradictions" -}}
 {{- $values := .Values -}}
 {{- $families := include "ironfence.families" . | fromJsonArray -}}
+{{- if has .Release.Namespace (list "kube-system" "kube-node-lease" $values.leaseNamespace.name) -}}
+{{- fail (printf "namespace %s has a Role of this name for the Leases in it already: install the chart into a namespace of its own" .Release.Namespace) -}}
+{{- end -}}
+{{- if has $values.leaseNamespace.name (list "kube-system" "kube-node-lease") -}}
+{{- fail (printf "leaseNamespace.name is %s, which has a Role of this name for other Leases: name another namespace" $values.leaseNamespace.name) -}}
+{{- end -}}
+{{- if and $values.observe .Release.IsUpgrade (.Capabilities.APIVersions.Has "ironfence.io/v1alpha1/BareMetalRemediation") -}}
+{{- range (lookup "ironfence.io/v1alpha1" "BareMetalRemediation" "" "").items | default list -}}
+{{- if has "ironfence.io/remediation" (.metadata.finalizers | default list) -}}
+{{- fail (printf "observe would leave BareMetalRemediation %s/%s unfinished, and its host perhaps off: wait until it is gone, then upgrade again" .metadata.namespace .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Release.IsUpgrade (not $values.crds.install) -}}
+{{- range $path, $_ := .Files.Glob "files/crds/*.yaml" -}}
+{{- $metadata := (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" ($.Files.Get $path | fromYaml).metadata.name).metadata | default dict -}}
+{{- $annotations := $metadata.annotations | default dict -}}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") $.Release.Name) (ne (get $annotations "helm.sh/resource-policy") "keep") -}}
+{{- fail (printf "crds.install is false: Helm would delete %s with all of its objects. Upgrade with crds.keep=true and crds.install=true first" $metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if and $values.bareMetalHostNamespaces (not (has "bare-metal-host" $families)) -}}
 {{- fail "bareMetalHostNamespaces needs the family bare-metal-host: add it to families" -}}
 {{- end -}}

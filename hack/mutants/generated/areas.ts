@@ -27,13 +27,16 @@ const AREAS: Readonly<Record<string, Area>> = {
     ],
   },
   nodes: {
-    fast: ["test/unit/remediator/{subject,resolve-subject,state,clusters}.test.ts"],
+    fast: [
+      "test/unit/nodes/**/*.test.ts",
+      "test/unit/remediator/{clusters/clusters,machine/state,machine-objects/resolve-subject}.test.ts",
+    ],
     slow: [],
   },
   remediator: {
     fast: ["test/unit/remediator/**/*.test.ts"],
     slow: [
-      "test/sim/{reboot,safety,orders,abort,reprovision,edits,turns,interference,refused-writes}.test.ts",
+      "test/sim/{reboot,safety,orders,abort,reprovision,edits,admissions,interference,refused-writes}.test.ts",
       "test/sim/{held-orders,several-devices,renewals,unvouched,came-back,stale,orphans}.test.ts",
       "test/sim/metal3/{reboot,reprovision,operator}.test.ts",
       "test/sim/workload/workload.test.ts",

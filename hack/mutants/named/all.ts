@@ -1,6 +1,9 @@
+import { AC_CYCLE_MUTANTS } from "./ac-cycle.ts";
 import { API_MUTANTS } from "./api.ts";
 import { BMC_MUTANTS } from "./bmc.ts";
+import { BMC_DRIVER_MUTANTS } from "./bmc-driver.ts";
 import { BMC_IPMI_MUTANTS } from "./bmc-ipmi.ts";
+import { BMC_SNMP_MUTANTS } from "./bmc-snmp.ts";
 import { BMC_REDFISH_MUTANTS } from "./bmc-redfish.ts";
 import { CLI_MUTANTS } from "./cli.ts";
 import { CLUSTERS_MUTANTS } from "./clusters.ts";
@@ -9,8 +12,12 @@ import { DETECTOR_MUTANTS } from "./detector.ts";
 import { DETECTOR_ACTIONS_MUTANTS } from "./detector-actions.ts";
 import { DETECTOR_DECISIONS_MUTANTS } from "./detector-decisions.ts";
 import { DETECTOR_MACHINES_MUTANTS } from "./detector-machines.ts";
+import { EVIDENCE_MUTANTS } from "./evidence.ts";
+import { DIAGNOSTICS_MUTANTS } from "./diagnostics.ts";
 import { EARLY_MUTANTS } from "./early.ts";
 import { KUBE_MUTANTS } from "./kube.ts";
+import { OUTLETS_MUTANTS } from "./outlets.ts";
+import { PREPARATION_MUTANTS } from "./preparation.ts";
 import { REMEDIATOR_MUTANTS } from "./remediator.ts";
 import { REMEDIATOR_BARE_METAL_HOST_MUTANTS } from "./remediator-bare-metal-host.ts";
 import { REMEDIATOR_BEGINNING_MUTANTS } from "./remediator-beginning.ts";
@@ -29,10 +36,13 @@ import type { Mutant } from "./mutant.ts";
 
 /** All of them; each file has those of one folder of `src`, or of one part of the detector's or the remediator's. */
 export const MUTANTS: readonly Mutant[] = [
+  ...AC_CYCLE_MUTANTS,
   ...API_MUTANTS,
   ...BMC_MUTANTS,
+  ...BMC_DRIVER_MUTANTS,
   ...BMC_IPMI_MUTANTS,
   ...BMC_REDFISH_MUTANTS,
+  ...BMC_SNMP_MUTANTS,
   ...CLI_MUTANTS,
   ...CLUSTERS_MUTANTS,
   ...CONFIG_MUTANTS,
@@ -40,8 +50,12 @@ export const MUTANTS: readonly Mutant[] = [
   ...DETECTOR_ACTIONS_MUTANTS,
   ...DETECTOR_DECISIONS_MUTANTS,
   ...DETECTOR_MACHINES_MUTANTS,
+  ...DIAGNOSTICS_MUTANTS,
   ...EARLY_MUTANTS,
+  ...EVIDENCE_MUTANTS,
   ...KUBE_MUTANTS,
+  ...OUTLETS_MUTANTS,
+  ...PREPARATION_MUTANTS,
   ...REMEDIATOR_MUTANTS,
   ...REMEDIATOR_BARE_METAL_HOST_MUTANTS,
   ...REMEDIATOR_BEGINNING_MUTANTS,

@@ -62,8 +62,8 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "repeated-login-in-power-state",
     "redfish-driver",
     "no power state shows the credentials that were sent",
-    "return { state, raw: this.#service.sentSecrets.hide(raw) };",
-    "return { state, raw };",
+    "return { ...reading, raw: this.#service.sentSecrets.hide(reading.raw) };",
+    "return reading;",
     BMC_ECHO,
   ),
   mutant(
@@ -135,8 +135,8 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "chassis-in-another-case-unheard",
     "system/system",
     "a chassis belongs to the host whatever the case of its paths",
-    'return path.replace(/\\/+$/, "").toLowerCase();',
-    'return path.replace(/\\/+$/, "");',
+    "return withoutTrailingSlashes(path).toLowerCase();",
+    "return withoutTrailingSlashes(path);",
     BMC_FIELD,
   ),
   mutant(
@@ -241,8 +241,8 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "one-manager-asked",
     "system/off-check",
     "of several BMCs of a host each must have settled",
-    "const youngMs = agesMs.find(",
-    "const youngMs = agesMs.slice(0, 1).find(",
+    "const young = ages.find(",
+    "const young = ages.slice(0, 1).find(",
     BMC_DOUBT,
   ),
   mutant(

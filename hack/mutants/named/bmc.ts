@@ -51,8 +51,8 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "half-off",
     "devices/topology",
     "a host with several devices is off only if each shows Off",
-    "if (off[0] !== undefined && off.length === devices) return devices > 1",
-    "if (off[0] !== undefined) return devices > 1",
+    "if (off[0] !== undefined && off.length === devices) {",
+    "if (off[0] !== undefined) {",
     TARGETS,
   ),
   mutant(
@@ -65,7 +65,7 @@ export const BMC_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heard-beside-refusal",
-    "devices/topology",
+    "devices/level-calls",
     "an order that one device may have received is not reported as refused because another device refuses it",
     '[["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]]',
     '[["Timeout", "BadResponse"], ["Unreachable"]]',
@@ -83,8 +83,8 @@ export const BMC_MUTANTS: readonly Mutant[] = [
     "first-judge-for-ever",
     "devices/topology",
     "a host is judged by what its node reports now",
-    "    this.#judge = judge;\n    this.#verdicts.clear();",
-    "    this.#verdicts.clear();",
+    "    this.#judge = judge;\n    this.#identityChecks.clear();",
+    "    this.#identityChecks.clear();",
     TARGETS,
   ),
 

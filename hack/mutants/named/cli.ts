@@ -11,9 +11,129 @@ const DISCONNECTION = "test/unit/cli/dashboard/disconnection.test.ts";
 const SERVER = "test/unit/cli/dashboard/server.test.ts";
 const PAGE = "test/unit/cli/dashboard/overview-page.test.ts";
 const SAME_VERDICT = "test/unit/cli/could-fence/same-verdict.test.ts";
+const OBSERVE = "test/integration/observe.test.ts";
 const CHECKS = "test/unit/cli/check/checks.test.ts";
 
+const agent = mutantsOf("src/cli/agent");
+const fence = mutantsOf("src/cli/fence");
+const command = mutantsOf("src/cli/commands");
+const DRILL = "test/integration/cli-drill.test.ts";
+const DRILL_CHANGES = "test/integration/cli-drill-changes.test.ts";
+const WRITE_GUARDS = "test/unit/cli/write-guards.test.ts";
+
 export const CLI_MUTANTS: readonly Mutant[] = [
+  fence(
+    "drill-fences-a-member",
+    "drill-plan",
+    "a drill powers off no node of the control plane",
+    "if (mayRunEtcd(node))",
+    "if (mayRunEtcd(node) && underWay > 0)",
+    DRILL,
+  ),
+  fence(
+    "drill-loses-bare-pods",
+    "drill-plan",
+    "a drill evicts no pod that nothing creates again",
+    "if (bare.length > 0) obstacles.push(",
+    "if (bare.length > 1) obstacles.push(",
+    DRILL,
+  ),
+  fence(
+    "drill-leaves-the-cordon",
+    "drill",
+    "a drill that ends before the fence leaves the node as it was",
+    "!this.#mayBeOff && (await this.#uncordon())",
+    "this.#mayBeOff && (await this.#uncordon())",
+    DRILL,
+  ),
+  command(
+    "drill-acts-on-an-old-plan",
+    "drill",
+    "a drill does only what the user has seen and agreed to",
+    "yes ? preview : ensureUnchanged(await prepareNow(), nodeName, plan).preview",
+    "preview",
+    DRILL_CHANGES,
+  ),
+  fence(
+    "drill-takes-a-cordon-over",
+    "cordon",
+    "a drill cordons only a node that no user has cordoned since it was read",
+    "const guard = { uid, resourceVersion: node.metadata.resourceVersion };",
+    "const guard = { uid };",
+    DRILL_CHANGES,
+  ),
+  fence(
+    "drill-undoes-the-cordon-of-others",
+    "cordon",
+    "a drill takes off only its own cordon",
+    "node?.metadata.uid !== uid || node.metadata.annotations?.[DRILL] !== mark",
+    "node?.metadata.uid !== uid",
+    DRILL_CHANGES,
+  ),
+  fence(
+    "drill-evicts-a-guest",
+    "drain",
+    "a drill evicts no pod without a controller that comes during the drain",
+    "if (bare.length > 0) {",
+    "if (bare.length > 1) {",
+    DRILL_CHANGES,
+  ),
+  fence(
+    "drill-fences-in-a-pause",
+    "drill",
+    "a drill creates no remediation if an obstacle has come during the drain",
+    "if (obstacles.length === 0) return prepared;",
+    "if (obstacles.length >= 0) return prepared;",
+    DRILL_CHANGES,
+  ),
+  fence(
+    "drill-leaves-its-remediation",
+    "drill",
+    "no remediation of a drill that has ended powers a host off later",
+    "withdrawRemediation(this.#runtime, created, signal)",
+    "Promise.resolve(void signal)",
+    DRILL_CHANGES,
+  ),
+  agent(
+    "observer-unguarded",
+    "write-guards",
+    "an agent that only observes has no way to the API server but the guarded one",
+    "observe ? sendNoWrites(transport, { namespace, name: leaseName }) : transport",
+    "transport",
+    WRITE_GUARDS,
+  ),
+  agent(
+    "observer-orders",
+    "write-guards",
+    "an agent that only observes sends no power order",
+    "isOrderAllowed: () => !observe && mayAct()",
+    "isOrderAllowed: () => mayAct()",
+    WRITE_GUARDS,
+  ),
+  agent(
+    "observer-takes-the-place",
+    "installation",
+    "an agent that only observes takes no other installation's place",
+    "names: (options.observe ? [] : [...options.components])",
+    "names: [...options.components]",
+    OBSERVE,
+  ),
+  agent(
+    "observer-remediates",
+    "components",
+    "an agent that only observes acts on no remediation",
+    "!options.observe && startRemediator(deps, all, leases, running)",
+    "startRemediator(deps, all, leases, running)",
+    OBSERVE,
+  ),
+  agent(
+    "observations-lost",
+    "agent",
+    "what an agent would have remediated is still shown after another agent leads",
+    "observations?.restore((await findObject(kube.leaseClient, LEASES, ownLease, leading))?.metadata.annotations);",
+    "observations?.restore(undefined);",
+    OBSERVE,
+  ),
   mutant(
     "unread-passes",
     "check",
@@ -104,7 +224,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   couldFence(
     "unprobed-could-fence",
-    "target-verdict",
+    "target-readiness",
     "a node could be fenced only after a probe has shown it",
     'if (ready === undefined) return unknown("NotProbed", "the agent has not probed its FencingTarget yet");',
     'if (ready === undefined) return { answer: "yes", reason: "", message: "" };',
@@ -122,13 +242,13 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "quorum-could-fence",
     "admission",
     "no node could be fenced that the remediator keeps for the quorum of etcd",
-    "refusalOf(next, others, limits, own)",
-    "refusalOf(next, others, limits, [])",
+    "admissionRefusal(next, others, limits, own)",
+    "admissionRefusal(next, others, limits, [])",
     "test/unit/cli/could-fence/admitted.test.ts",
   ),
   couldFence(
     "old-probe-could-fence",
-    "target-verdict",
+    "target-readiness",
     "a probe that is old does not show that a node could be fenced",
     "if (isProbeOld({ metadata, spec, status }, { nowMs, oldMs })) {",
     "if (status === undefined) {",
@@ -136,7 +256,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   couldFence(
     "old-spec-could-fence",
-    "target-verdict",
+    "target-readiness",
     "a probe of an older spec does not show that a node could be fenced",
     "if (ready.observedGeneration !== metadata.generation) {",
     "if (ready.observedGeneration === undefined && metadata.generation !== undefined) {",
@@ -160,7 +280,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   dashboard(
     "page-for-every-host-name",
-    "serve/local-gate",
+    "serve/local-guard",
     "the dashboard answers to its own name alone",
     "if (host === undefined || !hosts.includes(host))",
     "if (host === undefined)",
@@ -168,7 +288,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   dashboard(
     "page-for-other-sites",
-    "serve/local-gate",
+    "serve/local-guard",
     "the dashboard answers no request of another website",
     "if (origin !== undefined && origin !== `http://${host}`)",
     'if (origin === "")',
@@ -176,7 +296,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   dashboard(
     "page-without-secret",
-    "serve/local-gate",
+    "serve/local-guard",
     "the dashboard shows nothing to a client without its secret",
     "if (isSame(sent?.slice(this.#cookieName.length + 1), this.#session)) return undefined;",
     "if (sent !== undefined) return undefined;",
@@ -192,19 +312,19 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   dashboard(
     "agents-page-for-strangers",
-    "serve/token-gate",
+    "serve/token-guard",
     "the agent shows its page only to users that the API server allows to read it",
     'return refusal === undefined ? undefined : loginForm(refusal.status, WHY[refusal.status] ?? "");',
     'return refusal?.status === 401 ? loginForm(refusal.status, WHY[refusal.status] ?? "") : undefined;',
-    "test/unit/cli/dashboard/token-gate.test.ts",
+    "test/unit/cli/dashboard/token-guard.test.ts",
   ),
   dashboard(
     "token-from-other-site",
-    "serve/token-gate",
+    "serve/token-guard",
     "the agent's page takes no token from a form of another website",
     'if (request.headers.origin !== `https://${request.headers.host ?? ""}`)',
     'if (request.headers.origin === "")',
-    "test/unit/cli/dashboard/token-gate.test.ts",
+    "test/unit/cli/dashboard/token-guard.test.ts",
   ),
   dashboard(
     "page-lists-all-nodes",

@@ -1,4 +1,4 @@
-import { CONTRACT, PLATFORM, RACES, WRITE_THROUGH } from "./killers.ts";
+import { ATTEMPTS, DETECTOR_BUDGET, PLATFORM, RACES, WRITE_THROUGH } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -94,7 +94,7 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "no control plane node is remediated while another one is, even if that one's remediation does not name its node",
     "if (isForControlPlane(object) || isControlPlaneNode(nodeName)) busy.add(nodeName);",
     "if (isForControlPlane(object)) busy.add(nodeName);",
-    CONTRACT,
+    DETECTOR_BUDGET,
   ),
   mutant(
     "plane-about-to-ignored",
@@ -161,5 +161,13 @@ export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
     "else this.#written.set(uid, { object, replaced, atMs });",
     "else this.#written.delete(uid);",
     WRITE_THROUGH,
+  ),
+  mutant(
+    "refused-record-unreported",
+    "shared/shell/health-check-shell",
+    "a health check that cannot be changed is reported, because its remediations stay",
+    "          refusals.push(...refusalOf(error));\n",
+    "",
+    ATTEMPTS,
   ),
 ];

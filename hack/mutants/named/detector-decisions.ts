@@ -1,4 +1,4 @@
-import { NODE_DECIDE, SKIP_DURATION } from "./killers.ts";
+import { NODE_ATTEMPTS, NODE_DECIDE, SKIP_DURATION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -12,7 +12,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "nodes/decide/decide-node",
     "no remediation starts while another one is still being undone",
     'conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
-    "start(evaluation, facts, node, next, skipped);",
+    "startStep(evaluation, facts, node, next, health);",
     NODE_DECIDE,
   ),
   // The budget of attempts.
@@ -22,7 +22,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "the attempts of other health checks count",
     "[...facts.attempts, ...facts.attemptsOfOthers]",
     "[...facts.attempts]",
-    NODE_DECIDE,
+    NODE_ATTEMPTS,
   ),
   mutant(
     "mended-unheeded",
@@ -30,7 +30,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "once the cause of a failed remediation is fixed, the next one does not wait for the clock",
     "return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;",
     "return fenceableSinceMs > failedMs ? Infinity : Infinity;",
-    NODE_DECIDE,
+    NODE_ATTEMPTS,
   ),
   mutant(
     "failed-round-forgotten",

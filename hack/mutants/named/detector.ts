@@ -13,6 +13,15 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "return false;",
     "test/unit/detector/shared/remediation.test.ts",
   ),
+  // Agents that only observe.
+  mutant(
+    "observer-reads-the-others-remediations",
+    "shared/model/read-as-if-alone",
+    "an agent that only observes decides without what the one that acts has started",
+    "return isRemediation && owners.some(({ kind }) => OWNER_KINDS.includes(kind)) ? undefined : raw;",
+    "return raw;",
+    "test/unit/detector/shared/read-as-if-alone.test.ts",
+  ),
   // The health budget.
   mutant(
     "budget-off-by-one",
@@ -38,6 +47,31 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "if (!this.isFresh(nowMs)) this.#isProven = false;",
     "if (!this.isFresh(nowMs)) this.#isProven = nowMs > this.#lastEventMs;",
     "test/unit/detector/shared/view-freshness.test.ts",
+  ),
+  mutant(
+    "unreached-version-believed",
+    "shared/views/current-nodes",
+    "the API server's newest version proves a view of the nodes fresh only once the view has reached it",
+    "if (clock.monotonicMs() >= endMs) return false;",
+    "if (clock.monotonicMs() >= endMs) break;",
+    "test/unit/detector/shared/current-nodes.test.ts",
+    "test/integration/detector-many.test.ts",
+  ),
+  mutant(
+    "proof-dated-by-its-answer",
+    "shared/views/current-nodes",
+    "a view of the nodes is proven as of the question for the version, and not as of the answer",
+    "freshness.prove(askedMs, clock.monotonicMs());",
+    "freshness.prove(clock.monotonicMs(), clock.monotonicMs());",
+    "test/unit/detector/shared/current-nodes.test.ts",
+  ),
+  mutant(
+    "restored-server-proves-view",
+    "shared/views/current-nodes",
+    "a version of an API server that has gone back proves nothing of a view of what was before",
+    "if (before === undefined || !reachesVersion(resourceVersion, before)) return false;",
+    "if (before === undefined) return false;",
+    "test/unit/detector/shared/current-nodes.test.ts",
   ),
   mutant(
     "live-list-ignored",

@@ -1,17 +1,33 @@
+import { SKIP_DURATION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const detector = mutantsOf("src/detector");
 const remediator = mutantsOf("src/remediator");
 const leases = mutantsOf("src/nodes/leases");
+const devices = mutantsOf("src/bmc/devices");
+const redfish = mutantsOf("src/bmc/redfish");
 
 const EARLY_SIM = "test/sim/early-release.test.ts";
-const EARLY_DECIDE = "test/unit/remediator/decide-early.test.ts";
+const EARLY_LEASES = "test/sim/early-leases.test.ts";
+const EARLY_CHASSIS = "test/sim/early-chassis.test.ts";
+const EARLY_INTERFERENCE = "test/sim/early-interference.test.ts";
+const TOPOLOGY = "test/unit/bmc/devices/topology.test.ts";
+const EARLY_PROVER = "test/unit/remediator/early/early-prover.test.ts";
+const EARLY_DECIDE = "test/unit/remediator/machine/decide-early.test.ts";
 const EARLY_DETECT = "test/unit/detector/nodes/early.test.ts";
-const EARLY_WAVE = "test/unit/remediator/early-wave.test.ts";
+const EARLY_WAVE = "test/unit/remediator/early/early-wave.test.ts";
 
 /** What begins before the duration of a node is over, since its host is proven off. */
 export const EARLY_MUTANTS: readonly Mutant[] = [
+  detector(
+    "early-last-clock-counts",
+    "shared/views/overdue-nodes",
+    "a wait before the duration of a node ends by the API server whose clock is furthest behind",
+    "serverNowMs: serverTimeMs(runtime),",
+    "serverNowMs: runtime.contact().serverTimeMs ?? runtime.clock.nowMs(),",
+    "test/unit/detector/shared/overdue-nodes.test.ts",
+  ),
   leases(
     "early-short-silence",
     "silence",
@@ -34,6 +50,80 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "a lease is read live before its silence counts",
     "this.#take(readLeaseRecord(await this.#runtime.client.get<KubeObject>(LEASES, key, signal)));",
     "await this.#runtime.client.get<KubeObject>(LEASES, key, signal);",
+    EARLY_SIM,
+  ),
+  leases(
+    "early-renewed-stays-first",
+    "kubelet-leases",
+    "leases are looked at by their silence: one that was renewed comes behind those that were not",
+    "this.#observed.delete(name);\n    this.#observed.set",
+    "this.#observed.set",
+    "test/unit/nodes/kubelet-leases.test.ts",
+  ),
+  leases(
+    "early-gaps-unheeded",
+    "silence",
+    "a kubelet is silent only after longer than its renewals have taken, whatever duration its lease kept",
+    "return seenMs > toldMs + OVERDUE_SLACK_MS ? seenMs * RENEWAL_JITTER : toldMs;",
+    "return seenMs > Infinity ? seenMs * RENEWAL_JITTER : toldMs;",
+    "test/unit/nodes/silence.test.ts",
+    EARLY_LEASES,
+  ),
+  leases(
+    "early-unseen-pace",
+    "silence",
+    "the silence of a lease of which fewer than two renewals were seen shows nothing",
+    "return gapsMs.length >= GAPS_SEEN_MIN;",
+    "return gapsMs.length >= 0;",
+    "test/unit/nodes/silence.test.ts",
+    EARLY_LEASES,
+  ),
+  leases(
+    "early-late-changes-are-short-gaps",
+    "kubelet-leases",
+    "renewals that a watch delivers at once are as far apart as the node made them",
+    "return Math.max(sinceMs - known.sinceMs, byNodeMs);",
+    "return Math.min(sinceMs - known.sinceMs, Math.abs(byNodeMs));",
+    "test/unit/nodes/kubelet-leases.test.ts",
+  ),
+  detector(
+    "early-refused",
+    "nodes/decide/early",
+    "nothing is early under a health check that forbids it",
+    "if (!policy.beginsEarly || host",
+    "if (host",
+    EARLY_DETECT,
+  ),
+  detector(
+    "early-skips-by-default",
+    "nodes/decide/skip-duration",
+    "the duration of a node that is not Ready is skipped only if its health check says so",
+    "if (!skipsDurationIfOff || node === undefined",
+    "if (node === undefined",
+    SKIP_DURATION,
+  ),
+  remediator(
+    "early-uncovered",
+    "early/early-prover",
+    "no BMC is read for a node that no health check may remediate early",
+    "if (!proofs.isEarlyWantedFor(node) || whyNotEarly(",
+    "if (whyNotEarly(",
+    EARLY_SIM,
+  ),
+  remediator(
+    "early-wanted-though-refused",
+    "probes/proofs-wanted",
+    "a health check that forbids it requests no early proof",
+    "(annotation === undefined || skipsDuration) && usesOurTemplate(spec)",
+    "usesOurTemplate(spec)",
+    EARLY_SIM,
+  ),
+  remediator(
+    "early-wanted-for-others",
+    "probes/proofs-wanted",
+    "a health check with templates of another project requests no early proof",
+    "(annotation === undefined || skipsDuration) && usesOurTemplate(spec)",
+    "(annotation === undefined || skipsDuration)",
     EARLY_SIM,
   ),
   detector(
@@ -147,17 +237,114 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-one-off",
     "early/early-proof",
     "two readings at least 1 s apart prove a host off early",
-    'if (reading.state !== "Off") return `its BMC says ${reading.raw}`;\n      this.#offAtMs',
-    "this.#offAtMs",
+    "if (notOff !== undefined) return notOff;\n",
+    "",
     EARLY_SIM,
   ),
   remediator(
     "early-alone-as-good",
     "early/early-proof",
     "one device alone needs two renewals of silence",
-    "const needMs = agrees === true ? earlySilenceMs(seen.durationMs) : longEarlySilenceMs(seen.durationMs);",
-    "const needMs = agrees === true ? earlySilenceMs(seen.durationMs) : earlySilenceMs(seen.durationMs);",
+    "const needMs = agrees === true ? earlySilenceMs(observed) : longEarlySilenceMs(observed);",
+    "const needMs = agrees === true ? earlySilenceMs(observed) : earlySilenceMs(observed);",
     EARLY_SIM,
+  ),
+  remediator(
+    "early-young-bmc",
+    "early/early-proof",
+    "a BMC that has been up for less than 10 minutes proves nothing early",
+    "return bmcUpMs >= EARLY_BMC_UP_MIN_MS ? undefined",
+    "return bmcUpMs >= 0 ? undefined",
+    EARLY_CHASSIS,
+  ),
+  remediator(
+    "early-failed-bmc",
+    "early/early-prover",
+    "a BMC that has failed while a lease was silent proves nothing early before the next renewal",
+    "          suspect.retryAtMs = Infinity;",
+    "          suspect.tries += 0;",
+    EARLY_CHASSIS,
+  ),
+  remediator(
+    "early-failed-level",
+    "early/early-proof",
+    "a device that failed while another one answered may be of the same BMC, and may have restarted",
+    'return state === "Off" && (failed === "Same" || (failed === "Other" && bmcUpMs === undefined));',
+    'return state === "Off" && failed === "Same" && bmcUpMs === undefined;',
+    EARLY_CHASSIS,
+  ),
+  devices(
+    "early-failed-level-unsaid",
+    "topology",
+    "an Off says whether a device of the host has failed since it was opened",
+    'return { failed: this.#failed.has(level) ? "Same" : "Other" };',
+    "return {};",
+    TOPOLOGY,
+    EARLY_CHASSIS,
+  ),
+  devices(
+    "early-failed-identity-unsaid",
+    "topology",
+    "a device whose identity could not be read has failed",
+    "        this.#failed.add(level);\n      }\n    }\n    const ended",
+    "      }\n    }\n    const ended",
+    TOPOLOGY,
+  ),
+  devices(
+    "early-one-bmc-agrees",
+    "level-readings",
+    "two interfaces of one BMC are one witness",
+    "const agrees = hostnames > 1 ||",
+    "const agrees = devices > 1 ||",
+    TOPOLOGY,
+  ),
+  redfish(
+    "early-start-of-bmc-unheard",
+    "system/off-check",
+    "a reading of Off says how long the BMC has been up",
+    'if (reading.state !== "Off" || this.#upSinceMs === undefined) return reading;\n    return {',
+    "if (reading.raw.length > 0 || this.#upSinceMs === undefined) return reading;\n    return {",
+    "test/integration/bmc-doubt.test.ts",
+  ),
+  redfish(
+    "early-start-before-clock",
+    "system/off-check",
+    "a BMC that dates its start before its clock was set may have started a moment ago",
+    "if (startedMs < CLOCK_SET_FROM_MS && nowMs >= CLOCK_SET_FROM_MS) return",
+    "if (startedMs > nowMs && nowMs >= CLOCK_SET_FROM_MS) return",
+    "test/integration/bmc-doubt.test.ts",
+  ),
+  devices(
+    "early-oldest-bmc-counts",
+    "topology",
+    "of several BMCs the one that has been up for the shortest time counts",
+    "{ bmcUpMs: Math.min(...upMs) }",
+    "{ bmcUpMs: Math.max(...upMs) }",
+    TOPOLOGY,
+  ),
+  remediator(
+    "early-read-live-once",
+    "early/early-proof",
+    "the lease is read live again before a proof is given to the detector",
+    'if (!(await this.#isSilent(signal))) return "its node has renewed its lease";\n      this.#calls.onGranted',
+    "this.#calls.onGranted",
+    EARLY_INTERFERENCE,
+  ),
+  redfish(
+    "early-chassis-unheard",
+    "redfish-driver",
+    "a reading says whether the Chassis shows the same",
+    "return { ...reading, raw:",
+    "return { state: reading.state, raw:",
+    "test/integration/bmc-doubt.test.ts",
+  ),
+  redfish(
+    "early-no-chassis-agrees",
+    "system/off-check",
+    "a System without a Chassis that shows its power is alone",
+    "const agrees = readings.length > 0;",
+    "const agrees = true;",
+    "test/integration/bmc-doubt.test.ts",
   ),
   remediator(
     "early-in-trouble",
@@ -174,7 +361,23 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "return wave.read >= WAVE_SAMPLE || wave.read + pending < WAVE_SAMPLE;",
     "return true;",
     EARLY_WAVE,
-    EARLY_SIM,
+    EARLY_PROVER,
+  ),
+  remediator(
+    "early-hosts-at-once",
+    "early/early-prover",
+    "no more than 8 hosts are read at a time for early proofs",
+    "running.length < HOSTS_AT_ONCE &&",
+    "running.length < 2 * HOSTS_AT_ONCE &&",
+    EARLY_PROVER,
+  ),
+  remediator(
+    "early-hosts-a-second",
+    "early/early-prover",
+    "no more than 8 hosts begin to be read in a second for early proofs",
+    "this.#hostPermits.take()",
+    "this.#leasePermits.take(0)",
+    EARLY_PROVER,
   ),
   remediator(
     "early-wave-of-hosts-on",
@@ -188,8 +391,8 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-all-at-once",
     "early/release-limits",
     "no more than 4 nodes are released early at once",
-    "return proven + releasing < EARLY_AT_ONCE && this.#startedMs.size + proven < EARLY_NODES_MAX;",
-    "return this.#startedMs.size + proven < EARLY_NODES_MAX;",
+    "return proven + releasing < EARLY_AT_ONCE && recent + proven < EARLY_NODES_MAX;",
+    "return recent + proven < EARLY_NODES_MAX;",
     EARLY_WAVE,
     EARLY_SIM,
   ),
@@ -197,9 +400,25 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-without-end",
     "early/release-limits",
     "no more than 64 nodes are released early in 10 minutes",
-    "return proven + releasing < EARLY_AT_ONCE && this.#startedMs.size + proven < EARLY_NODES_MAX;",
+    "return proven + releasing < EARLY_AT_ONCE && recent + proven < EARLY_NODES_MAX;",
     "return proven + releasing < EARLY_AT_ONCE;",
     EARLY_WAVE,
+  ),
+  remediator(
+    "early-old-start-is-new",
+    "early/release-limits",
+    "an early remediation that exists for long does not count as a new one again",
+    "if (!present.has(uid) && !isRecent(startedMs, nowMs))",
+    "if (!isRecent(startedMs, nowMs))",
+    EARLY_WAVE,
+  ),
+  remediator(
+    "early-wait-by-server-alone",
+    "controller/session/early-wait",
+    "a host that was released early is kept off for 11 min at the longest, whatever the API server's clock does",
+    "return Math.max(0, Math.min(leftMs, this.#untilMs - nowMs));",
+    "return Math.max(0, leftMs);",
+    EARLY_INTERFERENCE,
   ),
   remediator(
     "early-off-of-returning",
@@ -254,8 +473,8 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-silence-of-another",
     "machine/rules/early",
     "the silence that counts for an early release is that of this version of this lease",
-    "return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs : Infinity;",
-    "return leaseUnchanged?.sinceMs ?? (isSame ? 0 : Infinity);",
+    "return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs + earlySilenceMs(leaseUnchanged) : Infinity;",
+    "return (leaseUnchanged?.sinceMs ?? (isSame ? 0 : Infinity)) + 16_000;",
     EARLY_DECIDE,
   ),
 ];

@@ -4,9 +4,60 @@ import type { Mutant } from "./mutant.ts";
 
 const mutant = mutantsOf("src/kube");
 const KUBE_READING = "test/integration/kube-reading.test.ts";
+const WRITE_GUARDS = "test/unit/cli/write-guards.test.ts";
+const KEEP_WRITES = "test/unit/kube/unsent/keep-writes.test.ts";
 const READ_BUDGET = "test/unit/kube/read-budget.test.ts";
 
 export const KUBE_MUTANTS: readonly Mutant[] = [
+  // agents that only observe.
+  mutant(
+    "observer-patches",
+    "connection/observing-transport",
+    "an agent that only observes patches only its own Lease",
+    'if (method === "PATCH") return path === `${leases}/${lease.name}`;',
+    'if (method === "PATCH") return path.startsWith(`${leases}/`);',
+    WRITE_GUARDS,
+  ),
+  mutant(
+    "observer-takes-a-lease",
+    "connection/observing-transport",
+    "an agent that only observes creates no Lease but its own",
+    "path === leases && nameIn(body) === lease.name",
+    "path === leases",
+    WRITE_GUARDS,
+  ),
+  mutant(
+    "observer-streams",
+    "connection/observing-transport",
+    "an agent that only observes opens no stream that writes",
+    'if (request.method !== "GET") refuse(request);',
+    "",
+    WRITE_GUARDS,
+  ),
+  mutant(
+    "observer-sends-all",
+    "connection/observing-transport",
+    "an agent that only observes sends no write that is not on its list",
+    "if (!maySend(request, lease)) refuse(request);",
+    "",
+    WRITE_GUARDS,
+  ),
+  mutant(
+    "unsent-guard-ignored",
+    "unsent/unsent-client",
+    "a write that is kept in memory meets the guard that it would meet on the API server",
+    "guard.uid === uid && (guard.resourceVersion ?? resourceVersion) === resourceVersion",
+    "guard.uid === uid",
+    KEEP_WRITES,
+  ),
+  mutant(
+    "unsent-writes-outlive-others",
+    "unsent/unsent-objects",
+    "writes that are kept in memory do not hide what others write to the same object",
+    'if (!isSame || status === undefined || "status" in raw) {',
+    "if (!isSame) {",
+    KEEP_WRITES,
+  ),
   // untrusted API servers.
   mutant(
     "control-characters-repeated",
@@ -18,7 +69,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "group-of-any-size",
-    "connection/http-transport",
+    "connection/lane-pools",
     "no API server chooses how long a handshake keeps the agent busy",
     "        ciphers: CLIENT_CIPHERS,\n",
     "",
@@ -26,7 +77,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "handshakes-without-end",
-    "connection/http-transport",
+    "connection/lane-pools",
     "no API server makes the agent shake hands again and again on one connection",
     "secureOptions: constants.SSL_OP_NO_RENEGOTIATION",
     "secureOptions: 0",
@@ -50,7 +101,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reading-for-nothing",
-    "connection/http-transport",
+    "connection/lane-pools",
     "what a workload cluster sends takes its part of the budget while it is read",
     "work === undefined ? connect : countReading(",
     "work !== undefined ? connect : countReading(",
@@ -75,7 +126,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "bytes-for-nothing",
     "connection/count-reading",
-    "each byte of a connection takes its part of the budget, although it is no part of an answer",
+    "each byte of a connection takes its part of the budget, although it does not belong to an answer",
     "const BYTE_MS = 20e-6;",
     "const BYTE_MS = 0;",
     KUBE_READING,
@@ -306,7 +357,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "suspended-machine-renews",
-    "lease/leader-election",
+    "lease/elector",
     "a term that was over when its machine went on is not renewed",
     "if (renewing.aborted || !term.goesOn()) return;",
     "if (renewing.aborted) return;",
@@ -322,7 +373,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "slewed-clock-costs-lease",
-    "lease/leader-election",
+    "lease/elector",
     "a wall clock that is slewed costs no lease",
     "driftMaxMs: Math.min(DRIFT_MAX_MS, marginMs / 2)",
     "driftMaxMs: 0",
@@ -332,7 +383,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
     "missing-lease-taken",
     "lease/lease-record",
     "where the Lease is gone its holder is given the time to notice",
-    "return candidate.holds || nowMs > seen.clearFromMs;",
+    "return candidate.holds || nowMs > observation.clearFromMs;",
     "return true;",
     LEADER,
   ),
@@ -354,10 +405,10 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-leader-described",
-    "lease/leader-election",
+    "lease/lease-calls",
     "a lease that was given back does not describe the agent that led",
-    "const content = { metadata: { annotations }, spec: releasedRecord(lease.spec, clock.nowMs()) };",
-    "const content = { spec: releasedRecord(lease.spec, clock.nowMs()) };",
+    "const content = { metadata: { annotations }, spec: releasedRecord(lease.spec, this.#clock.nowMs()) };",
+    "const content = { spec: releasedRecord(lease.spec, this.#clock.nowMs()) };",
     LEADER,
   ),
   // Leases of the cluster, which keep installations apart.
@@ -420,7 +471,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cluster-lease-given-back",
-    "lease/leader-election",
+    "lease/elector",
     "no agent gives back what the next one of its installation needs",
     "let mayGiveBack = this.#options.ofInstallation !== true;",
     "let mayGiveBack = true;",
@@ -428,7 +479,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-lease-given-back-after-loss",
-    "lease/leader-election",
+    "lease/elector",
     "after the loss of a lease of the cluster the own lease runs out: what has begun has its time to end",
     "if (error instanceof LeadershipLostError) mayGiveBack = false;",
     "",
@@ -436,23 +487,23 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refusal-believed-at-once",
-    "lease/leader-election",
+    "lease/refusals",
     "an API server that refuses a lease of the cluster for a moment is not taken at its word",
-    "this.#refusals.lastMs - this.#refusals.sinceMs > this.#leaseDurationMs",
-    "this.#refusals.lastMs >= this.#refusals.sinceMs",
+    "this.#row.lastMs - this.#row.sinceMs > this.#lastingMs",
+    "this.#row.lastMs >= this.#row.sinceMs",
     CLUSTER_LEASES,
   ),
   mutant(
     "refusals-far-apart-count",
-    "lease/leader-election",
+    "lease/refusals",
     "two refusals with silence between them are not one that lasts",
-    "const goesOn = before !== undefined && atMs - before.lastMs < this.#renewDeadlineMs;",
+    "const goesOn = before !== undefined && atMs - before.lastMs < this.#gapMaxMs;",
     "const goesOn = before !== undefined;",
     CLUSTER_LEASES,
   ),
   mutant(
     "refused-beside-another",
-    "lease/leader-election",
+    "lease/elector",
     "an installation that knows another one at work stands by, though it may not read the lease any more",
     "if (this.#options.ofInstallation !== true || this.#isTaken) return false;",
     "if (this.#options.ofInstallation !== true) return false;",
@@ -460,23 +511,23 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "expired-unread",
-    "lease/leader-election",
+    "lease/elector",
     "a lease that cannot be read any more has not run out: another installation may renew it",
     "if (this.#options.ofInstallation !== true || this.#isTaken) return false;",
-    "if (this.#options.ofInstallation !== true || (this.#isTaken && !this.#mayHold(this.#seen!))) return false;",
+    "if (this.#options.ofInstallation !== true || (this.#isTaken && !this.#mayHold(this.#observation!))) return false;",
     CLUSTER_LEASES,
   ),
   mutant(
     "gone-installation-for-ever",
-    "lease/leader-election",
+    "lease/elector",
     "an installation whose term was seen to run out stops no fencing of one that may only read the lease",
-    "this.#isTaken = leader !== undefined && !this.#mayHold(seen);",
+    "this.#isTaken = leader !== undefined && !this.#mayHold(observation);",
     "this.#isTaken = leader !== undefined && leader !== this.#options.identity;",
     CLUSTER_LEASES,
   ),
   mutant(
     "failing-call-is-other-leader",
-    "lease/leader-election",
+    "lease/elector",
     "a call that fails does not end a term for an installation that is gone",
     "else if (this.#isTaken) term.lose(",
     "else if (this.#leader !== undefined && this.#leader !== this.#options.identity) term.lose(",
@@ -484,7 +535,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failure-is-refusal",
-    "lease/leader-election",
+    "lease/elector",
     "an API server that does not answer, or fails, lets no installation lead",
     'const isRefusal = isKubeError(error, "Forbidden");',
     "const isRefusal = error instanceof Error;",
@@ -492,7 +543,7 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refused-for-ever",
-    "lease/leader-election",
+    "lease/elector",
     "a missing right to the leases of the cluster stops no fencing",
     "return isRefusal && this.#isRefused ? sent : undefined;",
     "return undefined;",
@@ -501,9 +552,9 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   mutant(
     "review-kept-for-ever",
     "reviews/access-review",
-    "a verdict ends after a minute: a client that loses the permission is refused again",
-    'mine.untilMs = clock.monotonicMs() + (verdict === "allowed" ? ALLOWED_MS : REFUSED_MS);',
-    'mine.untilMs = verdict === "allowed" ? Infinity : clock.monotonicMs() + REFUSED_MS;',
+    "a result ends after a minute: a client that loses the permission is refused again",
+    'mine.untilMs = clock.monotonicMs() + (result === "allowed" ? ALLOWED_MS : REFUSED_MS);',
+    'mine.untilMs = result === "allowed" ? Infinity : clock.monotonicMs() + REFUSED_MS;',
     "test/unit/kube/access-review.test.ts",
   ),
   mutant(
@@ -516,18 +567,18 @@ export const KUBE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "held-from-answer",
-    "lease/leader-election",
+    "lease/lease-calls",
     "a renewal counts from when it was sent",
-    "    this.#note(\n      await client.mergePatch<LeaderLease>(LEASE, { namespace, name }, { uid, resourceVersion }, content, {}, signal),\n    );\n    return sent;",
-    "    this.#note(\n      await client.mergePatch<LeaderLease>(LEASE, { namespace, name }, { uid, resourceVersion }, content, {}, signal),\n    );\n    return sent && momentOf(clock);",
+    "return { lease: await this.#patch(lease, content, signal), sent };",
+    "return { lease: await this.#patch(lease, content, signal), sent: momentOf(this.#clock) };",
     LEADER,
   ),
   mutant(
     "created-from-answer",
-    "lease/leader-election",
+    "lease/lease-calls",
     "a lease counts from when the request for it was sent",
-    "    this.#note(await client.create<LeaderLease>(LEASE, object, {}, signal));\n    return sent;",
-    "    this.#note(await client.create<LeaderLease>(LEASE, object, {}, signal));\n    return sent && momentOf(clock);",
+    "return { lease: await this.#client.create<LeaderLease>(LEASE, object, {}, signal), sent };",
+    "return { lease: await this.#client.create<LeaderLease>(LEASE, object, {}, signal), sent: momentOf(this.#clock) };",
     LEADER,
   ),
 ];

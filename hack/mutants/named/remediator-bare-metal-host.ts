@@ -8,7 +8,7 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "ended-hold-untold",
     "orphans/orphaned-holds",
-    "a host that is held off for a remediation that has ended is reported",
+    "a host that is kept off for a remediation that has ended is reported",
     "if (!isFinal(status?.phase)) atWork.add(",
     "if (status !== undefined) atWork.add(",
     BARE_METAL_SIM,
@@ -49,9 +49,9 @@ export const REMEDIATOR_BARE_METAL_HOST_MUTANTS: readonly Mutant[] = [
   mutant(
     "release-keeps-hold",
     "hosts/bare-metal-host/store/host-store",
-    "who gives a host up holds it off no longer",
-    "const lifted = asItIs ? {}",
-    "const lifted = !asItIs ? {}",
+    "who gives a host up keeps it off no longer",
+    "const withdrawn = asItIs ? {}",
+    "const withdrawn = !asItIs ? {}",
     BARE_METAL_POWER,
   ),
   mutant(

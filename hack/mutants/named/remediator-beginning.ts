@@ -49,7 +49,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-without-id-fenced",
-    "machine/states/verifying",
+    "machine/rules/node-of-machine",
     "a Node without a providerID is not fenced for a Machine",
     "if (isStrict && node.spec.providerID === undefined) {",
     "if (!isStrict && node.spec.providerID === undefined) {",
@@ -57,7 +57,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-without-id-fenced",
-    "machine/states/verifying",
+    "machine/rules/node-of-machine",
     "no Node is fenced for a Machine without a providerID",
     "if (isStrict && machine.providerID === undefined) {",
     "if (!isStrict && machine.providerID === undefined) {",
@@ -65,7 +65,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-machine-fenced",
-    "machine/states/verifying",
+    "machine/rules/node-of-machine",
     "no Node of a workload cluster is powered off for a Machine that may not be read",
     "if (snapshot.subject.cluster === undefined) return undefined;",
     "if (snapshot.subject.cluster === undefined || reason !== undefined) return undefined;",
@@ -77,7 +77,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "unverified-order",
     "machine/rules/transitions",
     "no power order without a verified identity",
-    'if (verdict.verified || (order === "On" && allowsOn(verdict))) return undefined;',
+    'if (check.verified || (order === "On" && allowsOn(check))) return undefined;',
     "return undefined;",
     DECIDE,
     PROPERTIES,
@@ -148,7 +148,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "healthy-powered-off",
-    "machine/states/verifying",
+    "machine/rules/outage-over",
     "a node that is healthy again is not powered off",
     "if (!isReady(node) || !(rebooted || recovered)) return undefined;",
     "if (!isReady(node) || !rebooted) return undefined;",
@@ -156,7 +156,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-ready-believed",
-    "machine/states/verifying",
+    "machine/rules/outage-over",
     "after a power order a Ready node is believed only if its host reads On",
     'if (power === "Off") return undefined;',
     "",
@@ -164,7 +164,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stop-switch-unheard",
-    "machine/rules/transitions",
+    "machine/rules/holds",
     "what holds power orders stops every new one",
     "if (hold !== undefined && holdsOrder(hold, action)) {",
     "if (hold !== undefined && snapshot.runsHere) {",
@@ -191,7 +191,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "namesake-node-fenced",
-    "machine/states/verifying",
+    "machine/rules/node-of-machine",
     "a node with another providerID than its Machine is a namesake",
     "if (mayBeNodeOf(node, machine)) return undefined;",
     "if (mayBeNodeOf(node, { providerID: undefined })) return undefined;",
@@ -199,16 +199,16 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-gone-before-off",
-    "machine/states/verifying",
+    "machine/rules/node-of-machine",
     "a Machine that is gone before the power-off is left alone",
-    "const mismatched = checkMachine(snapshot, now);",
-    "const mismatched = recordNode(snapshot, now);",
+    'if (reason !== "MachineUnreadable") return fail(snapshot, now, reason, message);',
+    'if (reason !== "MachineUnreadable") return recordNode(snapshot, now);',
     DECIDE,
   ),
   mutant(
     "undo-lets-go-too-early",
     "machine/states/undoing",
-    "an undo holds a host off until the deprovisioning of its deleted Machine has begun",
+    "an undo keeps a host off until the deprovisioning of its deleted Machine has begun",
     'return awaitDeprovisioning(withAttempt, now) ?? run({ do: "releaseHost", asItIs });',
     'return run({ do: "releaseHost", asItIs });',
     DECIDE,
@@ -223,7 +223,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-without-node",
-    "effects/run-effect",
+    "effects/examine",
     "an identity serves no order where the node could not be looked at",
     'session.observe({ type: "IdentityDiscarded" });',
     "",
@@ -250,8 +250,8 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     "node-of-long-ago",
     "machine/states/verifying",
     "the node is looked at as freshly as the identity before the first order",
-    'if (observations.examined === undefined || identityVerdict(snapshot, now) === undefined) return run({ do: "examine" });\n  // A taint',
-    'if (observations.examined === undefined) return run({ do: "examine" });\n  if (identityVerdict(snapshot, now) === undefined) return run({ do: "verifyIdentity" });\n  // A taint',
+    'if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined) return run({ do: "examine" });\n  // A taint',
+    'if (observations.examined === undefined) return run({ do: "examine" });\n  if (freshIdentityCheck(snapshot, now) === undefined) return run({ do: "verifyIdentity" });\n  // A taint',
     DECIDE,
   ),
   mutant(
@@ -296,7 +296,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "time-runs-while-stopped",
-    "machine/rules/transitions",
+    "machine/rules/holds",
     "time stands still while power orders are stopped",
     'reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs',
     "attempt.deadlineMs",

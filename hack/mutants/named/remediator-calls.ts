@@ -38,7 +38,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "untaint-waits-for-others",
-    "controller/api-failures",
+    "controller/session/api-failures",
     "a call that fails holds back no call of another kind",
     "const waitsMs = calls.map((call) => (this.#failures.get(call)?.retryAtMs ?? -Infinity) - nowMs);",
     "const waitsMs = [...this.#failures.values()].map(({ retryAtMs }) => retryAtMs - nowMs);",
@@ -46,7 +46,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "untaint-waits-as-told",
-    "controller/api-failures",
+    "controller/session/api-failures",
     "the taint comes off soon, however long the API server asks to wait",
     "(urgent ? ownMs : Math.max(ownMs, error.retryAfterMs ?? 0))",
     "Math.max(ownMs, error.retryAfterMs ?? 0)",
@@ -62,7 +62,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-taint-lands",
-    "effects/run-effect",
+    "effects/node-marks",
     "a patch that puts the taint on and has had no answer takes no effect once the host is not proven off",
     "return sentAtMs !== undefined && session.now().monotonicMs - sentAtMs < WRITE_LATE_MAX_MS;",
     "return false;",
@@ -70,7 +70,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-for-want-of-taint",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a host is not kept off past the deadline for a taint that cannot be put on",
     "if (remainingMs > 0 || why === undefined ||",
     "if (remainingMs > -Infinity || why === undefined ||",
@@ -79,7 +79,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-for-want-of-lease",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a host is not kept off past the deadline for a lease that cannot be read",
     "const why = observations.taintFailure ?? observations.kube?.message;",
     "const why = observations.taintFailure;",
@@ -119,7 +119,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "host-left-off-unsaid",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "an undo that is past its time says that the host does not come on",
     "if (snapshot.remainingMs > 0 || isOrderYoung(attempt, now)) return",
     "if (snapshot.remainingMs > -Infinity) return",
@@ -127,7 +127,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "young-on-without-effect",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "an On that goes out after the deadline is not reported to be without effect before it can have one",
     "if (snapshot.remainingMs > 0 || isOrderYoung(attempt, now)) return",
     "if (snapshot.remainingMs > 0) return",
@@ -159,7 +159,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-lost-to-a-clock",
-    "controller/admissions",
+    "controller/admission/admissions",
     "a wall clock that jumps does not lose an admission: the monotonic clock decides when it lapses",
     "return nowMs - sinceMs <= SLOT_KEPT_MS;",
     "return false;",
@@ -188,6 +188,14 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     'if (cluster !== "" && inCluster.length >= limits.perCluster) {',
     'if (cluster !== "" && inCluster.length >= Infinity) {',
     ADMISSION,
+  ),
+  mutant(
+    "admitted-unreviewed",
+    "controller/admission/admissions",
+    "a remediation that asks while many wait begins only after a review",
+    'const admission = { granted: false, reason: "WaitingForTurn", message } as const;',
+    "const admission = { granted: true, message } as const;",
+    "test/unit/remediator/controller/admissions.test.ts",
   ),
   mutant(
     "quorum-forgets-member",
@@ -264,9 +272,9 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unread-hold-keeps-off",
     "hosts/bare-metal-host/power/host-power",
-    "a BareMetalHost that cannot be read, and has no hold, keeps no host off",
-    "if (this.#needsNoLift(owner)) await",
-    "if (!this.#needsNoLift(owner)) await",
+    "a BareMetalHost that cannot be read, and has no off request, keeps no host off",
+    "if (this.#hasNothingToWithdraw(owner)) await",
+    "if (!this.#hasNothingToWithdraw(owner)) await",
     UNREAD_HOST_SIM,
   ),
   mutant(
@@ -289,16 +297,16 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "slow-api-keeps-off",
     "effects/devices",
     "an On whose check of the identity has grown old is sent after another check",
-    'if (action === "On" && !isFresh()) await',
-    'if (action === "On" && isFresh()) await',
+    'if (action === "On" && obstacle() === "IdentityTooOld") await',
+    'if (action === "On" && obstacle() !== "IdentityTooOld") await',
     SLOW_CALLS_SIM,
   ),
   mutant(
     "on-to-mismatch",
-    "effects/devices",
+    "machine/rules/order-obstacle",
     "no On goes to a host that turns out to be another one",
-    "if (isLate || isRefused || !context.isOrderAllowed(action)) {",
-    "if (isLate || !context.isOrderAllowed(action)) {",
+    'if (action === "On" && !allowsOn(identity.check)) return',
+    'if (action === "On" && identity.check.message === "-") return',
     DEVICE_EFFECTS,
   ),
   mutant(
@@ -319,7 +327,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-undo-gives-up",
-    "controller/session",
+    "controller/session/session",
     "a process that comes late to an undo has time to power the host on",
     'const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;',
     "const leastMs = Math.min(0, UNDO_MIN_MS);",
@@ -327,10 +335,10 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "overdue-uncounted",
-    "remediator",
+    "controller/session/sessions",
     "remediations past the deadline of their state are counted",
-    "noteOverdue(key, session.isOverdue);",
-    "noteOverdue(key, false);",
+    "keepIn(this.#overdue, key, isOverdue);",
+    "keepIn(this.#overdue, key, false);",
     REFUSED_WRITES_SIM,
   ),
   mutant(
@@ -351,7 +359,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-gives-up-unread",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "an undo does not give up a host for an API that fails",
     "if (device === undefined && kube !== undefined && snapshot.observations.power.last === undefined) return false;",
     "",
@@ -367,7 +375,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "event-not-recorded",
-    "controller/session",
+    "controller/session/session",
     "every event is recorded: without one a replay comes to other observations",
     "this.#recorder?.event(this.uid, event);",
     "",

@@ -6,9 +6,9 @@ const mutant = mutantsOf("src/remediator");
 const CAME_BACK_SIM = "test/sim/came-back.test.ts";
 const HELD_SIM = "test/sim/held-orders.test.ts";
 const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
-const STALE = "test/unit/remediator/decide-stale.test.ts";
+const STALE = "test/unit/remediator/machine/decide-stale.test.ts";
 const STALE_SIM = "test/sim/stale-request.test.ts";
-const RETURNED = "test/unit/remediator/returned.test.ts";
+const RETURNED = "test/unit/remediator/machine/returned.test.ts";
 
 /** What a further power-off rests on, and what holds power orders. */
 export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
@@ -22,16 +22,16 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-by-old-look",
-    "machine/states/verifying",
+    "machine/rules/outage-over",
     "the read of the node before a further power-off is as fresh as the identity",
-    'if (observations.examined === undefined || identityVerdict(snapshot, now) === undefined) return run({ do: "examine" });\n  const named',
+    'if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined) return run({ do: "examine" });\n  const named',
     'if (observations.examined === undefined) return run({ do: "examine" });\n  const named',
     CAME_BACK_SIM,
-    "test/unit/remediator/decide.test.ts",
+    "test/unit/remediator/machine/decide.test.ts",
   ),
   mutant(
     "returned-twin-left-off",
-    "machine/states/verifying",
+    "machine/rules/outage-over",
     "all devices of a host read On before a node that is back ends its remediation",
     'return isWhole ? "On" : run({ do: "readWhole" });',
     'return isWhole ? "On" : "On";',
@@ -39,7 +39,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stops-not-looked-at",
-    "effects/run-effect",
+    "effects/examine",
     "what holds power-offs is read live before each",
     'return [stops, { type: "NodeExamined"',
     'return [{ ...stops, found: undefined }, { type: "NodeExamined"',
@@ -47,7 +47,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "maintenance-not-looked-at",
-    "effects/run-effect",
+    "effects/examine",
     "what holds an On is read live before it",
     "[await readHolds(context, signal)];",
     '[{ type: "HoldsRead", found: undefined, failed: false, atMs: 0 }];',
@@ -63,7 +63,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pause-holds-on",
-    "machine/rules/transitions",
+    "machine/rules/holds",
     "the stop switch holds no power-on",
     'return hold !== undefined && (action === "ForceOff" || hold.reason === "Maintenance");',
     'return hold !== undefined && (action === "ForceOff" || hold.reason !== undefined);',
@@ -71,7 +71,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "paused-hand-over",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "no host is handed over as it is while power-offs are held",
     "if (successor.waiting && !attempt.bootOverride && snapshot.hold === undefined) return undefined;",
     "if (successor.waiting && !attempt.bootOverride) return undefined;",
@@ -160,7 +160,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-ages-behind-look",
-    "effects/run-effect",
+    "effects/examine",
     "a host is powered on though what may hold that takes long to be looked at",
     "if (readMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();",
     "",
@@ -168,7 +168,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-look-repeated",
-    "effects/run-effect",
+    "effects/examine",
     "a read that failed is not repeated until the identity is too old for an On",
     "EXAMINED_AGE_MAX_MS && !isLasting(found)) found",
     "EXAMINED_AGE_MAX_MS) found",
@@ -192,7 +192,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-switch-keeps-off",
-    "machine/rules/transitions",
+    "machine/rules/holds",
     "a host that may be off is powered on when the time of its state is over, though the stop switch is unread still",
     'return hold.reason === "PauseUnknown" && remainingMs > 0 ? remainingMs : undefined;',
     'return hold.reason === "PauseUnknown" ? Math.max(remainingMs, 30_000) : undefined;',
@@ -200,27 +200,27 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-switch-without-end",
-    "machine/rules/transitions",
+    "machine/rules/holds",
     "who waits for a stop switch that cannot be read is woken when the time of its state is over",
     "hold.message, unreadPauseWaitMs(snapshot, hold));",
     "hold.message);",
-    "test/unit/remediator/decide-guards.test.ts",
+    "test/unit/remediator/machine/decide-guards.test.ts",
   ),
   mutant(
     "unread-switch-gives-time",
-    "machine/rules/transitions",
+    "machine/rules/holds",
     "reads of the stop switch that fail now and then do not begin the time of a state again",
     'reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs',
     "now.epochMs + timeoutMs",
-    "test/unit/remediator/decide-guards.test.ts",
+    "test/unit/remediator/machine/decide-guards.test.ts",
   ),
   mutant(
     "unread-pause-without-time",
-    "machine/rules/transitions",
+    "machine/rules/holds",
     "the clock stood still while the pause could be read: the time of the state begins again",
     "attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },\n    conditions: processing(hold.reason",
     "attempt,\n    conditions: processing(hold.reason",
-    "test/unit/remediator/decide-guards.test.ts",
+    "test/unit/remediator/machine/decide-guards.test.ts",
   ),
   mutant(
     "unread-pause-unsaid",
@@ -236,7 +236,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "a pause that a live read has found counts, even if the watched ConfigMap cannot be read",
     'return watched?.reason === "PauseUnknown" && isRead ? read : (watched ?? read);',
     "return watched ?? read;",
-    "test/unit/remediator/strictest-hold.test.ts",
+    "test/unit/remediator/controller/strictest-hold.test.ts",
   ),
   mutant(
     "failed-live-look-hides-pause",
@@ -244,12 +244,12 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "a live read finds out nothing about a pause that neither it nor the watch could read",
     'const isRead = read !== undefined && read.reason !== "PauseUnknown";',
     'const isRead = read === undefined || read.reason !== "PauseUnknown";',
-    "test/unit/remediator/strictest-hold.test.ts",
+    "test/unit/remediator/controller/strictest-hold.test.ts",
   ),
   mutant(
     "failed-look-undoes",
     "effects/read-holds",
-    "a read of the pause that fails is no pause: no fence is undone for it at once",
+    "a read of the pause that fails is not a pause: no fence is undone for it at once",
     "{ reason: failed, isUnread: true }",
     "{ reason: failed }",
     UNREAD_SWITCH_SIM,

@@ -129,7 +129,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-spec-acted-on",
-    "controller/session",
+    "controller/session/session",
     "a spec of a later version is reported and not acted on",
     "? known : withUnknownSpec(known, unknown);",
     "? known : known;",
@@ -137,7 +137,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unknown-spec-holds-undo",
-    "controller/session",
+    "controller/session/session",
     "a remediation whose health check has given it up is undone whatever its spec says",
     "return unknown === undefined || isGivenUp ?",
     "return unknown === undefined ?",
@@ -157,7 +157,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "a part of a status that is not known does not begin an undo over and over",
     "const PARTS = { replacement, backup, node, machine, target };",
     "const PARTS = { replacement, backup, machine, target, ...(node === undefined && { node }) };",
-    "test/unit/remediator/decide-unknown.test.ts",
+    "test/unit/remediator/machine/decide-unknown.test.ts",
   ),
   mutant(
     "released-status-unknown",

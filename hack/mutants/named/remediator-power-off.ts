@@ -66,7 +66,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "proof-not-renewed",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "the power of a fenced host is read again, seconds apart",
     "if (ageMs < POWER_REREAD_MS) return undefined;",
     "if (ageMs <= Infinity) return undefined;",
@@ -127,7 +127,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // The right host, owned by one.
   mutant(
     "wrong-host-unseen",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a node that renews its lease while its host is off runs on another host",
     "if (!isRenewedAfter(snapshot.observations.lease, provenAtMs)) return undefined;",
     "if (provenAtMs !== Infinity) return undefined;",
@@ -135,7 +135,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "live-node-tainted",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a node that may be alive is given time to show itself before the taint",
     "if (clearInMs > 0) {",
     "if (clearInMs > 60_000) {",
@@ -143,7 +143,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "watched-lease-believed",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "before the taint a live read of the lease decides",
     'if (lease.readAtMs < Math.max(clearAtMs, provenAtMs)) return run({ do: "readLease" });',
     "",
@@ -154,7 +154,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "whole-off-proves",
     "machine/rules/off-proof",
-    "one device that is off among several is no step towards the proof that the host is",
+    "one device that is off among several does not count towards the proof that the host is",
     "return { ...NOTHING_READ, last: { ...reading, atMs } };",
     "return recordReading(NOTHING_READ, reading, atMs);",
     OBSERVATIONS,
@@ -163,7 +163,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // What is never done.
   mutant(
     "wrong-host-unsaid",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a wrong host is reported in the condition about the identity",
     '{ type: "IdentityVerified", status: "False", reason: "WrongHost", message },',
     "",
@@ -189,7 +189,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   mutant(
     "undone-reboot-counts",
     "machine/states/powering-off",
-    "a reboot that did not last is no ground for a reprovision",
+    "a reboot that did not last does not allow a reprovision",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted, 0);",
     "const provenReboots = Math.max((status.provenReboots ?? 0) - counted * 0, 0);",
     DECIDE,
@@ -236,7 +236,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "proof-unrenewed-before-taint",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a proof that has grown old is renewed before the taint",
     "  const reread = rereadPower(snapshot, now);\n  if (reread !== undefined) return reread;\n  const late",
     "  const late",
@@ -244,7 +244,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lease-of-before-the-proof",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "what was seen of the lease before the proof does not do: its watch may lag",
     "if (lease.readAtMs < Math.max(clearAtMs, provenAtMs))",
     "if (lease.readAtMs < clearAtMs)",
@@ -293,7 +293,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silence-waited-without-end",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a host is not kept off for a wait for silence that outages start again and again",
     "if (snapshot.remainingMs > 0 || now.monotonicMs - provenAtMs < longestSilenceMs(lease)) return undefined;",
     "if (snapshot.remainingMs > -Infinity) return undefined;",
@@ -301,7 +301,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-proof-given-no-time",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a proof that came late gets the time of one whole wait for silence",
     "if (snapshot.remainingMs > 0 || now.monotonicMs - provenAtMs < longestSilenceMs(lease)) return undefined;",
     "if (snapshot.remainingMs > 0) return undefined;",
@@ -309,7 +309,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refused-write-not-tried-again",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "whether etcd takes writes again is tried in a cluster to which nothing else writes",
     "if (checkInMs <= 0 && lease.answeringSinceMs === Infinity) return",
     "if (checkInMs < -Infinity && lease.answeringSinceMs === Infinity) return",
@@ -317,7 +317,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silence-unasked",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "while a lease's silence is waited for the API server is asked, or an unnoticed outage is taken for silence",
     'if (checkInMs <= 0) return run({ do: "readLease" });',
     "",
@@ -326,7 +326,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-time-from-proof",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "the time of a release begins with the release, not with the proof, which may be long before",
     "attempt.releasingSinceMs ?? now.epochMs",
     "attempt.releasingSinceMs ?? offConfirmedAtMs",
@@ -334,7 +334,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "drain-time-anew",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a proof that is lost and made again gives a release no more time",
     "attempt.releasingSinceMs ?? now.epochMs",
     "now.epochMs",
@@ -359,7 +359,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reread-unbounded",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a reading that keeps a proof is late once the proof is",
     ': run({ do: "readPower", withinMs: due.withinMs });',
     ': run({ do: "readPower" });',
@@ -367,7 +367,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "proof-counts-twice",
-    "machine/states/powering-off",
+    "machine/states/proven-off",
     "a power cycle is one reboot, however often its proof is lost and made again",
     '(first && attempt.kind === "Reboot" ? 1 : 0)',
     '(attempt.kind === "Reboot" ? 1 : 0)',

@@ -20,7 +20,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     "a host whose Machine was deleted is not powered by this agent any more",
     'attempt: { ...attempt, action: "None", deadlineMs',
     "attempt: { ...attempt, deadlineMs",
-    "test/unit/remediator/reprovision.test.ts",
+    "test/unit/remediator/machine/reprovision.test.ts",
   ),
   mutant(
     "used-host-installed",

@@ -34,7 +34,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "undo-fights-operator",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "an undo powers no host on that a BareMetalHost's operator has taken back",
     'if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot))) {',
     'if (isOn || (last?.state === "Off" && due)) {',
@@ -54,7 +54,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "twin-left-off",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "an undo looks at all devices of a host: one may be off while another reads On",
     'if (inMs <= 0) return run({ do: "readWhole" });',
     'if (inMs <= 0) return run({ do: "readPower" });',
@@ -62,7 +62,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "left-off",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "a host that we may have turned off is powered on by the undo",
     "const owesOn = mayHaveTurnedOff(attempt);",
     "const owesOn = false as boolean;",
@@ -91,15 +91,15 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "a Node's marks come off whatever its status says",
     ": await getNode(client, name, signal, readNodeMarks);",
     ": await getNode(client, name, signal);",
-    "test/unit/remediator/node-writes.test.ts",
+    "test/unit/remediator/clusters/node-writes.test.ts",
   ),
   mutant(
     "lost-answer-unlearned",
-    "controller/session",
+    "controller/session/session",
     "a status counts as stored though the answer to its write was lost",
     "this.#take(watched);",
     "this.remediation = watched;",
-    "test/unit/remediator/session.test.ts",
+    "test/unit/remediator/controller/session.test.ts",
   ),
   mutant(
     "late-off-after-verdict",
@@ -129,13 +129,13 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "reordered-off-forgotten",
     "machine/states/powering-on",
     "of two power-off orders one may be carried out after the host is on again",
-    "done: observations.unseenOffs === undefined,",
+    "done: observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),",
     "done: true,",
     VERY_LATE_OFF_SIM,
   ),
   mutant(
     "successor-forgotten",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "an undo asks, live, who waits for the host",
     'if (successor === undefined) return run({ do: "checkSuccessor" });',
     "if (successor === undefined) return undefined;",
@@ -187,7 +187,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-handed-over",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "a successor is handed no host that boots from the network next",
     "if (successor.waiting && !attempt.bootOverride && snapshot.hold === undefined) return undefined;",
     "if (successor.waiting && snapshot.hold === undefined) return undefined;",
@@ -195,10 +195,10 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-on-though-stopped",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "maintenance stops the On of an undo, too",
-    "    if (held !== undefined) return held;\n    const verdict",
-    "    const verdict",
+    "    if (held !== undefined) return held;\n    const check",
+    "    const check",
     DECIDE,
   ),
   mutant(
@@ -219,7 +219,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-on-ends-undo",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "a host that was ordered off is ordered on, whatever it reads",
     "if (isOn && !isOnOwed(snapshot, now)) {",
     "if (isOn) {",
@@ -227,8 +227,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-intent-believed",
-    "machine/states/undoing",
-    "an intent to power on that another process stored is no On",
+    "machine/states/undoing-power",
+    "an intent to power on that another process stored does not count as On",
     'remainingMs <= 0 || isSpent(attempt, "On", order)) return false;',
     'remainingMs <= 0 || attempt.action === "On") return false;',
     DECIDE_UNDO,
@@ -251,7 +251,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "heard-order-forgotten",
-    "effects/devices",
+    "machine/observe-orders",
     "what an order before may have done is kept with the order after it",
     "previous?.action === action ? maybeEffectiveAtMs(previous) : undefined;",
     "previous?.action === action ? previous.earlierEffectAtMs : undefined;",
@@ -275,7 +275,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-on-of-taken-back",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "a host that another operator now powers gets no On, whatever it reads",
     'if (holdsOrder(hold, "On") || isTakenBack(snapshot) ||',
     'if (holdsOrder(hold, "On") ||',
@@ -299,10 +299,10 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stopped-undo-gives-up",
-    "machine/states/undoing",
+    "machine/states/undoing-power",
     "an undo that maintenance holds back does not run out of its time",
-    'if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || readsOn(snapshot) !== undefined)',
-    "if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || readsOn(snapshot) !== undefined)",
+    'if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined)',
+    "if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined)",
     DECIDE_UNDO,
   ),
 ];

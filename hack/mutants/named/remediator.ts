@@ -31,11 +31,11 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "a view that may be stale is reported on each remediation under way",
     "warn(deps, `what is known of ${kind} may be minutes old: ${why}`);",
     "",
-    "test/unit/remediator/stale-views.test.ts",
+    "test/unit/remediator/controller/stale-views.test.ts",
   ),
   mutant(
     "session-outlives-restore",
-    "controller/session",
+    "controller/session/session",
     "what a session remembers counts for nothing once the API server has gone back to an earlier state",
     "return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;",
     "return watched?.metadata.uid === this.uid;",
@@ -43,7 +43,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-reading-proves",
-    "effects/devices",
+    "machine/observe",
     "what was read before a power order proves nothing after it",
     "return { ...observations, identity: undefined, power: NOTHING_READ };",
     "return { ...observations, identity: undefined };",
@@ -53,7 +53,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Power orders and their intents.
   mutant(
     "late-order",
-    "effects/devices",
+    "machine/rules/order-obstacle",
     "a process that stood still sends no order on what it knew before",
     "return identity === undefined ? -Infinity : identity.atMs + IDENTITY_AGE_MAX_MS - nowMs;",
     "return identity === undefined ? Infinity : identity.atMs + Infinity - nowMs;",
@@ -63,13 +63,13 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "stopped-order",
     "effects/devices",
     "an order that was stopped while its intent was being stored is not sent",
-    'if (!context.isOrderAllowed("ForceOff")) throw',
-    'if (!context.isOrderAllowed("ForceOff") && host === undefined) throw',
+    "if (found !== undefined) throw",
+    "if (found !== undefined && host === undefined) throw",
     DEVICE_EFFECTS,
   ),
   mutant(
     "intent-unguarded",
-    "controller/reconcile",
+    "controller/store-status",
     "a status is stored only over the version that was decided on",
     "const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };",
     "const guard = { uid: metadata.uid, resourceVersion: undefined as unknown as string };",
@@ -139,7 +139,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "twin-read-before-undo",
-    "machine/model/observations",
+    "machine/observe",
     "an undo believes no On that was read for a power-off, of one device of several",
     "        power: nothingObservedOfAttempt().power,\n        taintCleared",
     "        taintCleared",
@@ -147,7 +147,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "partly-taken-had-no-effect",
-    "effects/devices",
+    "machine/observe-orders",
     "an order that one device took and another refused may have taken effect",
     'if (isPartlyTaken || code === "Timeout"',
     'if (code === "Timeout"',
@@ -173,7 +173,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-member-up",
-    "controller/deleted-members",
+    "controller/admission/deleted-members",
     "the last status of a deleted Node counts for nothing",
     'return { apiVersion: "v1", kind: "Node", metadata, spec: {}, status: {} };',
     'return { apiVersion: "v1", kind: "Node", metadata, spec: {}, status: { conditions: [{ type: "Ready", status: "True" }] } };',
@@ -181,7 +181,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-member-forgotten",
-    "controller/deleted-members",
+    "controller/admission/deleted-members",
     "a leader counts a member of etcd whose Node was deleted before it led",
     "for (const recorded of this.#recorded.values()) add(recorded);",
     "for (const recorded of [...this.#recorded.values()].slice(0, 0)) add(recorded);",
@@ -189,7 +189,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deleted-member-unrecorded",
-    "controller/deleted-members",
+    "controller/admission/deleted-members",
     "the record of a member of etcd stays when its Node is deleted",
     "return observed === undefined ? recordOf(target) :",
     "return observed === undefined ? undefined :",
@@ -197,7 +197,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cleared-member-kept",
-    "controller/deleted-members",
+    "controller/admission/deleted-members",
     "a member whose record an administrator has removed counts no longer, for the agent that saw its Node deleted as well",
     "if (before !== undefined && record === undefined) this.#observed.delete(nodeKey(before));",
     "",
@@ -229,7 +229,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-goes-with-the-node",
-    "controller/admissions",
+    "controller/admission/admissions",
     "the zone of a host counts as stored, also while its Node is deleted",
     "zone: status?.node?.zone ?? zoneOf(",
     "zone: zoneOf(",
@@ -237,7 +237,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "wrong-host-without-warning",
-    "controller/reconcile",
+    "controller/store-status",
     "a wrong host is reported in a warning",
     "for (const { type, reason, message } of notes) {",
     'for (const { type, reason, message } of notes.filter((note) => note.reason !== "WrongHost")) {',
@@ -266,7 +266,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   mutant(
     "machine-name-trusted",
     "../nodes/subject",
-    "the name of a Machine's remediation is no node's name",
+    "the name of a Machine's remediation is not a node's name",
     "groupOf(apiVersion) === OKD_MACHINE_GROUP ? named : undefined;",
     "named ?? metadata.name;",
     CLUSTERS,
@@ -297,7 +297,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "drain-of-earlier-proof",
-    "machine/model/observations",
+    "machine/observe",
     "what was counted before a proof says nothing of the release after it",
     "if (begins) return { ...observations, released: false, drain: undefined };",
     "if (begins) return observations;",
@@ -305,7 +305,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-cleared",
-    "machine/model/observations",
+    "machine/observe",
     "an undo looks for the taint itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        marksCleared: false,\n      };",
@@ -313,7 +313,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-trusts-marks-cleared",
-    "machine/model/observations",
+    "machine/observe",
     "an undo looks for all marks itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        taintCleared: false,\n      };",
@@ -329,7 +329,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "given-up-host-kept",
-    "machine/model/observations",
+    "machine/observe",
     "a host that was given up is claimed again before another attempt",
     "claim: ownsHost(observations) ? observations.claim : undefined };",
     "claim: observations.claim };",
@@ -347,7 +347,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "next-attempt-remembers",
-    "machine/model/observations",
+    "machine/observe",
     "the next attempt reads everything again",
     "return again ? observations : { ...observations, ...nothingObservedOfAttempt(), claim",
     "return again ? observations : { ...observations, claim",
@@ -355,7 +355,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "etcd-members-watched",
-    "effects/run-effect",
+    "effects/examine",
     "the members of etcd are read live",
     "    const node = await getNode(context.nodeRuntime.client, name, signal);\n    const up =",
     "    const node = await Promise.resolve(context.etcdNodes().find((known) => known.metadata.name === name));\n    const up =",
@@ -371,7 +371,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "taint-unknown-if-answer-lost",
-    "effects/run-effect",
+    "machine/observe",
     "a taint may stand from the moment at which it is put on",
     "return { ...observations, taintCleared: false, swapped: false, marksCleared: false, taintUnansweredAtMs: event.atMs };",
     "return observations;",
@@ -379,7 +379,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "all-marks-ours",
-    "effects/run-effect",
+    "effects/node-marks",
     "who does not own the host leaves marks of others",
     "return ownsHost(session.observations) ? undefined : session.uid;",
     "return undefined;",
@@ -395,7 +395,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "tainted-node-taken-for-clean",
-    "effects/run-effect",
+    "machine/observe",
     "a taint that was seen is known to stand",
     "...(!mayBeTainted && { taintCleared: true })",
     "taintCleared: true || mayBeTainted",
@@ -403,7 +403,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "others-finalizers-dropped",
-    "effects/run-effect",
+    "effects/finalizer",
     "finalizers of others stay",
     "const value = wanted ? [...others, FINALIZER] : others;",
     "const value = wanted ? [FINALIZER] : others.slice(0, 0);",
@@ -411,7 +411,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "swap-unremembered",
-    "effects/run-effect",
+    "machine/observe",
     "a quarantine that was put on is known to stand",
     "swapped: true, quarantined: true, quarantineLifted: false, marksCleared: false",
     "swapped: true, quarantined: true, quarantineLifted: false",
@@ -419,7 +419,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "released-host-not-retaken",
-    "effects/claim-host",
+    "machine/observe",
     "a host that is claimed again is not one that was given up",
     "claim: { owned: true, targetUid: event.targetUid }, hostReleased: false }",
     "claim: { owned: true, targetUid: event.targetUid } }",
@@ -443,7 +443,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-whole-read-unknown",
-    "effects/devices",
+    "machine/observe",
     "a reading that failed says nothing of a host that is to be on",
     'event.reading ?? { state: "Unknown", raw: "nothing", runs: false }',
     'event.reading ?? { state: "On", raw: "nothing", runs: true }',
@@ -451,7 +451,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-proof",
-    "controller/session",
+    "machine/observe",
     "a proof ends when the target is edited",
     "return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };",
     "return { ...next, identity: undefined, device: undefined, override: undefined };",
@@ -459,7 +459,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-identity",
-    "controller/session",
+    "machine/observe",
     "a check of the identity ends when the target is edited",
     "return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };",
     "return { ...next, power: NOTHING_READ, device: undefined, override: undefined };",
@@ -467,7 +467,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "edited-target-keeps-devices",
-    "controller/session",
+    "controller/session/session",
     "connections end when the target is edited",
     "    await this.closeDevices();\n  }\n\n  /** Whether anything",
     "    await Promise.resolve();\n  }\n\n  /** Whether anything",
@@ -475,7 +475,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "clock-jump-ends-state",
-    "controller/session",
+    "controller/session/session",
     "a jump of the wall clock ends no state",
     "return this.#deadline.atMs - now.monotonicMs;",
     "return state.attempt.deadlineMs - now.epochMs;",
@@ -483,26 +483,26 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deadline-of-wrong-clock",
-    "controller/session",
+    "controller/session/session",
     "no state takes longer than it may, whatever a wrong clock has written",
-    "Math.min(Math.max(storedMs, leastMs), longestMs + DEVICE_FINAL_RETRY_MS)",
-    "Math.max(storedMs, leastMs, 0 * longestMs + 0 * DEVICE_FINAL_RETRY_MS)",
+    "Math.min(Math.max(storedMs, leastMs), mostMs)",
+    "Math.max(storedMs, leastMs, 0 * mostMs)",
     SESSION,
   ),
   mutant(
     "edited-target-ordered",
     "controller/reconcile",
     "an order whose target was edited while its intent was being stored is not sent",
-    "if (!host.found || !isSameHost(decidedOn, host)) return false;",
-    "if (!host.found || !decidedOn.found) return false;",
+    "isSameHost: host.found && isSameHost(decidedOn, host) &&",
+    "isSameHost: host.found && decidedOn.found &&",
     EDITS_SIM,
   ),
   mutant(
     "stopped-at-last-moment",
-    "controller/reconcile",
+    "machine/rules/order-obstacle",
     "an order that was stopped while its intent was being stored is not sent, by what the switch says then",
-    "return !holdsOrder(watchedHold(deps.stopSwitch, host), action) && !holdsOrder(hold.found, action);",
-    "return !holdsOrder(hold.found, action);",
+    "return holdsOrder(watchedHold, action) || holdsOrder(readHold.found, action)",
+    "return holdsOrder(readHold.found, action)",
     EDITS_SIM,
   ),
 ];

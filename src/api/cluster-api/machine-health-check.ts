@@ -109,7 +109,7 @@ export function readDurations(
 export function readSelector(raw: KubeObject, problems: string[]): LabelSelector {
   const selector = labelSelectorSchema.safeParse(fieldAt(raw, "spec", "selector") ?? {});
   if (selector.success) return selector.data;
-  problems.push("spec.selector is no label selector");
+  problems.push("spec.selector is not a label selector");
   return {};
 }
 

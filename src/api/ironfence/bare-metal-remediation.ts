@@ -37,6 +37,22 @@ const strategySchema = z
       description:
         "How a host is reprovisioned. NetworkBoot: its boot override is set once to the network. BareMetalHost: Metal3 takes its image off and puts it on again; for hosts without a consumer. MachineDeletion: its Machine is deleted, so that its MachineSet makes another one; never of the control plane.",
     }),
+    diagnostics: z.enum(["None", "NMI"]).default("None").meta({
+      description:
+        "NMI: before the first power-off the BMC sends the host a diagnostic interrupt, once, so that its kernel writes a crash dump. The power-off then waits for diagnosticsTimeout. Nothing is proven by it.",
+    }),
+    diagnosticsTimeout: duration(
+      "60s",
+      "How long the first power-off is put off for a crash dump: so much longer a host that hangs may write to its disks. No duration counts for more than 10m.",
+    ),
+    powerOn: z.enum(["On", "ACCycle"]).default("On").meta({
+      description:
+        "ACCycle: before the power-on of a reboot the BMC takes the mains power of the host away and gives it back, once, for boards that need that. It is ordered only after the host was proven off, its workloads have left and its taint is gone.",
+    }),
+    acCycleTimeout: duration(
+      "300s",
+      "How long the BMC may be away for an AC cycle, before the host is powered on as usual. No duration counts for more than 30m.",
+    ),
     requireReboot: z.boolean().default(true).meta({
       description:
         "Refuse to reprovision a host unless a proven reboot of this outage is on record: a host is never erased because its BMC was unreachable.",
@@ -61,6 +77,82 @@ const taintSchema = z.object({
   effect: z.string(),
   timeAdded: z.string().optional(),
 });
+
+/** How many entries and sensors `status.evidence` has at most. */
+export const EVIDENCE_ENTRIES_MAX = 8;
+export const EVIDENCE_SENSORS_MAX = 5;
+
+const evidenceSchema = z
+  .object({
+    class: z.enum(["Memory", "CPU", "PSU", "Thermal", "Disk", "PCIe", "Watchdog", "None"]).meta({
+      description: "What the host died of, as far as its BMC shows it. None: the BMC shows no cause.",
+    }),
+    message: z.string().max(512).meta({ description: "The same as one sentence, from text of the BMC." }),
+    readAt: timeSchema.meta({ description: "When the BMC was read." }),
+    nodeLostAt: timeSchema.optional().meta({
+      description: "When the lease of the node was last written. Absent if that is not known.",
+    }),
+    entries: z
+      .array(
+        z.object({
+          log: z.string().max(64).meta({ description: "The log that has the entry, such as SEL." }),
+          class: z
+            .enum(["Memory", "CPU", "PSU", "Thermal", "Disk", "PCIe", "Watchdog", "Power", "None"])
+            .meta({ description: "What it is about. Power: the host was switched on or off, or reset." }),
+          severity: z
+            .enum(["OK", "Warning", "Critical", "Fatal"])
+            .meta({ description: "By the words of the entry first, then by the severity that the BMC reports." }),
+          time: timeSchema.optional().meta({
+            description: "When it was written, corrected by the clock of the BMC. Absent if that is not known.",
+          }),
+          message: z.string().max(256).meta({ description: "The text of the BMC, as plain text." }),
+        }),
+      )
+      .max(EVIDENCE_ENTRIES_MAX)
+      .meta({ description: "Entries of the logs of the BMC, the one that says most first." }),
+    sensors: z
+      .array(z.string().max(256))
+      .max(EVIDENCE_SENSORS_MAX)
+      .optional()
+      .meta({ description: "Sensors that were above a limit, and parts that reported themselves as critical." }),
+    lastReset: timeSchema.optional().meta({ description: "The last reset of the host before the power-off." }),
+    clockOffsetSeconds: z.int().optional().meta({
+      description: "By how much the clock of the BMC was ahead. Absent if the BMC showed no time.",
+    }),
+    incomplete: z.string().max(256).optional().meta({ description: "Why not all was read. Absent if it was." }),
+  })
+  .meta({ description: "What the BMC showed of why the host died, read once after the first power-off order." });
+export type Evidence = z.infer<typeof evidenceSchema>;
+
+const diagnosticsSchema = z
+  .object({
+    orderedAt: z.string().meta({ format: "date-time", description: "Stored before the NMI is sent." }),
+    endsAt: z.string().meta({ format: "date-time", description: "When the power-off no longer waits for the host." }),
+    result: z.enum(["Sent", "Uncertain", "NotSent", "Rebooted"]).optional().meta({
+      description:
+        "Uncertain: the answer of the BMC was lost, so it counts as sent. Rebooted: the node reports another boot. Absent until the BMC has answered; an agent that starts meanwhile takes it for sent.",
+    }),
+    message: z.string().max(512).optional().meta({ description: "What the BMC answered." }),
+  })
+  .meta({ description: "The NMI of strategy.diagnostics. A remediation sends one at most." });
+
+const acCycleSchema = z
+  .object({
+    attemptID: z.string().meta({ description: "The power cycle that it is part of: one in each." }),
+    orderedAt: z.string().meta({ format: "date-time", description: "Stored before it is ordered." }),
+    endsAt: z.string().meta({ format: "date-time", description: "When the power-on no longer waits for the BMC." }),
+    result: z.enum(["Done", "NotSent", "Unseen"]).optional().meta({
+      description:
+        "Done: the BMC was away and is back. Unseen: it was not seen to go, or did not come back in time. Absent until then; an agent that starts meanwhile takes it for sent.",
+    }),
+    message: z.string().max(512).optional().meta({ description: "The result in words." }),
+  })
+  .meta({ description: "The AC cycle of strategy.powerOn. It proves nothing." });
+
+/** The cause of death in one line. */
+export function causeText({ class: found, message }: Evidence): string {
+  return found === "None" ? message : `${found}: ${message}`;
+}
 
 const bareMetalRemediationStatusSchema = z.object({
   observedGeneration: z.int().optional(),
@@ -199,6 +291,9 @@ const bareMetalRemediationStatusSchema = z.object({
     })
     .optional()
     .meta({ description: "The Machine is deleted, or about to be, so that another one takes its place." }),
+  evidence: evidenceSchema.optional(),
+  diagnostics: diagnosticsSchema.optional(),
+  acCycle: acCycleSchema.optional(),
   timeline: z
     .array(
       z.object({ step: z.string(), time: z.string().meta({ format: "date-time" }), message: z.string().optional() }),
@@ -217,6 +312,8 @@ export const bareMetalRemediationStateSchema = bareMetalRemediationStatusSchema.
   backup: true,
   installation: true,
   replacement: true,
+  diagnostics: true,
+  acCycle: true,
 });
 export type BareMetalRemediationStatus = z.infer<typeof bareMetalRemediationStatusSchema>;
 
@@ -247,6 +344,7 @@ export const BARE_METAL_REMEDIATIONS: CustomKind = {
     { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
     { name: "Reason", type: "string", jsonPath: '.status.conditions[?(@.type=="Processing")].reason' },
     { name: "Message", type: "string", jsonPath: '.status.conditions[?(@.type=="Processing")].message' },
+    { name: "Cause", type: "string", jsonPath: ".status.evidence.message", priority: 1 },
   ],
 };
 

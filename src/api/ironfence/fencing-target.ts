@@ -7,14 +7,14 @@ import { DURATION_PATTERN } from "../../runtime/duration.ts";
 const deviceSchema = z.object({
   address: z.string().min(1).max(2048).meta({
     description:
-      "The BMC, for example redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System. It may be omitted if the BMC has only one.",
+      "The BMC, for example redfish://bmc-3.example/redfish/v1/Systems/1. The path names the System. It may be omitted if the BMC has only one. Other forms are ipmi://HOST, driver://HOST/PATH and snmp://HOST/OUTLET.",
   }),
   allowPlainHTTP: z.boolean().optional().meta({
     description: "Allow an address with plain HTTP. The password is then sent unencrypted, and answers can be forged.",
   }),
   credentialsSecretRef: z.object({ name: nameSchema }).meta({
     description:
-      "A Secret of this namespace with keys username and password, and kg if an IPMI BMC has its own key (K_G). Its annotation ironfence.io/allowed-addresses lists the addresses that it may be sent to.",
+      "A Secret of this namespace with keys username and password, or for a driver server tls.crt and tls.key, and kg if an IPMI BMC has its own key (K_G). For SNMP also privPassword if it is not the password, or only community for v2c. Its annotation ironfence.io/allowed-addresses lists the addresses that it may be sent to.",
   }),
   level: z.int().min(1).max(9).default(1).meta({
     description: "Levels are tried from the lowest to the highest; all devices of one level must prove the host off.",
@@ -86,6 +86,33 @@ const deviceSchema = z.object({
     })
     .optional()
     .meta({ description: "For IPMI only." }),
+  snmp: z
+    .object({
+      version: z.enum(["v3", "v2c"]).default("v3").meta({
+        description:
+          "SNMPv2c sends the community unencrypted, and anyone on the network can forge an Off. It needs allowPlainText.",
+      }),
+      allowPlainText: z.boolean().optional().meta({ description: "Allow v2c." }),
+      securityLevel: z.enum(["authPriv", "authNoPriv"]).default("authPriv").meta({
+        description: "With authNoPriv, messages are signed and not encrypted.",
+      }),
+      authProtocol: z.enum(["SHA-512", "SHA-384", "SHA-256", "SHA-224", "SHA", "MD5"]).default("SHA-256").meta({
+        description: "How messages are signed. MD5 and SHA are for PDUs that support nothing newer.",
+      }),
+      privProtocol: z.enum(["AES", "AES-256", "AES-256-C", "DES"]).default("AES").meta({
+        description:
+          "How messages are encrypted: AES has 128 bits. The two with 256 bits differ in how the key is extended. DES is for PDUs that support nothing else.",
+      }),
+      mib: z
+        .enum(["APC-rPDU2", "APC-rPDU", "Raritan", "Eaton", "Vertiv", "ServerTech-3", "ServerTech-4"])
+        .optional()
+        .meta({
+          description:
+            "The table of outlets of the vendor. By default the one that the sysObjectID of the PDU stands for.",
+        }),
+    })
+    .optional()
+    .meta({ description: "For outlets of PDUs (SNMP) only." }),
   timeouts: z
     .object({
       connect: z.string().regex(new RegExp(DURATION_PATTERN, "u")).default("5s"),
@@ -147,6 +174,48 @@ const fencingTargetStatusSchema = z.object({
     })
     .optional()
     .meta({ description: "Pinned from the node while it was Ready." }),
+  enrolment: z
+    .object({
+      time: timeSchema.meta({ description: "When the host was shown to lose its power by these outlets alone." }),
+      enrolledBy: z.string().max(253).optional().meta({
+        description: "The user who asked for it, as the API server knows them.",
+      }),
+      nodeName: z.string().meta({ description: "The node that lost its power." }),
+      clusterRef: clusterRefSchema
+        .optional()
+        .meta({ description: "The cluster of that node, as in the spec at that time." }),
+      nodeUID: z.string().meta({ description: "The UID of its Node object at that time." }),
+      systemUUID: z.string().meta({ description: "The hardware that the node ran on." }),
+      bootIDBefore: z.string().meta({ description: "The boot that ended when all outlets were off." }),
+      bootIDAfter: z.string().meta({ description: "The boot that began when they were on again." }),
+      specDigest: z
+        .string()
+        .regex(/^[0-9a-f]{64}$/)
+        .meta({
+          description:
+            "SHA-256 of the fields of the spec that it rests on: the outlets, nodeName, clusterRef and identity.",
+        }),
+      outlets: z
+        .array(
+          z.object({
+            address: z.string().max(2048).meta({ description: "Its address in the spec." }),
+            pdu: z.string().max(256).meta({ description: "What the PDU reports as its serial number or engine ID." }),
+            outlet: z.string().max(64).meta({ description: "Its number on the PDU." }),
+            label: z.string().max(256).optional().meta({ description: "The name that the outlet has on the PDU." }),
+            metered: z.literal(true).optional().meta({
+              description: "The PDU measures the power of the outlet, and must go on doing so: Off needs its 0 W.",
+            }),
+          }),
+        )
+        .min(1)
+        .max(8)
+        .meta({ "x-kubernetes-list-type": "atomic", description: "The outlets, in the order of spec.devices." }),
+    })
+    .optional()
+    .meta({
+      description:
+        "The outlets of PDUs that feed this host, as ironfence enroll has shown. It counts only as long as nothing of it differs: no edit of the outlets, the node or the identity, the same hardware, and the same answers of the PDUs.",
+    }),
   owner: z
     .object({
       uid: z.string(),
@@ -192,6 +261,9 @@ const fencingTargetStatusSchema = z.object({
         result: z.enum(["Succeeded", "Failed", "TimedOut", "CalledOff"]),
         reason: z.string(),
         message: z.string().max(256),
+        cause: z.string().max(512).optional().meta({
+          description: "What the host died of, as far as its BMC showed it: `status.evidence` of the remediation.",
+        }),
         attempts: z.int().min(1).meta({ description: "Power cycles that were begun." }),
         remediation: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
       }),
@@ -254,6 +326,7 @@ const fencingTargetStatusSchema = z.object({
 export type FencingTargetStatus = z.infer<typeof fencingTargetStatusSchema>;
 export type OffProof = NonNullable<FencingTargetStatus["offProof"]>;
 export type EarlyOffProof = NonNullable<FencingTargetStatus["earlyOffProof"]>;
+export type Enrolment = NonNullable<FencingTargetStatus["enrolment"]>;
 export type TargetOutcome = NonNullable<FencingTargetStatus["outcomes"]>[number];
 
 /** `ironfence.io/v1alpha1` FencingTarget. */

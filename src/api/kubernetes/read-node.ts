@@ -9,18 +9,20 @@ type Shape =
   | "number"
   | "texts"
   | { listOf: Shape }
-  | { fields: Readonly<Record<string, Shape>>; needs?: readonly string[] };
+  | { fields: readonly (readonly [name: string, shape: Shape])[]; needs: readonly string[] };
 
-const TAINT: Shape = {
-  fields: { key: "string", effect: "string", value: "string", timeAdded: "string" },
-  needs: ["key", "effect"],
-};
-const CONDITION: Shape = {
-  fields: { type: "string", status: "string", reason: "string", message: "string", lastTransitionTime: "string" },
-  needs: ["type", "status"],
-};
-const OWNER: Shape = {
-  fields: {
+/** Fields are listed once: every Node that arrives is compared with them. */
+function object(fields: Readonly<Record<string, Shape>>, needs: readonly string[] = []): Shape {
+  return { fields: Object.entries(fields), needs };
+}
+
+const TAINT = object({ key: "string", effect: "string", value: "string", timeAdded: "string" }, ["key", "effect"]);
+const CONDITION = object(
+  { type: "string", status: "string", reason: "string", message: "string", lastTransitionTime: "string" },
+  ["type", "status"],
+);
+const OWNER = object(
+  {
     apiVersion: "string",
     kind: "string",
     name: "string",
@@ -28,36 +30,30 @@ const OWNER: Shape = {
     controller: "boolean",
     blockOwnerDeletion: "boolean",
   },
-  needs: ["apiVersion", "kind", "name", "uid"],
-};
-const NODE: Shape = {
-  fields: {
-    apiVersion: "string",
-    kind: "string",
-    metadata: {
-      fields: {
-        name: "string",
-        uid: "string",
-        resourceVersion: "string",
-        labels: "texts",
-        annotations: "texts",
-        finalizers: { listOf: "string" },
-        ownerReferences: { listOf: OWNER },
-        generateName: "string",
-        generation: "number",
-        creationTimestamp: "string",
-        deletionTimestamp: "string",
-      },
-    },
-    spec: { fields: { taints: { listOf: TAINT }, providerID: "string", unschedulable: "boolean" } },
-    status: {
-      fields: {
-        conditions: { listOf: CONDITION },
-        nodeInfo: { fields: { bootID: "string", systemUUID: "string", machineID: "string" } },
-      },
-    },
-  },
-};
+  ["apiVersion", "kind", "name", "uid"],
+);
+const NODE = object({
+  apiVersion: "string",
+  kind: "string",
+  metadata: object({
+    name: "string",
+    uid: "string",
+    resourceVersion: "string",
+    labels: "texts",
+    annotations: "texts",
+    finalizers: { listOf: "string" },
+    ownerReferences: { listOf: OWNER },
+    generateName: "string",
+    generation: "number",
+    creationTimestamp: "string",
+    deletionTimestamp: "string",
+  }),
+  spec: object({ taints: { listOf: TAINT }, providerID: "string", unschedulable: "boolean" }),
+  status: object({
+    conditions: { listOf: CONDITION },
+    nodeInfo: object({ bootID: "string", systemUUID: "string", machineID: "string" }),
+  }),
+});
 
 /**
  * What is kept of an identity that a kubelet reports: real ones have 36 characters, and what is kept is stored in other
@@ -72,7 +68,7 @@ const IDENTITY_LENGTH_MAX = 256;
  * @throws TypeError naming the field that has another type.
  */
 export function readNode(raw: KubeObject): Node {
-  const wrong = misshapen(raw, NODE, "");
+  const wrong = misshapen(raw, NODE);
   if (wrong !== undefined) throw new TypeError(`${wrong} is not what a Node has there`);
   const node = named(raw, NODE) as Partial<Node> & KubeObject;
   const { nodeInfo } = node.status ?? {};
@@ -95,7 +91,7 @@ export function readNode(raw: KubeObject): Node {
  */
 export function readNodeMarks(raw: KubeObject): Node {
   const { status } = raw as Partial<Node>;
-  const isSound = status === undefined || misshapen({ status }, NODE, "") === undefined;
+  const isSound = status === undefined || misshapen({ status }, NODE) === undefined;
   return readNode(isSound ? raw : ({ ...raw, status: {} } as KubeObject));
 }
 
@@ -106,34 +102,36 @@ export function readNodeMarks(raw: KubeObject): Node {
 function named(value: unknown, shape: Shape): unknown {
   if (typeof shape === "string") return value;
   if ("listOf" in shape) return (value as readonly unknown[]).map((item) => named(item, shape.listOf));
-  const kept = Object.entries(shape.fields).flatMap(([name, innerShape]) => {
+  const kept: Record<string, unknown> = {};
+  for (const [name, innerShape] of shape.fields) {
     const inner = (value as Readonly<Record<string, unknown>>)[name];
-    return inner === null || inner === undefined ? [] : [[name, named(inner, innerShape)] as const];
-  });
-  return Object.fromEntries(kept);
+    if (inner !== null && inner !== undefined) kept[name] = named(inner, innerShape);
+  }
+  return kept;
 }
 
 /** The path of the first field that is not of its shape; undefined if all are. */
-function misshapen(value: unknown, shape: Shape, path: string): string | undefined {
-  if (typeof shape === "string" && shape !== "texts") return typeof value === shape ? undefined : path;
+function misshapen(value: unknown, shape: Shape): string | undefined {
+  if (typeof shape === "string" && shape !== "texts") return typeof value === shape ? undefined : "";
   if (shape === "texts") {
-    return isRecord(value) && Object.values(value).every((text) => typeof text === "string") ? undefined : path;
+    return isRecord(value) && Object.values(value).every((text) => typeof text === "string") ? undefined : "";
   }
-  if ("listOf" in shape) {
-    return Array.isArray(value) ? firstOf(value, (item) => misshapen(item, shape.listOf, path)) : path;
+  if ("listOf" in shape) return Array.isArray(value) ? misshapenItem(value, shape.listOf) : "";
+  if (!isRecord(value)) return "";
+  const { fields, needs } = shape;
+  if (needs.some((name) => value[name] === undefined || value[name] === null)) return "";
+  for (const [name, inner] of fields) {
+    if (value[name] === undefined || value[name] === null) continue;
+    const wrong = misshapen(value[name], inner);
+    if (wrong !== undefined) return `.${name}${wrong}`;
   }
-  if (!isRecord(value)) return path;
-  const { fields, needs = [] } = shape;
-  if (needs.some((name) => value[name] === undefined || value[name] === null)) return path;
-  return firstOf(Object.entries(fields), ([name, inner]) =>
-    value[name] === undefined || value[name] === null ? undefined : misshapen(value[name], inner, `${path}.${name}`),
-  );
+  return undefined;
 }
 
-function firstOf<T>(items: readonly T[], find: (item: T) => string | undefined): string | undefined {
+function misshapenItem(items: readonly unknown[], shape: Shape): string | undefined {
   for (const item of items) {
-    const found = find(item);
-    if (found !== undefined) return found;
+    const wrong = misshapen(item, shape);
+    if (wrong !== undefined) return wrong;
   }
   return undefined;
 }

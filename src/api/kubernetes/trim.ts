@@ -7,6 +7,7 @@ import {
   MANUALLY_CONFIRMED_HEALTHY,
   QUARANTINED_BY,
 } from "../names/annotations.ts";
+import { sharedText, shareTexts } from "../../runtime/text/shared-text.ts";
 import type { Node, NodeCondition } from "./core.ts";
 import { isShuttingDown, NODE_SHUTTING_DOWN } from "./outage.ts";
 import { readNode } from "./read-node.ts";
@@ -31,12 +32,12 @@ export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string
     name,
     uid,
     resourceVersion,
-    ...(namespace !== undefined && { namespace }),
+    ...(namespace !== undefined && { namespace: sharedText(namespace) }),
     ...(generateName !== undefined && { generateName }),
     ...(generation !== undefined && { generation }),
     ...(creationTimestamp !== undefined && { creationTimestamp }),
     ...(deletionTimestamp !== undefined && { deletionTimestamp }),
-    ...(labels !== undefined && { labels }),
+    ...(labels !== undefined && { labels: shareTexts(labels) }),
     ...(annotations !== undefined && { annotations: keep(annotations, keptAnnotations) }),
     ...(finalizers !== undefined && { finalizers }),
     ...(ownerReferences !== undefined && { ownerReferences: ownerReferences.map(trimOwner) }),
@@ -76,7 +77,7 @@ export function trimNode(raw: KubeObject): Node {
     spec: {
       ...(unschedulable !== undefined && { unschedulable }),
       ...(providerID !== undefined && { providerID }),
-      ...(taints !== undefined && { taints }),
+      ...(taints !== undefined && { taints: taints.map(shareTexts) }),
     },
     status: {
       conditions: (node.status.conditions ?? []).map(trimNodeCondition),
@@ -94,9 +95,9 @@ function trimNodeCondition(condition: NodeCondition): NodeCondition {
   return {
     // Messages are long and change often. Only this one says something that the rest does not.
     ...(isShuttingDown(condition) && { message: NODE_SHUTTING_DOWN }),
-    type,
+    type: sharedText(type),
     status,
-    ...(reason !== undefined && { reason }),
-    ...(lastTransitionTime !== undefined && { lastTransitionTime }),
+    ...(reason !== undefined && { reason: sharedText(reason) }),
+    ...(lastTransitionTime !== undefined && { lastTransitionTime: sharedText(lastTransitionTime) }),
   };
 }

@@ -11,7 +11,7 @@ export const METAL3_REMEDIATION_FINALIZER = "metal3remediation.infrastructure.cl
 export const NODE_ANNOTATIONS_BACKUP = "remediation.metal3.io/node-annotations-backup";
 export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
 /**
- * On a BareMetalHost, followed by a Metal3Remediation's UID: the Metal3 provider's own controller holds the host off.
+ * On a BareMetalHost, followed by a Metal3Remediation's UID: the Metal3 provider's own controller keeps the host off.
  */
 export const METAL3_POWER_OFF_PREFIX = "reboot.metal3.io/metal3-remediation-";
 /**

@@ -31,6 +31,9 @@ export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
 export const QUARANTINED_BY = "ironfence.io/quarantined-by";
 
+/** On a node: when the drill began that has cordoned it. A drill takes off only a cordon that has its own time. */
+export const DRILL = "ironfence.io/drill";
+
 /** On a Secret with a BMC's credentials: the addresses to which it may be sent (`isAllowed`). */
 export const ALLOWED_ADDRESSES = "ironfence.io/allowed-addresses";
 
@@ -38,7 +41,7 @@ export const ALLOWED_ADDRESSES = "ironfence.io/allowed-addresses";
 export const HOST_OWNER = "ironfence.io/owner";
 /** On a BareMetalHost: JSON, the last reboot that was proven off. */
 export const LAST_REBOOT = "ironfence.io/last-reboot";
-/** On a BareMetalHost: JSON, which remediation asked its operator to hold it off, and what the status said then. */
+/** On a BareMetalHost: JSON, which remediation asked its operator to keep it off, and what the status reported then. */
 export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
 /**
  * On a BareMetalHost: JSON with the image that a remediation has removed from it and the name of that remediation,
@@ -68,7 +71,10 @@ export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
 export const ONE_MACHINE_AT_A_TIME = "ironfence.io/one-machine-at-a-time";
 /** On a health check: with `false` the list of steps is not started again for a node that no step brought back. */
 export const START_ANEW = "ironfence.io/start-anew";
-/** On a health check: `true` skips the rest of a duration if the node is not Ready and its host is proven off. */
+/**
+ * On a health check: `true` skips the rest of a duration if the node is not Ready and its host is proven off. `false`
+ * also keeps nodes that are Ready from being remediated because their hosts are proven off.
+ */
 export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
 /**
  * On a health check: JSON, each node's remediations that count against its budget, `<uid>@<time>` separated by commas.
@@ -93,6 +99,9 @@ export const AGENT_NOT_READY = "ironfence.io/not-ready";
  * Why the agent does not act although it holds this Lease: another installation works, for example. Empty if it acts.
  */
 export const AGENT_STANDS_BY = "ironfence.io/stands-by";
+
+/** On the Lease of an agent that only observes: JSON, what it would have remediated last. */
+export const WOULD_HAVE_REMEDIATED = "ironfence.io/would-have-remediated";
 
 /** On the agent's Lease: how many hosts it remediates at once, in all and in one failure zone; 0 for any number. */
 export const AGENT_MAX_HOSTS = "ironfence.io/max-hosts";

@@ -75,6 +75,6 @@ export function referenceAt(
 }
 
 /** The condition of one type; undefined if there is none. */
-export function conditionOf(conditions: readonly Condition[], type: string): Condition | undefined {
-  return conditions.find((condition) => condition.type === type);
+export function conditionOf(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
+  return conditions?.find((condition) => condition.type === type);
 }

@@ -8,16 +8,20 @@ import type { Clock } from "../../runtime/clock.ts";
 /** The calls of a driver that are measured: those that the agent makes. */
 export const DEVICE_OPERATIONS = [
   "identify",
+  "identifyOutlet",
   "readPower",
   "findOffObstacle",
   "forceOff",
   "on",
   "setBootOverride",
   "readBootOverride",
+  "readEvidence",
+  "sendNmi",
+  "acCycle",
 ] as const;
 export type DeviceOperation = (typeof DEVICE_OPERATIONS)[number];
 
-export const DEVICE_PROTOCOLS = ["redfish", "ipmi"] as const;
+export const DEVICE_PROTOCOLS = ["redfish", "ipmi", "driver", "snmp"] as const;
 
 /** `denied`: user, password, permissions or certificate. `error`: all other failures. */
 export const DEVICE_RESULTS = ["ok", "timeout", "unreachable", "denied", "error"] as const;
@@ -56,11 +60,16 @@ export function measureDevices(open: OpenDevice, clock: Clock, onCall: (call: Me
 type Measure = <T>(operation: DeviceOperation, call: () => Promise<T>) => Promise<T>;
 
 function measured(driver: PowerDriver, measure: Measure): PowerDriver {
+  const identifyOutlet = driver.identifyOutlet?.bind(driver);
   const readSupportedOrders = driver.readSupportedOrders?.bind(driver);
   const findOffObstacle = driver.findOffObstacle?.bind(driver);
+  const readEvidence = driver.readEvidence?.bind(driver);
+  const sendNmi = driver.sendNmi?.bind(driver);
+  const acCycle = driver.acCycle?.bind(driver);
   const resetBmc = driver.resetBmc?.bind(driver);
   return {
     address: driver.address,
+    ...(driver.hasNoBootOverride === true && { hasNoBootOverride: true as const }),
     get lastReset() {
       return driver.lastReset;
     },
@@ -73,9 +82,17 @@ function measured(driver: PowerDriver, measure: Measure): PowerDriver {
     on: (signal) => measure("on", () => driver.on(signal)),
     setBootOverride: (override, signal) => measure("setBootOverride", () => driver.setBootOverride(override, signal)),
     readBootOverride: (signal) => measure("readBootOverride", () => driver.readBootOverride(signal)),
+    ...(identifyOutlet !== undefined && {
+      identifyOutlet: (signal) => measure("identifyOutlet", () => identifyOutlet(signal)),
+    }),
     ...(findOffObstacle !== undefined && {
       findOffObstacle: (signal) => measure("findOffObstacle", () => findOffObstacle(signal)),
     }),
+    ...(readEvidence !== undefined && {
+      readEvidence: (signal) => measure("readEvidence", () => readEvidence(signal)),
+    }),
+    ...(sendNmi !== undefined && { sendNmi: (signal) => measure("sendNmi", () => sendNmi(signal)) }),
+    ...(acCycle !== undefined && { acCycle: (signal) => measure("acCycle", () => acCycle(signal)) }),
     ...(readSupportedOrders !== undefined && { readSupportedOrders }),
     ...(resetBmc !== undefined && { resetBmc }),
     close: () => driver.close(),

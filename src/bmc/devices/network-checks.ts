@@ -7,7 +7,7 @@ import type { TLSSocket } from "node:tls";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { versionOptions } from "../gate/secure-contexts.ts";
 import { tooOld } from "../redfish/http/tls.ts";
-import type { DeviceTls } from "../interface/device-config.ts";
+import type { DeviceConfig, DeviceTls } from "../interface/device-config.ts";
 
 // Checks the connection to a device step by step, so that a user sees which step fails. Each function throws if its
 // step fails.
@@ -46,7 +46,11 @@ export interface TlsFinding {
 }
 
 /** Performs a TLS handshake and reads the certificate. It sends no request, and therefore no password. */
-export async function checkTls({ hostname, port }: Endpoint, tls: DeviceTls, signal: AbortSignal): Promise<TlsFinding> {
+export async function checkTls(
+  { hostname, port }: Endpoint,
+  { tls, certificate }: Pick<DeviceConfig, "tls" | "certificate">,
+  signal: AbortSignal,
+): Promise<TlsFinding> {
   const socket = connectTls({
     host: hostname,
     port,
@@ -55,6 +59,7 @@ export async function checkTls({ hostname, port }: Endpoint, tls: DeviceTls, sig
     rejectUnauthorized: false,
     ...versionOptions(tls.minVersion),
     ...(tls.ca !== undefined && { ca: tls.ca }),
+    ...(certificate && { cert: certificate.cert, key: certificate.key.reveal() }),
   });
   try {
     await opened(socket, "secureConnect", signal);

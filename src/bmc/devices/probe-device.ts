@@ -1,4 +1,4 @@
-import type { BmcAddress } from "../interface/address.ts";
+import type { BmcAddress, IpmiAddress, SnmpAddress } from "../interface/address.ts";
 import { parseBmcAddress } from "../interface/address.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { PowerDriver, PowerReading } from "../interface/driver.ts";
@@ -56,7 +56,7 @@ export async function probeDevice(
   deps: { clock: Clock; openDevice: OpenDevice },
   signal: AbortSignal,
 ): Promise<DeviceReport> {
-  const probe = new Probe(config, deps);
+  const probe = new DeviceChecker(config, deps);
   const address = probe.readAddress();
   if (address !== undefined && (await probe.checkWay(address, signal))) await probe.checkDevice(address, signal);
   return probe.report();
@@ -76,10 +76,39 @@ const REDFISH_CHECKS: readonly CheckName[] = [
   "networkBoot",
   "session",
 ];
+/** A driver server gives no sessions. */
+const NOT_OF_DRIVER: ReadonlySet<CheckName> = new Set(["session"]);
 /** UDP has no connection, IPMI has no TLS, and a BMC has one host. */
 const NOT_OF_IPMI: ReadonlySet<CheckName> = new Set(["connection", "tls", "system"]);
 
-class Probe {
+/** UDP has no connection, and SNMP has neither TLS nor sessions to end. */
+const NOT_OF_SNMP: ReadonlySet<CheckName> = new Set(["connection", "tls", "networkBoot", "session"]);
+
+const PROTOCOLS: Readonly<
+  Record<BmcAddress["protocol"], { label: string; lacks: ReadonlySet<CheckName>; answers: string; orders: string }>
+> = {
+  redfish: { label: "Redfish", lacks: new Set(), answers: "speaks Redfish", orders: "" },
+  ipmi: {
+    label: "IPMI 2.0",
+    lacks: NOT_OF_IPMI,
+    answers: "answers, and takes an RMCP+ session",
+    orders: "off and on: every BMC that speaks IPMI must support them",
+  },
+  driver: {
+    label: "driver server",
+    lacks: NOT_OF_DRIVER,
+    answers: "proves its answers",
+    orders: "off and on: every driver server must support them; ironfence driver check tries them",
+  },
+  snmp: {
+    label: "SNMP",
+    lacks: NOT_OF_SNMP,
+    answers: "answers SNMP",
+    orders: "off and on of the outlet",
+  },
+};
+
+class DeviceChecker {
   readonly #config: DeviceConfig;
   readonly #deps: { clock: Clock; openDevice: OpenDevice };
   readonly #found = new Map<CheckName, DeviceCheck>();
@@ -104,9 +133,10 @@ class Probe {
   readAddress(): BmcAddress | undefined {
     try {
       const address = parseBmcAddress(this.#config.address);
-      if (address.protocol === "ipmi") this.#names = REDFISH_CHECKS.filter((name) => !NOT_OF_IPMI.has(name));
-      const where = address.protocol === "ipmi" ? `UDP port ${address.port}` : address.origin;
-      this.#add("address", "ok", `${address.protocol === "ipmi" ? "IPMI 2.0" : "Redfish"} at ${where}`);
+      const { label, lacks } = PROTOCOLS[address.protocol];
+      this.#names = REDFISH_CHECKS.filter((name) => !lacks.has(name));
+      const where = isUdp(address) ? `UDP port ${address.port}` : address.origin;
+      this.#add("address", "ok", `${label} at ${where}`);
       return address;
     } catch (error) {
       this.#add("address", "failed", messageOf(error));
@@ -118,14 +148,15 @@ class Probe {
   async checkWay(address: BmcAddress, signal: AbortSignal): Promise<boolean> {
     const endpoint = endpointOf(address);
     const resolved = await this.#step("name", signal, async () => ok(await checkName(endpoint)));
-    if (!resolved || address.protocol === "ipmi") return resolved;
+    if (!resolved || isUdp(address)) return resolved;
     if (!(await this.#step("connection", signal, async (signal) => ok(await checkTcp(endpoint, signal))))) return false;
     if (address.origin.startsWith("http:")) {
-      this.#add("tls", "warning", "none: the password crosses the network in clear text");
+      const seen = address.protocol === "driver" ? "orders and answers are signed, but cross" : "the password crosses";
+      this.#add("tls", "warning", `none: ${seen} the network in clear text`);
       return true;
     }
     return this.#step("tls", signal, async (signal) => {
-      const { trust, detail, sha256Fingerprint } = await checkTls(endpoint, this.#config.tls, signal);
+      const { trust, detail, sha256Fingerprint } = await checkTls(endpoint, this.#config, signal);
       const result = ({ Trusted: "ok", Unchecked: "warning", Untrusted: "failed" } as const)[trust];
       return { result, detail, sha256Fingerprint };
     });
@@ -143,7 +174,7 @@ class Probe {
       return;
     }
     try {
-      if (await this.#checkLogin(address, driver, signal)) await this.#checkPower(driver, signal);
+      if (await this.#checkLogin(address, driver, signal)) await this.#checkPower(address, driver, signal);
     } finally {
       await driver.close();
       const left = warnings.some((line) => line.includes("session not ended"));
@@ -159,7 +190,7 @@ class Probe {
   async #checkLogin(address: BmcAddress, driver: PowerDriver, signal: AbortSignal): Promise<boolean> {
     const isIpmi = address.protocol === "ipmi";
     const steps: [CheckName, string][] = [
-      ["service", isIpmi ? "answers, and takes an RMCP+ session" : "speaks Redfish"],
+      ["service", PROTOCOLS[address.protocol].answers],
       ["login", `as ${this.#config.username}`],
     ];
     if (!isIpmi) steps.push(["system", ""]);
@@ -192,7 +223,7 @@ class Probe {
     return true;
   }
 
-  async #checkPower(driver: PowerDriver, signal: AbortSignal): Promise<void> {
+  async #checkPower(address: BmcAddress, driver: PowerDriver, signal: AbortSignal): Promise<void> {
     await this.#step("power", signal, async (signal) => {
       this.#reading = await driver.readPower(signal);
       const { state, raw } = this.#reading;
@@ -202,7 +233,12 @@ class Probe {
     const readSupported = driver.readSupportedOrders?.bind(driver);
     let hasNetworkBoot = true;
     await this.#step("orders", signal, async (signal) => {
-      if (readSupported === undefined) return ok("off and on: every BMC that speaks IPMI must support them");
+      if (readSupported === undefined) {
+        const obstacle = await driver.findOffObstacle?.(signal);
+        return obstacle === undefined
+          ? ok(PROTOCOLS[address.protocol].orders)
+          : { result: "failed", detail: obstacle.message };
+      }
       const { allowedTypes, off, on, networkBoot } = await readSupported(signal);
       hasNetworkBoot = networkBoot;
       const obstacle = await driver.findOffObstacle?.(signal);
@@ -277,9 +313,13 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : "failed";
 }
 
+function isUdp(address: BmcAddress): address is IpmiAddress | SnmpAddress {
+  return address.protocol === "ipmi" || address.protocol === "snmp";
+}
+
 /** Where the device at an address listens. */
 export function endpointOf(address: BmcAddress): Endpoint {
-  if (address.protocol === "ipmi") return address;
+  if (isUdp(address)) return address;
   const url = new URL(address.origin);
   const defaultPort = url.protocol === "http:" ? 80 : 443;
   return {

@@ -1,10 +1,19 @@
 import { callAll, combineFailures, levelFailure } from "./level-calls.ts";
-import type { BootOverride, PowerDriver, PowerReading, PowerState } from "../interface/driver.ts";
+import type { LevelReadings } from "./level-readings.ts";
+import { levelPower, readAll, readLevelPower } from "./level-readings.ts";
+import { AC_CYCLE, NMI, sendOnce } from "./send-once.ts";
+import type { OnceAnswer, OnceOrder } from "./send-once.ts";
+import type { BootOverride, PowerDriver, PowerReading } from "../interface/driver.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
+import type { BmcEvidence } from "../evidence/model.ts";
 import { BmcError } from "../interface/errors.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { OutletAnswer } from "./outlets.ts";
+import { isOutletLevel, outletAnswer, supplyPower } from "./outlets.ts";
+import type { Clock } from "../../runtime/clock.ts";
 
 /** The result of an identity check. */
-export type IdentityVerdict =
+export type IdentityCheck =
   | { verified: true; message: string }
   /**
    * Mismatch: another host answers. Unknown: there is nothing to compare with, the device reports no identity, or other
@@ -14,18 +23,35 @@ export type IdentityVerdict =
   | { verified: false; reason: "Mismatch" | "Unknown"; message: string; enoughForOn?: true };
 
 /** Whether a host that was verified before its power-off may be read and powered on. */
-export function allowsOn(verdict: IdentityVerdict): boolean {
-  return verdict.verified || verdict.enoughForOn === true;
+export function allowsOn(check: IdentityCheck): boolean {
+  return check.verified || check.enoughForOn === true;
 }
 
 /** The power of a host that is to be on with all its devices. */
 export interface WholeReading extends PowerReading {
   /** Whether `readPower` shows the host On: it may run although some of its devices are not on. */
   runs: boolean;
+  /** All outlets of the host are on, and no other device shows whether the host is. */
+  supplied?: true;
 }
 
 /** Decides whether the devices of one level power the expected host, from the identities that they report. */
-export type IdentityJudge = (answers: readonly HostIdentity[]) => IdentityVerdict;
+export type IdentityJudge = (answers: readonly HostIdentity[]) => IdentityCheck;
+
+/** What a host needs whose devices may be outlets of PDUs. */
+export interface OutletRules {
+  clock: Clock;
+  /** Decides whether the outlets of one level are those that were enrolled for the host. */
+  judge: (answers: readonly OutletAnswer[]) => IdentityCheck;
+}
+
+/**
+ * How long a BMC that did not answer the last reading may take for the next one, if the host has outlets as well. It
+ * has lost its power together with the host, as a rule, and the proof that the host is off lasts only for 5 s.
+ */
+const SILENT_BMC_MS = 2_000;
+
+const NO_OUTLETS = "outlets of PDUs are used only through a FencingTarget for which they are enrolled";
 
 /** One power device of a host, on its level. */
 export interface LevelledDevice {
@@ -41,34 +67,49 @@ export interface LevelledDevice {
 export class Topology {
   readonly #levels: readonly (readonly PowerDriver[])[];
   #judge: IdentityJudge;
-  /** Verdicts by level since the last `verify`. Levels that were not used yet have none. */
-  readonly #verdicts = new Map<readonly PowerDriver[], IdentityVerdict>();
+  /** Checks by level since the last `verify`. Levels that were not used yet have none. */
+  readonly #identityChecks = new Map<readonly PowerDriver[], IdentityCheck>();
   /** The level at which the next power-off starts: after the one whose last order has not led to an Off. */
   #firstLevel = 0;
+  readonly #outlets: OutletRules | undefined;
+  /** Levels of BMCs whose last call failed. */
+  readonly #silent = new Set<readonly PowerDriver[]>();
+  /** Levels of which an identity or the power could not be read since the host was opened. */
+  readonly #failed = new Set<readonly PowerDriver[]>();
 
-  constructor(devices: readonly LevelledDevice[], judge: IdentityJudge) {
+  /** @param outlets without it no outlet is used. */
+  constructor(devices: readonly LevelledDevice[], judge: IdentityJudge, outlets?: OutletRules) {
     const byLevel = Map.groupBy(devices, (device) => device.level);
     this.#levels = [...byLevel]
       .toSorted(([a], [b]) => a - b)
       .map(([, members]) => members.map((member) => member.driver));
     this.#judge = judge;
+    this.#outlets = outlets;
+  }
+
+  /** Forgets which identities were read: the next call reads them again. */
+  forgetIdentities(): void {
+    this.#identityChecks.clear();
   }
 
   /** Reads the identities again, level by level, until one is accepted or another host answers. */
-  async verify(judge: IdentityJudge, signal: AbortSignal): Promise<IdentityVerdict> {
+  async verify(judge: IdentityJudge, signal: AbortSignal): Promise<IdentityCheck> {
     this.#judge = judge;
-    this.#verdicts.clear();
+    this.#identityChecks.clear();
     const failures: BmcError[] = [];
-    let unknown: IdentityVerdict | undefined;
+    let unknown: IdentityCheck | undefined;
     for (const level of this.#levels) {
       try {
-        const verdict = await this.#verdictOf(level, signal);
-        if (verdict.verified || verdict.reason === "Mismatch") return verdict;
-        unknown ??= verdict;
+        const check = await this.#inTime(level, signal, (bounded) => this.#checkIdentity(level, bounded));
+        if (check.verified || check.reason === "Mismatch") return check;
+        unknown ??= check;
       } catch (error) {
         failures.push(levelFailure(error, signal));
+        this.#failed.add(level);
       }
     }
+    const ended = await this.#outletsToTurnOn(signal);
+    if (ended !== undefined) return ended;
     // A level that failed may be accepted at the next try. One without a usable identity will not.
     if (failures.length > 0 || unknown === undefined) throw combineFailures(failures);
     return unknown;
@@ -76,37 +117,70 @@ export class Topology {
 
   /**
    * Reads the power: the first level with a result decides. `On` if any of its devices shows On, `Off` if all of them
-   * show Off. `Unknown` while another host answers.
+   * show Off. `Unknown` while another host answers. Outlets that are on show nothing about the host.
    */
   async readPower(signal: AbortSignal): Promise<PowerReading> {
     const failures: BmcError[] = [];
     let unknown: PowerReading | undefined;
     for (const level of this.#levels) {
       try {
-        const verdict = await this.#verdictOf(level, signal);
-        if (!verdict.verified) {
-          unknown ??= { state: "Unknown", raw: verdict.message };
-          if (verdict.reason === "Mismatch") return { state: "Unknown", raw: verdict.message };
+        const { check, reading, failure } = await this.#inTime(level, signal, async (bounded) => {
+          const check = await this.#checkIdentity(level, bounded);
+          const nothing = { reading: { state: "Unknown", raw: check.message }, failure: undefined } as const;
+          return { check, ...(check.verified ? await readLevelPower(level, bounded) : nothing) };
+        });
+        if (!check.verified) {
+          unknown ??= reading;
+          if (check.reason === "Mismatch") return reading;
           continue;
         }
-        const { values, failure } = await callAll(level, (driver) => driver.readPower(signal), signal);
-        const reading = levelPower(values, level.length);
         if (reading.state === "Off") this.#firstLevel = 0;
+        if (reading.state === "Off") return { ...reading, ...this.#failuresBeside(level) };
         if (reading.state !== "Unknown") return reading;
         if (failure !== undefined) throw failure;
         unknown ??= reading;
       } catch (error) {
         failures.push(levelFailure(error, signal));
+        this.#failed.add(level);
       }
     }
-    if (failures.length > 0 || unknown === undefined) throw combineFailures(failures);
-    return unknown;
+    if (failures.length === 0 && unknown !== undefined) return unknown;
+    const failure = combineFailures(failures);
+    // Without it, the message about a BMC that is dead would hide an outlet that stays on.
+    throw unknown !== undefined && this.#outlets !== undefined
+      ? new BmcError(failure.code, `${failure.message}; ${unknown.raw}`, { cause: failure })
+      : failure;
+  }
+
+  #failuresBeside(level: readonly PowerDriver[]): Pick<PowerReading, "failed"> {
+    if (this.#failed.size === 0) return {};
+    return { failed: this.#failed.has(level) ? "Same" : "Other" };
+  }
+
+  /** Calls one level, for a shorter time if its last call failed and the host has outlets. */
+  async #inTime<T>(
+    level: readonly PowerDriver[],
+    signal: AbortSignal,
+    call: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const clock = this.#levels.some(isOutletLevel) ? this.#outlets?.clock : undefined;
+    if (clock === undefined || isOutletLevel(level)) return call(signal);
+    const wasSilent = this.#silent.has(level);
+    this.#silent.add(level);
+    const what = `call of ${level[0]?.address ?? ""}, which did not answer before`;
+    try {
+      const result = await (wasSilent ? withDeadline(clock, what, SILENT_BMC_MS, signal, call) : call(signal));
+      this.#silent.delete(level);
+      return result;
+    } catch (error) {
+      throw error instanceof DeadlineError ? new BmcError("Timeout", error.message, { cause: error }) : error;
+    }
   }
 
   /**
    * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned
    * off. `Off` if one device shows Off, which proves nothing about the host. `On` if all devices of the first level
-   * with a result show On.
+   * with a result show On. If only outlets answer and they are on, the power is `Unknown`, and the host is `supplied`.
    */
   async readWhole(signal: AbortSignal): Promise<WholeReading> {
     const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
@@ -114,12 +188,17 @@ export class Topology {
     const runs = levels.find(({ power }) => power !== "Unknown")?.power === "On";
     const lacking = readings.find(({ state }) => state === "Off") ?? readings.find(({ state }) => state === "Changing");
     if (lacking !== undefined) {
-      const { state, raw, address } = lacking;
-      return { state, raw: runs ? `${address}: ${raw}` : raw, runs };
+      const { state, raw, address, bmcUpMs } = lacking;
+      return { state, raw: runs ? `${address}: ${raw}` : raw, runs, ...(bmcUpMs !== undefined && { bmcUpMs }) };
     }
     const on = levels.find(({ whole }) => whole.state === "On")?.whole;
     if (on !== undefined) return { ...on, runs };
     const failures = levels.flatMap(({ failure }) => failure ?? []);
+    const supply = levels.find(({ supplied }) => supplied);
+    if (supply !== undefined) {
+      const why = failures[0]?.message ?? "no BMC shows the power of the host";
+      return { state: "Unknown", raw: `${supply.whole.raw}; ${why}`, runs, supplied: true };
+    }
     if (failures.length > 0 && !runs) throw combineFailures(failures);
     return { state: "Unknown", raw: failures[0]?.message ?? levels[0]?.whole.raw ?? "no power device", runs };
   }
@@ -138,7 +217,9 @@ export class Topology {
       const index = (start + step) % this.#levels.length;
       const level = this.#levels[index] ?? [];
       try {
-        await this.#requireVerified(level, signal);
+        // The enrolment has to hold now: the calls to the levels before may have taken long.
+        if (isOutletLevel(level)) this.#identityChecks.delete(level);
+        await this.#inTime(level, signal, (bounded) => this.#requireVerified(level, bounded));
         this.#firstLevel = (index + 1) % this.#levels.length;
         const { values, failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
         if (failure === undefined) return;
@@ -154,15 +235,23 @@ export class Topology {
   }
 
   /**
-   * Orders every device of every level on, in ascending order, because any of them may have been turned off. Fails if
-   * one of them fails: `readPower` shows whether the host is on nevertheless.
+   * Orders every device of every level on, in ascending order, because any of them may have been turned off. Outlets
+   * come first, since a BMC may need them, and only if they are the host's. Fails if one of them fails: `readPower`
+   * shows whether the host is on nevertheless.
    */
   async on(signal: AbortSignal): Promise<void> {
     const failures: BmcError[] = [];
-    for (const level of this.#levels) {
+    const [outlets, others] = [
+      this.#levels.filter(isOutletLevel),
+      this.#levels.filter((level) => !isOutletLevel(level)),
+    ];
+    for (const level of [...outlets, ...others]) {
       try {
-        await this.#refuseWrongHost(level, signal);
-        const { failure } = await callAll(level, (driver) => driver.on(signal), signal);
+        if (outlets.includes(level) && !(await this.#mayBeTurnedOn(level, others.length === 0, signal))) continue;
+        const { failure } = await this.#inTime(level, signal, async (bounded) => {
+          await this.#refuseWrongHost(level, bounded);
+          return callAll(level, (driver) => driver.on(bounded), bounded);
+        });
         if (failure !== undefined) failures.push(failure);
       } catch (error) {
         failures.push(levelFailure(error, signal));
@@ -171,8 +260,12 @@ export class Topology {
     if (failures.length > 0) throw combineFailures(failures);
   }
 
-  /** Sets or clears the boot override on the first device that supports it. It is set only on an accepted host. */
+  /**
+   * Sets or clears the boot override on the first device that supports it. It is set only on an accepted host. Where no
+   * device has one, there is none to clear: an undo that waited for that would leave the host off.
+   */
   async setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
+    if (override === "None" && this.#hasNoBootOverride) return;
     await this.#onFirstSupporting(async (level, driver) => {
       if (override === "None") await this.#refuseWrongHost(level, signal);
       else await this.#requireVerified(level, signal);
@@ -182,7 +275,41 @@ export class Topology {
 
   /** Reads the boot override of the first device that supports it. */
   async readBootOverride(signal: AbortSignal): Promise<BootOverride> {
+    if (this.#hasNoBootOverride) return "None";
     return this.#onFirstSupporting((_level, driver) => driver.readBootOverride(signal));
+  }
+
+  /**
+   * Reads what the first accepted device that has a log shows of why the host died. Another call may be made meanwhile.
+   *
+   * @returns undefined if no device has one.
+   */
+  async readEvidence(signal: AbortSignal): Promise<BmcEvidence | undefined> {
+    const accepted = this.#levels.filter((level) => this.#identityChecks.get(level)?.verified === true);
+    for (const driver of accepted.flat()) {
+      const evidence = await driver.readEvidence?.(signal);
+      if (evidence !== undefined) return evidence;
+    }
+    return undefined;
+  }
+
+  /** Sends an NMI by one device of an accepted host, once, and only if the host reads On. @throws BmcError Aborted */
+  sendNmi(signal: AbortSignal): Promise<OnceAnswer> {
+    return this.#sendOnce(NMI, this.#levels.flat(), signal);
+  }
+
+  /**
+   * Cuts the mains power of an accepted host by one device, once, and only if the host reads Off. A device that shares
+   * its level with others is one of several supplies, which alone cuts nothing.
+   *
+   * @throws BmcError Aborted
+   */
+  acCycle(signal: AbortSignal): Promise<OnceAnswer> {
+    return this.#sendOnce(AC_CYCLE, this.#levels.filter(({ length }) => length === 1).flat(), signal);
+  }
+
+  get #hasNoBootOverride(): boolean {
+    return this.#levels.flat().every((driver) => driver.hasNoBootOverride === true);
   }
 
   /** Closes every device. */
@@ -190,44 +317,91 @@ export class Topology {
     await Promise.all(this.#levels.flat().map((driver) => driver.close()));
   }
 
+  /**
+   * The check of outlets that are off, and whose enrolment is enough to put them on again: a BMC that has no power
+   * without them will not answer before that.
+   */
+  async #outletsToTurnOn(signal: AbortSignal): Promise<IdentityCheck | undefined> {
+    for (const level of this.#levels.filter(isOutletLevel)) {
+      const check = this.#identityChecks.get(level);
+      if (check === undefined || !allowsOn(check)) continue;
+      const { readings } = await this.#readLevel(level, signal);
+      if (readings.some(({ state }) => state === "Off")) return check;
+    }
+    return undefined;
+  }
+
+  /** An outlet that is not known to feed the host may have been switched off for the sake of another one. */
+  async #mayBeTurnedOn(level: readonly PowerDriver[], isOnlyWay: boolean, signal: AbortSignal): Promise<boolean> {
+    const check = await this.#checkIdentity(level, signal);
+    if (allowsOn(check)) return true;
+    if (isOnlyWay) throw new BmcError("Unsupported", `no order is sent: ${check.message}`);
+    return false;
+  }
+
   /** What the devices of one level report; nothing if they are not accepted. */
   async #readLevel(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
     try {
-      const verdict = await this.#verdictOf(level, signal);
-      const whole = { state: "Unknown", raw: verdict.message } as const;
-      if (!allowsOn(verdict)) return { readings: [], failure: undefined, power: "Unknown", whole };
-      const read = async (driver: PowerDriver) => ({ ...(await driver.readPower(signal)), address: driver.address });
-      const { values, failure } = await callAll(level, read, signal);
-      const isOn = values.length === level.length && values.every(({ state }) => state === "On");
-      const { state: power } = levelPower(values, level.length);
-      return { readings: values, failure, power, whole: isOn ? { state: "On", raw: values[0]?.raw ?? "" } : whole };
+      return await this.#inTime(level, signal, (bounded) => this.#readAccepted(level, bounded));
     } catch (error) {
       const failure = levelFailure(error, signal);
-      return { readings: [], failure, power: "Unknown", whole: { state: "Unknown", raw: failure.message } };
+      const whole = { state: "Unknown", raw: failure.message } as const;
+      return { readings: [], failure, power: "Unknown", whole, supplied: false };
     }
   }
 
-  async #verdictOf(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityVerdict> {
-    const known = this.#verdicts.get(level);
+  async #readAccepted(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
+    const check = await this.#checkIdentity(level, signal);
+    const whole = { state: "Unknown", raw: check.message } as const;
+    const nothing = { readings: [], failure: undefined, power: "Unknown", whole, supplied: false } as const;
+    if (!allowsOn(check)) return nothing;
+    const { values, failure } = await readAll(level, signal);
+    const isOn = values.length === level.length && values.every(({ state }) => state === "On");
+    if (isOutletLevel(level)) {
+      const supply = supplyPower(values, level.length);
+      return { ...nothing, readings: values, failure, power: supply.state, whole: supply, supplied: isOn };
+    }
+    const { state: power } = levelPower(values, level.length);
+    const on = { state: "On", raw: values[0]?.raw ?? "" } as const;
+    return { ...nothing, readings: values, failure, power, whole: isOn ? on : whole };
+  }
+
+  async #checkIdentity(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityCheck> {
+    const known = this.#identityChecks.get(level);
     if (known !== undefined) return known;
+    if (isOutletLevel(level)) return this.#checkOutlets(level, signal);
     const { values, failure } = await callAll(level, (driver) => driver.identify(signal), signal);
-    const verdict = this.#judge(values);
-    const mismatch = !verdict.verified && verdict.reason === "Mismatch";
+    const check = this.#judge(values);
+    const mismatch = !check.verified && check.reason === "Mismatch";
     // If another host is among those that answered, the level is refused, whatever the other devices would report.
     if (failure !== undefined && !mismatch) throw failure;
-    this.#verdicts.set(level, verdict);
-    return verdict;
+    this.#identityChecks.set(level, check);
+    return check;
+  }
+
+  /** An outlet has no identity of a host: only an enrolment shows which host it feeds. */
+  async #checkOutlets(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityCheck> {
+    const { values, failure } = await callAll(level, (driver) => outletAnswer(driver, signal), signal);
+    if (failure !== undefined) throw failure;
+    const check = this.#outlets?.judge(values) ?? { verified: false, reason: "Unknown", message: NO_OUTLETS };
+    this.#identityChecks.set(level, check);
+    return check;
+  }
+
+  #sendOnce(order: OnceOrder, devices: readonly PowerDriver[], signal: AbortSignal): Promise<OnceAnswer> {
+    const levelOf = (device: PowerDriver) => this.#levels.find((level) => level.includes(device)) ?? [];
+    return sendOnce(order, devices, (device) => this.#requireVerified(levelOf(device), signal), signal);
   }
 
   async #requireVerified(level: readonly PowerDriver[], signal: AbortSignal): Promise<void> {
     await this.#refuseWrongHost(level, signal);
-    const verdict = await this.#verdictOf(level, signal);
-    if (!verdict.verified) throw new BmcError("Unsupported", `no order is sent: ${verdict.message}`);
+    const check = await this.#checkIdentity(level, signal);
+    if (!check.verified) throw new BmcError("Unsupported", `no order is sent: ${check.message}`);
   }
 
   async #refuseWrongHost(level: readonly PowerDriver[], signal: AbortSignal): Promise<void> {
-    const verdict = await this.#verdictOf(level, signal);
-    if (!verdict.verified && verdict.reason === "Mismatch") throw new WrongHostError(verdict.message);
+    const check = await this.#checkIdentity(level, signal);
+    if (!check.verified && check.reason === "Mismatch") throw new WrongHostError(check.message);
   }
 
   async #onFirstSupporting<T>(work: (level: readonly PowerDriver[], driver: PowerDriver) => Promise<T>): Promise<T> {
@@ -244,30 +418,6 @@ export class Topology {
     }
     throw unsupported ?? combineFailures([]);
   }
-}
-
-interface LevelReadings {
-  readings: readonly (PowerReading & { address: string })[];
-  /** The result of these readings for `readPower`. */
-  power: PowerState;
-  /** `On` if every device shows On, otherwise `Unknown`. */
-  whole: PowerReading;
-  failure: BmcError | undefined;
-}
-
-/**
- * The combined result of the readings of one level; pure.
- *
- * @param devices how many devices the level has: Off needs a reading of each.
- */
-export function levelPower(readings: readonly PowerReading[], devices: number): PowerReading {
-  const on = readings.find((reading) => reading.state === "On");
-  if (on !== undefined) return on;
-  const changing = readings.find((reading) => reading.state === "Changing");
-  if (changing !== undefined) return changing;
-  const off = readings.filter((reading) => reading.state === "Off");
-  if (off[0] !== undefined && off.length === devices) return devices > 1 ? { ...off[0], agrees: true } : off[0];
-  return readings.find((reading) => reading.state === "Unknown") ?? { state: "Unknown", raw: "not all devices answer" };
 }
 
 /**

@@ -3,6 +3,7 @@ import { CallLimits } from "./call-limits.ts";
 import { LoginBreaker } from "./login-breaker.ts";
 import { LoginThrottle } from "./login-throttle.ts";
 import { KeyedMutexes } from "./mutex.ts";
+import { Precedence } from "./precedence.ts";
 import { SecureContexts } from "./secure-contexts.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
@@ -21,8 +22,11 @@ export class BmcGate {
   readonly mutexes = new KeyedMutexes();
   readonly secureContexts = new SecureContexts();
   readonly memory: BmcMemory;
+  /** Which calls of each BMC come before what is read besides them. */
+  readonly precedence: Precedence;
 
   constructor(clock: Clock) {
+    this.precedence = new Precedence(clock);
     this.loginBreaker = new LoginBreaker(clock);
     this.loginThrottle = new LoginThrottle(clock);
     this.memory = new BmcMemory(clock);

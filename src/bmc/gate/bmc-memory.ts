@@ -24,6 +24,9 @@ const PRIVILEGES_MS = 3_600_000;
 /** For this long, a missing System or a missing Redfish service is taken for a BMC that is still starting. */
 const SERVED_MS = 24 * 3_600_000;
 
+/** For this long, an outlet whose meter was read is known to have one. */
+const METERED_MS = 7 * 24 * 3_600_000;
+
 /** What earlier calls of this process have learned about BMCs. Everything in it is bounded by time or by number. */
 export class BmcMemory {
   /** The cipher suites that have worked with each BMC over IPMI. */
@@ -46,6 +49,9 @@ export class BmcMemory {
   /** Hosts that were ordered on, with any type of reset. */
   readonly orderedOn: ExpiringSet;
 
+  /** Outlets of PDUs whose meter was read. */
+  readonly meteredOutlets: ExpiringSet;
+
   constructor(clock: Clock) {
     this.possibleRestarts = new PossibleRestarts(clock);
     this.plainHttpOrigins = new ExpiringSet(clock, PLAIN_HTTP_MS);
@@ -54,6 +60,7 @@ export class BmcMemory {
     this.sufficientPrivileges = new ExpiringSet(clock, PRIVILEGES_MS);
     this.redfishOrigins = new ExpiringSet(clock, SERVED_MS);
     this.readSystems = new ExpiringSet(clock, SERVED_MS);
+    this.meteredOutlets = new ExpiringSet(clock, METERED_MS);
     this.orderedOn = new ExpiringSet(clock, ON_SETTLE_MS);
   }
 }

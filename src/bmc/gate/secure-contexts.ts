@@ -1,12 +1,14 @@
-import { X509Certificate } from "node:crypto";
+import { createHash, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import type { SecureContext, SecureContextOptions } from "node:tls";
 import { CLIENT_CIPHERS } from "../../runtime/ciphers.ts";
+import type { ClientCertificate } from "../interface/credentials.ts";
 import type { DeviceTls, TlsVersion } from "../interface/device-config.ts";
 import { BmcError } from "../interface/errors.ts";
+import type { Secret } from "../../runtime/secret.ts";
 
 /** The settings of a device that decide which secure context its connections use. */
-type SecureContextSettings = Pick<DeviceTls, "ca" | "minVersion">;
+type SecureContextSettings = Pick<DeviceTls, "ca" | "minVersion"> & { certificate?: ClientCertificate | undefined };
 
 const CONTEXTS_MAX = 64;
 
@@ -18,11 +20,15 @@ export class SecureContexts {
   readonly #contexts = new Map<string, SecureContext>();
 
   /** @throws BmcError TlsUntrusted if `ca` cannot be read. */
-  get({ ca, minVersion }: SecureContextSettings): SecureContext {
-    const key = JSON.stringify([ca, minVersion]);
+  get({ ca, minVersion, certificate }: SecureContextSettings): SecureContext {
+    const key = JSON.stringify([ca, minVersion, certificate && [certificate.cert, hashOf(certificate.key)]]);
     const context =
       this.#contexts.get(key) ??
-      createSecureContext({ ...versionOptions(minVersion), ...(ca !== undefined && { ca: parseBundle(ca) }) });
+      createSecureContext({
+        ...versionOptions(minVersion),
+        ...(ca !== undefined && { ca: parseBundle(ca) }),
+        ...(certificate && { cert: certificate.cert, key: certificate.key.reveal() }),
+      });
     this.#contexts.delete(key);
     this.#contexts.set(key, context);
     for (const oldest of this.#contexts.keys()) {
@@ -31,6 +37,10 @@ export class SecureContexts {
     }
     return context;
   }
+}
+
+function hashOf(secret: Secret): string {
+  return createHash("sha256").update(secret.reveal()).digest("hex");
 }
 
 /** The options of Node for the oldest TLS version of a device. */

@@ -29,12 +29,12 @@ export function compareHosts(
   now: HostIdentity,
   { isOff }: { isOff: boolean },
 ): "Same" | "Other" | "Unknown" {
-  const verdicts = [
+  const comparisons = [
     compareValues(uuidOf(before), uuidOf(now), sameUuid),
     compareValues(meaningfulSerial(before.serialNumber), meaningfulSerial(now.serialNumber), (a, b) => a === b),
   ];
-  if (verdicts.includes("Other") || (verdicts.includes("Gone") && !isOff)) return "Other";
-  if (verdicts.includes("Same") || verdicts.every((verdict) => verdict === undefined)) return "Same";
+  if (comparisons.includes("Other") || (comparisons.includes("Gone") && !isOff)) return "Other";
+  if (comparisons.includes("Same") || comparisons.every((comparison) => comparison === undefined)) return "Same";
   return isOff ? "Unknown" : "Other";
 }
 

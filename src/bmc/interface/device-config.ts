@@ -1,5 +1,7 @@
 import type { CipherSuiteId } from "./cipher-suites.ts";
+import type { ClientCertificate } from "./credentials.ts";
 import type { DeviceDeps, DeviceTimeouts, PowerDriver } from "./driver.ts";
+import type { Mib } from "./mibs.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { Secret } from "../../runtime/secret.ts";
 
@@ -26,11 +28,32 @@ export type BootMode = "UEFI" | "Legacy";
 /** Whether this is the expected host. */
 export type IsHost = (identity: HostIdentity) => boolean;
 
+export const SNMP_AUTH_PROTOCOLS = ["SHA-512", "SHA-384", "SHA-256", "SHA-224", "SHA", "MD5"] as const;
+export const SNMP_PRIV_PROTOCOLS = ["AES", "AES-256", "AES-256-C", "DES"] as const;
+
+/** How to speak to a PDU. */
+export interface SnmpConfig {
+  version?: "v3" | "v2c";
+  /** `authPriv` by default. `authNoPriv` signs messages and does not encrypt them. */
+  securityLevel?: "authPriv" | "authNoPriv";
+  /** `SHA-256` by default. */
+  authProtocol?: (typeof SNMP_AUTH_PROTOCOLS)[number];
+  /** `AES` (128 bits) by default. The two with 256 bits extend the key by Blumenthal and, for AES-256-C, by Reeder. */
+  privProtocol?: (typeof SNMP_PRIV_PROTOCOLS)[number];
+  /** The password of the encryption, if it is not the one of the authentication. */
+  privPassword?: Secret;
+  /** The table of the vendor. By default the one of the PDU's sysObjectID. */
+  mib?: Mib;
+}
+
 /** Everything that is needed to talk to one power device. */
 export interface DeviceConfig {
   address: string;
+  /** Empty, like the password, for a driver server that asks for a client certificate alone. */
   username: string;
   password: Secret;
+  /** For a driver server. */
+  certificate?: ClientCertificate;
   tls: DeviceTls;
   timeouts: DeviceTimeouts;
   /** Selects the host on a Redfish BMC with several, if the address names none. */
@@ -52,12 +75,14 @@ export interface DeviceConfig {
     /** The key (K_G) of the BMC, if it has one: its text, or its bytes in hex after 0x. */
     bmcKey?: Secret;
   };
+  /** For SNMP only: `v3` with `authPriv` by default. For `v2c` the password is the community. */
+  snmp?: SnmpConfig;
 }
 
 /**
  * Creates the driver for a device. Nothing is sent before the first call.
  *
  * @throws BmcError Unsupported for an address that cannot be parsed, TlsUntrusted for TLS settings without a valid
- * certificate or SHA-256.
+ * certificate or SHA-256, AuthFailed for a key or a client certificate of a driver server that cannot be used.
  */
 export type OpenDevice = (config: DeviceConfig, deps: DeviceDeps) => PowerDriver;

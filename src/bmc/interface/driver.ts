@@ -1,3 +1,4 @@
+import type { BmcEvidence } from "../evidence/model.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -13,8 +14,20 @@ export interface PowerReading {
   state: PowerState;
   /** The literal value of the BMC, for example `PoweringOff`, for messages. */
   raw: string;
-  /** For Off: another part of the hardware shows the same, the Chassis or a second device. */
+  /** For Off: another part of the hardware shows the same, the Chassis or a second device with another hostname. */
   agrees?: true;
+  /**
+   * For Off: which calls have failed since the host was opened. `Same`: calls of the devices that show this, on their
+   * level. `Other`: only calls of other levels.
+   */
+  failed?: "Same" | "Other";
+  /** For Off: shown by the outlets that feed the host, and by no device of the host itself. */
+  bySupply?: true;
+  /**
+   * For Off: how long the BMC has been up, in milliseconds, by the `LastResetTime` of its Manager (DSP0268); of several
+   * BMCs the shortest time. Absent if none reports it.
+   */
+  bmcUpMs?: number;
 }
 
 /** From where a host boots next: once from the network, or according to its own boot order. */
@@ -50,6 +63,18 @@ export interface OffObstacle {
   message: string;
 }
 
+/** Which outlet of which PDU answers. All of it is text of the PDU. */
+export interface OutletIdentity {
+  /** The serial number of the PDU; if it reports none, its SNMP engine ID in hexadecimal digits. */
+  pdu: string;
+  /** The index of the outlet in the table of the vendor, as in the address. */
+  outlet: string;
+  /** The name that the outlet has on the PDU. */
+  label?: string;
+  /** The PDU measures the power of the outlet. Without the meter, an Off of such an outlet is not proven. */
+  metered?: true;
+}
+
 /**
  * One BMC (or other power device) that can fence one host. A driver does not know Kubernetes.
  *
@@ -68,17 +93,25 @@ export interface PowerDriver {
   readonly lastReset?: string | undefined;
   /**
    * The time until which the TLS certificate is valid that the device has shown last, trusted or not. Absent if the
-   * protocol has no certificates (IPMI); undefined before the first handshake and for plain HTTP.
+   * protocol has no certificates (IPMI); undefined before the first handshake and for plain HTTP. If the end of the
+   * client certificate for a driver server is earlier, it counts.
    */
   readonly certificateUntilMs?: number | undefined;
   /** Reads the identity of the host. */
   identify(signal: AbortSignal): Promise<HostIdentity>;
+  /**
+   * Reads which outlet of which PDU this is. Only drivers of outlets have it: `identify` of an outlet reports neither
+   * UUID nor serial number, because an outlet does not know which host it feeds.
+   */
+  identifyOutlet?(signal: AbortSignal): Promise<OutletIdentity>;
   /** Reads the power state from the BMC. */
   readPower(signal: AbortSignal): Promise<PowerReading>;
   /** Orders an immediate power-off, without the operating system. "It is off already" is not an error. */
   forceOff(signal: AbortSignal): Promise<void>;
   /** Orders a power-on. "It is on already" is not an error. */
   on(signal: AbortSignal): Promise<void>;
+  /** True: the protocol has no boot override, so this device has never set one. */
+  readonly hasNoBootOverride?: true;
   /** Sets or clears the boot override. */
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   /** Reads the boot override: `None` if none is set. */
@@ -92,6 +125,28 @@ export interface PowerDriver {
    * power is now. Missing if the protocol needs nothing more than the power state (IPMI).
    */
   findOffObstacle?(signal: AbortSignal): Promise<OffObstacle | undefined>;
+  /**
+   * Reads what the BMC shows of why its host died: the last entries of its logs, and sensors beyond their thresholds.
+   * Other calls of the driver do not wait for it, and may be made meanwhile. It needs a device that has been identified
+   * before. Whatever fails, it returns what it has read. Missing if the protocol has no logs.
+   *
+   * @throws BmcError Aborted
+   */
+  readEvidence?(signal: AbortSignal): Promise<BmcEvidence>;
+  /**
+   * Sends the host a diagnostic interrupt, in one transmission: a second one breaks off the crash dump that the first
+   * one has begun. The caller has read the host On. Missing if the protocol has no such order.
+   *
+   * @throws BmcError Unsupported if the BMC does not list it. Nothing is sent then.
+   */
+  sendNmi?(signal: AbortSignal): Promise<void>;
+  /**
+   * Takes the mains power of the host away and gives it back, of its BMC too, which then does not answer for a while.
+   * The caller has read the host Off. Missing if the protocol has no such order.
+   *
+   * @throws BmcError Unsupported if the BMC does not list it, Refused if the host is not off. Nothing is sent then.
+   */
+  acCycle?(signal: AbortSignal): Promise<void>;
   /**
    * Restarts the BMC itself, for a command of a user: the agent never does. The host keeps its power. A lost answer may
    * mean that the BMC restarted before it answered.
@@ -112,6 +167,11 @@ export interface DeviceDeps {
    * was suspended may continue before any timer shows how late it is. Without it, orders may always be sent.
    */
   isOrderAllowed?: () => boolean;
+  /**
+   * Ends a login in progress at once, which otherwise has its own deadline: other logins at this BMC wait for it. The
+   * BMC may then keep a session until it expires.
+   */
+  abandonLogin?: AbortSignal;
 }
 
 /** Deadlines for the calls of one device. */

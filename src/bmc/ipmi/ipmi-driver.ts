@@ -1,5 +1,6 @@
 import {
   COLD_RESET,
+  DIAGNOSTIC_INTERRUPT,
   GET_BOOT_FLAGS,
   GET_CHASSIS_STATUS,
   KEEP_BOOT_FLAGS,
@@ -13,16 +14,24 @@ import type { BootMode } from "../interface/device-config.ts";
 import type { Client } from "./session/client.ts";
 import { COMPLETION, completionFailure } from "./packets/codes.ts";
 import { readFruIdentity } from "./commands/fru-identity.ts";
+import { readSel } from "./commands/read-sel.ts";
 import { GET_SYSTEM_GUID, parseSystemGuid } from "./commands/guid.ts";
 import type { Request, Response } from "./packets/message.ts";
 import type { IpmiSession } from "./session/session.ts";
+import type { BmcEvidence } from "../evidence/model.ts";
+import { EVIDENCE_COMMANDS_MAX, ReadingBudget } from "../gate/reading-budget.ts";
+import type { Precedence } from "../gate/precedence.ts";
 import type { IpmiAddress } from "../interface/address.ts";
 import { compareHosts } from "../identity/host-identity.ts";
 import type { BootOverride, PowerDriver, PowerReading } from "../interface/driver.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import { BmcError } from "../interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import type { Secret } from "../../runtime/secret.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+
+/** How long the login of a session for the log may still take when the driver is closed. */
+const SIDE_LOGIN_GRACE_MS = 500;
 
 /** Drives the host of one BMC over IPMI 2.0. */
 export class IpmiDriver implements PowerDriver {
@@ -31,14 +40,32 @@ export class IpmiDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #clock: Clock;
   readonly #bootMode: BootMode;
+  readonly #key: string;
+  readonly #precedence: Precedence;
+  readonly #openSide: () => Client;
+  readonly #password: Secret;
+  #side: Client | undefined;
+  #closed = false;
   /** The identity that the caller got, and the session in which the BMC reported it. */
   #known: { identity: HostIdentity; session: IpmiSession } | undefined;
 
+  /** @param options `openSide` opens another client of the same BMC, of whose failures the first one learns nothing. */
   constructor(
     address: IpmiAddress,
     client: Client,
-    options: { callTimeoutMs: number; clock: Clock; bootMode: BootMode },
+    options: {
+      callTimeoutMs: number;
+      clock: Clock;
+      bootMode: BootMode;
+      precedence: Precedence;
+      openSide: () => Client;
+      password: Secret;
+    },
   ) {
+    this.#key = address.key;
+    this.#precedence = options.precedence;
+    this.#openSide = options.openSide;
+    this.#password = options.password;
     this.address = address.text;
     this.#client = client;
     this.#callTimeoutMs = options.callTimeoutMs;
@@ -65,6 +92,12 @@ export class IpmiDriver implements PowerDriver {
     return this.#call("order on", signal, (what, signal) => this.#order(what, "On", signal));
   }
 
+  sendNmi(signal: AbortSignal): Promise<void> {
+    return this.#call("NMI", signal, async (what, signal) => {
+      accepted(what, await this.#change(what, DIAGNOSTIC_INTERRUPT, signal, { isSentOnce: true }));
+    });
+  }
+
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
     return this.#call("change of the boot override", signal, (what, signal) => this.#setBoot(what, override, signal));
   }
@@ -76,14 +109,30 @@ export class IpmiDriver implements PowerDriver {
     });
   }
 
+  /** In a session of its own, because a session carries one command at a time. */
+  async readEvidence(signal: AbortSignal): Promise<BmcEvidence> {
+    if (this.#closed) throw new BmcError("Aborted", `${this.address}: closed`);
+    const budget = new ReadingBudget(this.#clock, this.#precedence, this.#key, EVIDENCE_COMMANDS_MAX);
+    const side = this.#openSide();
+    this.#side = side;
+    const what = `${this.address}: read of the log`;
+    try {
+      const ask = (request: Request, signal: AbortSignal): Promise<Response> => side.read(what, request, signal);
+      return await readSel(ask, this.#password, budget, this.#clock, signal);
+    } finally {
+      await side.close(SIDE_LOGIN_GRACE_MS);
+    }
+  }
+
   resetBmc(signal: AbortSignal): Promise<void> {
     return this.#call("restart of the BMC", signal, async (what, signal) => {
       accepted(what, await this.#change(what, COLD_RESET, signal));
     });
   }
 
-  close(): Promise<void> {
-    return this.#client.close();
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([this.#client.close(), this.#side?.close(SIDE_LOGIN_GRACE_MS)]);
   }
 
   async #call<T>(
@@ -93,7 +142,9 @@ export class IpmiDriver implements PowerDriver {
   ): Promise<T> {
     const what = `${this.address}: ${name}`;
     try {
-      return await withDeadline(this.#clock, what, this.#callTimeoutMs, signal, (signal) => work(what, signal));
+      return await this.#precedence.first(this.#key, () =>
+        withDeadline(this.#clock, what, this.#callTimeoutMs, signal, (signal) => work(what, signal)),
+      );
     } catch (error) {
       if (error instanceof BmcError) throw error;
       if (signal.aborted) throw new BmcError("Aborted", `${what} was aborted`, { cause: error });
@@ -162,10 +213,15 @@ export class IpmiDriver implements PowerDriver {
   }
 
   /** Sends a command that changes something. @throws BmcError Refused, and nothing is sent, if another host answers. */
-  async #change(what: string, request: Request, signal: AbortSignal): Promise<Response> {
+  async #change(
+    what: string,
+    request: Request,
+    signal: AbortSignal,
+    options?: { isSentOnce: boolean },
+  ): Promise<Response> {
     const session = await this.#sessionOfHost(what, request === POWER_ON, signal);
     if (session === undefined) throw new BmcError("Refused", `${what}: not sent: ${OTHER_HOST}`);
-    return this.#client.order(what, request, session, signal);
+    return this.#client.order(what, request, session, signal, options);
   }
 }
 

@@ -1,5 +1,6 @@
 import { pathOnOrigin } from "./http/reference.ts";
 import { readAllowedTypes, resetTarget } from "./orders/allowed-types.ts";
+import { readEvidence } from "./logs/read-evidence.ts";
 import { BootSettings } from "./orders/boot-settings.ts";
 import { findOrderObstacle } from "./orders/off-obstacles.ts";
 import { PowerOrders } from "./orders/power-orders.ts";
@@ -9,6 +10,8 @@ import type { Service } from "./session/service.ts";
 import { FencedSystem } from "./system/fenced-system.ts";
 import { findMissingPrivilege } from "./system/privileges.ts";
 import { parseManagerReset } from "./system/system.ts";
+import type { BmcEvidence } from "../evidence/model.ts";
+import { ReadingBudget } from "../gate/reading-budget.ts";
 import type { BmcGate } from "../gate/bmc-gate.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { RedfishAddress } from "../interface/address.ts";
@@ -89,8 +92,8 @@ export class RedfishDriver implements PowerDriver {
 
   readPower(signal: AbortSignal): Promise<PowerReading> {
     return this.#call("read of the power state", signal, async (signal) => {
-      const { state, raw } = await this.#system.readPower(signal);
-      return { state, raw: this.#service.sentSecrets.hide(raw) };
+      const reading = await this.#system.readPower(signal);
+      return { ...reading, raw: this.#service.sentSecrets.hide(reading.raw) };
     });
   }
 
@@ -100,6 +103,14 @@ export class RedfishDriver implements PowerDriver {
 
   on(signal: AbortSignal): Promise<void> {
     return this.#call("order on", signal, (signal) => this.#orders.send("On", signal));
+  }
+
+  sendNmi(signal: AbortSignal): Promise<void> {
+    return this.#call("NMI", signal, (signal) => this.#orders.sendNmi(signal));
+  }
+
+  acCycle(signal: AbortSignal): Promise<void> {
+    return this.#call("AC cycle", signal, (signal) => this.#orders.acCycle(signal));
   }
 
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
@@ -155,6 +166,17 @@ export class RedfishDriver implements PowerDriver {
     return undefined;
   }
 
+  async readEvidence(signal: AbortSignal): Promise<BmcEvidence> {
+    const system = this.#system.lastRead;
+    if (system === undefined) throw new BmcError("Unsupported", `${this.address}: the host was not read before`);
+    const budget = new ReadingBudget(this.#clock, this.#gate.precedence, this.#service.origin);
+    try {
+      return await readEvidence(this.#service, system, budget, this.#clock, signal);
+    } finally {
+      await this.#service.endBesides();
+    }
+  }
+
   resetBmc(signal: AbortSignal): Promise<void> {
     return this.#call("restart of the BMC", signal, async (signal) => {
       const { managers } = await this.#system.read(signal);
@@ -183,13 +205,15 @@ export class RedfishDriver implements PowerDriver {
     timeoutMs = this.#callTimeoutMs,
   ): Promise<T> {
     const named = `${this.address}: ${what}`;
-    const { callLimits } = this.#gate;
+    const { callLimits, precedence } = this.#gate;
     try {
-      return await withDeadline(this.#clock, named, timeoutMs, signal, (signal) =>
-        // A call first waits for the host, then for the BMC. In the other order it would block calls to other hosts of
-        // that BMC.
-        callLimits.run(this.#key, 1, named, signal, () =>
-          callLimits.run(this.#service.origin, CALLS_AT_ONCE_MAX, named, signal, () => work(signal)),
+      return await precedence.first(this.#service.origin, () =>
+        withDeadline(this.#clock, named, timeoutMs, signal, (signal) =>
+          // A call first waits for the host, then for the BMC. In the other order it would block calls to other hosts
+          // of that BMC.
+          callLimits.run(this.#key, 1, named, signal, () =>
+            callLimits.run(this.#service.origin, CALLS_AT_ONCE_MAX, named, signal, () => work(signal)),
+          ),
         ),
       );
     } catch (error) {

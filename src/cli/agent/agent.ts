@@ -11,13 +11,12 @@ import {
 import type { Node } from "../../api/kubernetes/core.ts";
 import { LEASES, NODES } from "../../api/kubernetes/core-types.ts";
 import { trimNode } from "../../api/kubernetes/trim.ts";
-import type { BindAddress } from "../../config/parsers.ts";
 import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import type { RunOptions } from "../../config/run-options.ts";
 import { createAccessReview } from "../../kube/reviews/access-review.ts";
 import { createKubeRuntime } from "../../kube/connection/create-runtime.ts";
 import { loadCluster } from "../../kube/connection/credentials.ts";
-import { guardWrites } from "../../kube/connection/guarded-transport.ts";
+import { isReady } from "../../nodes/ready.ts";
 import { createHttpTransport } from "../../kube/connection/http-transport.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
@@ -26,10 +25,6 @@ import type { Watched } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Random } from "../../runtime/random.ts";
-import { cachedPage } from "../../telemetry/cached-page.ts";
-import { CertificateFiles } from "../../telemetry/certificate-files.ts";
-import { servePages } from "../../telemetry/http-server.ts";
-import type { Authorizer, Page, Protection } from "../../telemetry/http-server.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { countAgent } from "./agent-metrics.ts";
 import { CONTROLLER_NAME, runComponents } from "./components.ts";
@@ -37,22 +32,22 @@ import { CommandFailure } from "../errors/failures.ts";
 import type { ClusterAddress } from "../cluster/connect.ts";
 import { agentClient } from "../dashboard/serve/agent-client.ts";
 import { agentSource } from "../dashboard/serve/cluster-source.ts";
-import type { PageSource } from "../dashboard/serve/live-pages.ts";
-import { serveDashboard } from "../dashboard/serve/server.ts";
-import { createTokenGate } from "../dashboard/serve/token-gate.ts";
 import { Installation } from "./installation.ts";
+import { guardAgent } from "./write-guards.ts";
+import { Observations } from "./observations.ts";
+import { keepWrites } from "../../kube/unsent/keep-writes.ts";
+import { findObject } from "../../kube/objects/find-object.ts";
+import { readAsIfAlone } from "../../detector/shared/model/read-as-if-alone.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
 import { createAuthorizer } from "./page-access.ts";
 import { watchUnreadVersions } from "../cluster/unread-versions.ts";
 import { RefusedWatches } from "./refused-watches.ts";
 import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
 import { VERSION } from "../../runtime/version.ts";
 import { recordTo } from "./record-decisions.ts";
+import { readCertificate, servePagesOf, serveStatusPage } from "./agent-pages.ts";
+import { HandOver, HAND_OVER_MS } from "./hand-over.ts";
 
-/**
- * How long an agent that has handed its lease over waits before it ends and is started again. The other agents check
- * the lease every few seconds, so one of them takes it first.
- */
-const HAND_OVER_MS = 20_000;
 /** Longest text about why the agent is not ready that each renewal of its lease carries, in characters. */
 const NOT_READY_CHARS_MAX = 2_000;
 
@@ -94,14 +89,17 @@ async function runAgentOn(
   const identity = `${options.instance}_${deps.random.uuid()}`;
   // Without leader election the agent always leads.
   let mayAct = (): boolean => true;
+  const ownLease = { namespace: options.namespace, name: options.leaseName };
+  const guards = guardAgent(transport, options, () => mayAct());
   const kube = createKubeRuntime({
     ...deps,
-    transport: guardWrites(transport, () => mayAct()),
+    transport: guards.transport,
     controllerName: CONTROLLER_NAME,
     instance: options.instance,
   });
   const refused = new RefusedWatches();
-  const runtime = refused.observe(kube);
+  const observations = options.observe ? new Observations({ ...deps, events: kube.events, registry }) : undefined;
+  const runtime = refused.observe(observations === undefined ? kube : observingRuntime(kube, observations));
   const closeServers: (() => Promise<void>)[] = [];
   const background: Promise<void>[] = [];
   try {
@@ -148,7 +146,8 @@ async function runAgentOn(
       logger.info({ identity }, "leading");
       leads = true;
       leading.addEventListener("abort", () => (leads = false), { once: true });
-      const isOrderAllowed = (): boolean => mayAct();
+      observations?.restore((await findObject(kube.leaseClient, LEASES, ownLease, leading))?.metadata.annotations);
+      const { isOrderAllowed } = guards;
       const ending = handOver.signalBeside(leading);
       const onFound = (found: readonly string[]): void => void (unread = found);
       background.push(watchUnreadVersions({ runtime, families: options.families, lease, onFound }, ending));
@@ -156,7 +155,18 @@ async function runAgentOn(
       const { recorder } = recording ?? {};
       const { openDevice } = deps;
       await runComponents(
-        { options, runtime, registry, nodes, openDevice, isOrderAllowed, handOver: hand, recorder, tracer },
+        {
+          options,
+          runtime,
+          registry,
+          nodes,
+          openDevice,
+          isOrderAllowed,
+          handOver: hand,
+          recorder,
+          tracer,
+          observations,
+        },
         ending,
       );
     };
@@ -179,6 +189,10 @@ async function runAgentOn(
             [AGENT_STANDS_BY]: installation.standsBy.join("; "),
             [AGENT_NOT_READY]: problems().join("; ").slice(0, NOT_READY_CHARS_MAX),
           }),
+          remember: () => {
+            observations?.endInherited((name) => isWell(nodes, name));
+            return observations?.annotations ?? {};
+          },
           onChange: (leader) => logger.info({ leader, self: leader === identity }, "the leader is known"),
         },
         running,
@@ -199,6 +213,16 @@ async function runAgentOn(
   }
 }
 
+/** The cluster for an agent that only observes. The transport refuses whatever would still be written. */
+function observingRuntime(kube: KubeRuntime, { events }: Observations): KubeRuntime {
+  return keepWrites({ ...kube, events }, readAsIfAlone);
+}
+
+function isWell(nodes: Watched<Node>, name: string): boolean {
+  const node = nodes.get({ name });
+  return node !== undefined && isReady(node);
+}
+
 /** Traces of fences, if there is a collector. The code is loaded only then. */
 async function startTracing(
   { otlpEndpoint, instance }: RunOptions,
@@ -215,28 +239,6 @@ async function startTracing(
   return new FenceTraces({ clock, random, add: (span) => exporter.add(span) });
 }
 
-/** Ends the term of this leader because the agent asks for it. */
-class HandOver {
-  readonly #logger: Logger;
-  readonly #begun = new AbortController();
-  why: string | undefined;
-
-  constructor(logger: Logger) {
-    this.#logger = logger;
-  }
-
-  begin(why: string): void {
-    if (this.why !== undefined) return;
-    this.why = why;
-    this.#logger.warn({ why }, "handing the lease over to another agent");
-    this.#begun.abort(new Error(`the lease is handed over: ${why}`));
-  }
-
-  signalBeside(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, this.#begun.signal]);
-  }
-}
-
 /** The agent's Lease, as the object that Kubernetes Events refer to. */
 function leaseNamed(namespace: string, name: string): KubeObject {
   const { kind } = LEASES;
@@ -249,7 +251,7 @@ function limitText(limit: number): string {
 }
 
 /** Why the agent is not ready, in words; empty if it is ready. Only the leader watches what its families need. */
-function whyNotReady(nodes: Watched<Node>, refused: RefusedWatches): string[] {
+export function whyNotReady(nodes: Watched<Node>, refused: RefusedWatches): string[] {
   const { lines } = refused;
   if (lines.length > 0)
     return [
@@ -258,70 +260,4 @@ function whyNotReady(nodes: Watched<Node>, refused: RefusedWatches): string[] {
     ];
   if (refused.unread.length > 0) return refused.unread;
   return nodes.synced ? [] : ["the nodes have not been listed yet"];
-}
-
-function readCertificate(folder: string, clock: Clock, what: "metrics" | "status"): CertificateFiles {
-  try {
-    return new CertificateFiles(folder, clock);
-  } catch (error) {
-    throw startFailure("CertificateUnusable", error, `mount the Secret of the ${what} certificate there`);
-  }
-}
-
-function startFailure(code: "ListenFailed" | "CertificateUnusable", cause: unknown, nextStep: string): CommandFailure {
-  const why = cause instanceof Error ? cause.message : String(cause);
-  return new CommandFailure(code, `${why}: ${nextStep}`, { cause });
-}
-
-/** The dashboard, off by default: never without TLS, and only for users that the API server allows to read it. */
-async function serveStatusPage(
-  { statusBindAddress: address, statusCertPath }: RunOptions,
-  { clock, logger, source, authorizer }: AgentDeps & { source: PageSource; authorizer: Authorizer },
-  closeServers: (() => Promise<void>)[],
-): Promise<void> {
-  if (address === "off") return;
-  const certificate = readCertificate(statusCertPath, clock, "status");
-  const deps = { clock, source, gate: createTokenGate(authorizer), certificate };
-  const server = await serveDashboard(address, deps).catch((cause: unknown) => {
-    throw startFailure("ListenFailed", cause, "choose a free address for it, or 0 to switch it off");
-  });
-  closeServers.push(() => server.close());
-  logger.info({ host: address.host, port: server.port }, "serving status");
-}
-
-async function servePagesOf(
-  options: RunOptions,
-  registry: Registry,
-  whyNotReady: () => readonly string[],
-  { clock, logger, protection }: AgentDeps & { protection: Protection | undefined },
-  closeServers: (() => Promise<void>)[],
-): Promise<void> {
-  const text =
-    (status: number, body: string): Page =>
-    () =>
-      Promise.resolve({ status, contentType: "text/plain", body });
-  const metrics = cachedPage(clock, async () => ({
-    status: 200,
-    contentType: registry.contentType,
-    body: await registry.metrics(),
-  }));
-  const readyz: Page = () => {
-    const why = whyNotReady();
-    return (why.length === 0 ? text(200, "ok\n") : text(503, `${why.join("\n")}\n`))();
-  };
-  const start = async (
-    what: string,
-    address: BindAddress | "off",
-    pages: Record<string, Page>,
-    protection?: Protection,
-  ): Promise<void> => {
-    if (address === "off") return;
-    const server = await servePages(address, pages, protection).catch((cause: unknown) => {
-      throw startFailure("ListenFailed", cause, "choose a free address for it, or 0 to switch it off");
-    });
-    closeServers.push(() => server.close());
-    logger.info({ host: address.host, port: server.port }, `serving ${what}`);
-  };
-  await start("metrics", options.metricsBindAddress, { "/metrics": metrics }, protection);
-  await start("probes", options.healthProbeBindAddress, { "/healthz": text(200, "ok\n"), "/readyz": readyz });
 }

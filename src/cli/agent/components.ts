@@ -20,6 +20,8 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
 import { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
+import type { RemediationListener } from "../../detector/shared/model/started-remediation.ts";
+import { shareTexts } from "../../runtime/text/shared-text.ts";
 import { runRemediator } from "../../remediator/remediator.ts";
 import { serveMetal3Remediations } from "../../remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../../remediator/requests/okd-machine.ts";
@@ -43,6 +45,8 @@ export interface ComponentDeps {
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
   tracer: FenceTracer | undefined;
+  /** Undefined unless the agent only observes. */
+  observations: RemediationListener | undefined;
 }
 
 /** What runs concurrently, by the name that users see. */
@@ -85,7 +89,8 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
   const leases = new KubeletLeases(runtime);
   const parts: Parts = {
     ...(options.components.has("detector") && startDetector(deps, all, leases, running)),
-    ...(options.components.has("remediator") && startRemediator(deps, all, leases, running)),
+    // One that only observes does not act on remediations, and asks no BMC: another agent may be fencing its host.
+    ...(options.components.has("remediator") && !options.observe && startRemediator(deps, all, leases, running)),
   };
   await Promise.all(Object.entries(parts).map(([name, part]) => guard(name, part)));
   await clusters.settled();
@@ -98,25 +103,25 @@ function startDetector(
   leases: KubeletLeases,
   signal: AbortSignal,
 ): Parts {
-  const { options, runtime, registry, nodes } = deps;
+  const { options, runtime, registry, nodes, observations: listener } = deps;
   const { families, nodeLeaseNamespace: leaseNamespace, namespace } = options;
   const counts = new MachineCheckCounts(registry);
   return {
     ...(families.has("node-health-check") && {
       detector: runNodeHealthChecks(
-        { runtime, nodes, registry, leases, options: { leaseNamespace, namespace } },
+        { runtime, nodes, registry, leases, listener, options: { leaseNamespace, namespace } },
         signal,
       ),
     }),
     ...(families.has("machine-health-check") && {
       "detector of machines": runMachineHealthChecks(
-        { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace, count: counts.of("machine-health-check") },
+        { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace, count: counts.of("machine-health-check"), listener },
         signal,
       ),
     }),
     ...(families.has("okd-machine-health-check") && {
       "detector of OKD machines": runOkdHealthChecks(
-        { runtime, nodes, registry, namespace, count: counts.of("okd-machine-health-check") },
+        { runtime, nodes, registry, namespace, count: counts.of("okd-machine-health-check"), listener },
         signal,
       ),
     }),
@@ -172,5 +177,6 @@ function startRemediator(
 
 function trimTarget(raw: KubeObject): FencingTarget {
   const target = raw as FencingTarget;
+  target.status?.conditions?.forEach(shareTexts);
   return { ...target, metadata: trimMeta(target.metadata) };
 }

@@ -4,7 +4,7 @@ import type { Component } from "../../config/parsers.ts";
 import type { RunOptions } from "../../config/run-options.ts";
 import { ClusterLeases } from "../../kube/lease/cluster-leases.ts";
 import type { EventNote, EventRecorder } from "../../kube/events.ts";
-import type { LeaderElectionDeps } from "../../kube/lease/leader-election.ts";
+import type { LeaderElectionDeps } from "../../kube/lease/elector.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { collectedGauge, metric } from "../../telemetry/metric.ts";
 
@@ -42,11 +42,12 @@ export class Installation {
   readonly #deps: InstallationDeps;
   #lastReport = "";
 
-  constructor(deps: InstallationDeps, options: Pick<RunOptions, "namespace" | "leaseName" | "components">) {
+  constructor(deps: InstallationDeps, options: Pick<RunOptions, "namespace" | "leaseName" | "components" | "observe">) {
     this.#deps = deps;
     this.leases = new ClusterLeases(deps, {
       namespace: CLUSTER_LEASE_NAMESPACE,
-      names: [...options.components].sort().map(clusterLeaseName),
+      // One that only observes may run next to any other installation.
+      names: (options.observe ? [] : [...options.components]).sort().map(clusterLeaseName),
       installation: `${options.namespace}/${options.leaseName}`,
       onChange: () => this.report(),
     });

@@ -8,10 +8,11 @@ import { VIEW_METRICS } from "../../remediator/telemetry/view-metrics.ts";
 import type { Metric } from "../../telemetry/metric.ts";
 import { AGENT_METRICS } from "./agent-metrics.ts";
 import { CLUSTER_LEASE_METRIC } from "./installation.ts";
+import { OBSERVED_METRIC } from "./observations.ts";
 
 /** The agent's metrics by the part of it that has them. docs/reference/metrics.md is made from this. */
 export const METRIC_CATALOG: Readonly<Record<"Agent" | "Remediator" | "Detector", readonly Metric[]>> = {
-  Agent: [...AGENT_METRICS, CLUSTER_LEASE_METRIC, WORKLOAD_CLUSTERS_METRIC],
+  Agent: [...AGENT_METRICS, CLUSTER_LEASE_METRIC, OBSERVED_METRIC, WORKLOAD_CLUSTERS_METRIC],
   Remediator: [...VIEW_METRICS, ...PROBE_METRICS, ...REMEDIATOR_METRICS],
   Detector: [...NODE_HEALTH_CHECK_METRICS, MACHINE_HEALTH_CHECKS_METRIC, ...OKD_METRICS],
 };

@@ -1,4 +1,4 @@
-import type { AccessReview, AccessVerdict } from "../../kube/reviews/access-review.ts";
+import type { AccessReview, AccessReviewResult } from "../../kube/reviews/access-review.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Secret } from "../../runtime/secret.ts";
 import type { Answer, Authorizer } from "../../telemetry/http-server.ts";
@@ -52,7 +52,7 @@ function refusal(status: number, body: string): Answer {
 
 const UNAUTHENTICATED: Answer = { ...refusal(401, "unauthenticated\n"), headers: { "www-authenticate": "Bearer" } };
 
-const ANSWERS: Readonly<Record<AccessVerdict, Answer | undefined>> = {
+const ANSWERS: Readonly<Record<AccessReviewResult, Answer | undefined>> = {
   allowed: undefined,
   forbidden: refusal(403, "forbidden\n"),
   unauthenticated: UNAUTHENTICATED,

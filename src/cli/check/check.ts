@@ -76,7 +76,7 @@ export function resultOf(
   return { id, category, title, level, findings };
 }
 
-export function ok(message: string): Finding {
+export function passed(message: string): Finding {
   return { level: "ok", message };
 }
 
@@ -95,5 +95,5 @@ export function cannotCheck(why: string): Finding {
 
 /** The findings, or one of level `ok` if there are none. */
 export function orOk(findings: readonly Finding[], message: string): readonly Finding[] {
-  return findings.length === 0 ? [ok(message)] : findings;
+  return findings.length === 0 ? [passed(message)] : findings;
 }

@@ -4,7 +4,7 @@ import type { PermissionReview } from "../../kube/reviews/permission-review.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { ServerVersion } from "../../kube/api-client/server-version.ts";
 import type { ClusterAddress } from "../cluster/connect.ts";
-import type { Overview } from "../status/read.ts";
+import type { Overview } from "../status/objects/read.ts";
 import type { FamilyKind } from "../cluster/unread-versions.ts";
 
 /** Why something cannot be read, with the permission that is missing. */

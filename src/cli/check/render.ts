@@ -16,7 +16,7 @@ const COLORS: Readonly<Record<Level, string>> = { ok: "\u001b[32m", warning: "\u
 const COLOR_END = "\u001b[0m";
 
 /** Where the section of a check is, in the documentation of this version. */
-export function pageOf(id: string): string {
+export function checkPage(id: string): string {
   return `docs/reference/checks.md#${id}`;
 }
 
@@ -48,14 +48,14 @@ function linesOf({ id, title, level, findings }: CheckResult, mark: (level: Leve
       ...(finding.hint === undefined ? [] : [`      ${withoutControls(finding.hint)}`]),
       ...(finding.page === undefined ? [] : [`      see ${withoutControls(finding.page)}`]),
     ]),
-    `    see ${pageOf(id)}`,
+    `    see ${checkPage(id)}`,
   ];
 }
 
 /** One JSON object. */
 export function renderJson({ nowMs, mode, results }: CheckReport): string {
   const counts = countLevels(results);
-  const checks = results.map((result) => ({ ...result, page: pageOf(result.id) }));
+  const checks = results.map((result) => ({ ...result, page: checkPage(result.id) }));
   return JSON.stringify({ time: toTime(nowMs), mode, ok: counts.failed === 0, counts, checks });
 }
 
@@ -74,7 +74,7 @@ export function renderJunit({ nowMs, results }: CheckReport, failsOn: ReadonlySe
 
 function caseOf({ id, title, level, findings }: CheckResult, failsOn: ReadonlySet<Level>): string[] {
   const name = `name="${escapeXml(`${id}: ${title}`)}" classname="ironfence.check"`;
-  const text = escapeXml([...findings.map(textOf), ...(level === "ok" ? [] : [`see ${pageOf(id)}`])].join("\n"));
+  const text = escapeXml([...findings.map(textOf), ...(level === "ok" ? [] : [`see ${checkPage(id)}`])].join("\n"));
   const inner = failsOn.has(level)
     ? `<failure type="${level}" message="${escapeXml(findings.find((finding) => finding.level === level)?.message ?? "")}">${text}</failure>`
     : `<system-out>${text}</system-out>`;

@@ -5,7 +5,7 @@ import { loadCluster } from "../../kube/connection/credentials.ts";
 import { createHttpTransport } from "../../kube/connection/http-transport.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { KubeTransport } from "../../kube/transport.ts";
-import type { ClusterOptions } from "../../config/run-options.ts";
+import type { ClusterOptions } from "../../config/cluster-options.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import type { CliContext } from "../terminal/context.ts";
 
@@ -36,8 +36,9 @@ export function withRuntime<T>(
 ): Promise<T> {
   const { clock, random } = context;
   return withTransport(context, options, (transport, cluster) => {
+    const logger = createLogger("warn", { write: (line) => context.process.stderr.write(line) });
     const names = { controllerName: "ironfence.io/cli", instance: "cli" };
-    const runtime = createKubeRuntime({ transport, clock, random, logger: createLogger("warn"), ...names });
+    const runtime = createKubeRuntime({ transport, clock, random, logger, ...names });
     return work(runtime, cluster, transport);
   });
 }

@@ -85,8 +85,8 @@ async function resetTarget(
   for (const { driver, failure } of await openDevices({ runtime, openDevice }, target, signal)) {
     if (failure !== undefined) throw failure;
     await reset(context, driver, (identity) => {
-      const verdict = judge([identity]);
-      return verdict.verified ? undefined : verdict.message;
+      const check = judge([identity]);
+      return check.verified ? undefined : check.message;
     });
   }
 }

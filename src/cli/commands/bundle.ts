@@ -1,7 +1,8 @@
 import { buildCommand } from "@stricli/core";
 import { BUNDLE_OPTIONS } from "../../config/bundle-options.ts";
 import { requireOption, resolveOption } from "../../config/option.ts";
-import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";
+import { RUN_OPTIONS } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { createKubeRuntime } from "../../kube/connection/create-runtime.ts";
 import { readServerVersion } from "../../kube/api-client/server-version.ts";
 import { toTime } from "../../runtime/time.ts";
@@ -123,6 +124,6 @@ function missedGap(missed: number): { part: string; why: string }[] {
 
 /** What was written, for scripts. Its texts are free of secrets already. */
 function toJson(file: string, { files, gaps, redacted }: IndexFacts): string {
-  const listed = files.map(({ path, text, droppedLines }) => ({ path, bytes: Buffer.byteLength(text), droppedLines }));
-  return JSON.stringify({ file, files: listed, missing: gaps, redacted: Object.fromEntries(redacted) });
+  const entries = files.map(({ path, text, droppedLines }) => ({ path, bytes: Buffer.byteLength(text), droppedLines }));
+  return JSON.stringify({ file, files: entries, missing: gaps, redacted: Object.fromEntries(redacted) });
 }

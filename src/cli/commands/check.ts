@@ -8,7 +8,8 @@ import {
   LIVE_TIMEOUT_OPTION,
 } from "../../config/check-options.ts";
 import { OptionError, requireOption, resolveOption } from "../../config/option.ts";
-import { CLUSTER_OPTIONS, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";
+import { RUN_OPTIONS } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
@@ -21,7 +22,7 @@ import { API_SERVER } from "../check/lines/api-checks.ts";
 import type { CheckResult, Level } from "../check/check.ts";
 import { failed, resultOf, runChecks } from "../check/check.ts";
 import { CHECKS } from "../check/lines/checks.ts";
-import { createLiveProbes } from "../check/read/live-probes.ts";
+import { createTargetProbes } from "../check/read/live-probes.ts";
 import { PRE_CHECKS } from "../check/lines/pre-checks.ts";
 import type { ReadDeps } from "../check/read/read-facts.ts";
 import { readFacts } from "../check/read/read-facts.ts";
@@ -125,7 +126,7 @@ function runAll(
   const probes =
     live === undefined
       ? undefined
-      : createLiveProbes({ runtime, openDevice: live.openDevice }, { namespace, timeoutMs: live.timeoutMs });
+      : createTargetProbes({ runtime, openDevice: live.openDevice }, { namespace, timeoutMs: live.timeoutMs });
   return async () => runChecks(CHECKS, await readFacts(deps, probes, signal));
 }
 

@@ -1,7 +1,8 @@
 import { buildCommand } from "@stricli/core";
 import { DASHBOARD_PORT_OPTION } from "../../config/dashboard-options.ts";
 import { requireOption } from "../../config/option.ts";
-import { CLUSTER_OPTIONS, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";
+import { RUN_OPTIONS } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { withRuntime } from "../cluster/connect.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printLine } from "../terminal/context.ts";
@@ -10,7 +11,7 @@ import type { FlagTexts } from "../../config/option.ts";
 import { flagsOf } from "../flags/flags.ts";
 import { sourceOf } from "../dashboard/serve/cluster-source.ts";
 import { messageOf } from "../dashboard/serve/live-pages.ts";
-import { LocalGate } from "../dashboard/serve/local-gate.ts";
+import { LocalGuard } from "../dashboard/serve/local-guard.ts";
 import { serveDashboard } from "../dashboard/serve/server.ts";
 
 /** `ironfence dashboard`: the page, for the user who starts it, with the permissions of that user. */
@@ -28,8 +29,8 @@ export const dashboardCommand = buildCommand<FlagTexts, [], CliContext>({
       const source = sourceOf(runtime, options, cluster);
       // If the cluster cannot be read at all, the command fails instead of serving a page that says so.
       await source.readOverview(signal);
-      const local = new LocalGate(random);
-      const deps = { clock, source, gate: local.gate, certificate: undefined };
+      const local = new LocalGuard(random);
+      const deps = { clock, source, guard: local.guard, certificate: undefined };
       const server = await serveDashboard({ host: "127.0.0.1", port }, deps).catch((cause: unknown) => {
         throw new CommandFailure("ListenFailed", `${messageOf(cause)}: choose another --port`, { cause });
       });

@@ -5,7 +5,7 @@ import { trimNode } from "../../api/kubernetes/trim.ts";
 import { ownCluster } from "../../clusters/own-cluster.ts";
 import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../clusters/workload-clusters.ts";
-import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { requireOption } from "../../config/option.ts";
 import { CLUSTER_API_CHECKS } from "../../detector/machines/vendors/cluster-api.ts";
 import type { EvaluatedMachineCheck } from "../../detector/machines/evaluate-once.ts";

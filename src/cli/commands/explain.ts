@@ -1,5 +1,6 @@
 import { buildCommand, buildRouteMap } from "@stricli/core";
-import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";
+import { RUN_OPTIONS } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { requireOption } from "../../config/option.ts";
 import type { EvaluatedNodeChecks } from "../../detector/nodes/evaluate-once.ts";
 import { toTime } from "../../runtime/time.ts";
@@ -16,8 +17,8 @@ import { CommandFailure } from "../errors/failures.ts";
 import type { FlagTexts } from "../../config/option.ts";
 import { flagsOf } from "../flags/flags.ts";
 import { proposeHealthChecks, proposeNodes } from "../flags/proposals.ts";
-import type { Overview } from "../status/read.ts";
-import { readOverview } from "../status/read.ts";
+import type { Overview } from "../status/objects/read.ts";
+import { readOverview } from "../status/objects/read.ts";
 import { renderTable } from "../terminal/table.ts";
 
 /** One explanation: as JSON, and as lines of text. */
@@ -113,8 +114,8 @@ function reportNode(live: EvaluatedNodeChecks, name: string, overview: Overview)
   }
   const { nowMs } = live;
   const fence = fenceExplainer(overview)(name, explanations);
-  const { verdict, steps } = fence;
-  const json = { node: name, time: toTime(nowMs), couldFence: verdict, fence: steps, healthChecks: explanations };
+  const { readiness, steps } = fence;
+  const json = { node: name, time: toTime(nowMs), couldFence: readiness, fence: steps, healthChecks: explanations };
   const head = [`node ${name} at ${toTime(nowMs)}`, ...renderFence(fence)];
   if (explanations.length === 0) return { json, lines: [...head, "", "the cluster has no NodeHealthCheck"] };
   const isConcerned = ({ selected, reasons }: NodeExplanation) => selected || reasons.length > 0;
@@ -129,8 +130,8 @@ function reportNode(live: EvaluatedNodeChecks, name: string, overview: Overview)
 }
 
 /** The answer, and the preconditions of a fence in order. A fence stops at the first that holds. */
-function renderFence({ verdict, steps }: FenceExplanation): string[] {
-  const { answer = "unknown", reason = "NodeNotFound", message = "the cluster has no such node" } = verdict ?? {};
+function renderFence({ readiness, steps }: FenceExplanation): string[] {
+  const { answer = "unknown", reason = "NodeNotFound", message = "the cluster has no such node" } = readiness ?? {};
   const why = reason === "" ? "" : `: ${reason}: ${message}`;
   return [
     `could be fenced now: ${answer}${why}`,

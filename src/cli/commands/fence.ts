@@ -1,16 +1,11 @@
 import { buildCommand } from "@stricli/core";
-import { NODE_NAME } from "../../api/names/annotations.ts";
 import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
-import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
-import { IS_CONTROL_PLANE_NODE } from "../../api/names/labels.ts";
 import { FENCE_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
 import { OptionError, requireOption } from "../../config/option.ts";
-import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";
+import { RUN_OPTIONS } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import type { KubeObject } from "../../kube/resource.ts";
-import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { keyOf } from "../../kube/watched.ts";
 import { isReady } from "../../nodes/ready.ts";
 import { withRuntime } from "../cluster/connect.ts";
 import { confirm } from "../terminal/confirm.ts";
@@ -20,6 +15,7 @@ import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
 import { followRemediation, verdictOf } from "../fence/follow.ts";
 import type { FencePreview, StrategyType } from "../fence/preview.ts";
 import { countPods, previewFence, readClusterFacts } from "../fence/preview.ts";
+import { createRemediationByHand, deleteFinishedRemediation } from "../fence/remediation.ts";
 import { flagsOf } from "../flags/flags.ts";
 import { proposeNodes } from "../flags/proposals.ts";
 import { renderTable } from "../terminal/table.ts";
@@ -135,7 +131,7 @@ async function carryOut(
     );
   }
   await confirm(context, `fence node ${nodeName}`, preview.concerns, options.agreed);
-  const created = await create(runtime, preview, options, false, context.signal);
+  const created = await createRemediationByHand(runtime, preview, options, false, context.signal);
   const name = `BareMetalRemediation ${namespace}/${created.metadata.name}`;
   printNote(context, `${name} is created`);
   let ended: BareMetalRemediation;
@@ -162,47 +158,7 @@ async function carryOut(
   }
   if (options.output === "table") printLine(context, words);
   // If a finished remediation stayed, health checks would not start one for the next control plane node.
-  await deleteFinished(context, runtime, ended);
-}
-
-/** The part of a remediation that the user chooses. */
-interface RemediationOrder extends KubeObject {
-  spec: { strategy: { type: StrategyType } };
-}
-
-/** @param dryRun the server checks permissions and schema, and stores nothing. */
-function create(
-  runtime: KubeRuntime,
-  preview: FencePreview,
-  { namespace, nodeName, strategy }: FenceOptions,
-  dryRun: boolean,
-  signal: AbortSignal,
-): Promise<KubeObject> {
-  const metadata = {
-    namespace,
-    generateName: `${nodeName}-by-hand-`,
-    annotations: { [NODE_NAME]: nodeName },
-    ...(preview.isControlPlane && { labels: { [IS_CONTROL_PLANE_NODE]: "" } }),
-  };
-  // The server fills in the rest of the strategy.
-  const object: Omit<RemediationOrder, "metadata"> & { metadata: object } = {
-    apiVersion: apiVersionOf(BARE_METAL_REMEDIATIONS),
-    kind: BARE_METAL_REMEDIATIONS.kind,
-    metadata,
-    spec: { strategy: { type: strategy } },
-  };
-  return runtime.client.create<RemediationOrder>(BARE_METAL_REMEDIATIONS, object, { dryRun }, signal);
-}
-
-async function deleteFinished(context: CliContext, runtime: KubeRuntime, ended: BareMetalRemediation): Promise<void> {
-  try {
-    const guard = { uid: ended.metadata.uid };
-    await runtime.client.delete(BARE_METAL_REMEDIATIONS, keyOf(ended), { guard }, context.signal);
-  } catch (error) {
-    if (!isKubeError(error)) throw error;
-    if (error.code !== "NotFound")
-      printNote(context, `the finished remediation could not be deleted: ${error.message}`);
-  }
+  await deleteFinishedRemediation(context, runtime, ended, context.signal);
 }
 
 async function showPreview(
@@ -218,7 +174,7 @@ async function showPreview(
   const { identity, power, problem } = await readHost(preview, signal);
   const obstacles = [...preview.obstacles, ...(problem === undefined ? [] : [problem])];
   try {
-    await create(runtime, preview, options, true, signal);
+    await createRemediationByHand(runtime, preview, options, true, signal);
   } catch (error) {
     if (!isKubeError(error, "Forbidden", "Invalid", "NotFound")) throw error;
     obstacles.push(error.message);
@@ -270,10 +226,10 @@ async function readHost(
     const power = await host?.open(undefined, signal);
     if (power === undefined) return { identity: unread, power: unread };
     try {
-      const verdict = await power.verifyIdentity(node, signal);
-      if (!verdict.verified) return { identity: verdict.message, power: unread, problem: verdict.message };
+      const check = await power.verifyIdentity(node, signal);
+      if (!check.verified) return { identity: check.message, power: unread, problem: check.message };
       const { state, raw } = await power.readPower(signal);
-      return { identity: verdict.message, power: `${state} (the BMC reports: ${raw})` };
+      return { identity: check.message, power: `${state} (the BMC reports: ${raw})` };
     } finally {
       await power.close();
     }

@@ -12,11 +12,11 @@ import {
 } from "../../api/ironfence/stop-switch.ts";
 import { PAUSE_FOR_OPTION } from "../../config/bmc-options.ts";
 import { resolveOption } from "../../config/option.ts";
-import { CLUSTER_OPTIONS, resolveClusterOptions } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, resolveClusterOptions } from "../../config/cluster-options.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { latestServerTimeMs } from "../../kube/server-time.ts";
-import type { KubeObject, ResourceType } from "../../kube/resource.ts";
+import { readUserName } from "../cluster/user-name.ts";
 import { toTime } from "../../runtime/time.ts";
 import { withCluster, withRuntime } from "../cluster/connect.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -97,32 +97,11 @@ export const resumeCommand = buildCommand<FlagTexts, [], CliContext>({
   docs: { brief: "End the pause: power-offs are sent again" },
 });
 
-const SELF_SUBJECT_REVIEWS: ResourceType = {
-  group: "authentication.k8s.io",
-  version: "v1",
-  kind: "SelfSubjectReview",
-  plural: "selfsubjectreviews",
-  namespaced: false,
-};
-
 /**
  * The user by the names of the API server and of this machine: several users may share one administrator's kubeconfig.
  */
 async function whoAmI(client: KubeClient, localUser: string | undefined, signal: AbortSignal): Promise<string> {
-  const review = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview", metadata: {} };
-  let name: string | undefined;
-  try {
-    const { status } = await client.create<KubeObject & { status?: { userInfo?: { username?: string } } }>(
-      SELF_SUBJECT_REVIEWS,
-      review,
-      {},
-      signal,
-    );
-    name = status?.userInfo?.username;
-  } catch (error) {
-    // A pause must not fail because the name is not known.
-    if (!isKubeError(error) || signal.aborted) throw error;
-  }
+  const name = await readUserName(client, signal);
   if (name === undefined) return localUser ?? "an unknown user";
   return localUser === undefined ? name : `${name} (${localUser})`;
 }

@@ -1,15 +1,15 @@
 import { buildCommand, buildRouteMap } from "@stricli/core";
 import { POWER_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
 import { requireOption } from "../../config/option.ts";
-import { OUTPUT_OPTION } from "../../config/run-options.ts";
+import { OUTPUT_OPTION } from "../../config/cluster-options.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printLine, printNote } from "../terminal/context.ts";
 import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
 import { flagsOf } from "../flags/flags.ts";
 import type { OrderResult } from "../hosts/power-order.ts";
-import { orderPower, describeResult } from "../hosts/power-order.ts";
-import { withPoweredHost } from "../hosts/powered-host.ts";
-import type { Order, PoweredHost } from "../hosts/powered-host.ts";
+import { orderPowerByHand, describeResult } from "../hosts/power-order.ts";
+import { withSelectedHost } from "../hosts/selected-host.ts";
+import type { Order, SelectedHost } from "../hosts/selected-host.ts";
 import type { SelectionFlags } from "../hosts/host-selection.ts";
 import { selectHost, SELECTION_FLAGS, SELECTION_POSITIONAL } from "../hosts/host-selection.ts";
 import { renderTable } from "../terminal/table.ts";
@@ -20,11 +20,11 @@ const statusCommand = buildCommand<SelectionFlags, [address?: string], CliContex
   func: async function powerStatus(this: CliContext, flags, address) {
     const selection = selectHost(this, address, flags);
     const output = requireOption(OUTPUT_OPTION, flags, this.process.env);
-    await withPoweredHost(this, selection, flags, async (powered) => {
-      const { state, raw } = await powered.readPower(this.signal);
-      if (output === "json") printLine(this, JSON.stringify({ host: powered.name, state, raw }));
+    await withSelectedHost(this, selection, flags, async (host) => {
+      const { state, raw } = await host.readPower(this.signal);
+      if (output === "json") printLine(this, JSON.stringify({ host: host.name, state, raw }));
       else
-        for (const line of renderTable(["HOST", "POWER", "BMC REPORTS"], [[powered.name, state, raw]]))
+        for (const line of renderTable(["HOST", "POWER", "BMC REPORTS"], [[host.name, state, raw]]))
           printLine(this, line);
     });
   },
@@ -46,17 +46,17 @@ function orderCommand(name: "off" | "on" | "cycle", orders: readonly Order[], do
       const selection = selectHost(this, address, flags);
       const output = requireOption(OUTPUT_OPTION, flags, this.process.env);
       const timeoutMs = requireOption(POWER_TIMEOUT_OPTION, flags, this.process.env);
-      await withPoweredHost(this, selection, flags, async (powered) => {
+      await withSelectedHost(this, selection, flags, async (host) => {
         const results: OrderResult[] = [];
         try {
-          await runOrders(this, powered, orders, { timeoutMs, agreed }, results);
+          await runOrders(this, host, orders, { timeoutMs, agreed }, results);
         } finally {
           const proven = results.length === orders.length && results.every((result) => result.proven);
-          const report = { host: powered.name, command: `power ${name}`, proven, orders: results };
+          const report = { host: host.name, command: `power ${name}`, proven, orders: results };
           if (output === "json") printLine(this, JSON.stringify(report));
         }
         if (output === "table")
-          for (const result of results) printLine(this, `${powered.name}: ${describeResult(result)}`);
+          for (const result of results) printLine(this, `${host.name}: ${describeResult(result)}`);
       });
     },
     parameters: {
@@ -88,7 +88,7 @@ function orderCommand(name: "off" | "on" | "cycle", orders: readonly Order[], do
 
 async function runOrders(
   context: CliContext,
-  powered: PoweredHost,
+  host: SelectedHost,
   orders: readonly Order[],
   options: { timeoutMs: number; agreed: boolean },
   results: OrderResult[],
@@ -97,12 +97,15 @@ async function runOrders(
     const isFirst = results.length === 0;
     try {
       // A user who has agreed to the first order of a cycle has agreed to all of it.
-      const result = await orderPower(context, powered, order, { ...options, agreed: options.agreed || !isFirst });
+      const result = await orderPowerByHand(context, host, order, {
+        ...options,
+        agreed: options.agreed || !isFirst,
+      });
       results.push(result);
-      if (!result.proven) throw new CommandFailure("PowerNotProven", `${powered.name}: ${describeResult(result)}`);
+      if (!result.proven) throw new CommandFailure("PowerNotProven", `${host.name}: ${describeResult(result)}`);
     } catch (error) {
       if (isFirst) throw error;
-      printNote(context, `${powered.name} was powered off and is not proven on: power it on with ironfence power on`);
+      printNote(context, `${host.name} was powered off and is not proven on: power it on with ironfence power on`);
       throw error instanceof CommandRefusal ? new CommandFailure(error.code, error.message, { cause: error }) : error;
     }
   }

@@ -4,8 +4,8 @@ import type { DeviceConfig, OpenDevice } from "../../bmc/interface/device-config
 import type { DeviceReport } from "../../bmc/devices/probe-device.ts";
 import { probeDevice } from "../../bmc/devices/probe-device.ts";
 import { OptionError, requireOption } from "../../config/option.ts";
-import type { ClusterOptions } from "../../config/run-options.ts";
-import { OUTPUT_OPTION, resolveClusterOptions } from "../../config/run-options.ts";
+import type { ClusterOptions } from "../../config/cluster-options.ts";
+import { OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { parseKey } from "../../kube/watched.ts";
 import { openDevices } from "../../remediator/hosts/fencing-target/devices.ts";
@@ -21,7 +21,7 @@ import { rowsOf } from "../hosts/probe-rows.ts";
 import type { SelectionFlags } from "../hosts/host-selection.ts";
 import { selectHost, SELECTION_FLAGS, SELECTION_POSITIONAL } from "../hosts/host-selection.ts";
 import { renderTable } from "../terminal/table.ts";
-import type { TargetFacts } from "../hosts/targets.ts";
+import type { TargetContext } from "../hosts/targets.ts";
 import { readTarget } from "../hosts/targets.ts";
 
 /** The flag for a BareMetalHost. Only `probe` has it: no other command acts on one by hand. */
@@ -139,7 +139,7 @@ async function probeTarget(
   return rows;
 }
 
-function targetRows({ target, node, obstacles, paused }: TargetFacts): ProbeRow[] {
+function targetRows({ target, node, obstacles, paused }: TargetContext): ProbeRow[] {
   const { nodeName, clusterRef } = target.spec;
   const node_: ProbeRow =
     clusterRef !== undefined
@@ -161,7 +161,7 @@ function targetRows({ target, node, obstacles, paused }: TargetFacts): ProbeRow[
 
 /** Whether the devices of one level power the host that the target means. */
 function identityRow(
-  { target, node }: TargetFacts,
+  { target, node }: TargetContext,
   level: number,
   reports: readonly (DeviceReport | undefined)[],
 ): ProbeRow {
@@ -170,8 +170,8 @@ function identityRow(
   if (answers.length < reports.length) {
     return { check, result: "skipped", detail: "not every device of the level has answered" };
   }
-  const verdict = identityJudge(target, node?.status.nodeInfo?.systemUUID)(answers);
-  return { check, result: verdict.verified ? "ok" : "failed", detail: verdict.message };
+  const compared = identityJudge(target, node?.status.nodeInfo?.systemUUID)(answers);
+  return { check, result: compared.verified ? "ok" : "failed", detail: compared.message };
 }
 
 function renderRows(rows: readonly ProbeRow[]): string[] {

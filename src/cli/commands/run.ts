@@ -1,5 +1,6 @@
 import { buildCommand } from "@stricli/core";
-import { CLUSTER_OPTIONS, RUN_OPTIONS, resolveRunOptions } from "../../config/run-options.ts";
+import { RUN_OPTIONS, resolveRunOptions } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS } from "../../config/cluster-options.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { runAgent } from "../agent/agent.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -26,6 +27,7 @@ export const runCommand = buildCommand<FlagTexts, [], CliContext>({
     customUsage: [
       { input: "--kubeconfig ~/.kube/config", brief: "from a workstation" },
       { input: "--components remediator", brief: "with another health check controller" },
+      { input: "--observe", brief: "decide and report, and fence nothing" },
       { input: "--families machine-health-check,bare-metal-host", brief: "for Cluster API on Metal3" },
       { input: "--metrics-bind-address 127.0.0.1:9090 --log-level debug", brief: "to investigate a problem" },
     ],

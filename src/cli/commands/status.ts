@@ -1,6 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { requireOption } from "../../config/option.ts";
-import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions, RUN_OPTIONS } from "../../config/run-options.ts";
+import { RUN_OPTIONS } from "../../config/run-options.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { toTime } from "../../runtime/time.ts";
 import { withRuntime } from "../cluster/connect.ts";
@@ -8,11 +9,11 @@ import type { CliContext } from "../terminal/context.ts";
 import { printLine } from "../terminal/context.ts";
 import { CommandFailure } from "../errors/failures.ts";
 import { flagsOf } from "../flags/flags.ts";
-import type { Problem } from "../status/object-problems.ts";
+import type { Problem } from "../status/objects/object-problems.ts";
 import { problemsOf } from "../status/problems.ts";
 import { uncoveredOf } from "../status/could-fence/could-fence.ts";
-import type { Overview } from "../status/read.ts";
-import { readOverview } from "../status/read.ts";
+import type { Overview } from "../status/objects/read.ts";
+import { readOverview } from "../status/objects/read.ts";
 import { renderOverview, renderProblems } from "../status/render.ts";
 import { overviewPage } from "../dashboard/view/overview-page.ts";
 

@@ -18,6 +18,8 @@ export const ERROR_CODES = [
   "Refused",
   "NotConfirmed",
   "PowerNotProven",
+  "DrainUnfinished",
+  "EnrolmentFailed",
   "FenceFailed",
   "FenceUnfinished",
   "PauseExpired",

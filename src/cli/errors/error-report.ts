@@ -5,7 +5,7 @@ import { ClusterConfigError, KubeError } from "../../kube/errors.ts";
 import { LeadershipLostError } from "../../kube/lease/lease-term.ts";
 import { deviceProblem } from "../../remediator/hosts/model/device-problem.ts";
 import type { Reason } from "../../remediator/machine/model/reasons.ts";
-import { pageOf } from "../../remediator/machine/model/reasons.ts";
+import { reasonPage } from "../../remediator/machine/model/reasons.ts";
 import { DeadlineError } from "../../runtime/deadline.ts";
 import { withoutControls } from "../../runtime/text/printable.ts";
 import type { ErrorCode } from "./error-codes.ts";
@@ -61,7 +61,7 @@ export function reportError(error: unknown): ErrorReport {
   const problem = deviceProblem(error);
   if (problem !== undefined) {
     const { reason, message } = problem;
-    return { code: reason, message: withoutControls(message), page: pageOf(reason), exitCode: EXIT_FAILURE };
+    return { code: reason, message: withoutControls(message), page: reasonPage(reason), exitCode: EXIT_FAILURE };
   }
   const code = codeOf(error);
   if (code === undefined) return reportDefect(error);

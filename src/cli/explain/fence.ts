@@ -1,10 +1,10 @@
-import type { NodeVerdict } from "../status/could-fence/could-fence.ts";
-import { preconditionJudge, verdictOf } from "../status/could-fence/could-fence.ts";
+import type { FenceReadiness } from "../status/could-fence/could-fence.ts";
+import { preconditionJudge, readinessOf } from "../status/could-fence/could-fence.ts";
 import { NOT_COVERED } from "../status/could-fence/health-checks.ts";
 import type { Precondition, Step } from "../status/could-fence/precondition.ts";
 import { remediationFinder } from "../status/could-fence/remediations.ts";
-import { itemsOf } from "../status/object-problems.ts";
-import type { Overview } from "../status/read.ts";
+import { itemsOf } from "../status/objects/object-problems.ts";
+import type { Overview } from "../status/objects/read.ts";
 import type { NodeExplanation } from "./words.ts";
 
 /** One precondition of a fence of a node. */
@@ -21,7 +21,7 @@ export interface FenceStep {
 /** Why a node is or is not being fenced now, and whether it could be. */
 export interface FenceExplanation {
   /** Undefined for a node that was deleted. */
-  verdict: NodeVerdict | undefined;
+  readiness: FenceReadiness | undefined;
   steps: FenceStep[];
 }
 
@@ -48,7 +48,7 @@ export function fenceExplainer(overview: Overview): FenceExplainer {
       const { step, state, found } = precondition;
       return step === "health check" ? checkStep(precondition, checks, hasRemediation) : { step, state, found };
     });
-    return { verdict: node === undefined ? undefined : { node: nodeName, ...verdictOf(preconditions) }, steps };
+    return { readiness: node === undefined ? undefined : { node: nodeName, ...readinessOf(preconditions) }, steps };
   };
 }
 

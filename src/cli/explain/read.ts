@@ -87,9 +87,9 @@ function listOnce<T extends KubeObject>(
     const { items } = await client.list(type, selection, signal);
     view = staticView(items.flatMap((item) => trim(item) ?? []));
   };
-  const listed = list();
+  const listing = list();
   // A caller that waits gets the error. A view that no caller waits for must not end the process.
-  listed.catch(() => undefined);
+  listing.catch(() => undefined);
   return {
     get: (key) => view.get(key),
     values: () => view.values(),
@@ -100,6 +100,6 @@ function listOnce<T extends KubeObject>(
     lastContactMs,
     problem: undefined,
     subscribe: (listener) => view.subscribe(listener),
-    whenSynced: () => listed,
+    whenSynced: () => listing,
   };
 }

@@ -78,12 +78,12 @@ export function explainCheck({ check, snapshot, decision }: EvaluatedNodeCheck):
     healthyNodes: status.healthyNodes ?? 0,
     ...timed(nextCheckMs),
     reasons: snapshot === undefined ? [] : gateFacts(snapshot, decision),
-    nodes: decision.nodes.map((verdict) => ({
-      name: verdict.name,
-      outcome: verdict.outcome,
-      reason: verdict.reason,
-      actions: actionsOn(decision.actions, verdict.name),
-      ...timed(verdict.nextCheckMs),
+    nodes: decision.nodes.map((evaluated) => ({
+      name: evaluated.name,
+      outcome: evaluated.outcome,
+      reason: evaluated.reason,
+      actions: actionsOn(decision.actions, evaluated.name),
+      ...timed(evaluated.nextCheckMs),
     })),
   };
 }
@@ -116,7 +116,7 @@ function explainUnder(
     return { healthCheck, selected: false, outcome: "disabled", reason, actions: [], reasons: [] };
   }
   const facts = factsOf(snapshot, name);
-  const verdict = decision.nodes.find((outcome) => outcome.name === name);
+  const evaluated = decision.nodes.find((outcome) => outcome.name === name);
   const selected = node !== undefined && snapshot.policy.selects(node.metadata.labels);
   const undecided = selected
     ? { outcome: "healthy", reason: "No condition makes it unhealthy" }
@@ -124,10 +124,10 @@ function explainUnder(
   return {
     healthCheck,
     selected,
-    outcome: (verdict ?? undecided).outcome,
-    reason: (verdict ?? undecided).reason,
+    outcome: (evaluated ?? undecided).outcome,
+    reason: (evaluated ?? undecided).reason,
     actions: actionsOn(decision.actions, name),
-    ...timed(verdict?.nextCheckMs),
+    ...timed(evaluated?.nextCheckMs),
     reasons:
       selected || facts !== undefined ? [...nodeFacts(snapshot, node, facts), ...gateFacts(snapshot, decision)] : [],
   };

@@ -12,8 +12,8 @@ import { mustLeave } from "../../remediator/machine/node-patches/pods.ts";
 import { nodeKey, subjectOf } from "../../nodes/subject.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { CommandRefusal } from "../errors/failures.ts";
-import type { TargetFacts } from "../hosts/targets.ts";
-import { nodeConcerns, readNode, readTarget } from "../hosts/targets.ts";
+import type { TargetContext } from "../hosts/targets.ts";
+import { nodeConcerns, readLiveNode, readTarget } from "../hosts/targets.ts";
 
 export type StrategyType = "Reboot" | "Reprovision" | "Escalate";
 
@@ -21,7 +21,7 @@ export type StrategyType = "Reboot" | "Reprovision" | "Escalate";
 export interface FencePreview {
   node: Node;
   isControlPlane: boolean;
-  facts: TargetFacts;
+  facts: TargetContext;
   /** Why it must not begin. */
   obstacles: string[];
   /** What the user must agree to. */
@@ -31,7 +31,7 @@ export interface FencePreview {
 /** What a host selection is made from, all read live. */
 export interface ClusterFacts {
   node: Node;
-  target: TargetFacts;
+  target: TargetContext;
   remediations: readonly BareMetalRemediation[];
   controlPlane: readonly Node[];
   /** The holder of the node's lease: maintenance, or a remediation of another vendor. */
@@ -45,7 +45,7 @@ export async function readClusterFacts(
   signal: AbortSignal,
 ): Promise<ClusterFacts> {
   const { namespace, nodeName } = options;
-  const node = await readNode(runtime, nodeName, signal);
+  const node = await readLiveNode(runtime, nodeName, signal);
   if (node === undefined)
     throw new CommandRefusal("ObjectNotFound", `there is no node ${nodeName}: kubectl get nodes lists them`);
   const { client } = runtime;
@@ -112,12 +112,13 @@ export async function countPods(
 }
 
 /** The node of a remediation. A node of another cluster is a different node, even if the names are equal. */
-function nodeOf(remediation: BareMetalRemediation): string | undefined {
+export function nodeOf(remediation: BareMetalRemediation): string | undefined {
   const { nodeName: name, cluster } = subjectOf(remediation);
   return name === undefined ? undefined : nodeKey({ cluster, name });
 }
 
-function isUnfinished({ status }: BareMetalRemediation): boolean {
+/** Whether a remediation has no verdict yet. */
+export function isUnfinished({ status }: BareMetalRemediation): boolean {
   const succeeded = status?.conditions?.find(({ type }) => type === "Succeeded")?.status;
   return succeeded === undefined || succeeded === "Unknown";
 }

@@ -1,7 +1,7 @@
 import { NODES } from "../../api/kubernetes/core-types.ts";
 import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
-import { resolveClusterOptions } from "../../config/run-options.ts";
+import { resolveClusterOptions } from "../../config/cluster-options.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { withCluster } from "../cluster/connect.ts";

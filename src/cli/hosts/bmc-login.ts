@@ -1,6 +1,9 @@
 import { open } from "node:fs/promises";
+import type { ClientCertificate } from "../../bmc/interface/credentials.ts";
 import { DEFAULT_DEVICE_TIMEOUTS } from "../../bmc/interface/driver.ts";
-import type { DeviceConfig } from "../../bmc/interface/device-config.ts";
+import type { DeviceConfig, SnmpConfig } from "../../bmc/interface/device-config.ts";
+import { isOutletAddress } from "../../bmc/interface/address.ts";
+import { SNMP_PRIV_PASSWORD_ENV } from "../../config/snmp-options.ts";
 import { BMC_KEY_ENV, BMC_OPTIONS, BMC_PASSWORD_ENV } from "../../config/bmc-options.ts";
 import { flagName, OptionError, requireOption, resolveOption } from "../../config/option.ts";
 import { Secret } from "../../runtime/secret.ts";
@@ -31,12 +34,57 @@ export async function readDeviceConfig(context: CliContext, address: string, fla
     cipherSuites: requireOption(BMC_OPTIONS.cipherSuites, flags, env),
     ...(bmcKey !== "" && { bmcKey: new Secret(bmcKey) }),
   };
-  const username = resolveOption(BMC_OPTIONS.username, flags, env) ?? (await ask(context, "User of the BMC: ", true));
+  const certificate = await readCertificate(address, flags, env);
+  const snmp = readSnmp(address, flags, env);
+  const given = resolveOption(BMC_OPTIONS.username, flags, env);
+  const known = {
+    address,
+    tls,
+    ipmi,
+    timeouts: DEFAULT_DEVICE_TIMEOUTS,
+    ...(certificate && { certificate }),
+    ...(snmp && { snmp }),
+  };
+  if (snmp?.version === "v2c") return { ...known, username: "", password: await readPassword(context, flags) };
+  if (certificate !== undefined && given === undefined) return { ...known, username: "", password: new Secret("") };
+  const username = given ?? (await ask(context, "User of the BMC: ", true));
   if (username === undefined || username === "") {
     throw new OptionError(`--username (or ${BMC_OPTIONS.username.env}) is required`);
   }
   const password = await readPassword(context, flags);
-  return { address, username, password, tls, ipmi, timeouts: DEFAULT_DEVICE_TIMEOUTS };
+  return { ...known, username, password };
+}
+
+function readSnmp(address: string, flags: FlagTexts, env: CliContext["process"]["env"]): SnmpConfig | undefined {
+  if (!isOutletAddress(address)) return undefined;
+  const mib = resolveOption(BMC_OPTIONS.snmpMib, flags, env);
+  const privPassword = env[SNMP_PRIV_PASSWORD_ENV] ?? "";
+  return {
+    version: requireOption(BMC_OPTIONS.snmpVersion, flags, env),
+    securityLevel: requireOption(BMC_OPTIONS.snmpSecurityLevel, flags, env),
+    authProtocol: requireOption(BMC_OPTIONS.snmpAuthProtocol, flags, env),
+    privProtocol: requireOption(BMC_OPTIONS.snmpPrivProtocol, flags, env),
+    ...(mib !== undefined && { mib }),
+    ...(privPassword !== "" && { privPassword: new Secret(privPassword) }),
+  };
+}
+
+async function readCertificate(
+  address: string,
+  flags: FlagTexts,
+  env: CliContext["process"]["env"],
+): Promise<ClientCertificate | undefined> {
+  const certFile = resolveOption(BMC_OPTIONS.clientCertFile, flags, env);
+  const keyFile = resolveOption(BMC_OPTIONS.clientKeyFile, flags, env);
+  if (certFile === undefined && keyFile === undefined) return undefined;
+  if (certFile === undefined || keyFile === undefined) {
+    throw new OptionError("--client-cert-file and --client-key-file are given together");
+  }
+  if (!/^driver(?:\+https?)?:/iu.test(address)) {
+    throw new OptionError("--client-cert-file: only a driver server takes a client certificate");
+  }
+  const cert = await readText("clientCertFile", certFile);
+  return { cert, key: new Secret(await readText("clientKeyFile", keyFile)) };
 }
 
 async function readCa(path: string): Promise<string> {
@@ -68,7 +116,7 @@ async function ask(context: CliContext, question: string, echo: boolean): Promis
   return context.terminal?.ask(question, { echo }, context.signal);
 }
 
-async function readText(option: "caFile" | "passwordFile", path: string): Promise<string> {
+async function readText(option: keyof typeof BMC_OPTIONS, path: string): Promise<string> {
   try {
     const file = await open(path);
     try {

@@ -1,7 +1,7 @@
 import { BMC_OPTIONS } from "../../config/bmc-options.ts";
 import { flagName, OptionError } from "../../config/option.ts";
-import type { ClusterOptions } from "../../config/run-options.ts";
-import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/run-options.ts";
+import type { ClusterOptions } from "../../config/cluster-options.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import type { CliContext } from "../terminal/context.ts";
 import type { FlagTexts } from "../../config/option.ts";
 import { flagsOf } from "../flags/flags.ts";
@@ -14,6 +14,14 @@ export type SelectionFlags = Readonly<Partial<Record<OptionName, string>>>;
 
 const parsed = { kind: "parsed", parse: String, optional: true } as const;
 
+/** Accepted so that it can be refused with a message that does not repeat it. */
+export const PASSWORD_FLAG = {
+  ...parsed,
+  placeholder: "none",
+  hidden: true,
+  brief: "Refused: see --password-file",
+} as const;
+
 export const SELECTION_FLAGS = {
   target: {
     ...parsed,
@@ -23,8 +31,7 @@ export const SELECTION_FLAGS = {
   },
   ...flagsOf(BMC_OPTIONS),
   ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),
-  // Accepted here so that it can be refused with a message that does not repeat it.
-  password: { ...parsed, placeholder: "none", hidden: true, brief: "Refused: see --password-file" },
+  password: PASSWORD_FLAG,
 } as const;
 
 export const SELECTION_POSITIONAL = {
@@ -45,11 +52,7 @@ export type HostSelection = { address: string } | { target: string; cluster: Clu
 /** @throws OptionError unless exactly one of address and target is given. */
 export function selectHost(context: CliContext, address: string | undefined, flags: SelectionFlags): HostSelection {
   const { target } = flags;
-  if (flags.password !== undefined) {
-    throw new OptionError(
-      "--password: refused, since every user of this machine can read command lines; change that password, then set IRONFENCE_BMC_PASSWORD, use --password-file, or type it when asked",
-    );
-  }
+  refusePassword(flags);
   if (address !== undefined && target === undefined) return { address };
   if (address !== undefined || target === undefined) {
     throw new OptionError("give either the ADDRESS of a BMC or --target NAME");
@@ -62,4 +65,12 @@ export function selectHost(context: CliContext, address: string | undefined, fla
     );
   }
   return { target, cluster: resolveClusterOptions(flags, context.process.env) };
+}
+
+/** @throws OptionError if a password stands on the command line. */
+export function refusePassword({ password }: { readonly password?: string }): void {
+  if (password === undefined) return;
+  throw new OptionError(
+    "--password: refused, since every user of this machine can read command lines; change that password, then set IRONFENCE_BMC_PASSWORD, use --password-file, or type it when asked",
+  );
 }

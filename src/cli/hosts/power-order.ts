@@ -7,7 +7,7 @@ import { confirm } from "../terminal/confirm.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printNote } from "../terminal/context.ts";
 import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
-import type { Order, PoweredHost } from "./powered-host.ts";
+import type { Order, SelectedHost } from "./selected-host.ts";
 
 /** The result of one order. */
 export interface OrderResult {
@@ -38,22 +38,22 @@ const UNCERTAIN: ReadonlySet<BmcErrorCode> = new Set(["Timeout", "BadResponse", 
  * @throws Refusal if it must not be sent, CommandFailure if it must not be sent again, BmcError if the device does
  * not accept it.
  */
-export async function orderPower(
+export async function orderPowerByHand(
   context: CliContext,
-  powered: PoweredHost,
+  host: SelectedHost,
   order: Order,
   options: { timeoutMs: number; agreed: boolean },
 ): Promise<OrderResult> {
   const { clock, signal } = context;
-  const { identity, concerns } = await powered.check(order, signal);
+  const { identity, concerns } = await host.check(order, signal);
   printNote(context, `  ${identity}`);
-  await confirm(context, `power ${order.toLowerCase()} ${powered.name}`, concerns, options.agreed);
+  await confirm(context, `power ${order.toLowerCase()} ${host.name}`, concerns, options.agreed);
   // Host and cluster may have changed while the user was asked.
-  if (concerns.length > 0 && !options.agreed) await powered.check(order, signal);
+  if (concerns.length > 0 && !options.agreed) await host.check(order, signal);
   const startMs = clock.monotonicMs();
   const endMs = startMs + options.timeoutMs;
-  const device = withProgress(context, powered, startMs);
-  let sent = await send(context, powered, order);
+  const device = withProgress(context, host, startMs);
+  let sent = await send(context, host, order);
   for (;;) {
     const timeoutMs = Math.min(endMs - clock.monotonicMs(), sent === "Refused" ? REFUSED_RETRY_MS : REORDER_AFTER_MS);
     const wait = { clock, pollMs: POLL_MS_MIN, timeoutMs, freshReads: FRESH_READS[order] };
@@ -69,16 +69,16 @@ export async function orderPower(
       return { order, proven: false, state: "Unknown", raw: error?.message ?? "nothing", elapsedMs };
     }
     if (sent === "Refused" || (error === undefined && last?.state === OPPOSITE[order])) {
-      await checkAgain(powered, order, signal);
-      sent = await send(context, powered, order);
+      await checkAgain(host, order, signal);
+      sent = await send(context, host, order);
     }
   }
 }
 
 /** A refusal means that nothing was ordered. After the first order it is a failure instead. */
-async function checkAgain(powered: PoweredHost, order: Order, signal: AbortSignal): Promise<void> {
+async function checkAgain(host: SelectedHost, order: Order, signal: AbortSignal): Promise<void> {
   try {
-    await powered.check(order, signal);
+    await host.check(order, signal);
   } catch (error) {
     throw error instanceof CommandRefusal ? new CommandFailure(error.code, error.message, { cause: error }) : error;
   }
@@ -93,10 +93,10 @@ export function describeResult({ order, proven, raw, elapsedMs }: OrderResult): 
   return order === "Off" ? `off: proven by two fresh reads after ${time}` : `on: read back after ${time}`;
 }
 
-async function send(context: CliContext, powered: PoweredHost, order: Order): Promise<"Sent" | "Refused"> {
+async function send(context: CliContext, host: SelectedHost, order: Order): Promise<"Sent" | "Refused"> {
   printNote(context, `  ordering ${order === "Off" ? "ForceOff" : "On"}`);
   try {
-    await (order === "Off" ? powered.forceOff(context.signal) : powered.on(context.signal));
+    await (order === "Off" ? host.forceOff(context.signal) : host.on(context.signal));
     return "Sent";
   } catch (error) {
     if (!(error instanceof BmcError) || !error.retryable) throw error;
@@ -109,9 +109,9 @@ async function send(context: CliContext, powered: PoweredHost, order: Order): Pr
 
 function withProgress(
   context: CliContext,
-  device: Pick<PoweredHost, "readPower">,
+  device: Pick<SelectedHost, "readPower">,
   startMs: number,
-): Pick<PoweredHost, "readPower"> {
+): Pick<SelectedHost, "readPower"> {
   let reported = "";
   let reportedAtMs = -Infinity;
   const report = (what: string): void => {

@@ -10,7 +10,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { openHostDevice } from "../../remediator/hosts/bare-metal-host/power/host-device.ts";
 import { BARE_METAL_HOSTS, storedOwner } from "../../remediator/hosts/bare-metal-host/store/host-store.ts";
 import { judgeHost } from "../../remediator/hosts/bare-metal-host/power/judge-host.ts";
-import { hostText, maintenanceOf, refusalOf } from "../../remediator/hosts/bare-metal-host/store/power-path.ts";
+import { hostText, maintenanceOf, powerOffRefusal } from "../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import { TargetError } from "../../remediator/hosts/model/host.ts";
 import { CommandRefusal } from "../errors/failures.ts";
 import type { ProbeRow } from "./probe-rows.ts";
@@ -48,7 +48,7 @@ async function readHost(runtime: KubeRuntime, key: ObjectKey, signal: AbortSigna
 function hostRows(host: BareMetalHost): ProbeRow[] {
   const owner = storedOwner(host);
   const obstacles = [
-    refusalOf(host)?.message,
+    powerOffRefusal(host)?.message,
     maintenanceOf(host),
     owner &&
       `${owner.kind} ${owner.namespace}/${owner.name} owns ${hostText(host)}: wait for it, or delete it, which undoes it`,
@@ -83,8 +83,8 @@ async function configOf(
 function identityRow(host: BareMetalHost, { identity }: DeviceReport): ProbeRow {
   const check = "identity of the host";
   if (identity === undefined) return { check, result: "skipped", detail: "its BMC has not reported an identity" };
-  const verdict = judgeHost(host, undefined, identity, undefined);
-  if (verdict.verified) return { check, result: "ok", detail: verdict.message };
-  if (verdict.reason === "Mismatch") return { check, result: "failed", detail: verdict.message };
+  const compared = judgeHost(host, undefined, identity, undefined);
+  if (compared.verified) return { check, result: "ok", detail: compared.message };
+  if (compared.reason === "Mismatch") return { check, result: "failed", detail: compared.message };
   return { check, result: "warning", detail: "no serial number to compare: a fence compares the node's system UUID" };
 }

@@ -16,7 +16,7 @@ import { CommandRefusal } from "../errors/failures.ts";
 import { staticView } from "../cluster/static-view.ts";
 
 /** A FencingTarget, read live, and what prevents power orders to its host. */
-export interface TargetFacts {
+export interface TargetContext {
   target: FencingTarget;
   directory: FencingTargetDirectory;
   /** Undefined if there is none, or if it belongs to another cluster, which is not read. */
@@ -36,7 +36,7 @@ export async function readTarget(
   namespace: string,
   choose: { targetName: string } | { nodeName: string },
   signal: AbortSignal,
-): Promise<TargetFacts> {
+): Promise<TargetContext> {
   const { items } = await runtime.client.list<FencingTarget>(FENCING_TARGETS, { namespace }, signal);
   const directory = createFencingTargetDirectory(
     { runtime, targets: staticView(items), namespace, openDevice },
@@ -56,14 +56,14 @@ export async function readTarget(
   }
   const [node, paused] = await Promise.all([
     // A node of the same name in this cluster is another node.
-    target.spec.clusterRef === undefined ? readNode(runtime, target.spec.nodeName, signal) : undefined,
+    target.spec.clusterRef === undefined ? readLiveNode(runtime, target.spec.nodeName, signal) : undefined,
     readPause(runtime, namespace, signal),
   ]);
   return { target, directory, node, obstacles: await obstaclesOf(runtime, directory, target, signal), paused };
 }
 
 /** The node, if there is one. */
-export async function readNode(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<Node | undefined> {
+export async function readLiveNode(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<Node | undefined> {
   return runtime.client.get<Node>(NODES, { name }, signal).catch(absent);
 }
 

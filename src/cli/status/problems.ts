@@ -1,9 +1,9 @@
 import { groupsOf, judgeNodes, uncoveredOf } from "./could-fence/could-fence.ts";
-import type { CouldFence, NodeVerdict } from "./could-fence/could-fence.ts";
+import type { CouldFence, FenceReadiness } from "./could-fence/could-fence.ts";
 import type { Step } from "./could-fence/precondition.ts";
-import type { Problem } from "./object-problems.ts";
-import { objectProblems, shorten } from "./object-problems.ts";
-import type { Overview } from "./read.ts";
+import type { Problem } from "./objects/object-problems.ts";
+import { objectProblems, shorten } from "./objects/object-problems.ts";
+import type { Overview } from "./objects/read.ts";
 
 /**
  * What is wrong, the worst first: objects by themselves, and nodes that could not be fenced for another reason. Pure.
@@ -45,8 +45,8 @@ const KINDS_OF: Readonly<Partial<Record<Step, readonly string[]>>> = {
   pause: ["StopSwitch"],
 };
 
-/** @param shown kinds and reasons of objects that are problems themselves: their nodes are no news. */
-function nodeProblems(nodes: readonly NodeVerdict[], shown: ReadonlySet<string>): Problem[] {
+/** @param shown kinds and reasons of objects that are problems themselves: their nodes are not listed again. */
+function nodeProblems(nodes: readonly FenceReadiness[], shown: ReadonlySet<string>): Problem[] {
   return groupsOf(nodes).flatMap(({ answer, reason, message, step, isIntended, nodes: names }): Problem[] => {
     const kinds = (step && KINDS_OF[step]) ?? [];
     if (kinds.some((kind) => shown.has(`${kind} ${reason}`))) return [];

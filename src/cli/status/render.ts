@@ -1,19 +1,21 @@
 import { CLUSTER_API_GROUP } from "../../api/cluster-api/cluster-api.ts";
-import { conditionOf as foreignConditionOf } from "../../api/schema/read-fields.ts";
+import { conditionOf } from "../../api/schema/read-fields.ts";
+import { causeText } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import { folderOf } from "../../api/ironfence/kinds.ts";
 import { readMachineHealthCheckStatus } from "../../api/cluster-api/machine-health-check.ts";
 import type { NodeHealthCheck } from "../../api/ironfence/node-health-check.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { nodeKey } from "../../nodes/subject.ts";
-import { renderHosts } from "./hosts.ts";
-import type { ListResult } from "./foreign.ts";
-import type { Problem } from "./object-problems.ts";
-import { conditionOf, itemsOf, reportedCondition, shorten } from "./object-problems.ts";
-import type { NodeVerdict } from "./could-fence/could-fence.ts";
+import { renderHosts } from "./objects/hosts.ts";
+import type { ListResult } from "./objects/foreign.ts";
+import type { Problem } from "./objects/object-problems.ts";
+import { itemsOf, reportedCondition, shorten } from "./objects/object-problems.ts";
+import type { FenceReadiness } from "./could-fence/could-fence.ts";
 import { groupsOf, judgeNodes } from "./could-fence/could-fence.ts";
-import type { Agent, Overview } from "./read.ts";
-import { renderRequests } from "./requests.ts";
+import type { Agent, Overview } from "./objects/read.ts";
+import { renderRequests } from "./objects/requests.ts";
 import { renderTable } from "../terminal/table.ts";
 import { readyOf } from "../../remediator/hosts/fencing-target/target-store.ts";
 
@@ -36,6 +38,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
   return [
     `cluster ${overview.cluster.server} (${overview.cluster.source}), namespace ${overview.namespace}`,
     agentText(overview.agent),
+    ...observerLines(overview.observer),
     ...(isPaused ? [`PAUSED: no new power-off is sent: ${stopSwitch.reason ?? ""}`] : []),
     ...answers(overview),
     "",
@@ -69,6 +72,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
         ];
       },
     ),
+    ...causeLines(itemsOf(remediations)),
     "",
     ...renderRequests(overview.requests, itemsOf(remediations)),
     ...renderHosts(bareMetalHosts),
@@ -86,6 +90,13 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
   ];
 }
 
+/** What the hosts died of that are being fenced, or were. */
+function causeLines(remediations: readonly BareMetalRemediation[]): string[] {
+  return remediations.flatMap(({ metadata, status }) =>
+    status?.evidence === undefined ? [] : [`  cause of death, ${metadata.name}: ${causeText(status.evidence)}`],
+  );
+}
+
 function agentText(agent: Agent): string {
   if ("message" in agent) return `agent: ${agent.state === "none" ? "NONE: " : ""}${agent.message}`;
   const { leader, leaseAgeSeconds, leadsSince, version, components, families } = agent;
@@ -96,12 +107,37 @@ function agentText(agent: Agent): string {
   return `agent: ${leader} ${state}${since}, lease renewed ${leaseAgeSeconds} s ago, version ${version ?? "0.1.0 or older"}${does}`;
 }
 
+/** What an agent that only observes would have remediated, the last one first. */
+function observerLines(observer: Overview["observer"]): string[] {
+  if (observer === undefined) return [];
+  const { agent, observed } = observer;
+  const rows = observed.map(({ at, until, node, remedy, healthCheck, because }) => [
+    at,
+    until ?? "not yet",
+    node,
+    remedy,
+    healthCheck,
+    because,
+  ]);
+  return [
+    agentText(agent).replace(/^agent:/, "observer:"),
+    ...(rows.length === 0
+      ? ["  it would have remediated nothing yet"]
+      : [
+          `  it would have remediated (last ${rows.length}, nothing was written):`,
+          ...renderTable(["AT", "WELL AGAIN", "NODE", "BY", "HEALTH CHECK", "BECAUSE"], rows.toReversed()).map(
+            (line) => `  ${line}`,
+          ),
+        ]),
+  ];
+}
+
 /** The answer for all nodes, and each reason for which one could not be fenced. */
 function answers(overview: Overview): string[] {
   const { nodes, unread } = judgeNodes(overview);
   if (overview.nodes === undefined) return [];
   if (unread !== undefined) return [`nodes: cannot be shown: ${unread}`];
-  const count = (wanted: NodeVerdict["answer"]): NodeVerdict[] => nodes.filter(({ answer }) => answer === wanted);
+  const count = (wanted: FenceReadiness["answer"]): FenceReadiness[] => nodes.filter(({ answer }) => answer === wanted);
   const byHand = count("yes").filter(({ reason }) => reason === "NoHealthCheck");
   const hand = byHand.length === 0 ? "" : ` (${byHand.length} by hand only: no health check covers them)`;
   const counts = `${count("yes").length} yes${hand}, ${count("no").length} no, ${count("unknown").length} unknown`;
@@ -126,7 +162,7 @@ function machineSection(healthChecks: ListResult, withoutCluster: readonly strin
   return section("MachineHealthCheck", header, healthChecks, (raw) => {
     const { namespace = "", name } = raw.metadata;
     const { expectedMachines, currentHealthy, remediationsAllowed, ...forms } = readMachineHealthCheckStatus(raw);
-    const allowed = foreignConditionOf([...forms.conditions, ...forms.v1beta1Conditions], "RemediationAllowed");
+    const allowed = conditionOf([...forms.conditions, ...forms.v1beta1Conditions], "RemediationAllowed");
     const counts = [expectedMachines, currentHealthy, remediationsAllowed].map((count) => String(count ?? "-"));
     const isWaiting =
       withoutCluster.includes(`${namespace}/${name}`) && raw.apiVersion.startsWith(`${CLUSTER_API_GROUP}/`);
@@ -138,13 +174,13 @@ function machineSection(healthChecks: ListResult, withoutCluster: readonly strin
 function section<T extends KubeObject>(
   kind: string,
   header: string[],
-  listed: ListResult<T>,
+  result: ListResult<T>,
   rowOf: (object: T) => string[],
 ): string[] {
-  if (listed === undefined) return [`${kind}: not served by this cluster; install ${folderOf({ kind })}`];
-  if (!Array.isArray(listed)) return [`${kind}: cannot be shown: ${listed.problem}`];
-  if (listed.length === 0) return [`${kind}: none`];
-  return [`${kind}:`, ...renderTable(header, listed.map(rowOf))];
+  if (result === undefined) return [`${kind}: not served by this cluster; install ${folderOf({ kind })}`];
+  if (!Array.isArray(result)) return [`${kind}: cannot be shown: ${result.problem}`];
+  if (result.length === 0) return [`${kind}: none`];
+  return [`${kind}:`, ...renderTable(header, result.map(rowOf))];
 }
 
 /** A node, preceded by its cluster if that is another one. */

@@ -12,7 +12,7 @@ export interface CliContext extends ApplicationContext {
   readonly random: Random;
   /** Opens power devices. All devices of a process share one BMC gate. */
   readonly openDevice: OpenDevice;
-  /** Aborts when the process is asked to stop (SIGINT, SIGTERM). */
+  /** Aborts when the process is asked to stop (SIGINT, SIGTERM, SIGHUP). */
   readonly signal: AbortSignal;
   /** The terminal, for questions to the user; undefined without one. */
   readonly terminal: Terminal | undefined;

@@ -9,6 +9,7 @@ import { clusterOf, nodeKey } from "../../nodes/subject.ts";
 import type { RemediationObject } from "../shared/model/remediation.ts";
 import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell.ts";
+import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
 import { MonotonicTimes } from "../shared/views/condition-times.ts";
@@ -27,7 +28,7 @@ import { adopt, storeStatus } from "./effects/store-status.ts";
 import type { CompiledMachineCheck, MachineCheckState } from "./snapshot/check-state.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
 import type { MachineActionEvent } from "./snapshot/observe.ts";
-import { observe } from "./snapshot/observe.ts";
+import { observeMachineCheck } from "./snapshot/observe.ts";
 
 /** Actions of one reconcile that run at a time: many machines may fail at once. */
 const ACTIONS_PARALLEL_MAX = 16;
@@ -43,6 +44,7 @@ export interface MachineHealthCheckControllerDeps {
   /** Undefined if the vendor has no Clusters (OKD). */
   clusterObjects: Watched<Cluster> | undefined;
   metrics: MachineMetrics | undefined;
+  listener?: RemediationListener | undefined;
 }
 
 type MachineReconcile = Reconcile<MachineHealthCheck, SingleMachineAction, MachineActionEvent, MachineCheckDecision>;
@@ -200,10 +202,22 @@ export class MachineHealthCheckController {
         runAction(this.#actionDeps, this.#startGuard.contextOf(current, state), action, signal),
       observe: (event) => {
         if (event.type === "deleted") this.#deps.metrics?.deleted(check);
-        return observe(state, check, event);
+        this.#report(check, event);
+        return observeMachineCheck(state, check, event);
       },
       end: ({ machine }) => this.#startGuard.ended(machine),
     };
+  }
+
+  /** Reports to the listener what an action has started or ended. */
+  #report(check: MachineHealthCheck, event: MachineActionEvent): void {
+    const { machine } = event;
+    const subject = machine.nodeName ?? `Machine ${nameOf(machine)}`;
+    const healthCheck = `${check.kind} ${nameOf(check)}`;
+    if (event.type === "recovered") this.#deps.listener?.ended({ healthCheck, subject });
+    if (event.type !== "started") return;
+    const { remedy, because } = event;
+    this.#deps.listener?.started({ healthCheck, subject, about: machine, remedy, because });
   }
 
   /** @param conditions conditions of the health check in addition to those of the decision. */

@@ -4,6 +4,7 @@ import { ownCluster } from "../../clusters/own-cluster.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { FamilyCount } from "./effects/machine-check-counts.ts";
+import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { OkdMetrics } from "./effects/okd-metrics.ts";
 import { OKD_CHECKS } from "./vendors/okd.ts";
 import { runMachineHealthChecks } from "./run.ts";
@@ -19,19 +20,29 @@ export async function runOkdHealthChecks(
     registry,
     namespace,
     count,
+    listener,
   }: {
     runtime: KubeRuntime;
     nodes: Watched<Node>;
     registry: Registry;
     namespace: string;
     count?: FamilyCount;
+    listener?: RemediationListener | undefined;
   },
   signal: AbortSignal,
 ): Promise<void> {
   const metrics = new OkdMetrics(registry);
   try {
     const clusters = ownCluster(runtime, nodes, signal);
-    const deps = { runtime, clusters, kind: OKD_CHECKS, namespace, metrics, ...(count && { count }) };
+    const deps = {
+      runtime,
+      clusters,
+      kind: OKD_CHECKS,
+      namespace,
+      metrics,
+      ...(count && { count }),
+      ...(listener && { listener }),
+    };
     await runMachineHealthChecks(deps, signal);
   } finally {
     metrics.close();

@@ -3,6 +3,7 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed } from "../../kube/objects/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import type { FamilyCount } from "./effects/machine-check-counts.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
 import { MachineHealthCheckController } from "./controller.ts";
@@ -18,6 +19,7 @@ export interface MachineHealthChecksDeps {
   namespace: string;
   /** What the vendor counts. */
   metrics?: MachineMetrics;
+  listener?: RemediationListener | undefined;
   /** What is counted of every vendor. */
   count?: FamilyCount;
 }
@@ -42,7 +44,7 @@ export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, sign
 }
 
 async function serve(
-  { runtime, clusters, kind, namespace, metrics, count }: MachineHealthChecksDeps,
+  { runtime, clusters, kind, namespace, metrics, count, listener }: MachineHealthChecksDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const types = {
@@ -57,6 +59,6 @@ async function serve(
   const clusterObjects = types.clusters && watch(types.clusters, kind.readCluster);
   for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
   count?.add(checks);
-  const deps = { runtime, clusters, kind, namespace, types, checks, machines, clusterObjects, metrics };
+  const deps = { runtime, clusters, kind, namespace, types, checks, machines, clusterObjects, metrics, listener };
   await new MachineHealthCheckController(deps, signal).run(signal);
 }

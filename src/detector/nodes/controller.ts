@@ -5,6 +5,8 @@ import type { Change, Watched } from "../../kube/watched.ts";
 import { describeClockOffset } from "../shared/model/clock-skew.ts";
 import type { RemediationObject } from "../shared/model/remediation.ts";
 import { isOwnedBy } from "../shared/model/remediation.ts";
+import type { RemediationListener } from "../shared/model/started-remediation.ts";
+import { describeRemedy } from "../shared/model/started-remediation.ts";
 import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
@@ -32,7 +34,7 @@ import { newNodeCheckState, stateKey } from "./snapshot/check-state.ts";
 import type { HealthCheckObject } from "./snapshot/health-check.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
 import type { NodeActionEvent } from "./snapshot/observe.ts";
-import { observe } from "./snapshot/observe.ts";
+import { observeNodeCheck } from "./snapshot/observe.ts";
 import type { NodeCheckStates } from "./snapshot/peers.ts";
 import { dropCounts, peersOf } from "./snapshot/peers.ts";
 import { Platform } from "./snapshot/platform.ts";
@@ -55,6 +57,7 @@ export interface NodeHealthCheckControllerDeps {
   namespace: string;
   /** The leases of the nodes; without them nothing begins before a duration. */
   leases: KubeletLeases | undefined;
+  listener: RemediationListener | undefined;
 }
 
 type NodeReconcile = Reconcile<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
@@ -213,12 +216,12 @@ export class NodeHealthCheckController {
       if ("problem" in compiled) continue;
       // The cause of a node's last failure may have been fixed.
       const isAwaited = nodeName !== undefined && reportedNodes.has(nodeName);
-      const isAsked =
-        compiled.policy.skipsDurationIfOff &&
-        (nodeName === undefined ||
-          compiled.tracker.isNotHealthy(nodeName) ||
-          (compiled.tracker.selects(nodeName) && this.#fencingTargets.isProvenEarly(nodeName)));
-      if (isAwaited || isAsked) this.#shell.enqueue(name);
+      const { policy, tracker } = compiled;
+      const isAsked = policy.skipsDurationIfOff && (nodeName === undefined || tracker.isNotHealthy(nodeName));
+      const isEarly =
+        policy.beginsEarly &&
+        (nodeName === undefined || (tracker.selects(nodeName) && this.#fencingTargets.isProvenEarly(nodeName)));
+      if (isAwaited || isAsked || isEarly) this.#shell.enqueue(name);
     }
   }
 
@@ -245,7 +248,7 @@ export class NodeHealthCheckController {
     let unlisted: string | undefined;
     return {
       ...shown,
-      ...this.#actionsOf(state, compiled),
+      ...this.#actionsOf(state, compiled, check),
       decide: (current) =>
         decide(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs()),
       confirm: async ({ actions }) => {
@@ -298,6 +301,7 @@ export class NodeHealthCheckController {
   #actionsOf(
     state: NodeCheckState,
     compiled: CompiledNodeCheck,
+    check: HealthCheckObject,
   ): Pick<NodeReconcile, "begin" | "run" | "observe" | "end"> {
     return {
       begin: (check, actions) => {
@@ -311,7 +315,8 @@ export class NodeHealthCheckController {
       observe: (event) => {
         if (event.type === "created" && event.skipped?.isEarly === true) this.#deps.metrics.countEarly();
         if (event.type === "markedOld") this.#deps.metrics.countOld(event.nodeName);
-        return observe(state, event);
+        this.#report(check, event);
+        return observeNodeCheck(state, event);
       },
       end: (action) => {
         if (action.type !== "create") return;
@@ -321,6 +326,19 @@ export class NodeHealthCheckController {
         if (!compiled.tracker.isNotHealthy(name)) state.counts = undefined;
       },
     };
+  }
+
+  /** Reports to the listener what an action has started or ended. */
+  #report(check: HealthCheckObject, event: NodeActionEvent): void {
+    const { listener } = this.#deps;
+    const healthCheck = `${NODE_HEALTH_CHECKS.kind} ${check.metadata.name}`;
+    if (event.type === "created") {
+      const { node, because, remediation } = event;
+      const remedy = describeRemedy(remediation);
+      listener?.started({ healthCheck, subject: node.metadata.name, about: node, remedy, because });
+    }
+    // The lease is released once the node needs no remediation, and none is left.
+    if (event.type === "leaseReleased") listener?.ended({ healthCheck, subject: event.nodeName });
   }
 
   #contextOf(check: HealthCheckObject, state: NodeCheckState, compiled: CompiledNodeCheck): NodeActionContext {

@@ -6,6 +6,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { whenServed } from "../../kube/objects/when-served.ts";
+import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
 import { NodeHealthCheckMetrics } from "./effects/metrics.ts";
 import { NodeHealthCheckController } from "./controller.ts";
@@ -19,6 +20,7 @@ export interface NodeHealthChecksDeps {
   registry: Registry;
   /** The leases of the nodes of the agent's own cluster. Without them nothing begins before a duration. */
   leases?: KubeletLeases | undefined;
+  listener?: RemediationListener | undefined;
   options: NodeHealthCheckOptions;
 }
 
@@ -50,7 +52,7 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
 }
 
 async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, nodes, registry, leases, options } = deps;
+  const { runtime, nodes, registry, leases, listener, options } = deps;
   // An AbortController of its own ends the watches with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
@@ -63,7 +65,7 @@ async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<v
   try {
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
     const controller = new NodeHealthCheckController(
-      { runtime, nodes, checks, metrics, leases, ...options },
+      { runtime, nodes, checks, metrics, leases, listener, ...options },
       everything,
     );
     await controller.run(everything);

@@ -72,7 +72,7 @@ function isKubeObject(value: unknown): value is KubeObject {
   return typeof value["apiVersion"] === "string" && typeof value["kind"] === "string";
 }
 
-/** What an answer that is no success means. */
+/** What an unsuccessful answer means. */
 export function failureOf(what: string, answer: TransportResponse): KubeError {
   const status = readStatus(answer.body);
   return errorOfStatus(what, answer.status, status, retryAfterMs(answer, status));

@@ -11,7 +11,7 @@ export type WatchEvent =
 /**
  * Reads one line of a watch (`metav1.WatchEvent`).
  *
- * @throws KubeError what an ERROR event says (Gone: list again); BadResponse if it is no event.
+ * @throws KubeError what an ERROR event says (Gone: list again); BadResponse for anything else than an event.
  */
 export function parseWatchEvent(what: string, type: ResourceType, line: string): WatchEvent {
   let event: unknown;

@@ -25,14 +25,14 @@ import type { KubeObject, ResourceType } from "../resource.ts";
 import { apiVersionOf } from "../resource.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse } from "../transport.ts";
 
-/** One attempt of any call: the API server's own bound is 60 s, but an answer that late is of no use to a fence. */
-const ATTEMPT_TIMEOUT_MS = 10_000;
-/** A read with all its attempts. */
+/** One call: the API server's own bound is 60 s, but an answer that late is of no use to a fence. */
+const CALL_TIMEOUT_MS = 10_000;
+/** A read with its retries. */
 const READ_DEADLINE_MS = 30_000;
 const READ_RETRIES_MAX = 5;
 const READ_BACKOFF_MIN_MS = 100;
 const READ_BACKOFF_MAX_MS = 5_000;
-/** A list with all its pages and their attempts. */
+/** A list with all its pages and their retries. */
 const LIST_DEADLINE_MS = 60_000;
 
 export interface KubeClientDeps {
@@ -84,7 +84,7 @@ class ApiClient implements KubeClient {
           return await this.#pages<T>(what, type, options, signal);
         } catch (error) {
           // The continue token outlived the revision it reads from (compacted after 5 minutes): a list from the start
-          // is the only consistent answer. Twice in a row is no accident any more.
+          // is the only consistent answer. Twice in a row is not a coincidence.
           if (!isKubeError(error, "Gone")) throw error;
           return await this.#pages<T>(what, type, options, signal);
         }
@@ -103,7 +103,9 @@ class ApiClient implements KubeClient {
     const what = `create ${describeObject(type, key)}`;
     // A subresource is created of an object that exists (such as a pod's eviction), so its path holds the name.
     const path = options.subresource === undefined ? collectionPath(type, namespace) : objectPath(type, key, options);
-    const body = { ...object, apiVersion: apiVersionOf(type), kind: type.kind };
+    // It has a kind of its own there.
+    const own = options.subresource === undefined ? { apiVersion: apiVersionOf(type), kind: type.kind } : {};
+    const body = { ...object, ...own };
     return parseObject(what, await this.#write(what, "POST", withDryRun(path, options), body, signal)) as T;
   }
 
@@ -174,7 +176,7 @@ class ApiClient implements KubeClient {
     return { items, resourceVersion };
   }
 
-  /** A read with its attempts, within a deadline of its own. */
+  /** A read with its retries, within a deadline of its own. */
   #readWithin(deadlineMs: number, what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
     const { clock } = this.#deps;
     const work = withDeadline(clock, what, deadlineMs, signal, (signal) => this.#read(what, path, signal));
@@ -187,7 +189,7 @@ class ApiClient implements KubeClient {
    */
   #read(what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
     const { clock, random } = this.#deps;
-    return pRetry(() => this.#attempt(what, { method: "GET", path }, signal), {
+    return pRetry(() => this.#callOnce(what, { method: "GET", path }, signal), {
       retries: READ_RETRIES_MAX,
       minTimeout: 0,
       maxTimeout: 0,
@@ -201,7 +203,7 @@ class ApiClient implements KubeClient {
     });
   }
 
-  /** A write: one attempt. After a lost one only the caller can tell whether it took effect. */
+  /** A write: one call. After a lost one only the caller can tell whether it took effect. */
   #write(
     what: string,
     method: "POST" | "PATCH" | "DELETE",
@@ -210,16 +212,16 @@ class ApiClient implements KubeClient {
     signal: AbortSignal,
     contentType = "application/json",
   ): Promise<TransportResponse> {
-    return this.#attempt(what, { method, path, body: JSON.stringify(body), contentType }, signal);
+    return this.#callOnce(what, { method, path, body: JSON.stringify(body), contentType }, signal);
   }
 
-  async #attempt(
+  async #callOnce(
     what: string,
     request: Omit<TransportRequest, "lane" | "timeoutMs">,
     signal: AbortSignal,
   ): Promise<TransportResponse> {
     const { transport, lane = "api" } = this.#deps;
-    const sent = transport.send({ ...request, lane, timeoutMs: ATTEMPT_TIMEOUT_MS }, signal);
+    const sent = transport.send({ ...request, lane, timeoutMs: CALL_TIMEOUT_MS }, signal);
     const answer = await asCallError(what, signal, sent);
     if (answer.status < 200 || answer.status > 299) throw failureOf(what, answer);
     return answer;

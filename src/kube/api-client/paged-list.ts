@@ -51,7 +51,7 @@ export async function listPages(
       return rest;
     });
     continueToken = list.continueToken;
-    if (continueToken === undefined) return list.resourceVersion;
+    if (continueToken === undefined || page + 1 === options.pagesMax) return list.resourceVersion;
     if (options.budget !== undefined && emptyPages >= EMPTY_PAGES_MAX) {
       throw overBudget(what, `${emptyPages} pages without objects in a row, and more to come`);
     }

@@ -5,7 +5,8 @@ import { isKubeError } from "../errors.ts";
 import type { KubeTransport, TransportRequest } from "../transport.ts";
 
 /**
- * Contact is lost when calls fail and none is answered for longer than this: one that fails among others is no outage.
+ * Contact is lost when calls fail and none is answered for longer than this: one failed call among others is not an
+ * outage.
  */
 const OUTAGE_MIN_MS = 5_000;
 /**

@@ -1,17 +1,16 @@
-import { constants } from "node:crypto";
-import { buildConnector, Pool } from "undici";
+import type { Pool } from "undici";
 import type { Dispatcher } from "undici";
-import { CLIENT_CIPHERS } from "../../runtime/ciphers.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import { countReading } from "./count-reading.ts";
 import { CredentialCache } from "./credential-cache.ts";
-import type { WorkAllowance } from "../answers/read-budget.ts";
 import { KubeError, isKubeError } from "../errors.ts";
-import { lookupNonLocal, refuseLocalHost } from "./local-addresses.ts";
+import { refuseLocalHost } from "./local-addresses.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse, TransportStream } from "../transport.ts";
 import type { ClusterAccess, Credentials, TlsMaterial } from "./cluster-access.ts";
+import type { LanePoolsOptions } from "./lane-pools.ts";
+import { closedError, LanePools } from "./lane-pools.ts";
+import { withoutTrailingSlashes } from "../../runtime/text/trailing-slashes.ts";
 
 /**
  * Bound of an answer that is read whole. A page of 100 nodes, each with 50 images and every condition, is 3 MiB; etcd
@@ -24,31 +23,11 @@ export const WORKLOAD_BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** How much room an answer gets at first: most are smaller. */
 const BODY_BYTES_FIRST = 16 * 1024;
 
-/**
- * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as
- * long as it lives; there is one a watched kind. The lease has a second one for the case that the first is found
- * broken.
- */
-const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = { api: 16, watch: 128, lease: 2, review: 2, page: 2 };
-
-const CONNECT_TIMEOUT_MS = 5_000;
-/** Below the time after which kube-apiserver and usual load balancers close an idle connection (60 s and more). */
-const IDLE_CONNECTION_MS = 30_000;
-/**
- * The kernel asks a silent peer after this long, then every second, ten times: a server that vanished is noticed in 20
- * s.
- */
-const TCP_KEEP_ALIVE_MS = 10_000;
-
 const USER_AGENT = "ironfence";
 
-export interface HttpTransportOptions {
+export interface HttpTransportOptions extends LanePoolsOptions {
   /** Larger answers are cut off. */
   bodyBytesMax: number;
-  /** Whether loopback and link-local addresses are connected to. */
-  allowLocal: boolean;
-  /** Is charged for all that is read; not bounded by default. */
-  work?: WorkAllowance;
 }
 
 /**
@@ -81,7 +60,7 @@ class HttpTransport implements KubeTransport {
     this.#options = options;
     this.#clock = clock;
     this.#origin = url.origin;
-    this.#pathPrefix = url.pathname.replace(/\/+$/, "");
+    this.#pathPrefix = withoutTrailingSlashes(url.pathname);
     this.#credentials = new CredentialCache(cluster, clock);
   }
 
@@ -212,107 +191,28 @@ class HttpTransport implements KubeTransport {
   }
 }
 
-/** The connections that share one set of certificates, by lane. */
-class LanePools {
-  readonly #origin: string;
-  readonly #tls: TlsMaterial;
-  readonly #options: HttpTransportOptions;
-  readonly #pools = new Map<Lane, Pool>();
-
-  constructor(origin: string, tls: TlsMaterial, options: HttpTransportOptions) {
-    this.#origin = origin;
-    this.#tls = tls;
-    this.#options = options;
-  }
-
-  serves(tls: TlsMaterial): boolean {
-    const mine = this.#tls;
-    return (
-      mine.ca === tls.ca &&
-      mine.cert === tls.cert &&
-      mine.key === tls.key &&
-      mine.serverName === tls.serverName &&
-      mine.insecureSkipVerify === tls.insecureSkipVerify
-    );
-  }
-
-  pool(lane: Lane): Pool {
-    let pool = this.#pools.get(lane);
-    if (pool === undefined) {
-      pool = this.#open(lane);
-      this.#pools.set(lane, pool);
-    }
-    return pool;
-  }
-
-  /** Takes no new calls; resolves when those under way have ended. */
-  async drain(): Promise<void> {
-    await Promise.all([...this.#pools.values()].map((pool) => pool.close()));
-  }
-
-  async destroy(): Promise<void> {
-    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy(closedError())));
-  }
-
-  #open(lane: Lane): Pool {
-    const { work } = this.#options;
-    const connect = this.#connector();
-    return new Pool(this.#origin, {
-      connections: CONNECTIONS_MAX[lane],
-      pipelining: 1,
-      // One stalled HTTP/2 connection would stall every call on it; lanes and HTTP/1.1 keep them apart.
-      allowH2: false,
-      // Deadlines are the callers', on the injected clock; a silent watch is the reflector's to notice.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      keepAliveTimeout: IDLE_CONNECTION_MS,
-      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
-      connect: work === undefined ? connect : countReading(connect, `answers of ${this.#origin}`, work),
-    });
-  }
-
-  #connector(): buildConnector.connector {
-    const { ca, cert, key, serverName, insecureSkipVerify } = this.#tls;
-    return buildConnector({
-      timeout: CONNECT_TIMEOUT_MS,
-      allowH2: false,
-      keepAlive: true,
-      keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
-      rejectUnauthorized: !insecureSkipVerify,
-      ciphers: CLIENT_CIPHERS,
-      // With TLS 1.2 a server could ask for one handshake after the other on the same connection.
-      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-      ...(!this.#options.allowLocal && { lookup: lookupNonLocal }),
-      ...(ca !== undefined && { ca }),
-      ...(cert !== undefined && { cert }),
-      ...(key !== undefined && { key }),
-      ...(serverName !== undefined && { servername: serverName }),
-    });
-  }
-}
-
 /**
  * Reads into one buffer that grows by doubling, and decodes once, so that the memory does not depend on the number of
- * pieces.
+ * pieces. The buffer is given back at once: an agent at rest collects no garbage for minutes.
  */
 async function readBody(what: string, body: Dispatcher.ResponseData["body"], bytesMax: number): Promise<string> {
-  let read = Buffer.allocUnsafe(BODY_BYTES_FIRST);
-  let size = 0;
-  for await (const chunk of body) {
-    const begin = size;
-    size += chunk.length;
-    if (size > bytesMax) {
-      // Leaving the loop destroys the body, and its connection with it.
-      throw new KubeError("BadResponse", `${what}: the answer is larger than ${bytesMax} bytes`);
+  let read = new ArrayBuffer(BODY_BYTES_FIRST);
+  try {
+    let size = 0;
+    for await (const chunk of body) {
+      const begin = size;
+      size += chunk.length;
+      if (size > bytesMax) {
+        // Leaving the loop destroys the body, and its connection with it.
+        throw new KubeError("BadResponse", `${what}: the answer is larger than ${bytesMax} bytes`);
+      }
+      if (size > read.byteLength) read = read.transfer(Math.max(size, 2 * read.byteLength));
+      new Uint8Array(read).set(chunk, begin);
     }
-    if (size > read.length) {
-      const grown = Buffer.allocUnsafe(Math.max(size, 2 * read.length));
-      read.copy(grown, 0, 0, begin);
-      read = grown;
-    }
-    chunk.copy(read, begin);
+    return new TextDecoder().decode(new Uint8Array(read, 0, size));
+  } finally {
+    read.transfer(0);
   }
-  return new TextDecoder().decode(read.subarray(0, size));
 }
 
 function lowerCase(headers: Dispatcher.ResponseData["headers"]): Record<string, string> {
@@ -336,8 +236,4 @@ function causeText(error: unknown): string {
 
 function isCoded(error: unknown, code: string): error is Error & { code: string } {
   return error instanceof Error && "code" in error && error.code === code;
-}
-
-function closedError(): KubeError {
-  return new KubeError("Aborted", "the connection to the API server was closed");
 }

@@ -1,5 +1,7 @@
-import { Elector, runLeaderElection } from "./leader-election.ts";
-import type { Lead, LeaderElectionDeps, LeaderElectionOptions, LeaseState } from "./leader-election.ts";
+import { runLeaderElection } from "./leader-election.ts";
+import { Elector } from "./elector.ts";
+import type { LeaderElectionOptions } from "./leader-election.ts";
+import type { Lead, LeaderElectionDeps, LeaseState } from "./elector.ts";
 import type { Moment } from "./lease-term.ts";
 
 export interface ClusterLeasesOptions {

@@ -36,7 +36,7 @@ export interface Observation {
  * Takes a fresh read in. Times in the record are other machines' and prove nothing: only a change that we see does. A
  * Lease that is gone, or is another one by the same name, was deleted: up to just now its holder may have renewed it.
  */
-export function observe(
+export function observeLease(
   before: Observation | undefined,
   lease: LeaderLease | undefined,
   leaseDurationMs: number,
@@ -63,15 +63,15 @@ export function holderOf(lease: LeaderLease | undefined): string | undefined {
  * it has no holder, and had none for long enough, unless the candidate holds it at this moment.
  */
 export function mayAcquire(
-  seen: Observation,
+  observation: Observation,
   candidate: { identity: string; holds: boolean },
   leaseDurationMs: number,
   nowMs: number,
 ): boolean {
-  const holder = holderOf(seen.lease);
+  const holder = holderOf(observation.lease);
   if (holder === candidate.identity) return true;
-  if (holder !== undefined) return nowMs > seen.sinceMs + durationOf(seen.lease, leaseDurationMs);
-  return candidate.holds || nowMs > seen.clearFromMs;
+  if (holder !== undefined) return nowMs > observation.sinceMs + durationOf(observation.lease, leaseDurationMs);
+  return candidate.holds || nowMs > observation.clearFromMs;
 }
 
 function durationOf(lease: LeaderLease | undefined, leaseDurationMs: number): number {

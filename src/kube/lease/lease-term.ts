@@ -29,7 +29,7 @@ export function momentOf(clock: Clock): Moment {
  * what is not noticed does no harm to the lease; and it is little, since also readings of power are as old as the
  * monotonic clock says.
  */
-export function isOver(since: Moment, now: Moment, { renewDeadlineMs, driftMaxMs }: TermBounds): boolean {
+export function isTermOver(since: Moment, now: Moment, { renewDeadlineMs, driftMaxMs }: TermBounds): boolean {
   const elapsedMs = now.monotonicMs - since.monotonicMs;
   const driftMs = now.epochMs - since.epochMs - elapsedMs;
   return elapsedMs >= renewDeadlineMs || driftMs > driftMaxMs;
@@ -67,7 +67,7 @@ export class Term {
 
   /** Whether the lease cannot belong to another process yet. */
   get held(): boolean {
-    return this.lost === undefined && !isOver(this.#renewed, momentOf(this.#clock), this.#bounds);
+    return this.lost === undefined && !isTermOver(this.#renewed, momentOf(this.#clock), this.#bounds);
   }
 
   /** When the lease counts as lost, on the monotonic clock. */

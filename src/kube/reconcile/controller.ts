@@ -69,6 +69,12 @@ export class Controller {
     this.#queue.add(key, delayMs);
   }
 
+  /** Drops a key that was enqueued and has not begun, so that it costs no start. */
+  forget(key: string): void {
+    this.#queue.remove(key);
+    this.#failures.delete(key);
+  }
+
   /** Works until `signal` aborts; resolves when every run that had begun has ended. May be called once. */
   async run(signal: AbortSignal): Promise<void> {
     try {

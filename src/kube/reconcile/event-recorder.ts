@@ -208,6 +208,8 @@ class Recorder implements RunnableEventRecorder {
     for (const [key, oldest] of this.#series) {
       if (this.#series.size < SERIES_MAX) return;
       this.#series.delete(key);
+      // Otherwise each dropped event would delay those behind it by its share of the rate.
+      this.#controller.forget(key);
       if (oldest.sentCount < oldest.count) this.#dropped(undefined);
     }
   }

@@ -6,6 +6,9 @@ import { abortReason } from "../../runtime/clock.ts";
  */
 export const DELAY_MAX_MS = 24 * 60 * 60_000;
 
+/** Node's timers have whole milliseconds: one may run this much before its time. */
+const EARLY_MAX_MS = 1;
+
 /**
  * The keys that wait to be worked on.
  *
@@ -20,7 +23,9 @@ export class WorkQueue {
   readonly #active = new Set<string>();
   /** Came due while active. */
   readonly #again = new Set<string>();
-  readonly #delayed = new Map<string, { dueMs: number; timer: Timer }>();
+  /** When keys come due. One timer serves all of them: a timer each takes more memory than the key. */
+  readonly #delayed = new Map<string, number>();
+  #timer: { dueMs: number; timer: Timer } | undefined;
   #wake: (() => void) | undefined;
   #closed = false;
 
@@ -41,22 +46,23 @@ export class WorkQueue {
   /** Makes `key` due `delayMs` from now, unless it is due earlier already. */
   add(key: string, delayMs = 0): void {
     if (this.#closed || this.#ready.has(key) || this.#again.has(key)) return;
-    const waiting = this.#delayed.get(key);
+    const waitingMs = this.#delayed.get(key);
     if (delayMs <= 0) {
-      waiting?.timer.cancel();
       this.#delayed.delete(key);
       this.#makeReady(key);
       return;
     }
-    const boundedMs = Math.min(delayMs, DELAY_MAX_MS);
-    const dueMs = this.#clock.monotonicMs() + boundedMs;
-    if (waiting !== undefined && waiting.dueMs <= dueMs) return;
-    waiting?.timer.cancel();
-    const timer = this.#clock.schedule(boundedMs, () => {
-      this.#delayed.delete(key);
-      this.#makeReady(key);
-    });
-    this.#delayed.set(key, { dueMs, timer });
+    const dueMs = this.#clock.monotonicMs() + Math.min(delayMs, DELAY_MAX_MS);
+    if (waitingMs !== undefined && waitingMs <= dueMs) return;
+    this.#delayed.set(key, dueMs);
+    this.#wakeAt(dueMs);
+  }
+
+  /** Drops a key that was added and not given out. */
+  remove(key: string): void {
+    this.#delayed.delete(key);
+    this.#ready.delete(key);
+    this.#again.delete(key);
   }
 
   /** Resolves with the next due key, which is the caller's until `done`. One caller at a time. */
@@ -81,10 +87,30 @@ export class WorkQueue {
   /** Forgets all that waits and takes nothing more. */
   close(): void {
     this.#closed = true;
-    for (const { timer } of this.#delayed.values()) timer.cancel();
+    this.#timer?.timer.cancel();
     this.#delayed.clear();
     this.#ready.clear();
     this.#again.clear();
+  }
+
+  #wakeAt(dueMs: number): void {
+    if (this.#timer !== undefined && this.#timer.dueMs <= dueMs) return;
+    this.#timer?.timer.cancel();
+    const delayMs = Math.max(0, dueMs - this.#clock.monotonicMs());
+    this.#timer = { dueMs, timer: this.#clock.schedule(delayMs, () => this.#releaseDue()) };
+  }
+
+  #releaseDue(): void {
+    this.#timer = undefined;
+    const nowMs = this.#clock.monotonicMs();
+    let nextMs = Infinity;
+    for (const [key, dueMs] of this.#delayed) {
+      if (dueMs - nowMs < EARLY_MAX_MS) {
+        this.#delayed.delete(key);
+        this.#makeReady(key);
+      } else nextMs = Math.min(nextMs, dueMs);
+    }
+    if (nextMs < Infinity) this.#wakeAt(nextMs);
   }
 
   #makeReady(key: string): void {

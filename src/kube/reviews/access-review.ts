@@ -7,18 +7,18 @@ import { KubeError } from "../errors.ts";
 import type { KubeObject, ResourceType } from "../resource.ts";
 
 /** What the API server says about a token: it does not know it, or its user may, or may not, read the path. */
-export type AccessVerdict = "unauthenticated" | "forbidden" | "allowed";
+export type AccessReviewResult = "unauthenticated" | "forbidden" | "allowed";
 
 /**
  * Asks the API server which user a token belongs to, and whether that user may read a path. @throws KubeError or
  * DeadlineError if it cannot say.
  */
-export type AccessReview = (token: Secret, path: string, signal: AbortSignal) => Promise<AccessVerdict>;
+export type AccessReview = (token: Secret, path: string, signal: AbortSignal) => Promise<AccessReviewResult>;
 
 /** Both reviews together. */
 const REVIEW_DEADLINE_MS = 5_000;
 /**
- * How long a verdict holds. A client that loses the permission keeps access for that long; a scrape a minute is two
+ * How long a result is kept. A client that loses the permission keeps access for that long; a scrape a minute is two
  * calls.
  */
 const ALLOWED_MS = 60_000;
@@ -27,9 +27,9 @@ const ALLOWED_MS = 60_000;
  * often granted late.
  */
 const REFUSED_MS = 10_000;
-/** Verdicts that are kept. The oldest goes first, so that any number of tokens takes bounded memory. */
-const VERDICTS_MAX = 256;
-/** Reviews under way. A client that tries ever new tokens gets no more of the API server's time than these. */
+/** Results that are kept. The oldest goes first, so that any number of tokens takes bounded memory. */
+const RESULTS_MAX = 256;
+/** Reviews under way. A client that tries a new token each time gets no more of the API server's time than these. */
 const REVIEWS_AT_ONCE_MAX = 16;
 
 const TOKEN_REVIEWS: ResourceType = {
@@ -68,10 +68,10 @@ interface SubjectAccessReview extends KubeObject {
  */
 export function createAccessReview(deps: { client: KubeClient; clock: Clock }): AccessReview {
   const { client, clock } = deps;
-  const kept = new Map<string, { verdict: Promise<AccessVerdict>; untilMs: number }>();
+  const kept = new Map<string, { result: Promise<AccessReviewResult>; untilMs: number }>();
   let underWay = 0;
 
-  const ask = async (token: Secret, path: string, signal: AbortSignal): Promise<AccessVerdict> => {
+  const ask = async (token: Secret, path: string, signal: AbortSignal): Promise<AccessReviewResult> => {
     if (underWay >= REVIEWS_AT_ONCE_MAX) throw new KubeError("TooManyRequests", "too many tokens are being reviewed");
     underWay += 1;
     try {
@@ -80,7 +80,7 @@ export function createAccessReview(deps: { client: KubeClient; clock: Clock }): 
       underWay -= 1;
     }
   };
-  const review = (token: Secret, path: string, signal: AbortSignal): Promise<AccessVerdict> =>
+  const review = (token: Secret, path: string, signal: AbortSignal): Promise<AccessReviewResult> =>
     withDeadline(clock, "the review of a token", REVIEW_DEADLINE_MS, signal, async (signal) => {
       const reviewed = await client.create<TokenReview>(
         TOKEN_REVIEWS,
@@ -104,27 +104,27 @@ export function createAccessReview(deps: { client: KubeClient; clock: Clock }): 
     });
 
   return (token, path, signal) => {
-    // Not the token itself: it would stay in memory for as long as its verdict.
+    // Not the token itself: it would stay in memory for as long as its result.
     const key = `${createHash("sha256").update(token.reveal()).digest("hex")} ${path}`;
     const nowMs = clock.monotonicMs();
     const held = kept.get(key);
-    if (held !== undefined && nowMs < held.untilMs) return held.verdict;
+    if (held !== undefined && nowMs < held.untilMs) return held.result;
     kept.delete(key);
     // Until it is there, all that bear this token wait for the same one.
-    const mine = { verdict: ask(token, path, signal), untilMs: Infinity };
+    const mine = { result: ask(token, path, signal), untilMs: Infinity };
     kept.set(key, mine);
     for (const oldest of kept.keys()) {
-      if (kept.size <= VERDICTS_MAX) break;
+      if (kept.size <= RESULTS_MAX) break;
       kept.delete(oldest);
     }
-    const keep = (verdict: AccessVerdict): void => {
-      mine.untilMs = clock.monotonicMs() + (verdict === "allowed" ? ALLOWED_MS : REFUSED_MS);
+    const keep = (result: AccessReviewResult): void => {
+      mine.untilMs = clock.monotonicMs() + (result === "allowed" ? ALLOWED_MS : REFUSED_MS);
     };
     const forget = (): void => {
       if (kept.get(key) === mine) kept.delete(key);
     };
-    mine.verdict.then(keep, forget);
-    return mine.verdict;
+    mine.result.then(keep, forget);
+    return mine.result;
   };
 }
 

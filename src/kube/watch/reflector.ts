@@ -20,6 +20,7 @@ import { isEarlierVersion } from "./resource-version.ts";
 import { parseWatchEvent } from "../answers/watch-event.ts";
 import type { Watched } from "../watched.ts";
 import { WatchedStore } from "./watched-store.ts";
+import { SilenceGuard } from "./silence-guard.ts";
 
 /** One page of a list. */
 const PAGE_TIMEOUT_MS = 30_000;
@@ -29,15 +30,6 @@ const WATCH_HEADERS_TIMEOUT_MS = 10_000;
 /** How long the server is asked to keep a watch; drawn for each, so that not all watches end together. */
 const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MAX = 600;
-
-/**
- * A watch that has sent nothing for this long counts as dead and is opened again from where it was, which costs one
- * request and loses nothing. The API server sends a bookmark about every minute (60 s and up to 1.25 s of its own
- * timer's jitter), so a living watch of a quiet collection is never silent for much longer: half a minute more is for
- * slow machines. Sooner would cut living watches; a peer that vanished is noticed sooner by the transport's TCP
- * keep-alive.
- */
-const SILENCE_MAX_MS = 90_000;
 
 /** etcd holds no object above 1.5 MiB (3 MiB with a raised limit); JSON may take twice that. */
 const LINE_LENGTH_MAX = 8 * 1024 * 1024;
@@ -153,7 +145,7 @@ class Reflector<T extends KubeObject> {
   async #list(signal: AbortSignal): Promise<string> {
     const what = `list ${this.#collection}`;
     const { type, trim: _trim, ...selection } = this.#options;
-    const listed: T[] = [];
+    const objects: T[] = [];
     const read = async (path: string, within: AbortSignal): Promise<TransportResponse> => {
       const request = { method: "GET", path, lane: "api", timeoutMs: PAGE_TIMEOUT_MS } as const;
       const answer = await this.#deps.transport.send(request, within);
@@ -166,7 +158,7 @@ class Reflector<T extends KubeObject> {
       for (const raw of items) {
         const object = this.#store.trimmed(raw);
         holding.add(object);
-        if (object !== undefined) listed.push(object);
+        if (object !== undefined) objects.push(object);
       }
       holding.check(what);
     };
@@ -188,7 +180,8 @@ class Reflector<T extends KubeObject> {
       this.#store.rewinds += 1;
     }
     this.#lastVersion = version;
-    this.#store.replace(listed);
+    this.#store.replace(objects);
+    this.#store.version = version;
     return version;
   }
 
@@ -262,6 +255,7 @@ class Reflector<T extends KubeObject> {
     if (isEarlier) return;
     this.#version = event.resourceVersion;
     this.#lastVersion = event.resourceVersion;
+    this.#store.version = event.resourceVersion;
   }
 
   #onSilence(): void {
@@ -329,47 +323,5 @@ class Reflector<T extends KubeObject> {
     } catch {
       // The signal aborted: `run` sees it and ends.
     }
-  }
-}
-
-/**
- * Aborts its signal when `lastHeardMs` is too long ago, or when `parent` aborts. One timer serves any number of events.
- */
-class SilenceGuard {
-  readonly #clock: Clock;
-  readonly #lastHeardMs: () => number;
-  readonly #parent: AbortSignal;
-  readonly #controller = new AbortController();
-  readonly #onAbort: () => void;
-  #timer: { cancel(): void } | undefined;
-
-  constructor(clock: Clock, lastHeardMs: () => number, parent: AbortSignal) {
-    this.#clock = clock;
-    this.#lastHeardMs = lastHeardMs;
-    this.#parent = parent;
-    this.#onAbort = () => this.#controller.abort(abortReason(parent));
-    if (parent.aborted) this.#onAbort();
-    else parent.addEventListener("abort", this.#onAbort, { once: true });
-    this.#check();
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  end(): void {
-    this.#timer?.cancel();
-    this.#parent.removeEventListener("abort", this.#onAbort);
-    // Whatever of the connection is left is not wanted any more.
-    this.#controller.abort(new KubeError("Aborted", "the watch has ended"));
-  }
-
-  #check(): void {
-    const leftMs = this.#lastHeardMs() + SILENCE_MAX_MS - this.#clock.monotonicMs();
-    if (leftMs > 0) {
-      this.#timer = this.#clock.schedule(leftMs, () => this.#check());
-      return;
-    }
-    this.#controller.abort(new KubeError("Timeout", `nothing received on the watch for ${SILENCE_MAX_MS} ms`));
   }
 }

@@ -8,6 +8,11 @@ export function isLaterVersion(a: string, b: string): boolean {
   return a.length === b.length ? a > b : a.length > b.length;
 }
 
+/** Whether what shows everything up to `a` shows everything up to `b`; never if either is not such a number. */
+export function reachesVersion(a: string, b: string): boolean {
+  return /^\d+$/.test(a) && /^\d+$/.test(b) && !isLaterVersion(b, a);
+}
+
 /** Whether `a` is an earlier version than `b`, so that the server has gone back: it was restored from a backup. */
 export function isEarlierVersion(a: string, b: string): boolean {
   return /^\d+$/.test(a) && /^\d+$/.test(b) && isLaterVersion(b, a);

@@ -28,6 +28,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   /** Set by the reflector; nothing received yet is infinitely long ago. */
   lastContactMs = Number.NEGATIVE_INFINITY;
   /** Set by the reflector. */
+  version: string | undefined = undefined;
+  /** Set by the reflector. */
   rewinds = 0;
   /** Set by the reflector. */
   problem: string | undefined = undefined;
@@ -112,12 +114,12 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
    * Takes a full list, trimmed: it is the server's present state, so what it lacks is gone. Listeners are called when
    * the view is complete.
    */
-  replace(listed: readonly T[]): void {
+  replace(objects: readonly T[]): void {
     const before = this.#objects;
     const after = new Map<string, T>();
     const deletions: Change<T>[] = [];
     const others: Change<T>[] = [];
-    for (const object of listed) {
+    for (const object of objects) {
       const key = keyText(keyOf(object));
       const previous = before.get(key);
       const same = previous?.metadata.uid === object.metadata.uid;

@@ -5,15 +5,20 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import type { LeaseRecord } from "./lease-record.ts";
 import { readLeaseRecord } from "./lease-record.ts";
-import { overdueAfterMs } from "./silence.ts";
+import type { RenewalPace } from "./silence.ts";
+import { OVERDUE_AFTER_MIN_MS, overdueAfterMs, withGap } from "./silence.ts";
 
-/** The lease of one node as this process has seen it. Times are monotonic: clocks are never compared. */
-export interface SeenLease {
+/** The lease of one node as this process has observed it. Times are monotonic: clocks are never compared. */
+export interface ObservedLease extends RenewalPace {
   uid: string;
   resourceVersion: string;
-  durationMs: number;
-  /** When this version was first seen, however that became known. */
+  /** When this version was first observed, however that became known. */
   sinceMs: number;
+}
+
+interface KnownLease extends ObservedLease {
+  /** By the clock of the node, for the time between two renewals alone. */
+  renewTimeMs: number | undefined;
 }
 
 /**
@@ -22,7 +27,8 @@ export interface SeenLease {
  */
 export class KubeletLeases {
   readonly #runtime: KubeRuntime;
-  readonly #seen = new Map<string, SeenLease>();
+  /** By node, those that have not changed for longest first. */
+  readonly #observed = new Map<string, KnownLease>();
   #view: Watched<LeaseRecord> | undefined;
   #rewinds: number | undefined;
 
@@ -44,7 +50,7 @@ export class KubeletLeases {
       () => {
         stop();
         this.#view = undefined;
-        this.#seen.clear();
+        this.#observed.clear();
       },
       { once: true },
     );
@@ -56,41 +62,57 @@ export class KubeletLeases {
   }
 
   /** What is known of the lease of a node; undefined if there is none, or if leases are not watched. */
-  of(nodeName: string): SeenLease | undefined {
+  of(nodeName: string): ObservedLease | undefined {
     this.#forgetAfterRewind();
-    return this.#seen.get(nodeName);
+    return this.#observed.get(nodeName);
   }
 
-  /** Names of nodes whose renewal is overdue, by what this process has seen. */
-  *overdue(): Generator<string> {
+  /** Names of nodes whose renewal is overdue, by what this process has observed. */
+  *overdue(): Iterable<string> {
     this.#forgetAfterRewind();
     const nowMs = this.#runtime.clock.monotonicMs();
-    for (const [name, seen] of this.#seen) if (nowMs - seen.sinceMs > overdueAfterMs(seen.durationMs)) yield name;
+    for (const [name, observed] of this.#observed) {
+      const silentMs = nowMs - observed.sinceMs;
+      if (silentMs <= OVERDUE_AFTER_MIN_MS) return;
+      if (silentMs > overdueAfterMs(observed)) yield name;
+    }
+  }
+
+  /** The time until a renewal may be overdue, or a new lease may be; 0 if one may be overdue now. */
+  get nextOverdueInMs(): number {
+    this.#forgetAfterRewind();
+    const nowMs = this.#runtime.clock.monotonicMs();
+    const [oldest] = this.#observed.values();
+    return Math.max(0, (oldest?.sinceMs ?? nowMs) + OVERDUE_AFTER_MIN_MS - nowMs);
   }
 
   /** Reads the lease of a node live, so that a watch that lags shows no silence. Undefined if there is none. */
-  async readLive(nodeName: string, signal: AbortSignal): Promise<SeenLease | undefined> {
+  async readLive(nodeName: string, signal: AbortSignal): Promise<ObservedLease | undefined> {
     try {
       const key = { namespace: NODE_LEASE_NAMESPACE, name: nodeName };
       this.#take(readLeaseRecord(await this.#runtime.client.get<KubeObject>(LEASES, key, signal)));
     } catch (error) {
       if (!isKubeError(error, "NotFound")) throw error;
-      this.#seen.delete(nodeName);
+      this.#observed.delete(nodeName);
     }
     return this.of(nodeName);
   }
 
   #observe(change: Change<LeaseRecord>): void {
     this.#forgetAfterRewind();
-    if (change.type === "deleted") this.#seen.delete(change.object.metadata.name);
+    if (change.type === "deleted") this.#observed.delete(change.object.metadata.name);
     else this.#take(change.object);
   }
 
   /** A version other than the last one is a change, whichever of them is the later one. */
-  #take({ metadata: { name, uid, resourceVersion }, durationMs }: LeaseRecord): void {
-    const known = this.#seen.get(name);
+  #take({ metadata: { name, uid, resourceVersion }, durationMs, renewTimeMs }: LeaseRecord): void {
+    const known = this.#observed.get(name);
     if (known?.uid === uid && known.resourceVersion === resourceVersion) return;
-    this.#seen.set(name, { uid, resourceVersion, durationMs, sinceMs: this.#runtime.clock.monotonicMs() });
+    const sinceMs = this.#runtime.clock.monotonicMs();
+    const gapsMs = known?.uid === uid ? withGap(known.gapsMs, gapMs(known, sinceMs, renewTimeMs)) : [];
+    // Behind all others: a map keeps the place of a key that it has.
+    this.#observed.delete(name);
+    this.#observed.set(name, { uid, resourceVersion, durationMs, gapsMs, renewTimeMs, sinceMs });
   }
 
   /** After etcd was restored, versions are of another history: all silence begins again. */
@@ -99,6 +121,12 @@ export class KubeletLeases {
     if (rewinds === this.#rewinds) return;
     this.#rewinds = rewinds;
     const nowMs = this.#runtime.clock.monotonicMs();
-    for (const [name, seen] of this.#seen) this.#seen.set(name, { ...seen, sinceMs: nowMs });
+    for (const [name, observed] of this.#observed) this.#observed.set(name, { ...observed, sinceMs: nowMs });
   }
+}
+
+/** The time between two renewals. If a watch that lags delivers several at once, the node's clock shows it. */
+function gapMs(known: KnownLease, sinceMs: number, renewTimeMs: number | undefined): number {
+  const byNodeMs = (renewTimeMs ?? -Infinity) - (known.renewTimeMs ?? Infinity);
+  return Math.max(sinceMs - known.sinceMs, byNodeMs);
 }

@@ -1,4 +1,4 @@
-import type { RemediationSession } from "./session.ts";
+import type { RemediationSession } from "./session/session.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
 import type { FencedHost, HostDirectory } from "../hosts/model/host.ts";
 import { compareIdentity } from "../hosts/model/identity.ts";

@@ -1,11 +1,11 @@
-import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import { takesTaintOff } from "./api-failures.ts";
+import { takesTaintOff } from "./session/api-failures.ts";
 import { decide } from "../machine/decide.ts";
 import { reportApiFailure } from "../machine/rules/api-failure.ts";
 import type { RatePermits } from "../early/rate-permits.ts";
@@ -14,33 +14,29 @@ import { fieldsOf } from "../effects/effect-context.ts";
 import { runEffect } from "../effects/run-effect.ts";
 import type { Lookup } from "./find-host.ts";
 import { findHost } from "./find-host.ts";
-import type { FenceTracer } from "../telemetry/fence-tracer.ts";
-import type { RemediatorMetrics } from "../telemetry/metrics.ts";
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
 import { etcdNodes } from "../machine/rules/quorum.ts";
-import type { RemediationSession } from "./session.ts";
-import type { SentOrder } from "../machine/model/observations.ts";
+import type { RemediationSession } from "./session/session.ts";
 import type { State } from "../machine/model/state.ts";
-import { isFinal } from "../machine/model/state.ts";
-import { holdsOrder } from "../machine/rules/transitions.ts";
-import { conditionOf } from "../machine/model/status.ts";
-import { stepLevel } from "../machine/model/step-level.ts";
+import type { OrderFacts } from "../machine/rules/order-obstacle.ts";
 import { clusterKey } from "../../nodes/subject.ts";
 import type { HostDirectory } from "../hosts/model/host.ts";
 import type { SnapshotDeps } from "./take-snapshot.ts";
 import { watchedHold, takeSnapshot } from "./take-snapshot.ts";
 import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machine/model/timings.ts";
 import { WorkAborted, whileProven } from "./while-proven.ts";
-import type { Decision, Note } from "../machine/model/decision.ts";
+import type { Decision } from "../machine/model/decision.ts";
 import type { ApiCall } from "../machine/model/api-failure.ts";
 import type { DecisionRecorder } from "../machine/log/recorder.ts";
+import type { StoreStatusDeps } from "./store-status.ts";
+import { storeStatus } from "./store-status.ts";
 
 /** Steps of one run. Then other remediations are served. */
 const STEPS_MAX = 100;
 /** How long a run that used them all pauses: nothing that makes progress needs so many. */
 const BUSY_PAUSE_MS = 1_000;
-/** While the API server fails the power of a fenced host is still checked so often. */
+/** While the API server fails, the power of a fenced host is still checked at this interval. */
 const API_WAIT_MAX_MS = 1_000;
 /** Failed guards in a row before one is treated as a failure of the API server. */
 const CONFLICTS_MAX = 10;
@@ -48,18 +44,16 @@ const CONFLICTS_MAX = 10;
 /** Effects that the API server has no part in. */
 const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIdentity", "closeDevices"];
 
-export interface ReconcileDeps extends SnapshotDeps {
+export interface ReconcileDeps extends SnapshotDeps, StoreStatusDeps {
   /** The nodes of a cluster, and members of etcd that it has lost. */
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
   hasExternalEtcd(cluster: string): boolean;
   directory: HostDirectory;
-  metrics: RemediatorMetrics;
   /** Shared by all remediations that began early. */
   earlyPodWrites?: RatePermits;
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
-  tracer: FenceTracer | undefined;
 }
 
 /**
@@ -92,7 +86,7 @@ export async function reconcile(
       deps.recorder?.decision("reportApiFailure", snapshot, now, report);
       decision = report;
     }
-    const attempt: CallProgress = { present: "store", startedMs: 0 };
+    const progress: CallProgress = { present: "store", startedMs: 0 };
     const context: EffectContext = {
       runtime: deps.runtime,
       nodeRuntime: session.cluster.runtime,
@@ -105,11 +99,11 @@ export async function reconcile(
       handOver: deps.handOver,
       etcdNodes: () => etcdNodes(deps.nodesOf(session.subject.cluster).values()),
       hasExternalEtcd: deps.hasExternalEtcd(clusterKey(session.subject.cluster)),
-      isOrderAllowed: (action) => isOrderAllowed(deps, session, host, action),
+      orderFacts: () => orderFacts(deps, session, host),
       readStopSwitch: (reading) => deps.stopSwitch.read(reading),
       identifyOwnCluster: (running) => deps.clusters.identifyOwn(running),
     };
-    const work = (signal: AbortSignal): Promise<void> => perform(deps, context, session, decision, attempt, signal);
+    const work = (signal: AbortSignal): Promise<void> => perform(deps, context, session, decision, progress, signal);
     try {
       if (mayReadPowerMeanwhile(state, decision)) {
         const leftMs = decision.status === undefined && snapshot.remainingMs > 0 ? snapshot.remainingMs : Infinity;
@@ -123,7 +117,7 @@ export async function reconcile(
     } catch (error) {
       if (signal.aborted) throw abortReason(signal);
       if (error instanceof WorkAborted) continue;
-      if (!(await recover(deps, session, attempt, error, signal))) return undefined;
+      if (!(await recover(deps, session, progress, error, signal))) return undefined;
     } finally {
       const oldest = session.apiFailures.oldest(session.now().monotonicMs);
       if (oldest !== session.observations.kube) session.observe({ type: "ApiCallsObserved", oldest });
@@ -154,7 +148,7 @@ async function perform(
   if (decision.status !== undefined) {
     begin("store");
     const from = session.state;
-    await store(deps, session, from, decision.status, decision.notes, signal);
+    await storeStatus(deps, session, from, decision.status, decision.notes, signal);
     session.apiFailures.succeeded("store");
     if (session.state.name !== from.name) {
       session.apiFailures.clear();
@@ -191,7 +185,15 @@ async function inTime(
 const PROVEN_STATES: readonly State["name"][] = ["PoweringOff", "Releasing", "Provisioning"];
 
 /** Effects during which the power may not be read: they call the devices themselves. */
-const CALLS_DEVICES: readonly string[] = [...DEVICE_EFFECTS, "examine", "forceOff", "powerOn", "setBootOverride"];
+const CALLS_DEVICES: readonly string[] = [
+  ...DEVICE_EFFECTS,
+  "examine",
+  "sendNmi",
+  "acCycle",
+  "forceOff",
+  "powerOn",
+  "setBootOverride",
+];
 
 function mayReadPowerMeanwhile({ name }: State, decision: Decision): boolean {
   return PROVEN_STATES.includes(name) && !decision.effects.some((effect) => CALLS_DEVICES.includes(effect.do));
@@ -282,93 +284,18 @@ export async function refresh(
   }
 }
 
-/** Stores a status, guarded; reports to the operator only then. */
-async function store(
-  deps: ReconcileDeps,
-  session: RemediationSession,
-  from: State,
-  status: BareMetalRemediationStatus,
-  notes: readonly Note[],
-  signal: AbortSignal,
-): Promise<void> {
-  const { runtime, metrics } = deps;
-  const { metadata } = session.remediation;
-  const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
-  const stored = await runtime.client.patch<BareMetalRemediation>(
-    BARE_METAL_REMEDIATIONS,
-    keyOf(session.remediation),
-    guard,
-    [{ op: "add", path: "/status", value: status }],
-    { subresource: "status" },
-    signal,
-  );
-  session.learn(stored);
-  const to = session.state.name;
-  countOutage(metrics, session, from.name, to);
-  for (const { type, reason, message } of notes) {
-    const fields = { ...fieldsOf(session), state: to, step: reason, message };
-    runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
-    const { nodeName, cluster } = session.subject;
-    // Events are recorded in the cluster of the remediation, which has no node of another one.
-    const isThere = clusterKey(cluster) === "" && nodeName !== undefined;
-    const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
-    const regarding = session.remediation;
-    const related = node === undefined ? {} : { related: node };
-    runtime.events.record({ regarding, ...related, type, reason, action: to, note: message });
-    if (node === undefined || to === from.name) continue;
-    // `kubectl describe node` shows what is about the Node itself: one event a state, so that they are few.
-    const { namespace, name } = regarding.metadata;
-    const note = `${regarding.kind} ${namespace}/${name}, ${to}: ${message}`;
-    runtime.events.record({ regarding: node, related: regarding, type, reason, action: to, note });
-  }
-  if (to === from.name) return;
-  const nowMs = session.now().monotonicMs;
-  const seconds = (nowMs - session.enteredAtMs) / 1_000;
-  const verdict = isFinal(to) ? (conditionOf(status, "Succeeded")?.reason ?? to) : undefined;
-  metrics.left(from.name, seconds);
-  deps.tracer?.left(session.traced, { state: from.name, to, seconds, verdict });
-  session.enteredAtMs = nowMs;
-  if (to === "Succeeded" || to === "Failed") metrics.finished(to, verdict ?? to);
-}
-
-const AFTER_RELEASE: readonly State["name"][] = ["Provisioning", "PoweringOn"];
-
-/** Counts, once each, how long after a node's failure its workloads were released and it was restored. */
-function countOutage(
-  metrics: RemediatorMetrics,
-  session: RemediationSession,
-  from: State["name"],
-  to: State["name"],
-): void {
-  const { downSeconds } = session;
-  if (downSeconds === undefined || from === to) return;
-  if (from === "Releasing" && AFTER_RELEASE.includes(to) && !session.isReleaseCounted) {
-    session.isReleaseCounted = true;
-    metrics.released(downSeconds);
-  }
-  if (to === "Succeeded") metrics.restored(downSeconds);
-}
-
 /** Whether the host is still the one, configured as it was, that was decided on. */
 function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
   if (!present.found || !decidedOn.found) return present.found === decidedOn.found;
   return present.host.version === decidedOn.host.version;
 }
 
-/**
- * Whether a power order that was decided on may still be sent: no hold was set and the target was not edited
- * meanwhile. The hold was read live together with the identity, so it is as old as an order allows.
- */
-function isOrderAllowed(
-  deps: ReconcileDeps,
-  session: RemediationSession,
-  decidedOn: Lookup,
-  action: SentOrder["action"],
-): boolean {
+/** What a power order depends on that was decided on for the host `decidedOn`. */
+function orderFacts(deps: ReconcileDeps, session: RemediationSession, decidedOn: Lookup): OrderFacts {
   const host = findHost(deps.directory, session);
-  if (!host.found || !isSameHost(decidedOn, host)) return false;
-  if (host.host.takenBack(session.subject) !== undefined) return false;
-  const { hold } = session.observations;
-  if (hold === undefined) return false;
-  return !holdsOrder(watchedHold(deps.stopSwitch, host), action) && !holdsOrder(hold.found, action);
+  return {
+    isSameHost: host.found && isSameHost(decidedOn, host) && host.host.takenBack(session.subject) === undefined,
+    watchedHold: watchedHold(deps.stopSwitch, host),
+    readHold: session.observations.hold,
+  };
 }

@@ -9,7 +9,7 @@ import { FINALIZER } from "../effects/finalizer.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { isWaiting } from "../effects/claim-host.ts";
 import type { Lookup } from "./find-host.ts";
-import type { RemediationSession } from "./session.ts";
+import type { RemediationSession } from "./session/session.ts";
 import type { Sibling, Snapshot } from "../machine/model/snapshot.ts";
 import type { State } from "../machine/model/state.ts";
 import type { StopSwitch } from "./stop-switch.ts";
@@ -17,7 +17,7 @@ import type { Subject } from "../../nodes/subject.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
 import type { FencedHost } from "../hosts/model/host.ts";
 import { zoneOf } from "../machine/rules/admission.ts";
-import type { Admissions } from "./admissions.ts";
+import type { Admissions } from "./admission/admissions.ts";
 import type { Hold } from "../machine/model/hold.ts";
 import { holdOf } from "../machine/model/hold.ts";
 import type { HostFacts } from "../machine/model/host-facts.ts";
@@ -77,7 +77,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
     host: lookup.found ? { found: true, facts: factsOf(lookup.host, subject) } : lookup,
     hold: strictestHold(watchedHold(deps.stopSwitch, lookup), session.observations.hold?.found),
     siblings: deps.siblingsOf(session).map(siblingOf),
-    earlyForMs: earlyForMs(deps.runtime, strategy.powerOnNotBeforeMs),
+    earlyForMs: earlyForMs(deps.runtime, session),
     leaseUnchanged:
       strategy.powerOnNotBeforeMs === undefined || nodeName === undefined || subject.cluster !== undefined
         ? undefined
@@ -88,13 +88,11 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
   };
 }
 
-/** A duration that is longer is not waited for: it is a mistake. */
-const EARLY_MAX_MS = 24 * 3_600_000;
-
-/** How long it is until the host may be powered on, by the clock of the API server. */
-function earlyForMs(runtime: KubeRuntime, powerOnNotBeforeMs: number | undefined): number {
-  const leftMs = powerOnNotBeforeMs === undefined ? 0 : powerOnNotBeforeMs - serverTimeMs(runtime);
-  return leftMs > EARLY_MAX_MS ? 0 : Math.max(0, leftMs);
+/** How long it is until the host may be powered on. */
+function earlyForMs(runtime: KubeRuntime, session: RemediationSession): number {
+  const { powerOnNotBeforeMs } = session.strategy;
+  if (powerOnNotBeforeMs === undefined) return 0;
+  return session.earlyWait.remainingMs(powerOnNotBeforeMs - serverTimeMs(runtime), runtime.clock.monotonicMs());
 }
 
 function wordsFor({ machine }: Subject): string {

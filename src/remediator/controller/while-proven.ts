@@ -1,5 +1,5 @@
 import { abortReason, sleep } from "../../runtime/clock.ts";
-import { isRenewedAfter, readingDue } from "../machine/states/powering-off.ts";
+import { isRenewedAfter, readingDue } from "../machine/states/proven-off.ts";
 import { readPower } from "../effects/devices.ts";
 import type { EffectContext } from "../effects/effect-context.ts";
 

@@ -20,17 +20,25 @@ export function whyNotEarly(node: Node | undefined, target: FencingTarget): stri
   return whyTargetNotEarly(node, target);
 }
 
-function whyTargetNotEarly(node: Node, { spec, status, metadata }: FencingTarget): string | undefined {
+function whyTargetNotEarly(node: Node, target: FencingTarget): string | undefined {
+  const { status, metadata } = target;
+  const unusable = whyTargetUnusable(target);
+  if (unusable !== undefined) return unusable;
+  if (status?.wrongHost !== undefined && status.wrongHost.generation === metadata.generation) {
+    return "an earlier proof was wrong, and the target has not been edited since";
+  }
+  const { bootID } = node.status.nodeInfo ?? {};
+  if (bootID === undefined || status?.onInBoot !== bootID) return "the host was not read On in this boot";
+  return undefined;
+}
+
+/** Why the devices of a target are not opened before a remediation needs them. Undefined if they may be. Pure. */
+export function whyTargetUnusable({ spec, status, metadata }: FencingTarget): string | undefined {
   const condition = (type: string) => status?.conditions?.find((known) => known.type === type)?.status;
   if (spec.maintenance) return "the target is in maintenance";
   if (status?.owner !== undefined) return "a remediation owns the host";
   if (status?.observedGeneration !== metadata.generation) return "the target was edited after its last probe";
   if (condition("Ready") !== "True") return "the target is not Ready";
   if (condition("IdentityVerified") !== "True") return "the identity of the host is not verified";
-  if (status?.wrongHost !== undefined && status.wrongHost.generation === metadata.generation) {
-    return "an earlier proof was wrong, and the target has not been edited since";
-  }
-  const { bootID } = node.status.nodeInfo ?? {};
-  if (bootID === undefined || status?.onInBoot !== bootID) return "the host was not read On in this boot";
   return undefined;
 }

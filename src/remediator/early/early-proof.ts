@@ -3,7 +3,7 @@ import type { EarlyOffProof, FencingTarget } from "../../api/ironfence/fencing-t
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
-import type { KubeletLeases, SeenLease } from "../../nodes/leases/kubelet-leases.ts";
+import type { KubeletLeases, ObservedLease } from "../../nodes/leases/kubelet-leases.ts";
 import { earlySilenceMs, longEarlySilenceMs, overdueAfterMs } from "../../nodes/leases/silence.ts";
 import { BmcError } from "../../bmc/interface/errors.ts";
 import type { PowerReading } from "../../bmc/interface/driver.ts";
@@ -20,6 +20,11 @@ export const EARLY_CONFIRM_GAP_MS = 1_000;
 /** Between further readings, and after how long without one the proof is void. */
 export const EARLY_REREAD_MS = 1_500;
 export const EARLY_PROOF_AGE_MAX_MS = 5_000;
+/**
+ * A BMC that restarts together with the switch of its node may report Off without having read the power: the Off of one
+ * that has been up for less proves nothing. Longer than a chassis takes to start with all that is in it.
+ */
+export const EARLY_BMC_UP_MIN_MS = 600_000;
 /** How often a proof that stands is stored again. */
 const STORE_AGAIN_MS = 2_500;
 /** The longest that one proof takes, the wait for the silence of the lease and for the remediation included. */
@@ -40,7 +45,7 @@ export interface EarlySubject {
   node: Node;
   target: FencingTarget;
   /** The version of the lease that must not change. */
-  lease: Pick<SeenLease, "uid" | "resourceVersion">;
+  lease: Pick<ObservedLease, "uid" | "resourceVersion">;
 }
 
 /** What a proof needs to know of the others, and reports of itself. */
@@ -48,6 +53,8 @@ export interface EarlyProofCalls {
   /** The watch of the leases showed an older version than a live read. */
   onLag: () => void;
   onFirstReading: (isOff: boolean) => void;
+  /** A device of the host failed: it may be restarting. */
+  onDeviceFailure: () => void;
   /** Whether the proof may be given to the detector now. */
   mayGrant: () => boolean;
   onGranted: (isGranted: boolean) => void;
@@ -93,10 +100,10 @@ export class EarlyProof {
     const live = await leases.readLive(name, signal);
     const isSame = live?.uid === lease.uid && live.resourceVersion === lease.resourceVersion;
     if (!isSame) this.#calls.onLag();
-    return isSame && runtime.clock.monotonicMs() - live.sinceMs > overdueAfterMs(live.durationMs);
+    return isSame && runtime.clock.monotonicMs() - live.sinceMs > overdueAfterMs(live);
   }
 
-  /** Verifies who the host is, and reads it Off for the first time. @returns why it cannot be proven off, otherwise. */
+  /** Verifies the identity and takes the first Off reading. @returns the host, or why it cannot be proven off. */
   async #begin(signal: AbortSignal): Promise<HostPower | string> {
     const { runtime, directory } = this.#deps;
     const { name, node } = this.#subject;
@@ -106,19 +113,21 @@ export class EarlyProof {
     try {
       const what = `the first reading of the host of ${name}`;
       const reading = await withDeadline(runtime.clock, what, BEGIN_MAX_MS, signal, async (bounded) => {
-        const verdict = await power.verifyIdentity(node, bounded);
-        return verdict.verified ? power.readPower(bounded) : verdict.message;
+        const check = await power.verifyIdentity(node, bounded);
+        return check.verified ? power.readPower(bounded) : check.message;
       });
-      this.#calls.onFirstReading(typeof reading !== "string" && reading.state === "Off");
-      if (typeof reading !== "string" && reading.state === "Off") {
+      const doubt = typeof reading === "string" ? reading : this.#whyNotOff(reading);
+      this.#calls.onFirstReading(doubt === undefined);
+      if (doubt === undefined) {
         this.#offAtMs = runtime.clock.monotonicMs();
         return power;
       }
       await power.close();
-      return typeof reading === "string" ? reading : `its BMC says ${reading.raw}`;
+      return doubt;
     } catch (error) {
       await power.close();
       if (signal.aborted || !isDeviceFailure(error)) throw error;
+      this.#calls.onDeviceFailure();
       return error.message;
     }
   }
@@ -135,10 +144,11 @@ export class EarlyProof {
       if (doubt !== undefined) return doubt;
       const reading = await this.#read(power, signal);
       if (reading === undefined) {
-        if (clock.monotonicMs() - this.#offAtMs >= EARLY_PROOF_AGE_MAX_MS) return "its BMC does not answer in time";
-        continue;
+        this.#calls.onDeviceFailure();
+        return "its BMC does not answer";
       }
-      if (reading.state !== "Off") return `its BMC says ${reading.raw}`;
+      const notOff = this.#whyNotOff(reading);
+      if (notOff !== undefined) return notOff;
       this.#offAtMs = clock.monotonicMs();
       const waitMs = this.#silenceLeftMs(reading);
       if (waitMs > 0) {
@@ -154,14 +164,21 @@ export class EarlyProof {
     return "no remediation has begun in time";
   }
 
+  /** Why a reading proves nothing early. Takes note of a device that has failed while another one answered. */
+  #whyNotOff(reading: PowerReading): string | undefined {
+    if (!mayHaveRestarted(reading)) return whyNotOff(reading);
+    this.#calls.onDeviceFailure();
+    return "one of its devices has failed, and may be of the same BMC";
+  }
+
   /** Why the proof is void, by what is watched. */
   #doubt(): string | undefined {
     const { leases, nodes, directory, runtime } = this.#deps;
     const { name, node, target, lease } = this.#subject;
-    const seen = leases.of(name);
-    if (seen?.uid !== lease.uid || seen.resourceVersion !== lease.resourceVersion)
+    const observed = leases.of(name);
+    if (observed?.uid !== lease.uid || observed.resourceVersion !== lease.resourceVersion)
       return "its node has renewed its lease";
-    if (runtime.contact().sinceMs > seen.sinceMs) return "the API server was away meanwhile";
+    if (runtime.contact().sinceMs > observed.sinceMs) return "the API server was away meanwhile";
     const present = nodes.get({ name });
     const current = directory.index.byUid(target.metadata.uid);
     if (present?.metadata.uid !== node.metadata.uid) return "the Node is another one";
@@ -186,10 +203,10 @@ export class EarlyProof {
   /** How long the lease has to stay silent yet: longer if nothing else shows that the host is off. */
   #silenceLeftMs({ agrees }: PowerReading): number {
     const { leases, runtime } = this.#deps;
-    const seen = leases.of(this.#subject.name);
-    if (seen === undefined) return Infinity;
-    const needMs = agrees === true ? earlySilenceMs(seen.durationMs) : longEarlySilenceMs(seen.durationMs);
-    return seen.sinceMs + needMs - runtime.clock.monotonicMs();
+    const observed = leases.of(this.#subject.name);
+    if (observed === undefined) return Infinity;
+    const needMs = agrees === true ? earlySilenceMs(observed) : longEarlySilenceMs(observed);
+    return observed.sinceMs + needMs - runtime.clock.monotonicMs();
   }
 
   #proof(): EarlyOffProof {
@@ -228,6 +245,22 @@ export class EarlyProof {
     }
     return isFree;
   }
+}
+
+/**
+ * Whether the devices that show an Off may have restarted meanwhile: they failed themselves, or others did, which may
+ * be of the same BMC (Redfish and IPMI), and nothing says since when theirs has been up.
+ */
+function mayHaveRestarted({ state, failed, bmcUpMs }: PowerReading): boolean {
+  return state === "Off" && (failed === "Same" || (failed === "Other" && bmcUpMs === undefined));
+}
+
+/** Why a reading proves nothing early; undefined if it counts as Off. */
+function whyNotOff({ state, raw, bySupply, bmcUpMs = Infinity }: PowerReading): string | undefined {
+  if (state !== "Off") return `its BMC says ${raw}`;
+  // Without an order, the plugs of the host may have been moved before the outlets were switched off.
+  if (bySupply === true) return `only outlets are off (${raw}), and no BMC answers`;
+  return bmcUpMs >= EARLY_BMC_UP_MIN_MS ? undefined : `its BMC started ${Math.round(bmcUpMs / 1_000)} s ago`;
 }
 
 function isDeviceFailure(error: unknown): error is Error {

@@ -3,7 +3,8 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
-import type { KubeletLeases, SeenLease } from "../../nodes/leases/kubelet-leases.ts";
+import type { KubeletLeases, ObservedLease } from "../../nodes/leases/kubelet-leases.ts";
+import { isPaceKnown } from "../../nodes/leases/silence.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.ts";
 import { hasReturned } from "../machine/rules/early.ts";
@@ -15,7 +16,7 @@ import { RatePermits } from "./rate-permits.ts";
 import type { Wave } from "./wave.ts";
 import { mayRead, mayUse, NO_WAVE, noteOverdue, noteReading } from "./wave.ts";
 
-/** How often overdue renewals are looked for. It costs no call. */
+/** How often hosts of nodes whose renewals are overdue are looked at. It costs no call. */
 const LOOK_MS = 250;
 /** Hosts that are read at a time, and how many more may begin in a second. */
 const HOSTS_AT_ONCE = 8;
@@ -33,14 +34,21 @@ const LAG_MS = 5_000;
 const RETRY_MIN_MS = 5_000;
 const RETRY_MAX_MS = 60_000;
 
+/** Which nodes health checks may remediate although they are Ready. */
+export interface EarlyProofsWanted {
+  /** Resolves as soon as there is such a health check. Rejects with the signal's reason as soon as `signal` aborts. */
+  whenEarlyWanted(signal: AbortSignal): Promise<void>;
+  /** Whether one of them covers this node. */
+  isEarlyWantedFor(node: Node): boolean;
+}
+
 export interface EarlyProverDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
   leases: KubeletLeases;
   targets: Watched<FencingTarget>;
   directory: FencingTargetDirectory;
-  /** Whether any health check asks for proofs. */
-  isWanted: () => boolean;
+  proofs: EarlyProofsWanted;
   /** Whether power-offs are held. */
   isStopped: () => boolean;
   remediations: () => Iterable<BareMetalRemediation>;
@@ -50,10 +58,11 @@ export interface EarlyProverDeps {
 
 /** A node whose renewal is overdue, in the version of its lease in which it was found so. */
 interface Suspect {
-  lease: Pick<SeenLease, "uid" | "resourceVersion">;
+  lease: Pick<ObservedLease, "uid" | "resourceVersion">;
   /** Whether its host has been read since. */
   isRead: boolean;
   tries: number;
+  /** Infinity after a device failed: it may have restarted, and its Off proves nothing until the node renews. */
   retryAtMs: number;
   running: Promise<void> | undefined;
 }
@@ -83,14 +92,15 @@ export class EarlyProver {
 
   /** Runs until `signal` aborts; nothing runs on afterwards, and every device is closed. */
   async run(signal: AbortSignal): Promise<void> {
-    const { runtime, leases, isWanted } = this.#deps;
+    const { runtime, leases, proofs } = this.#deps;
     try {
       for (;;) {
-        if (isWanted()) {
-          leases.start(signal);
-          this.#look(signal);
-        }
-        await sleep(runtime.clock, LOOK_MS, signal);
+        await proofs.whenEarlyWanted(signal);
+        leases.start(signal);
+        this.#look(signal);
+        // Nothing is due before a renewal is overdue, so a process at rest sleeps for seconds.
+        const waitMs = this.#suspects.size > 0 ? LOOK_MS : Math.max(LOOK_MS, leases.nextOverdueInMs);
+        await sleep(runtime.clock, waitMs, signal);
       }
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -100,11 +110,10 @@ export class EarlyProver {
   }
 
   #look(signal: AbortSignal): void {
-    const { runtime, leases, nodes, targets } = this.#deps;
+    const { runtime, leases, nodes, targets, proofs } = this.#deps;
     const nowMs = runtime.clock.monotonicMs();
-    for (const remediation of this.#deps.remediations()) {
-      if (remediation.spec.powerOnNotBefore !== undefined) this.#starts.note(remediation.metadata.uid, nowMs);
-    }
+    const early = [...this.#deps.remediations()].filter(({ spec }) => spec.powerOnNotBefore !== undefined);
+    this.#starts.note(new Set(early.map(({ metadata }) => metadata.uid)), nowMs);
     this.#forgetRenewed();
     if (!leases.synced || !nodes.synced || !targets.synced) return;
     const waiting: [string, Suspect, Node, FencingTarget][] = [];
@@ -112,7 +121,8 @@ export class EarlyProver {
       const node = nodes.get({ name });
       const target = this.#targetOf(name);
       if (node === undefined || target === undefined || this.#deps.isManaged(target)) continue;
-      if (whyNotEarly(node, target) !== undefined) continue;
+      if (!isPaceKnown(leases.of(name) ?? { gapsMs: [] })) continue;
+      if (!proofs.isEarlyWantedFor(node) || whyNotEarly(node, target) !== undefined) continue;
       const suspect = this.#suspectOf(name, nowMs);
       if (suspect === undefined || suspect.running !== undefined || suspect.retryAtMs > nowMs) continue;
       waiting.push([name, suspect, node, target]);
@@ -149,19 +159,19 @@ export class EarlyProver {
   #forgetRenewed(): void {
     const { leases } = this.#deps;
     for (const [name, { lease, running }] of this.#suspects) {
-      const seen = leases.of(name);
-      const isSame = seen?.uid === lease.uid && seen.resourceVersion === lease.resourceVersion;
+      const observed = leases.of(name);
+      const isSame = observed?.uid === lease.uid && observed.resourceVersion === lease.resourceVersion;
       if (!isSame && running === undefined) this.#suspects.delete(name);
     }
   }
 
   /** Undefined if a proof of an earlier version of its lease is still being ended. */
   #suspectOf(name: string, nowMs: number): Suspect | undefined {
-    const seen = this.#deps.leases.of(name);
-    if (seen === undefined) return undefined;
+    const observed = this.#deps.leases.of(name);
+    if (observed === undefined) return undefined;
     const known = this.#suspects.get(name);
-    if (known !== undefined) return known.lease.resourceVersion === seen.resourceVersion ? known : undefined;
-    const { uid, resourceVersion } = seen;
+    if (known !== undefined) return known.lease.resourceVersion === observed.resourceVersion ? known : undefined;
+    const { uid, resourceVersion } = observed;
     const suspect = {
       lease: { uid, resourceVersion },
       isRead: false,
@@ -194,6 +204,9 @@ export class EarlyProver {
           if (!suspect.isRead) this.#wave = noteReading(this.#wave, isOff, clock.monotonicMs());
           suspect.isRead = true;
         },
+        onDeviceFailure: () => {
+          suspect.retryAtMs = Infinity;
+        },
         mayGrant: () => this.#mayGrant(name),
         onGranted: (isGranted) => {
           if (isGranted) this.#granted.add(name);
@@ -211,7 +224,9 @@ export class EarlyProver {
       // A host that could not be read counts as one that is not off.
       if (!suspect.isRead) this.#wave = noteReading(this.#wave, false, clock.monotonicMs());
       suspect.isRead = true;
-      suspect.retryAtMs = clock.monotonicMs() + Math.min(RETRY_MIN_MS * 2 ** suspect.tries, RETRY_MAX_MS);
+      if (suspect.retryAtMs !== Infinity) {
+        suspect.retryAtMs = clock.monotonicMs() + Math.min(RETRY_MIN_MS * 2 ** suspect.tries, RETRY_MAX_MS);
+      }
       suspect.tries += 1;
     }
   }

@@ -10,9 +10,12 @@ export const EARLY_NODES_MS = 600_000;
 export class EarlyStarts {
   readonly #startedMs = new Map<string, number>();
 
-  /** Takes note of a remediation that began early. */
-  note(uid: string, nowMs: number): void {
-    if (!this.#startedMs.has(uid)) this.#startedMs.set(uid, nowMs);
+  /** Takes note of all remediations that began early and still exist. One that exists for long is not new again. */
+  note(present: ReadonlySet<string>, nowMs: number): void {
+    for (const uid of present) if (!this.#startedMs.has(uid)) this.#startedMs.set(uid, nowMs);
+    for (const [uid, startedMs] of this.#startedMs) {
+      if (!present.has(uid) && !isRecent(startedMs, nowMs)) this.#startedMs.delete(uid);
+    }
   }
 
   /**
@@ -22,10 +25,11 @@ export class EarlyStarts {
    * workloads are being released by one.
    */
   mayStart({ proven, releasing }: { proven: number; releasing: number }, nowMs: number): boolean {
-    for (const [uid, startedMs] of this.#startedMs) {
-      if (nowMs - startedMs < EARLY_NODES_MS) break;
-      this.#startedMs.delete(uid);
-    }
-    return proven + releasing < EARLY_AT_ONCE && this.#startedMs.size + proven < EARLY_NODES_MAX;
+    const recent = [...this.#startedMs.values()].filter((startedMs) => isRecent(startedMs, nowMs)).length;
+    return proven + releasing < EARLY_AT_ONCE && recent + proven < EARLY_NODES_MAX;
   }
+}
+
+function isRecent(startedMs: number, nowMs: number): boolean {
+  return nowMs - startedMs < EARLY_NODES_MS;
 }

@@ -1,5 +1,5 @@
 import { BmcError } from "../../bmc/interface/errors.ts";
-import { PartlyTakenError, allowsOn } from "../../bmc/devices/topology.ts";
+import { PartlyTakenError } from "../../bmc/devices/topology.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { EffectContext } from "./effect-context.ts";
@@ -8,21 +8,23 @@ import { ownerOf } from "./claim-host.ts";
 import type { PowerOrder, Observations } from "../machine/model/observations.ts";
 import type { HostPower, OrderCheck } from "../hosts/model/host.ts";
 import { OrderNotDueError } from "../hosts/model/host.ts";
-import { IDENTITY_AGE_MAX_MS } from "../machine/model/timings.ts";
-import type { IdentityVerdict } from "../../bmc/devices/topology.ts";
+import type { OrderObstacle } from "../machine/rules/order-obstacle.ts";
+import { identityLeftMs, obstacleBesidesIdentity, orderObstacle } from "../machine/rules/order-obstacle.ts";
+import type { IdentityCheck } from "../../bmc/devices/topology.ts";
 import { deviceProblem } from "../hosts/model/device-problem.ts";
 import type { OrderFailure } from "../machine/model/event.ts";
 
-// Effects on a host's devices. Their failures are events, for `decide` to judge; none is thrown.
+// Effects on a host's devices. Failures of devices are events, for `decide` to judge. Errors of the API server are
+// thrown, and `recover` in controller/reconcile.ts backs off.
 
 /** Compares who answers with who the host must be. */
 export async function verifyIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;
   // While the live node is still being read, the watched one shows what hardware it runs on just as well.
   const node = session.observations.examined?.node ?? context.node;
-  const verdict = await onDevice<IdentityVerdict>(context, signal, (power) => power.verifyIdentity(node, signal));
-  if ("value" in verdict) {
-    session.observe({ type: "IdentityRead", verdict: verdict.value, atMs: session.now().monotonicMs });
+  const checked = await onDevice<IdentityCheck>(context, signal, (power) => power.verifyIdentity(node, signal));
+  if ("value" in checked) {
+    session.observe({ type: "IdentityRead", verdict: checked.value, atMs: session.now().monotonicMs });
   }
 }
 
@@ -70,20 +72,18 @@ export async function orderPower(
   signal: AbortSignal,
 ): Promise<void> {
   const { session, runtime } = context;
-  const isFresh = (): boolean => leftMs(session.observations.identity, session.now().monotonicMs) >= 0;
-  if (action === "On" && !isFresh()) await verifyIdentity(context, signal);
+  const obstacle = (): OrderObstacle | undefined =>
+    orderObstacle(action, session.observations.identity, context.orderFacts(), session.now().monotonicMs);
+  if (action === "On" && obstacle() === "IdentityTooOld") await verifyIdentity(context, signal);
   const { identity } = session.observations;
-  const isLate = !isFresh();
-  const isRefused = action === "On" && identity !== undefined && !allowsOn(identity.verdict);
   const drop = (isLate: boolean): void => {
     // This process stood still (suspended, or waiting for the API server), and another process may hold its lease now;
     // or the order was stopped, or its target edited, while API calls were being made.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     session.observe({ type: "OrderDropped", attemptId, action, isLate, atMs: session.now().monotonicMs });
   };
-  if (isLate || isRefused || !context.isOrderAllowed(action)) {
-    return drop(isLate);
-  }
+  const found = obstacle();
+  if (found !== undefined) return drop(found === "IdentityTooOld");
   session.observe({ type: "OrderStarted" });
   runtime.logger.info({ ...fieldsOf(session), action, attempt: attemptId }, "power order");
   const sent = await onDevice(context, signal, async (power) => {
@@ -97,18 +97,15 @@ export async function orderPower(
   session.observe({ type: "OrderAnswered", attemptId, action, failure, atMs: session.now().monotonicMs });
 }
 
-/** The time for which an identity check is still fresh enough for an order, in milliseconds; negative if it is not. */
-function leftMs(identity: Observations["identity"], nowMs: number): number {
-  return identity === undefined ? -Infinity : identity.atMs + IDENTITY_AGE_MAX_MS - nowMs;
-}
-
 async function powerOn(
   context: EffectContext,
   power: HostPower,
   signal: AbortSignal,
 ): Promise<OrderNotDueError | undefined> {
   await context.host?.ensureOurs(context.session.subject, "On", signal);
-  if (!context.isOrderAllowed("On")) return new OrderNotDueError("the power-on is no longer allowed", false);
+  if (obstacleBesidesIdentity("On", context.orderFacts()) !== undefined) {
+    return new OrderNotDueError("the power-on is no longer allowed", false);
+  }
   await power.on(signal);
   return undefined;
 }
@@ -122,10 +119,11 @@ async function powerOff(
 ): Promise<OrderNotDueError | undefined> {
   const { session, host, runtime } = context;
   const check: OrderCheck = {
-    leftMs: () => Math.max(leftMs(identity, session.now().monotonicMs), 0),
+    leftMs: () => Math.max(identityLeftMs(identity, session.now().monotonicMs), 0),
     ensureDue: () => {
-      if (leftMs(identity, session.now().monotonicMs) < 0) throw new OrderNotDueError("API calls took too long", true);
-      if (!context.isOrderAllowed("ForceOff")) throw new OrderNotDueError("the power-off is no longer allowed", false);
+      const found = orderObstacle("ForceOff", identity, context.orderFacts(), session.now().monotonicMs);
+      if (found === "IdentityTooOld") throw new OrderNotDueError("API calls took too long", true);
+      if (found !== undefined) throw new OrderNotDueError("the power-off is no longer allowed", false);
     },
   };
   try {

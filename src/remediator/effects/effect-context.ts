@@ -8,7 +8,8 @@ import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api
 import type { State } from "../machine/model/state.ts";
 import type { Subject } from "../../nodes/subject.ts";
 import type { NodeCluster } from "../clusters/node-clusters.ts";
-import type { PowerOrder, Observations } from "../machine/model/observations.ts";
+import type { Observations } from "../machine/model/observations.ts";
+import type { OrderFacts } from "../machine/rules/order-obstacle.ts";
 import type { RemediationEvent } from "../machine/model/event.ts";
 
 /** What effects know about the remediation, and the object to which they report events. */
@@ -30,6 +31,10 @@ export interface EffectSession {
   /** Takes the object as it was read live, or as a write has left it. */
   learn(current: BareMetalRemediation): void;
   closeDevices(): Promise<void>;
+  /** Aborts when the session ends. */
+  readonly lifetime: AbortSignal;
+  /** Calls for another decision. */
+  wake(): void;
 }
 
 /** What effects act on. */
@@ -57,8 +62,8 @@ export interface EffectContext {
   etcdNodes(): Node[];
   /** Whether the etcd of the node's cluster runs outside of it. */
   hasExternalEtcd: boolean;
-  /** Whether a power order may still go out now: the decision for it was stored first, which takes its time. */
-  isOrderAllowed(action: PowerOrder): boolean;
+  /** What a power order depends on now: the decision for it was stored first, which takes its time. */
+  orderFacts(): OrderFacts;
   /** Why no power-off may be sent, by a live read of the stop switch. @throws KubeError */
   readStopSwitch(signal: AbortSignal): Promise<{ reason: string } | undefined>;
   /** Finds out which cluster the agent lives in. @throws KubeError */

@@ -15,8 +15,8 @@ const OKD: KindVersions = { group: OKD_MACHINE_GROUP, kind: "Machine", versions:
 const CLUSTER_API: KindVersions = { group: CLUSTER_API_GROUP, kind: "Machine", versions: CLUSTER_API_VERSIONS };
 
 /**
- * The Machine of the node that was examined, for a remediation that names no more than the node. What the node says is
- * no proof, since its kubelet may write that: the Machine has to name the node.
+ * The Machine of the node that was examined, for a remediation that names no more than the node. What the node
+ * says proves nothing, since its kubelet may write that: the Machine has to name the node.
  */
 export async function findMachine({ session, runtime }: EffectContext, signal: AbortSignal): Promise<NodeMachine> {
   const { nodeName = "" } = session;

@@ -1,3 +1,4 @@
+import { causeText } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { TargetOutcome } from "../../api/ironfence/fencing-target.ts";
 import { toTime } from "../../runtime/time.ts";
 import type { Outcome } from "../machine/model/state.ts";
@@ -19,6 +20,7 @@ export function outcomeOf(session: EffectSession): TargetOutcome | undefined {
   const common = {
     time: toTime(session.now().epochMs),
     ...(creationTimestamp !== undefined && { startTime: creationTimestamp }),
+    ...(status.evidence !== undefined && { cause: causeText(status.evidence) }),
     attempts: (status.retryCount ?? 0) + 1,
     remediation: { namespace, name, uid },
   };

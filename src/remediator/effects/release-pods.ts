@@ -9,7 +9,7 @@ import type { RatePermits } from "../early/rate-permits.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { toTime } from "../../runtime/time.ts";
-import { attachmentsOf, claimsOf, failedStatus, isFinished, mustLeave } from "../machine/node-patches/pods.ts";
+import { attachmentsOf, volumeClaimsOf, failedStatus, isFinished, mustLeave } from "../machine/node-patches/pods.ts";
 
 /** Pods that are deleted at the same time. */
 const PARALLEL_MAX = 16;
@@ -94,7 +94,7 @@ export async function countBound(
   if (leaving > 0) return { pods: leaving, attachments: 0 };
   const list = await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, { trim: trimAttachment }, signal);
   const attachments = attachmentsOf(nodeName, list.items);
-  const staying = claimsOf(pods);
+  const staying = volumeClaimsOf(pods);
   if (staying.size === 0) return { pods: 0, attachments: attachments.length };
   let bound = 0;
   for (const attachment of attachments) {

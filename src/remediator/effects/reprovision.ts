@@ -233,8 +233,8 @@ async function examineHost(
 }
 
 /**
- * One guarded patch takes off what is installed and what holds the host off: by the second alone the old system would
- * come up again, and by the first alone the new one would be held off.
+ * One guarded patch takes off what is installed and what keeps the host off: by the second alone the old system would
+ * come up again, and by the first alone the new one would be kept off.
  */
 async function takeImageOff(context: EffectContext, signal: AbortSignal): Promise<void> {
   const raw = await readTarget(context, signal);

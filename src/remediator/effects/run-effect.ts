@@ -2,9 +2,11 @@ import { NODES } from "../../api/kubernetes/core-types.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { toTime } from "../../runtime/time.ts";
 import { isNewBoot } from "../machine/states/rejoining.ts";
+import { beginEvidence } from "./begin-evidence.ts";
 import { examineRequest } from "./examine-request.ts";
 import { orderPower, readPower, readWhole, setBootOverride } from "./devices.ts";
 import type { EffectContext } from "./effect-context.ts";
+import { acCycle, sendNmi } from "./send-once.ts";
 import { readHolds } from "./read-holds.ts";
 import { markPatch } from "../machine/node-patches/marks.ts";
 import { getNode, patchNode } from "../clusters/node-writes.ts";
@@ -64,8 +66,14 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       return readLease(context, signal);
     case "readPower":
       return readPower(context, effect.withinMs, signal);
+    case "beginEvidence":
+      return beginEvidence(context);
     case "readWhole":
       return readWhole(context, signal);
+    case "sendNmi":
+      return sendNmi(context, effect.withinMs, signal);
+    case "acCycle":
+      return acCycle(context, effect.attemptId, effect.withinMs, signal);
     case "forceOff":
       return orderPower(context, "ForceOff", effect.attemptId, signal);
     case "powerOn":

@@ -9,7 +9,7 @@ import type { Subject } from "../../nodes/subject.ts";
 import { ON_CHECK_MAX_MS } from "../machine/model/timings.ts";
 import type { BareMetalHostDirectory } from "./bare-metal-host/directory.ts";
 import type { Unreadable } from "./bare-metal-host/store/watch-hosts.ts";
-import { claimsOf } from "./bare-metal-host/lookup/host-index.ts";
+import { hostClaimsOf } from "./bare-metal-host/lookup/host-index.ts";
 import { readHost } from "./bare-metal-host/store/host-store.ts";
 import { hostText, powerPathOf } from "./bare-metal-host/store/power-path.ts";
 import type { FencingTargetDirectory } from "./fencing-target/directory.ts";
@@ -180,9 +180,9 @@ function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, su
       : "a FencingTarget";
     return ambiguous(what, located.host);
   }
-  const [rival] =
-    powerPathOf(located.host) === "Direct" ? [] : targets.index.claiming(claimsOf(located.host).exclusive);
-  return rival === undefined ? hosts.find(subject) : ambiguous(targetText(rival), located.host);
+  const [competitor] =
+    powerPathOf(located.host) === "Direct" ? [] : targets.index.claiming(hostClaimsOf(located.host).exclusive);
+  return competitor === undefined ? hosts.find(subject) : ambiguous(targetText(competitor), located.host);
 }
 
 /** A BareMetalHost for the System or the UUID of a target, although nothing connects it with the node of the target. */
@@ -194,8 +194,8 @@ function rivalOf(
 ): LookupFailure | undefined {
   const target = targets.index.byUid(host.ref.uid);
   if (target === undefined) return undefined;
-  const rival = counterpartsOf(hosts, target, host, subject).find((other) => powerPathOf(other) !== "Direct");
-  return rival === undefined ? undefined : ambiguous(targetText(target), rival);
+  const competitor = counterpartsOf(hosts, target, host, subject).find((other) => powerPathOf(other) !== "Direct");
+  return competitor === undefined ? undefined : ambiguous(targetText(target), competitor);
 }
 
 function whyUnknown(target: FencingTarget, unread: string): string {

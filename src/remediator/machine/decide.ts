@@ -1,6 +1,8 @@
 import { decideWithoutCluster, resumeAfterWait } from "./rules/unreachable-cluster.ts";
 import { isReady } from "../../nodes/ready.ts";
-import { fail, run, reportedHold, undo } from "./rules/transitions.ts";
+import { fail, run, undo } from "./rules/transitions.ts";
+import { withEvidence } from "./rules/evidence.ts";
+import { reportedHold } from "./rules/holds.ts";
 import type { Now, Snapshot, AttemptSnapshot } from "./model/snapshot.ts";
 import type { Attempt, Outcome, State } from "./model/state.ts";
 import { isFinal } from "./model/state.ts";
@@ -25,7 +27,7 @@ import type { Decision } from "./model/decision.ts";
  * arguments alone.
  */
 export function decide(snapshot: Snapshot, now: Now): Decision {
-  return rereadHold(snapshot, now, decideNow(snapshot, now));
+  return withEvidence(snapshot, now, rereadHold(snapshot, now, decideNow(snapshot, now)));
 }
 
 /**

@@ -1,13 +1,12 @@
-import type { PowerState } from "../../bmc/interface/driver.ts";
 import { backoffMs } from "../../runtime/random.ts";
-import type { RemediationEvent, OrderFailure } from "./model/event.ts";
-import type { PowerOrder, Observations, SentOrder } from "./model/observations.ts";
+import type { RemediationEvent } from "./model/event.ts";
+import type { Observations } from "./model/observations.ts";
 import { ownsHost } from "./model/observations.ts";
 import type { State } from "./model/state.ts";
 import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./model/timings.ts";
 import { observeLease } from "./rules/lease-silence.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./rules/off-proof.ts";
-import { maybeEffectiveAtMs } from "./rules/power-orders.ts";
+import { unseenAfter, orderAnswered, orderDropped } from "./observe-orders.ts";
 
 const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as const;
 
@@ -54,7 +53,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     case "DeviceFailed":
       return deviceFailed(observations, event);
     case "IdentityRead":
-      return { ...observations, identity: { verdict: event.verdict, atMs: event.atMs } };
+      return { ...observations, identity: { check: event.verdict, atMs: event.atMs } };
     case "IdentityDiscarded":
       return { ...observations, identity: undefined };
     case "PowerRead":
@@ -69,6 +68,8 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
       return {
         ...observations,
         power: recordWhole(event.reading ?? { state: "Unknown", raw: "nothing", runs: false }, event.atMs),
+        // Only the outlets answer.
+        ...(event.reading?.supplied === true && cycleAway(observations)),
         unseenOffs: unseenAfter(observations, event.reading?.state),
       };
     case "OrderStarted":
@@ -77,8 +78,17 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
       return orderAnswered(observations, event);
     case "OrderDropped":
       return orderDropped(observations, event);
+    case "NmiAnswered":
+      return { ...observations, nmi: event.answer };
+    case "AcCycleAnswered":
+      // What was read before says nothing of the time after it.
+      return { ...observations, acCycle: { ...event.answer, isAway: false }, identity: undefined, power: NOTHING_READ };
     case "BootOverrideRead":
       return { ...observations, override: event.override };
+    case "EvidenceBegun":
+      return { ...observations, evidence: "Reading" };
+    case "EvidenceRead":
+      return { ...observations, evidence: { found: event.evidence, readAtMs: event.epochMs } };
     case "NodeExamined": {
       const { node, dispute, members, bearsOurs } = event;
       const mayBeTainted = bearsOurs || observations.taintUnansweredAtMs !== undefined;
@@ -195,6 +205,11 @@ function targetChanged(
   return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
 }
 
+/** The BMC whose host is being cycled gives no answer. */
+function cycleAway({ acCycle }: Observations): Partial<Observations> {
+  return acCycle === undefined ? {} : { acCycle: { ...acCycle, isAway: true } };
+}
+
 function deviceFailed(
   observations: Observations,
   event: Extract<RemediationEvent, { type: "DeviceFailed" }>,
@@ -208,70 +223,12 @@ function deviceFailed(
   const inMs = problem.final
     ? DEVICE_FINAL_RETRY_MS
     : backoffMs(random, DEVICE_RETRY_MIN_MS, DEVICE_RETRY_MAX_MS, failures - 1);
-  return { ...observations, device: { ...problem, failures, retryAtMs: atMs + inMs } };
-}
-
-function orderAnswered(
-  observations: Observations,
-  event: Extract<RemediationEvent, { type: "OrderAnswered" }>,
-): Observations {
-  const { attemptId, action, failure, atMs } = event;
-  const { order: previous } = observations;
-  const outcome = failure === undefined ? "Acknowledged" : outcomeOf(failure, previous);
-  const device = afterOrder(observations.device, action, atMs);
-  const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
-  const order: SentOrder = { attemptId, action, outcome, atMs, ...earlierEffect(previous, action), ...problem };
-  const isUnseen = action === "ForceOff" && maybeEffectiveAtMs(order) === atMs;
-  const count = (observations.unseenOffs?.count ?? 0) + 1;
-  return { ...observations, device, order, ...(isUnseen && { unseenOffs: { count, lastAtMs: atMs } }) };
-}
-
-/** The first Off after another reading, or after none, shows the effect of one power-off order. */
-function unseenAfter({ unseenOffs, power }: Observations, state: PowerState | undefined): Observations["unseenOffs"] {
-  if (unseenOffs === undefined || state !== "Off" || power.last?.state === "Off") return unseenOffs;
-  return unseenOffs.count > 1 ? { ...unseenOffs, count: unseenOffs.count - 1 } : undefined;
-}
-
-/** An order that was not sent leaves everything to be checked again, as after a restart. */
-function orderDropped(
-  observations: Observations,
-  event: Extract<RemediationEvent, { type: "OrderDropped" }>,
-): Observations {
-  const { attemptId, action, isLate, atMs } = event;
-  const { order: previous } = observations;
-  const problem = previous?.action === action ? previous.problem : undefined;
-  const unsent = { attemptId, action, outcome: "Rejected", atMs, ...earlierEffect(previous, action) } as const;
+  const isSilent = problem.reason === "BMCUnreachable" || problem.reason === "BMCTimeout";
   return {
     ...observations,
-    identity: undefined,
-    order: { ...unsent, ...(problem && { problem }), ...(isLate && { isLate }) },
+    device: { ...problem, failures, retryAtMs: atMs + inMs },
+    ...(isSilent && cycleAway(observations)),
   };
-}
-
-function earlierEffect(previous: SentOrder | undefined, action: PowerOrder): { earlierEffectAtMs?: number } {
-  const earlierEffectAtMs = previous?.action === action ? maybeEffectiveAtMs(previous) : undefined;
-  return earlierEffectAtMs === undefined ? {} : { earlierEffectAtMs };
-}
-
-/** Problems of an order that say nothing against a reading. */
-const OF_ORDERS: ReadonlySet<string> = new Set(["BMCPrivilegeTooLow", "BMCUnsupported"]);
-
-/**
- * A device that permanently refuses to power the host off can still report its power: an undo and the verdict that
- * follows it come as soon as that is read, not after the long pause that keeps accounts from being locked.
- */
-function afterOrder(device: Observations["device"], action: PowerOrder, atMs: number): Observations["device"] {
-  if (device === undefined || action !== "ForceOff" || !OF_ORDERS.has(device.reason)) return device;
-  return { ...device, retryAtMs: atMs + DEVICE_RETRY_MIN_MS };
-}
-
-/**
- * What a failed order came to. One that got no connection was not sent, or its connection broke: it is sent again once;
- * a BMC that does so every time (it restarts, it drops connections) is believed by its state.
- */
-function outcomeOf({ code, isPartlyTaken }: OrderFailure, previous: SentOrder | undefined): SentOrder["outcome"] {
-  if (isPartlyTaken || code === "Timeout" || code === "BadResponse") return "Uncertain";
-  return code === "Unreachable" && previous?.outcome === "Rejected" ? "Uncertain" : "Rejected";
 }
 
 /** The observations after a status was stored: for example, a new attempt begins without any. */
@@ -321,6 +278,7 @@ export function nothingObserved(): Observations {
     kube: undefined,
     hostReleased: false,
     replacementAdmission: undefined,
+    evidence: undefined,
     ...nothingObservedOfAttempt(),
   };
 }
@@ -328,7 +286,7 @@ export function nothingObserved(): Observations {
 /** The part of the observations that a new attempt starts without. */
 function nothingObservedOfAttempt(): Omit<
   Observations,
-  "claim" | "lease" | "kube" | "hostReleased" | "replacementAdmission"
+  "claim" | "lease" | "kube" | "hostReleased" | "replacementAdmission" | "evidence"
 > {
   return {
     examined: undefined,
@@ -339,6 +297,8 @@ function nothingObservedOfAttempt(): Omit<
     identity: undefined,
     hold: undefined,
     order: undefined,
+    nmi: undefined,
+    acCycle: undefined,
     unseenOffs: undefined,
     power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
     device: undefined,

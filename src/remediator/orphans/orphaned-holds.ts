@@ -9,22 +9,22 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
 import { isFinal } from "../machine/model/state.ts";
-import { BARE_METAL_HOSTS, heldBy } from "../hosts/bare-metal-host/store/host-store.ts";
+import { BARE_METAL_HOSTS, offRequestersOf } from "../hosts/bare-metal-host/store/host-store.ts";
 import { hostText } from "../hosts/bare-metal-host/store/power-path.ts";
 
-export interface OrphanedHoldsDeps {
+export interface OrphanedOffRequestsDeps {
   runtime: KubeRuntime;
   directory: BareMetalHostDirectory;
   remediations: Watched<BareMetalRemediation>;
 }
 
 /**
- * Reports to the operator, once, each host that is held off for a remediation which is gone (its finalizer was removed
- * by force) or has ended (while this family was off), until `signal` aborts. The hold stays, because the host may be
- * off for a reason that ironfence does not know. A further remediation of the same host takes the hold over.
+ * Reports to the operator, once, each host with an off request of a remediation which is gone (its finalizer was
+ * removed by force) or has ended (while this family was off), until `signal` aborts. The request stays, because the
+ * host may be off for a reason that ironfence does not know. A further remediation of the same host takes it over.
  */
-export async function reportOrphanedHolds(
-  { runtime, directory, remediations }: OrphanedHoldsDeps,
+export async function reportOrphanedOffRequests(
+  { runtime, directory, remediations }: OrphanedOffRequestsDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const reported = new Set<string>();
@@ -33,15 +33,15 @@ export async function reportOrphanedHolds(
     concurrency: 1,
     reconcile: async (uid, running) => {
       const host = directory.index.byUid(uid);
-      const holders = host === undefined ? [] : heldBy(host);
-      if (holders.length === 0) reported.delete(uid);
-      if (host === undefined || holders.length === 0 || reported.has(uid)) return;
-      if (orphansAmong(holders, remediations.values()).length === 0) return;
+      const requesters = host === undefined ? [] : offRequestersOf(host);
+      if (requesters.length === 0) reported.delete(uid);
+      if (host === undefined || requesters.length === 0 || reported.has(uid)) return;
+      if (orphansAmong(requesters, remediations.values()).length === 0) return;
       // The watches may lag behind the remediation that has just begun, or has just let the host go.
       const { items } = await runtime.client.list<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, {}, running);
       const key = { namespace: host.metadata.namespace, name: host.metadata.name };
       const current = await findObject<KubeObject>(runtime.client, BARE_METAL_HOSTS, key, running);
-      const gone = current === undefined ? [] : orphansAmong(heldBy(readBareMetalHost(current)), items);
+      const gone = current === undefined ? [] : orphansAmong(offRequestersOf(readBareMetalHost(current)), items);
       if (gone.length === 0) return;
       reported.add(uid);
       report(runtime, host, gone);
@@ -64,18 +64,18 @@ export async function reportOrphanedHolds(
   }
 }
 
-/** Holders whose remediation is gone or has ended. */
-function orphansAmong(holders: readonly string[], remediations: Iterable<BareMetalRemediation>): string[] {
+/** Requesters whose remediation is gone or has ended. */
+function orphansAmong(requesters: readonly string[], remediations: Iterable<BareMetalRemediation>): string[] {
   const atWork = new Set<string>();
   for (const { metadata, status } of remediations) if (!isFinal(status?.phase)) atWork.add(metadata.uid);
-  return holders.filter((holder) => !atWork.has(holder));
+  return requesters.filter((requester) => !atWork.has(requester));
 }
 
 function report(runtime: KubeRuntime, host: BareMetalHost, gone: readonly string[]): void {
-  const note = `${hostText(host)} is held off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and its changes were not undone: remediate its node again, or check the host and take the annotations reboot.metal3.io/ironfence-* off`;
+  const note = `${hostText(host)} is kept off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and its changes were not undone: remediate its node again, or check the host and take the annotations reboot.metal3.io/ironfence-* off`;
   runtime.logger.error(
     { host: hostText(host), gone },
-    "a host is held off for a remediation that is gone or has ended",
+    "a host is kept off for a remediation that is gone or has ended",
   );
   runtime.events.record({ regarding: host, type: "Warning", reason: "RemediationLost", action: "Tend", note });
 }

@@ -19,7 +19,7 @@ import type { NodeId } from "../../nodes/subject.ts";
 import { nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
 import type { Backup } from "../machine/node-patches/node-backup.ts";
 import { restorePatch } from "../machine/node-patches/node-backup.ts";
-import { conditionOf } from "../machine/model/status.ts";
+import { statusCondition } from "../machine/model/status.ts";
 import { releaseTarget } from "../hosts/fencing-target/target-store.ts";
 import type { HostOwner } from "../machine/model/host-facts.ts";
 
@@ -39,8 +39,8 @@ export interface OrphanDeps {
 }
 
 /**
- * A cluster that has had no kubeconfig for so long was deleted: its nodes are gone with it. Should one of them be there
- * after all, it is reported by its marks once the agent is connected to it.
+ * A cluster that has had no kubeconfig for this time was deleted: its nodes are gone with it. Should one of them be
+ * there after all, it is reported by its marks once the agent is connected to it.
  */
 const CLUSTER_GONE_MS = 600_000;
 
@@ -242,7 +242,7 @@ function report(
 
 /** What was saved of a Node that was deleted and has not joined again. With its Machine gone it never will. */
 function owedBackup({ status = {} }: BareMetalRemediation): Backup | undefined {
-  const isAwaited = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
+  const isAwaited = statusCondition(status, "PermanentNodeDeletionExpected")?.status === "True";
   return isAwaited && status.replacement?.deletedAt === undefined ? status.backup : undefined;
 }
 

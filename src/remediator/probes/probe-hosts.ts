@@ -13,7 +13,7 @@ import type { ProbeSchedule } from "./probe-schedule.ts";
 import { DEFAULT_PROBE_INTERVALS } from "./probe-intervals.ts";
 import { dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
-import { hostText, refusalOf } from "../hosts/bare-metal-host/store/power-path.ts";
+import { hostText, powerOffRefusal } from "../hosts/bare-metal-host/store/power-path.ts";
 import type { DeviceFailure } from "./probe-result.ts";
 
 export interface HostProbesDeps {
@@ -37,7 +37,7 @@ const PROBE_TIMEOUT_MS = 120_000;
  */
 export async function probeHosts(deps: HostProbesDeps, signal: AbortSignal): Promise<void> {
   const { runtime, directory, metrics } = deps;
-  const prober = new HostProber(deps);
+  const prober = new BareMetalHostProber(deps);
   const controller: Controller = new Controller(runtime, {
     name: "bare-metal-hosts",
     concurrency: PROBES_AT_ONCE,
@@ -71,7 +71,7 @@ interface HostMemory extends ProbeSchedule {
   failuresInARow: number;
 }
 
-class HostProber {
+class BareMetalHostProber {
   readonly #deps: HostProbesDeps;
   readonly #memories = new Map<string, HostMemory>();
 
@@ -90,7 +90,7 @@ class HostProber {
     }
     const memory = this.#memoryOf(host, fenced);
     // The watch shows when either has changed.
-    if (refusalOf(host) !== undefined || fenced.owner !== undefined) {
+    if (powerOffRefusal(host) !== undefined || fenced.owner !== undefined) {
       if (fenced.owner === undefined) this.#conclude(host, memory, "unprobed", undefined);
       return {};
     }
@@ -131,11 +131,11 @@ class HostProber {
     const power = await fenced.open(undefined, signal);
     try {
       const node = this.#nodeOf(host);
-      const verdict = await power.verifyIdentity(node, signal);
-      if (!verdict.verified) {
-        if (verdict.reason === "Mismatch") return { reason: "IdentityMismatch", message: verdict.message };
+      const check = await power.verifyIdentity(node, signal);
+      if (!check.verified) {
+        if (check.reason === "Mismatch") return { reason: "IdentityMismatch", message: check.message };
         // A remediation knows the node of the host, which may prove the identity.
-        return node === undefined ? undefined : { reason: "IdentityUnknown", message: verdict.message };
+        return node === undefined ? undefined : { reason: "IdentityUnknown", message: check.message };
       }
       const { state, raw } = await power.readPower(signal);
       if (state !== "Unknown") return undefined;

@@ -1,6 +1,6 @@
 import type { FencingTargetStatus, OffProof } from "../../api/ironfence/fencing-target.ts";
 import type { HostIdentity } from "../../bmc/identity/host-identity.ts";
-import type { OffObstacle, PowerReading } from "../../bmc/interface/driver.ts";
+import type { OffObstacle, OutletIdentity, PowerReading } from "../../bmc/interface/driver.ts";
 import type { BmcErrorCode } from "../../bmc/interface/errors.ts";
 import type { BmcCredentials } from "../../bmc/interface/credentials.ts";
 
@@ -13,7 +13,15 @@ export type DeviceProbe = {
   /** The time until which its TLS certificate is valid, trusted or not. */
   certificateUntilMs?: number;
 } & (
-  | { ok: true; identity: HostIdentity; reading: PowerReading; obstacle?: OffObstacle; lastReset?: string }
+  | {
+      ok: true;
+      identity: HostIdentity;
+      reading: PowerReading;
+      obstacle?: OffObstacle;
+      lastReset?: string;
+      /** Of an outlet, which has no identity of a host. */
+      outlet?: OutletIdentity;
+    }
   | { ok: false; reason: DeviceFailure; message: string }
 );
 

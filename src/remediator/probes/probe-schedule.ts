@@ -1,10 +1,14 @@
 import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import { sameCredentials } from "../../bmc/interface/credentials.ts";
 import type { Random } from "../../runtime/random.ts";
 import { backoffMs } from "../../runtime/random.ts";
 import type { ProbeIntervals } from "./probe-intervals.ts";
 import type { RefusedLogin } from "./probe-result.ts";
 
 // When a target is probed. Pure, on monotonic milliseconds.
+
+/** Between two probes because of new boots, at least: the kubelet chooses which boot it reports. */
+const BOOT_GAP_MIN_MS = 60_000;
 
 /** The state of a target when it was last checked. A probe is due as soon as it changes. */
 export interface ProbeTrigger {
@@ -31,10 +35,12 @@ export function dueAtMs(schedule: ProbeSchedule, trigger: ProbeTrigger, interval
   const changed =
     schedule.trigger.fingerprint !== trigger.fingerprint ||
     (trigger.readyUuid !== "" && trigger.readyUuid !== schedule.trigger.readyUuid) ||
-    (trigger.outage !== "" && trigger.outage !== schedule.trigger.outage) ||
-    (trigger.unreadBoot !== "" && trigger.unreadBoot !== schedule.trigger.unreadBoot);
-  if (!changed) return schedule.dueAtMs;
-  return schedule.probedAtMs === undefined ? 0 : Math.min(schedule.dueAtMs, schedule.probedAtMs + intervals.changeMs);
+    (trigger.outage !== "" && trigger.outage !== schedule.trigger.outage);
+  const booted = trigger.unreadBoot !== "" && trigger.unreadBoot !== schedule.trigger.unreadBoot;
+  if (!changed && !booted) return schedule.dueAtMs;
+  const isBootAgain = !changed && schedule.trigger.unreadBoot !== "";
+  const gapMs = isBootAgain ? BOOT_GAP_MIN_MS : intervals.changeMs;
+  return schedule.probedAtMs === undefined ? 0 : Math.min(schedule.dueAtMs, schedule.probedAtMs + gapMs);
 }
 
 /**
@@ -106,10 +112,7 @@ export function lockedLogins(
   return refused.map((login) => {
     const known = before.find(
       ({ address, credentials, untilMs }) =>
-        untilMs > nowMs &&
-        address === login.address &&
-        credentials.username === login.credentials.username &&
-        credentials.password.equals(login.credentials.password),
+        untilMs > nowMs && address === login.address && sameCredentials(credentials, login.credentials),
     );
     return known ?? { ...login, untilMs: nowMs + intervals.authRetryMs };
   });

@@ -90,7 +90,7 @@ async function askDevice(
     return { ...at, ok: false, reason: device.failure.reason, message: device.failure.message };
   }
   if (credentials !== undefined && refused.some((login) => isSameLogin(login, address, credentials))) {
-    return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address) };
+    return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address, credentials) };
   }
   try {
     return await withDeadline(
@@ -102,6 +102,7 @@ async function askDevice(
         const identity = await driver.identify(signal);
         const reading = await driver.readPower(signal);
         const obstacle = await driver.findOffObstacle?.(signal);
+        const outlet = await driver.identifyOutlet?.(signal);
         const { lastReset } = driver;
         return {
           ...at,
@@ -110,6 +111,7 @@ async function askDevice(
           reading,
           ...(obstacle !== undefined && { obstacle }),
           ...(lastReset !== undefined && { lastReset }),
+          ...(outlet !== undefined && { outlet }),
         };
       },
     );
@@ -118,15 +120,15 @@ async function askDevice(
     if (error instanceof DeadlineError) return { ...at, ok: false, reason: "Timeout", message: error.message };
     if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
     if (error.code === "AuthFailed") {
-      return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address) };
+      return { ...at, ok: false, reason: "AuthenticationFailed", message: refusedMessage(address, credentials) };
     }
     return { ...at, ok: false, reason: error.code, message: error.message };
   }
 }
 
 // Constant, so that a login that is skipped has the same message as the refusal.
-function refusedMessage(address: string): string {
-  return `${address} refused user or password`;
+function refusedMessage(address: string, credentials: BmcCredentials | undefined): string {
+  return `${address} refused ${credentials?.certificate === undefined ? "user or password" : "the client certificate or the key"}`;
 }
 
 function isSameLogin(login: RefusedLogin, address: string, credentials: BmcCredentials): boolean {

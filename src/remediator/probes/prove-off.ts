@@ -2,7 +2,7 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import type { FencingTarget, OffProof } from "../../api/ironfence/fencing-target.ts";
 import { outageOf } from "../../api/kubernetes/outage.ts";
 import { BmcError } from "../../bmc/interface/errors.ts";
-import { levelPower } from "../../bmc/devices/topology.ts";
+import { levelPower } from "../../bmc/devices/level-readings.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
@@ -11,7 +11,8 @@ import { OFF_CONFIRM_GAP_MS } from "../machine/model/timings.ts";
 import type { OpenedDevice } from "../hosts/fencing-target/devices.ts";
 import { identityJudge } from "../hosts/model/identity.ts";
 import { showsLife } from "./node-alive.ts";
-import { decidingLevel, required } from "./target-status.ts";
+import { decidingLevel } from "./target-status.ts";
+import { required } from "./target-conditions.ts";
 import type { DeviceProbe } from "./probe-result.ts";
 
 /** The deadline for the second reading. */

@@ -11,10 +11,11 @@ import { withDeadline } from "../../runtime/deadline.ts";
 import { isReady } from "../../nodes/ready.ts";
 import { meaningfulUuid } from "../hosts/model/identity.ts";
 import { EarlyProver } from "../early/early-prover.ts";
+import { Preparer } from "../early/preparer.ts";
 import { watchProofsWanted } from "./proofs-wanted.ts";
 import { uuidClaim } from "../hosts/model/hardware-claims.ts";
 import type { TargetControllerDeps } from "./target-prober.ts";
-import { Prober } from "./target-prober.ts";
+import { TargetProber } from "./target-prober.ts";
 
 /** How many targets are probed at the same time. */
 const PROBES_AT_ONCE = 8;
@@ -33,7 +34,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
   const { runtime, targets, clusters, directory, namespace } = deps;
   const secrets = runtime.watch({ type: SECRETS, namespace, trim: trimSecret }, signal);
   const proofs = watchProofsWanted(runtime, () => enqueue([...targets.values()]), signal);
-  const prober = new Prober(deps, secrets, proofs);
+  const prober = new TargetProber(deps, secrets, proofs);
   const controller = new Controller(runtime, {
     name: "fencing-targets",
     concurrency: PROBES_AT_ONCE,
@@ -44,16 +45,9 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
   const enqueue = (concerned: readonly FencingTarget[]): void => {
     for (const target of concerned) controller.enqueue(keyText(keyOf(target)));
   };
-  const early =
-    deps.early &&
-    new EarlyProver({
-      ...deps.early,
-      runtime,
-      targets,
-      directory,
-      isWanted: () => proofs.wanted,
-      isManaged: (target) => deps.whyManaged?.(target)?.why !== undefined,
-    });
+  const isManaged = (target: FencingTarget): boolean => deps.whyManaged?.(target)?.why !== undefined;
+  const early = deps.early && new EarlyProver({ ...deps.early, runtime, targets, directory, proofs, isManaged });
+  const preparer = deps.early && new Preparer({ ...deps.early, runtime, directory, announced: proofs, isManaged });
   const subscriptions: (() => void)[] = [];
   try {
     await targets.whenSynced(signal);
@@ -76,7 +70,7 @@ export async function startTargetController(deps: TargetControllerDeps, signal: 
       }),
     );
     enqueue([...targets.values()]);
-    await Promise.all([controller.run(signal), early?.run(signal)]);
+    await Promise.all([controller.run(signal), early?.run(signal), preparer?.run(signal)]);
   } catch (error) {
     // The waits above throw on abort, which is the normal end.
     if (!signal.aborted) throw error;

@@ -7,7 +7,6 @@ import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { parseKey } from "../../kube/watched.ts";
-import { didYouMean } from "../../runtime/text/did-you-mean.ts";
 import { isReady } from "../../nodes/ready.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { clusterKey } from "../../nodes/subject.ts";
@@ -24,10 +23,13 @@ import type { ProofsWanted } from "./proofs-wanted.ts";
 import type { ObservedResets } from "./reset-history.ts";
 import { foreignReset, observedResets } from "./reset-history.ts";
 import type { Conflict } from "../hosts/fencing-target/target-index.ts";
-import type { TargetStatusFacts } from "./target-status.ts";
-import { isHealthy, isOutdated, statusChange } from "./target-status.ts";
+import type { TargetStatusFacts } from "./status-facts.ts";
+import { isOutdated, statusChange } from "./target-status.ts";
+import { isHealthy } from "./target-conditions.ts";
+import { reportForeignReset, reportReady } from "./report-target.ts";
+import { whyNodeMissing } from "./why-node-missing.ts";
 import { isActiveOwner } from "../hosts/model/active-owner.ts";
-import { readyOf, updateTargetStatus } from "../hosts/fencing-target/target-store.ts";
+import { updateTargetStatus } from "../hosts/fencing-target/target-store.ts";
 import type { ProbeResult } from "./probe-result.ts";
 import type { Managed } from "../hosts/composite-directory.ts";
 
@@ -71,14 +73,14 @@ interface TargetMemory extends ProbeSchedule {
   inOutage: number;
 }
 
-export class Prober {
+export class TargetProber {
   readonly #deps: TargetControllerDeps;
   readonly #secrets: Watched<KubeObject>;
   readonly #intervals: ProbeIntervals;
   readonly #memories = new Map<string, TargetMemory>();
   readonly #proofs: ProofsWanted;
   /** Keeps the clusters of targets' nodes connected, by the target's UID. */
-  readonly #holds = new Map<string, { key: string; release: () => void }>();
+  readonly #connections = new Map<string, { key: string; release: () => void }>();
   #failingTargets = 0;
   #outages = 0;
 
@@ -93,8 +95,8 @@ export class Prober {
   forget(concerned: readonly FencingTarget[]): void {
     for (const { metadata } of concerned) {
       if (this.#deps.directory.index.byUid(metadata.uid) !== undefined) continue;
-      this.#holds.get(metadata.uid)?.release();
-      this.#holds.delete(metadata.uid);
+      this.#connections.get(metadata.uid)?.release();
+      this.#connections.delete(metadata.uid);
       const memory = this.#memories.get(metadata.uid);
       if (memory !== undefined) {
         this.#setFailures(memory, 0);
@@ -106,7 +108,7 @@ export class Prober {
   }
 
   close(): void {
-    for (const { release } of this.#holds.values()) release();
+    for (const { release } of this.#connections.values()) release();
   }
 
   /** Probes the target if a probe is due, and updates its status. */
@@ -186,12 +188,7 @@ export class Prober {
     const found = foreignReset(memory.resets, resets);
     memory.resets = resets;
     if (found === undefined) return;
-    const { runtime } = this.#deps;
-    const { namespace, name } = target.metadata;
-    const note = `the host was reset at ${found.time} (clock of ${found.address}), and not by this agent: its OS rebooted, or a user or another agent with access to this BMC reset it`;
-    runtime.events.record({ regarding: target, type: "Warning", reason: "ResetByOthers", action: "Probe", note });
-    const fields = { target: `${namespace}/${name}`, node: target.spec.nodeName, address: found.address };
-    runtime.logger.warn({ ...fields, resetTime: found.time }, "the host was reset, and not by this agent");
+    reportForeignReset(this.#deps.runtime, target, found);
   }
 
   async #writeStatus(
@@ -218,25 +215,7 @@ export class Prober {
       signal,
       target,
     );
-    if (change !== undefined) this.#report(before, change);
-  }
-
-  #report(target: FencingTarget, change: NonNullable<ReturnType<typeof statusChange>>): void {
-    const { runtime } = this.#deps;
-    const { namespace, name } = target.metadata;
-    const was = readyOf(target.status);
-    const is = readyOf({ conditions: change.conditions ?? [] });
-    if (is === undefined || (is.status === was?.status && is.reason === was.reason)) return;
-    const type = is.status === "True" && is.reason === "Usable" ? "Normal" : "Warning";
-    runtime.events.record({ regarding: target, type, reason: is.reason, action: "Probe", note: is.message });
-    const fields = {
-      target: `${namespace}/${name}`,
-      node: target.spec.nodeName,
-      reason: is.reason,
-      detail: is.message,
-    };
-    if (type === "Normal") runtime.logger.info(fields, "fencing target is ready");
-    else runtime.logger.warn(fields, "fencing target needs attention");
+    if (change !== undefined) reportReady(this.#deps.runtime, before, change);
   }
 
   #factsOf(target: FencingTarget, memory: TargetMemory): TargetStatusFacts {
@@ -245,7 +224,7 @@ export class Prober {
     return {
       target,
       conflict: this.#conflictOf(target),
-      nodeMissing: this.#whyNodeMissing(target),
+      nodeMissing: whyNodeMissing(this.#deps, target),
       nodeSystemUUID: node?.status.nodeInfo?.systemUUID,
       probe: probe?.generation === target.metadata.generation ? probe : undefined,
       outage: this.#outageOf(target),
@@ -262,25 +241,6 @@ export class Prober {
     return managed.state === "unread" ? { ...found, unread: true } : found;
   }
 
-  /** Undefined if the node exists, or if its cluster cannot be read. */
-  #whyNodeMissing(target: FencingTarget): string | undefined {
-    const { clusters, directory } = this.#deps;
-    const { nodeName, clusterRef } = target.spec;
-    const { nodes, problem } = clusters.of(clusterRef);
-    if (problem !== undefined || nodes.get({ name: nodeName }) !== undefined) return undefined;
-    // A node that another target names is not the one that was meant.
-    const free = [...nodes.values()].flatMap(({ metadata: { name } }) =>
-      directory.index.byNode({ cluster: clusterRef, name }).length === 0 ? [name] : [],
-    );
-    const meant = didYouMean(nodeName, free);
-    const cluster = clusterRef === undefined ? "the cluster" : `cluster ${clusterKey(clusterRef)}`;
-    const next =
-      meant === undefined
-        ? "correct spec.nodeName, or wait until the node joins"
-        : `did you mean ${meant}? Correct spec.nodeName`;
-    return `${cluster} has no node ${nodeName}: ${next}`;
-  }
-
   #outageOf(target: FencingTarget): Outage | undefined {
     // Health checks that request proofs select nodes of the agent's own cluster.
     if (!this.#proofs.wanted || target.spec.clusterRef !== undefined) return undefined;
@@ -289,11 +249,11 @@ export class Prober {
 
   /**
    * The boot of a Ready node whose host may be proven off before its duration begins; undefined if no health check
-   * asks.
+   * may remediate it then.
    */
   #readyBootOf(target: FencingTarget, node: Node | undefined): string | undefined {
-    const isAsked = this.#proofs.wanted && target.spec.clusterRef === undefined;
-    return isAsked && node !== undefined && isReady(node) ? node.status.nodeInfo?.bootID : undefined;
+    if (node === undefined || target.spec.clusterRef !== undefined || !isReady(node)) return undefined;
+    return this.#proofs.isEarlyWantedFor(node) ? node.status.nodeInfo?.bootID : undefined;
   }
 
   /** The node that the target names, in its cluster; also undefined while the cluster has a problem. */
@@ -302,9 +262,11 @@ export class Prober {
     const { nodeName, clusterRef } = target.spec;
     const { uid } = target.metadata;
     const key = clusterKey(clusterRef);
-    const held = this.#holds.get(uid);
-    if (held?.key !== key) {
-      this.#holds.set(uid, { key, release: clusters.hold(clusterRef) });
+    const held = this.#connections.get(uid);
+    // The agent's own cluster needs none.
+    if ((held?.key ?? clusterKey(undefined)) !== key) {
+      if (clusterRef === undefined) this.#connections.delete(uid);
+      else this.#connections.set(uid, { key, release: clusters.hold(clusterRef) });
       held?.release();
     }
     const { runtime, nodes } = clusters.of(clusterRef);

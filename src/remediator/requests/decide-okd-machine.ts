@@ -22,7 +22,7 @@ import { backupAnnotations } from "./node-backup.ts";
 
 /** On a Machine, by OKD's own remediator: it has powered the host off. Ours never writes it. */
 export const POWERED_OFF_BY_OKD = "remediation.metal3.io/powered-off-for-remediation";
-/** On a BareMetalHost, by OKD's own remediator, of today and of old: it holds the host off. */
+/** On a BareMetalHost, by OKD's own remediator, of today and of old: it keeps the host off. */
 const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
   "reboot.metal3.io/capbm-requested-power-off",
   "reboot.metal3.io/machine-remediation",
@@ -146,7 +146,7 @@ function rejoinTimeoutMs({ metadata }: Machine, checks: readonly MachineHealthCh
 export function otherRemediator(machine: Machine, host: BareMetalHost | undefined): string | undefined {
   const key = POWER_OFF_REQUESTS_BY_OKD.find((key) => host?.metadata.annotations?.[key] !== undefined);
   if (key !== undefined) {
-    return `annotation ${key} on BareMetalHost ${host?.metadata.name ?? ""}: OKD's own machine controller holds the host off`;
+    return `annotation ${key} on BareMetalHost ${host?.metadata.name ?? ""}: OKD's own machine controller keeps the host off`;
   }
   if (machine.metadata.annotations?.[POWERED_OFF_BY_OKD] === undefined) return undefined;
   return `annotation ${POWERED_OFF_BY_OKD} on the Machine: OKD's own machine controller remediates it`;
@@ -155,7 +155,7 @@ export function otherRemediator(machine: Machine, host: BareMetalHost | undefine
 const BACKUPS = [NODE_LABELS_BACKUP, NODE_ANNOTATIONS_BACKUP];
 
 /**
- * The request was withdrawn: removes the backup first. A Machine without the annotation and a backup is no request,
+ * The request was withdrawn: removes the backup first. A Machine without the annotation and a backup asks for nothing,
  * and its child is deleted with it.
  */
 function withdrawn({ machine, child }: OkdMachineSnapshot): OkdMachineStep {

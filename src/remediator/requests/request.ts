@@ -17,7 +17,7 @@ export interface RequestKind<T extends KubeObject> {
   /** Value of the label `ironfence.io/request` of its children, and the name in logs. */
   readonly family: "metal3-remediation" | "okd-machine";
   readonly type: ResourceType;
-  /** Keeps of an object what the family needs; undefined for one that is no request. Must not throw. */
+  /** Keeps of an object what the family needs; undefined if it does not ask for anything. Must not throw. */
   trim(raw: KubeObject): T | undefined;
   /**
    * Takes one request a step further: creates or deletes its child, and mirrors the progress in the request. Called

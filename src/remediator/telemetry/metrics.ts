@@ -1,4 +1,6 @@
 import type { Registry } from "prom-client";
+import { CAUSE_CLASSES } from "../../bmc/evidence/model.ts";
+import type { CauseClass } from "../../bmc/evidence/model.ts";
 import { DEVICE_OPERATIONS, DEVICE_PROTOCOLS, DEVICE_RESULTS } from "../../bmc/devices/measured-device.ts";
 import type { MeasuredCall } from "../../bmc/devices/measured-device.ts";
 import { createCounter, createGauge, createHistogram, metric } from "../../telemetry/metric.ts";
@@ -27,6 +29,8 @@ export interface RemediatorMetrics {
   released(seconds: number): void;
   /** A node was restored `seconds` after it had left Ready. */
   restored(seconds: number): void;
+  /** A cause of death was recorded. */
+  cause(cause: CauseClass): void;
   /** A call of a BMC has ended. */
   bmcCall(call: MeasuredCall): void;
   /** BareMetalHosts by what the last probe has found. */
@@ -124,6 +128,13 @@ const BMC_CALLS = metric({
   buckets: [0.1, 0.5, 1, 2, 5, 15, 60],
 });
 
+const CAUSES = metric({
+  name: "ironfence_causes_of_death_total",
+  type: "counter",
+  help: "fenced hosts by what their BMCs show of why they died; None: no cause",
+  labels: { class: CAUSE_CLASSES },
+});
+
 /** What is counted as it happens. */
 export const REMEDIATOR_METRICS: readonly Metric[] = [
   FINISHED,
@@ -139,6 +150,7 @@ export const REMEDIATOR_METRICS: readonly Metric[] = [
   RELEASED,
   RESTORED_AFTER,
   BMC_CALLS,
+  CAUSES,
 ];
 
 /** The remediator's metrics; docs/reference/metrics.md lists them. */
@@ -159,7 +171,9 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
   const released = createHistogram(RELEASED, registry);
   const restored = createHistogram(RESTORED_AFTER, registry);
   const bmcCalls = createHistogram(BMC_CALLS, registry);
+  const causes = createCounter(CAUSES, registry);
   return {
+    cause: (found) => causes.inc({ class: found }),
     released: (seconds) => released.observe(seconds),
     restored: (seconds) => restored.observe(seconds),
     bmcCall: ({ seconds, ...labels }) => bmcCalls.observe(labels, seconds),

@@ -9,7 +9,7 @@ import type { HostDirectory } from "../hosts/model/host.ts";
 import { readyOf } from "../hosts/fencing-target/target-store.ts";
 import { REASONS } from "../machine/model/reasons.ts";
 import { isFinal } from "../machine/model/state.ts";
-import { conditionOf } from "../machine/model/status.ts";
+import { statusCondition } from "../machine/model/status.ts";
 import { TARGET_REASONS } from "../hosts/fencing-target/target-reasons.ts";
 
 /** No condition Ready yet. */
@@ -109,6 +109,6 @@ function reasonOf({ status }: FencingTarget): string {
 /** Undefined for one that has a verdict or makes progress: its condition names the step. */
 function heldBy({ status = {} }: BareMetalRemediation): string | undefined {
   if (isFinal(status.phase)) return undefined;
-  const reason = conditionOf(status, "Processing")?.reason;
+  const reason = statusCondition(status, "Processing")?.reason;
   return reason !== undefined && KNOWN_REASONS.has(reason) ? reason : undefined;
 }

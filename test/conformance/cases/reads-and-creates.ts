@@ -18,7 +18,7 @@ export const READS_AND_CREATES: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "an unknown resource or subresource of a known group is NotFound without a kind; an unknown group is no Status at all",
+    name: "an unknown resource or subresource of a known group is NotFound without a kind; an unknown group is not a Status at all",
     run: async (api) => [
       outcome(await api.get("/api/v1/gadgets")),
       outcome(await api.get("/api/v1/nodes/a/gadget")),

@@ -36,6 +36,10 @@ const STRATEGY = {
   podRelease: "Eager",
   via: "NetworkBoot",
   requireReboot: true,
+  diagnostics: "None",
+  diagnosticsTimeout: "60s",
+  powerOn: "On",
+  acCycleTimeout: "300s",
 };
 
 export const SHIPPED_CRDS: readonly ConformanceCase[] = [

@@ -132,7 +132,7 @@ export const WATCHES: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a write that changes nothing is no event",
+    name: "a write that changes nothing is not an event",
     run: async (api) => {
       await create(api, "a", { k: "v" });
       const watch = await api.watch(`${api.core("secrets")}?watch=true&resourceVersion=${await currentVersion(api)}`);

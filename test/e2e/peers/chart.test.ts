@@ -76,6 +76,9 @@ void describe("the chart", () => {
       { families: "node-health-check" },
       { image: { digest: "sha256:short" } },
       { networkPolicy: { bmc: { networks: ["10.0.0.0"] } } },
+      { networkPolicy: { bmc: { networks: ["10.0.0.0/99"] } } },
+      { image: { repository: "https://registry.example/ironfence" } },
+      { agent: { otlpEndpoint: "https://user:password@collector.example:4318" } },
       { networkPolicy: { bmc: { ports: [{ port: 70_000, protocol: "UDP" }] } } },
       { metrics: { podMonitor: { interval: "often" } } },
       { agent: { ownCluster: "no-namespace" } },
@@ -96,6 +99,34 @@ void describe("the chart", () => {
       [{ podDisruptionBudget: { minAvailable: 2 } }, /must be less than replicas/],
     ];
     for (const [values, message] of contradictions) await assert.rejects(render(values), message);
+  });
+
+  void test("the chart refuses a namespace in which two of its Roles would have one name", async () => {
+    for (const namespace of ["kube-system", "kube-node-lease", "medik8s-leases"])
+      await assert.rejects(render({}, namespace), /install the chart into a namespace of its own/, namespace);
+    await assert.rejects(render({ leaseNamespace: { name: "kube-system" } }), /name another namespace/);
+  });
+
+  void test("labels of the values that are also the chart's render once, and the chart's win", async () => {
+    const own = { "app.kubernetes.io/instance": "other", "app.kubernetes.io/component": "other", team: "metal" };
+    const tls = { enabled: true, existingSecret: "tls" };
+    const rendered = await render({
+      commonLabels: own,
+      statusPage: tls,
+      metrics: {
+        secure: tls,
+        podMonitor: { enabled: true, labels: own, endpoint: { scheme: "http" } },
+        prometheusRule: { enabled: true, labels: own },
+        dashboard: { enabled: true, labels: own },
+      },
+    });
+    const labels = (kind: string, name: string): Record<string, string> =>
+      at(rendered.find(kind, name) ?? {}, "metadata.labels") as Record<string, string>;
+    for (const kind of ["PodMonitor", "PrometheusRule"]) {
+      assert.equal(labels(kind, "ironfence")["app.kubernetes.io/instance"], "ironfence");
+      assert.equal(labels(kind, "ironfence")["team"], "metal");
+    }
+    assert.equal(labels("Service", "ironfence-status")["app.kubernetes.io/component"], "status");
   });
 
   void test("the chart has with its defaults the permissions and policies of deploy/kustomize, to the last rule", async () => {

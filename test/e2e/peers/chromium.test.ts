@@ -15,9 +15,9 @@ import { repositoryPath } from "../../../hack/e2e/world.ts";
 import { startAgent } from "../../../hack/lib/agent-process.ts";
 import { startDashboard } from "../../../hack/lib/dashboard-process.ts";
 import type { Child } from "../../../hack/lib/processes.ts";
-import { LocalGate } from "../../../src/cli/dashboard/serve/local-gate.ts";
+import { LocalGuard } from "../../../src/cli/dashboard/serve/local-guard.ts";
 import { serveDashboard } from "../../../src/cli/dashboard/serve/server.ts";
-import type { Overview } from "../../../src/cli/status/read.ts";
+import type { Overview } from "../../../src/cli/status/objects/read.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 import { node, remediation, target } from "../../unit/cli/dashboard/fixture.ts";
@@ -117,7 +117,8 @@ void describe("the dashboard in Chromium, through the outages of the demo", () =
           assert.deepEqual(await axeViolations(page), []);
         }
         const { problems } = await played;
-        assert.deepEqual(problems, []);
+        const timeline = chronicle.entries.map(({ atMs, host, text }) => `${atMs} ms ${host}: ${text}`).join("\n");
+        assert.deepEqual(problems, [], timeline);
         await page.locator("#ended li").filter({ hasText: scene.host }).first().waitFor({ timeout: SHOWN_TIMEOUT_MS });
         await shot(page, `scene-${index + 1}-ended`);
         await picture(page, `scene-${index + 1}-ended`, `Scene ${index + 1}, ${scene.title}: the fence has ended`);
@@ -197,7 +198,7 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
     ),
     remediations: names.slice(0, 60).map((name) => remediation(name, "PoweringOff", XSS)),
   };
-  const gate = new LocalGate(systemRandom);
+  const guard = new LocalGuard(systemRandom);
   let server: Awaited<ReturnType<typeof serveDashboard>>;
   let context: BrowserContext;
   let page: Page;
@@ -217,10 +218,10 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
       readOverview: () => Promise.resolve({ ...overview, targets: targetsNow(), nowMs: systemClock.nowMs() }),
       readDecisions: () => Promise.reject(new Error("there are none")),
     };
-    const deps = { clock: systemClock, source, gate: gate.gate, certificate: undefined };
+    const deps = { clock: systemClock, source, guard: guard.guard, certificate: undefined };
     server = await serveDashboard({ host: "127.0.0.1", port: 0 }, deps);
-    gate.port = server.port;
-    ({ context, page } = await open(gate.url));
+    guard.port = server.port;
+    ({ context, page } = await open(guard.url));
   });
   after(async () => {
     await context?.close();
@@ -290,13 +291,16 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
   void test("news change the rows that are loaded and keep the place on the page", async () => {
     const row = page.locator("ul.block > li", { hasText: "worker-2500." }).first();
     await page.getByLabel("Show nodes with").fill("worker-25");
+    // The row may be there from the list of all nodes, which the filtered one replaces.
+    await page.locator("#summary", { hasText: /of 5000 nodes match/ }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
     await row.waitFor({ timeout: SHOWN_TIMEOUT_MS });
     await page.locator("ul.block").last().scrollIntoViewIfNeeded();
     // Its Content-Security-Policy lets the page evaluate nothing that waitForFunction polls.
     await page.locator("ul.rest, ul.end").first().waitFor({ state: "detached", timeout: SHOWN_TIMEOUT_MS });
     const changed = page.locator("ul.block > li", { hasText: "worker-2599." });
     assert.match((await changed.textContent()) ?? "", /yes/);
-    await changed.scrollIntoViewIfNeeded();
+    // News may put another row in its place at any moment, so it is scrolled to without waiting until it is stable.
+    await changed.evaluate("(row) => row.scrollIntoView()");
     const before = await page.evaluate<number>("window.scrollY");
     unreachable = "worker-2599.";
     await changed.filter({ hasText: "Unreachable" }).waitFor({ timeout: SHOWN_TIMEOUT_MS });
@@ -326,7 +330,7 @@ void describe("the dashboard in Chromium, with 5,000 nodes", () => {
     assert.equal(await page.locator("ul.block > li").count(), 1);
     assert.match(page.url(), /\/nodes\?q=worker-4711\.$/);
     await shot(page, "filtered");
-    const plain = await open(gate.url, { javaScriptEnabled: false });
+    const plain = await open(guard.url, { javaScriptEnabled: false });
     await plain.page.goto(`${new URL(page.url()).origin}/nodes`);
     await plain.page.getByRole("link", { name: "Nodes 51 to 100" }).click();
     assert.equal(await plain.page.locator("#nodes-50 > li").count(), 50);

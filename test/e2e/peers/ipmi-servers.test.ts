@@ -108,6 +108,14 @@ void describe("ipmi_sim of OpenIPMI", () => {
     assert.equal(await kept(`${state}.boot`), "none");
   });
 
+  void test("a sensor of ipmi_sim that is above its critical threshold is an alarm, with the name in its record", async () => {
+    await using device = open(port, "ipmiusr", "test");
+    await device.identify(forever());
+    const { sensors, incomplete } = (await device.readEvidence?.(forever())) ?? {};
+    const text = `${SENSOR_NAME} is at or above its upper critical threshold`;
+    assert.deepEqual([sensors, incomplete], [[{ topic: "Thermal", text }], undefined]);
+  });
+
   void test("seventy sessions one after the other are each ended, so none is ever missing", async () => {
     for (let sessions = 0; sessions < 70; sessions += 1) {
       await using device = open(port, "ipmiusr", "test");
@@ -132,8 +140,25 @@ void describe("ipmi_sim of OpenIPMI", () => {
   });
 });
 
+/** A compact record (43.2) of the temperature sensor 2. */
+const SENSOR_NAME = "CPU1 Temp";
+const SENSOR_RECORD = [
+  [0x00, 0x00, 0x51, 0x02, 27 + SENSOR_NAME.length, 0x20, 0x00, 0x02, 0x03, 0x01, 0x67, 0x88, 0x01, 0x01],
+  Array<number>(17).fill(0),
+  [0xc0 | SENSOR_NAME.length, ...Buffer.from(SENSOR_NAME)],
+]
+  .flat()
+  .map((byte) => `0x${byte.toString(16)}`);
+
+/** Its value is above the second of its thresholds: those of a non-recoverable, a critical and a non-critical state. */
 const SIM_EMU = `mc_setbmc 0x20
 mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+sel_enable 0x20 1000 0x0a
+sensor_add 0x20 0 2 0x01 0x01
+sensor_set_threshold 0x20 0 2 settable 111000 0xa0 0x90 0x70 00 00 00
+sensor_set_event_support 0x20 0 2 enable scanning per-state 000111111000000 000111111000000 000111111000000 000111111000000
+sensor_set_value 0x20 0 2 0x95 0
+main_sdr_add 0x20 ${SENSOR_RECORD.join(" ")}
 mc_enable 0x20
 `;
 

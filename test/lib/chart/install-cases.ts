@@ -66,6 +66,16 @@ const GENERAL: Readonly<Record<string, Case>> = {
     before: ["node-health-check", false],
     after: ["node-health-check,bare-metal-host", true],
   },
+  observe: {
+    set: { observe: true },
+    read: (rendered) => [
+      rendered.option("observe"),
+      rendered.names("Lease"),
+      JSON.stringify(rendered.find("ClusterRole", "ironfence-agent")?.["rules"]).includes('"delete"'),
+    ],
+    before: [undefined, ["ironfence-detector", "ironfence-remediator"], true],
+    after: ["true", [], false],
+  },
   reprovision: {
     set: { reprovision: true },
     read: (rendered) => rendered.names("ClusterRoleBinding").includes("ironfence-reprovision"),
@@ -82,12 +92,14 @@ const GENERAL: Readonly<Record<string, Case>> = {
     set: { families: ["bare-metal-host"], bareMetalHostNamespaces: ["metal3"] },
     read: (rendered) => {
       const binding = rendered.find("RoleBinding", "ironfence-bmc-credentials", "metal3");
-      return [at(binding, "roleRef.name"), subjectsOf(binding)];
+      const inUse = rendered.find("ValidatingAdmissionPolicyBinding", "ironfence-in-use-metal3");
+      return [at(binding, "roleRef.name"), subjectsOf(binding), at(inUse, "spec.paramRef.namespace")];
     },
-    before: [undefined, undefined],
+    before: [undefined, undefined, undefined],
     after: [
       "ironfence-bmc-credentials",
       [{ kind: "ServiceAccount", name: "ironfence", namespace: "ironfence-system" }],
+      "metal3",
     ],
   },
   workloadClusterNamespaces: {
@@ -193,9 +205,10 @@ const RIGHTS: Readonly<Record<string, Case>> = {
     read: (rendered) => [
       rendered.names("ValidatingAdmissionPolicy").length,
       rendered.names("ValidatingAdmissionPolicyBinding").length,
+      rendered.names("ConfigMap"),
     ],
-    before: [6, 6],
-    after: [0, 0],
+    before: [8, 8, ["ironfence-uninstall"]],
+    after: [0, 0, []],
   },
   "podDisruptionBudget.enabled": {
     set: { podDisruptionBudget: { enabled: false } },

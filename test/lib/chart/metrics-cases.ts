@@ -8,6 +8,10 @@ const TLS = { existingSecret: "tls" };
 
 const secure = (more: object = {}): object => ({ metrics: { secure: { enabled: true, ...TLS, ...more } } });
 
+/** The address of the runbook of the first alert. */
+const firstRunbook = (rendered: Rendered): unknown =>
+  rendered.field("PrometheusRule", "ironfence", "spec.groups.0.rules.0.annotations.runbook_url");
+
 /** The values that both monitors have. */
 function monitorCases(value: "podMonitor" | "serviceMonitor", kind: string, endpoints: string): Record<string, Case> {
   const set = (more: object): object => ({ metrics: { [value]: { enabled: true, ...more } } });
@@ -102,9 +106,15 @@ const METRICS: Readonly<Record<string, Case>> = {
     before: undefined,
     after: "prometheus",
   },
+  "metrics.prometheusRule.runbookBaseURL": {
+    set: { metrics: { prometheusRule: { enabled: true, runbookBaseURL: "https://git.example/ironfence/" } } },
+    read: (rendered) => firstRunbook(rendered),
+    before: undefined,
+    after: "https://git.example/ironfence/docs/how-to/runbooks/absent.md",
+  },
   "metrics.dashboard.enabled": {
     set: { metrics: { dashboard: { enabled: true } } },
-    read: (rendered) => rendered.names("ConfigMap"),
+    read: (rendered) => rendered.names("ConfigMap").filter((name) => name !== "ironfence-uninstall"),
     before: [],
     after: ["ironfence-dashboard"],
   },

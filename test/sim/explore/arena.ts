@@ -102,6 +102,7 @@ export class Arena extends Cluster {
         },
       })),
       targets: shape.bareMetalHosts === undefined,
+      driven: names.filter((_name, index) => shape.driven === "all" || (shape.driven === "half" && index % 2 === 0)),
       controllers: { nodeLifecycle: MONITOR },
       kubelets: { podPeriodMs: 4_000, leasePeriodMs: 10_000, leaseDurationSeconds: 20 },
       seed,
@@ -113,6 +114,7 @@ export class Arena extends Cluster {
     }
     this.machines = this.#createMachines(shape);
     this.#run = run;
+    for (const name of names) this.faults.cycles.set(name, "done");
     this.#record = record;
     this.#random = seededRandom(seed + 1);
     this.#faults = new Map(run.faults.flatMap((fault) => placesOf(fault).map((place) => [place, fault])));
@@ -275,6 +277,7 @@ export class Arena extends Cluster {
       name,
       seed: seed * 1_000 + this.#generations,
       installation: shape.agents && installationOf(shape.agents[agent]),
+      observes: shape.agents?.[agent]?.observes === true,
       limits: this.#limits,
       ...(shape.agents?.[agent] !== undefined && { clock: shape.agents[agent] }),
       families: familiesOf(shape),
@@ -422,8 +425,8 @@ export class Arena extends Cluster {
   }
 }
 
-function installationOf({ installation = INSTALLATION }: AgentShape = {}): string {
-  return installation;
+function installationOf({ installation = INSTALLATION, observes }: AgentShape = {}): string {
+  return observes === true ? `${installation}-observe` : installation;
 }
 
 /** How the name of each process of an agent begins. */

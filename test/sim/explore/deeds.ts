@@ -49,7 +49,7 @@ export function perform(arena: Arena, deed: Deed): void {
     case "flapPower":
       return rack.bmc(deed.host).flapPower(deed.forMs);
     case "freezePower":
-      // A reading that was Off and stays so is no fault that an agent could detect.
+      // A reading that was Off and stays so is not a fault that an agent could detect.
       return rack.host(deed.host).power === "Off" ? undefined : rack.bmc(deed.host).freezePower(deed.forMs);
     case "delayOrders":
       rack.bmc(deed.host).orderDelayMs = deed.forMs;

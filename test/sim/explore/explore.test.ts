@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { tellFinding } from "./explorer.ts";
-import { ALL_SCENARIOS, MODES } from "./modes.ts";
+import { ALL_SCENARIOS, drivenOf, MODES } from "./modes.ts";
 import { play } from "./play.ts";
 import type { Act, Outcome, Run } from "./run.ts";
 import { scenario } from "./scenarios.ts";
 import { shrink } from "./shrink.ts";
-import { rackOf, walkOf, worldOf } from "./walk.ts";
+import { earlyOf } from "./early-walk.ts";
+import { asDriven, rackOf, walkOf, worldOf } from "./walk.ts";
 
 // A slice of what `npm run sim` plays, the same each time: every so many runs of each mode.
 
@@ -53,12 +54,28 @@ describe("no rule is broken", () => {
     });
   }
 
+  it(`no rule is broken by the random runs 1 to ${WALKS} in which hosts lose their power`, async () => {
+    for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(earlyOf(seed));
+  });
+
   it(`no rule is broken by the random runs 1 to ${WALKS}`, async () => {
     for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(walkOf(seed));
   });
 
   it(`no rule is broken by the random runs 1 to ${WALKS} in which more of the world fails`, async () => {
     for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(worldOf(seed));
+  });
+
+  it(`no rule is broken by the random runs 1 to ${WALKS} in which driver servers power the hosts`, async () => {
+    for (let seed = 1; seed <= WALKS; seed += 1) {
+      // A rack takes as long as all of the others.
+      const run = drivenOf(seed);
+      if (run.name !== "rack") await assertSafe(run);
+    }
+  });
+
+  it("no rule is broken by any scenario whose hosts are powered by driver servers", async () => {
+    for (const name of ALL_SCENARIOS) await assertSafe(asDriven(scenario(name, 1), "all"));
   });
 
   it(`no rule is broken by the rack ${RACK}`, async () => {

@@ -114,6 +114,8 @@ export function tellFinding({ mode, invariant, what, run, shortest, story }: Fin
     `shrunk from ${parts(run)} to ${parts(shortest)}:`,
     ...story.map((line) => `  ${line}`),
     `play it again:  npm run sim -- --replay '${JSON.stringify(shortest)}'`,
-    ...(run.name in SEEDED ? [`all of it:      npm run sim -- ${SEEDED[run.name] ?? ""} ${run.seed}`] : []),
+    ...(run.name in SEEDED && run.shape.driven === undefined
+      ? [`all of it:      npm run sim -- ${SEEDED[run.name] ?? ""} ${run.seed}`]
+      : []),
   ].join("\n");
 }

@@ -1,8 +1,9 @@
 import type { BmcErrorCode } from "../../../src/bmc/interface/errors.ts";
 import type { CallFault, Lie } from "../rack-driver.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
+import { earlyOf } from "./early-walk.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
-import { asTwoInstallations, rackOf, walkOf, worldOf } from "./walk.ts";
+import { asDriven, asTwoInstallations, rackOf, walkOf, worldOf } from "./walk.ts";
 
 /**
  * Runs of one kind of fault, each made of what the run before it came to. `play` is asked for the points of a scenario.
@@ -29,7 +30,7 @@ export interface ModeDeps {
 type Points = Pick<Outcome, "effects" | "calls" | "events">;
 
 /** Modes that do not end by themselves. They go on in turns, one run of each after the other. */
-export const ENDLESS: readonly string[] = ["walk", "rack", "world"];
+export const ENDLESS: readonly string[] = ["walk", "rack", "world", "early", "driven"];
 
 /** Every mode by its name, in the order in which they are played. */
 export const MODES: Readonly<Record<string, Mode>> = {
@@ -81,7 +82,20 @@ export const MODES: Readonly<Record<string, Mode>> = {
   world: async function* ({ seed }) {
     for (let at = seed; ; at += 1) yield worldOf(at);
   },
+  early: async function* ({ seed }) {
+    for (let at = seed; ; at += 1) yield earlyOf(at);
+  },
+  driven: async function* ({ seed }) {
+    for (let at = seed; ; at += 1) yield drivenOf(at);
+  },
 };
+
+/** A random run of any kind whose hosts, or each second one of them, are powered by driver servers. */
+export function drivenOf(seed: number): Run {
+  const kinds = [walkOf, worldOf, earlyOf, walkOf, worldOf, rackOf];
+  const draw = kinds[seed % kinds.length] ?? walkOf;
+  return asDriven(draw(seed), seed % 4 === 0 ? "half" : "all");
+}
 
 function withLease(run: Run): Run {
   return { ...run, shape: { ...run.shape, agents: [{ aheadMs: -15_000 }, { aheadMs: 15_000, rate: 1.01 }] } };
@@ -105,6 +119,8 @@ const LED: readonly string[] = [
   "reprovisionGivenUp",
   "operatorReboot",
   "operatorUndone",
+  "early",
+  "earlyReturned",
 ];
 
 const CODES: readonly BmcErrorCode[] = [

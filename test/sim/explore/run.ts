@@ -9,6 +9,8 @@ import type { CallFault } from "../rack-driver.ts";
 /** The clock of an agent, and the installation that it belongs to: the first one by default. */
 export interface AgentShape extends ClockFault {
   installation?: string;
+  /** It only observes, under a lease of its own. */
+  observes?: boolean;
 }
 
 /** How the world of a run is made. */
@@ -44,6 +46,8 @@ export interface Shape {
    * of our health checks does.
    */
   metal3?: "asked" | "checked";
+  /** Hosts that a driver server powers instead of a BMC: all, or n1, n3 and so on. None by default. */
+  driven?: "all" | "half";
   /** Pods with a volume of their own; one by default. */
   pods?: number;
 }

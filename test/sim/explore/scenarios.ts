@@ -54,6 +54,15 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   garbageCollector: {
     script: [DEAD, { ...ORDERED, strategy: { podRelease: "GarbageCollector", drainTimeout: "60s" } }],
   },
+  crashDump: { script: [DEAD, { ...ORDERED, strategy: { diagnostics: "NMI", diagnosticsTimeout: "10s" } }] },
+  acCycle: { script: [DEAD, { ...ORDERED, strategy: { powerOn: "ACCycle", acCycleTimeout: "90s" } }] },
+  acCycleDeleted: {
+    script: [
+      DEAD,
+      { ...ORDERED, strategy: { powerOn: "ACCycle", acCycleTimeout: "90s" } },
+      { when: { on: "PoweringOn", afterMs: 500 }, do: "delete", name: "n1" },
+    ],
+  },
   deleted: { script: [DEAD, ORDERED, { when: { on: "Releasing" }, do: "delete", name: "n1" }] },
   givenUp: { script: [DEAD, ORDERED, { when: { on: "PoweringOff", afterMs: 500 }, do: "timeOut", name: "n1" }] },
   handOver: {

@@ -24,6 +24,11 @@ export function walkOf(seed: number): Run {
   return { name: "walk", seed, shape, script, faults };
 }
 
+/** `run` with driver servers in place of BMCs, or of each second one. */
+export function asDriven(run: Run, driven: "all" | "half"): Run {
+  return { ...run, shape: { ...run.shape, driven } };
+}
+
 /** The seed of a world's troubles, in addition to the random run of the same seed. */
 const WORLD_SEED = 500_000_000;
 
@@ -189,7 +194,7 @@ function drawTrouble(random: Random, shape: Shape, hosts: readonly string[], atM
   }
 }
 
-function drawShape(random: Random): Shape {
+export function drawShape(random: Random): Shape {
   const kind = below(random, 10);
   // A lease holds among clocks whose rates differ by less than its duration and its renewal deadline do: 15 s to 10 s.
   const clocks = [{}, { aheadMs: 15_000 }, { aheadMs: -600_000 }, { aheadMs: 600_000 }, { rate: 0.8 }, { rate: 1.15 }];
@@ -237,7 +242,7 @@ const STATES = [
   "Undoing",
 ];
 
-function drawAct(random: Random, shape: Shape): Act {
+export function drawAct(random: Random, shape: Shape): Act {
   const when = drawWhen(random);
   return { when, ...drawDeed(random, shape) };
 }
@@ -431,7 +436,7 @@ const ERRORS: readonly BmcErrorCode[] = ["Unreachable", "Timeout", "Busy", "Refu
 const LIES: readonly Lie[] = ["slow", "late", "ignored", "staleOn", "changing", "unknown", "nobody"];
 
 /** @param points among the first so many effects, calls or events. */
-function drawFault(random: Random, shape: Shape, points = 60): Fault {
+export function drawFault(random: Random, shape: Shape, points = 60): Fault {
   const index = below(random, points);
   const times = pick(random, [1, 1, 3, 20]);
   const draws: (() => Fault)[] = [
@@ -461,15 +466,15 @@ function drawFault(random: Random, shape: Shape, points = 60): Fault {
   return pick(random, draws)();
 }
 
-function timeOf({ when }: Act): number {
+export function timeOf({ when }: Act): number {
   return "atMs" in when ? when.atMs : LENGTH_MS;
 }
 
-function below(random: Random, bound: number): number {
+export function below(random: Random, bound: number): number {
   return Math.floor(random.next() * bound);
 }
 
-function pick<const T>(random: Random, from: readonly T[]): T {
+export function pick<const T>(random: Random, from: readonly T[]): T {
   const picked = from[below(random, from.length)];
   if (picked === undefined) throw new RangeError("nothing to pick from");
   return picked;

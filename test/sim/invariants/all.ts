@@ -2,6 +2,7 @@ import { imageAfterReboots } from "./bare-metal-host.ts";
 import { holdsFromStored, noOffForStale, noOffOfReturned } from "./came-back.ts";
 import { healthBudget, limitsHold, nobodyStarves } from "./budget.ts";
 import { finalizerKeptWhileOwing, noOverrideLeft, notLeftOff, rebootBeforeReprovision } from "./endings.ts";
+import { leavesReturned } from "./early.ts";
 import type { Invariant } from "./facts.ts";
 import {
   finalHasNothing,
@@ -54,4 +55,5 @@ export const INVARIANTS: readonly Invariant[] = [
   noOffForStale,
   overdueIsReported,
   quorumKept,
+  leavesReturned,
 ];

@@ -65,7 +65,7 @@ it("a BareMetalHost is wiped only as S6 says", () => {
   assert.match(wiped({}, { consumerRef: { kind: "Metal3Machine", name: "m1" } }) ?? "", /although m1 has taken it/);
 });
 
-it("a hold that is put on is an order off, and one that is taken off an order on", () => {
+it("an off request that is added is a power-off order, and one that is withdrawn is a power-on order", () => {
   const held = { ...OWNER, [powerOffAnnotation({ uid: "r1" })]: '{"mode":"hard"}' };
   const orderOf = (object: KubeObject, previous: KubeObject, power: string): string => {
     const hosts = new Map([["n1", { power } as HostTruth]]);
@@ -81,7 +81,7 @@ it("a hold that is put on is an order off, and one that is taken off an order on
   assert.equal(orderOf(host(IMAGE, held), host(IMAGE, held), "On"), "none");
 });
 
-it("a host is its operator's to power on while it is to be on, has something to boot, and no agent holds it off", () => {
+it("an operator powers a host on if the host is to be on, has something to boot, and no agent keeps it off", () => {
   assert.equal(isOperated(host({ ...IMAGE, online: true })), true);
   assert.equal(isOperated(host({ ...IMAGE, online: false })), false);
   assert.equal(isOperated(host({ online: true })), false, "nothing is installed");

@@ -4,13 +4,13 @@ import { fieldAt } from "../../../src/api/schema/read-fields.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/names/labels.ts";
 import { readBareMetalHost } from "../../../src/api/metal3/metal3.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { heldBy, storedOwner } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
+import { offRequestersOf, storedOwner } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { maintenanceOf } from "../../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite } from "./facts.ts";
 
-// BareMetalHosts as the rules see them: a target like any other, whose orders are the holds that an agent puts on and
-// takes off.
+// BareMetalHosts as the rules see them: a target like any other, whose orders are the off requests that an agent puts
+// on and takes off.
 
 /** A BareMetalHost in the shape of a target. */
 export function asTarget(object: KubeObject): FencingTarget {
@@ -65,12 +65,12 @@ export const imageAfterReboots: Invariant = {
 };
 
 /**
- * Whether the operator of a BareMetalHost powers it on: it is to be on, has something to boot, and is held off by no
+ * Whether the operator of a BareMetalHost powers it on: it is to be on, has something to boot, and is kept off by no
  * agent.
  */
 export function isOperated(object: KubeObject): boolean {
   const host = readBareMetalHost(object);
-  return host.online && isInstalled(object) && heldBy(host).length === 0;
+  return host.online && isInstalled(object) && offRequestersOf(host).length === 0;
 }
 
 function losesImage({ object, previous }: Pick<Change, "object"> & { previous?: KubeObject | undefined }): boolean {
@@ -92,9 +92,9 @@ export function holdOrder(
 ): OrderRecord | undefined {
   const [now, before] = [object, previous].map((known) => (known === undefined ? undefined : readBareMetalHost(known)));
   if (now === undefined || before === undefined) return undefined;
-  const isHeld = heldBy(now).length > 0;
+  const isHeld = offRequestersOf(now).length > 0;
   // A host whose image goes with the hold is not powered on, but wiped: `imageAfterReboots` judges that.
-  if (isHeld === heldBy(before).length > 0 || losesImage({ object, previous })) return undefined;
+  if (isHeld === offRequestersOf(before).length > 0 || losesImage({ object, previous })) return undefined;
   const { name } = now.metadata;
   const power = hosts.get(name)?.power ?? "";
   // Who gives a host up lets it go with the same write.

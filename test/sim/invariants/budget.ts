@@ -61,7 +61,7 @@ const ZONE = "topology.kubernetes.io/zone";
  * never answer.
  */
 const UNDER_WAY: readonly string[] = ["Verifying", "PoweringOff", "Releasing", "Provisioning", "PoweringOn"];
-/** What may be away for long, and is no concern of other remediations. */
+/** What may be away for long, and does not concern other remediations. */
 const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "ClusterUnreachable",
   "ClusterExchanged",

@@ -21,6 +21,8 @@ export const notLeftOff: Invariant = {
       (order) => order.remediation === ended.metadata.uid && order.outcome === "Started",
     );
     if (last === undefined || last.order !== "ForceOff") return undefined;
+    // Another client has powered it on since, and turned it off again.
+    if ((facts.leftOffAtMs.get(last.host) ?? -Infinity) > last.atMs) return undefined;
     const isOff = ["Off", "PoweringOff"].includes(facts.hosts.get(last.host)?.power ?? "");
     if (!isOff || isInOtherHands(facts, ended) || facts.operated.has(last.host)) return undefined;
     const admits = /may still be OFF/.test(conditionOf(ended, "Succeeded")?.message ?? "");

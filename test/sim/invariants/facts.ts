@@ -7,6 +7,7 @@ import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts
 import type { NodeHealthCheck } from "../../../src/api/ironfence/node-health-check.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
+import { bmcOfAddress } from "../rack-driver.ts";
 
 /** What is true of a host, whatever is reported of it. `hack/rack`'s Host is one. */
 export interface HostTruth {
@@ -44,6 +45,8 @@ export interface Facts {
   readonly orders: readonly OrderRecord[];
   /** When each host was last seen to leave Off; absent for one that is off. */
   readonly notOffSinceMs: ReadonlyMap<string, number>;
+  /** When each host has left Off last, whatever it is now; absent for one that never has. */
+  readonly leftOffAtMs: ReadonlyMap<string, number>;
   /** Names of the nodes that bear our out-of-service taint, signed. */
   readonly fenced: ReadonlySet<string>;
   /** How many hosts agents may remediate at once, in all and of one zone: any number by default. */
@@ -52,8 +55,10 @@ export interface Facts {
   readonly asked: ReadonlySet<string>;
   /** Hosts that the operator of their BareMetalHost powers on, if they are off. */
   readonly operated: ReadonlySet<string>;
-  /** By UID of a remediation, reasons of the warnings that were given about it. */
-  readonly warnings: ReadonlyMap<string, ReadonlySet<string>>;
+  /** By UID of a remediation, when a warning with each reason was last given about it. */
+  readonly warnedAtMs: ReadonlyMap<string, ReadonlyMap<string, number>>;
+  /** By UID of a remediation, since when its state and the reason of its condition Processing are as they are. */
+  readonly waits: ReadonlyMap<string, Wait>;
   /** By UID of a remediation that has failed, the agent that stored so, before this step. */
   readonly failedBy: ReadonlyMap<string, { agent: string; atMs: number }>;
   /** By UID of a remediation, its node as an agent first stored it. */
@@ -94,6 +99,15 @@ export interface Facts {
   readonly isServerClockSet: boolean;
   /** When a clock has jumped last, or was first seen to go wrong. */
   readonly clocksDoubtedAtMs: number;
+}
+
+/** How long a remediation has been in its state, for its reason, by storage. */
+export interface Wait {
+  /** Its state, and the reason of its condition Processing. */
+  of: string;
+  sinceMs: number;
+  /** Since when it was as it was before that. */
+  previousSinceMs: number;
 }
 
 /** One power order of an agent that reached a host. */
@@ -167,7 +181,8 @@ export function agentWrite<T extends KubeObject>(
 
 /** The BMC that a target names: its first device's. */
 export function keyOfTarget({ spec }: FencingTarget): string | undefined {
-  return spec.devices[0]?.address.replace("redfish://", "");
+  const address = spec.devices[0]?.address;
+  return address === undefined ? undefined : bmcOfAddress(address);
 }
 
 /** Kubernetes distinguishes the taints of a node by key and effect. */

@@ -177,7 +177,8 @@ export const wrongHostIsSaid: Invariant = {
     if (verified?.status !== "False") return `${name} fails by ${reason}, and IdentityVerified is ${verified?.status}`;
     const failed = facts.failedBy.get(uid);
     const goesOn = write.previous?.status?.outcome !== undefined && failed?.agent === write.by;
-    if (!goesOn || facts.calmSinceMs >= failed.atMs || facts.warnings.get(uid)?.has(reason) === true) return undefined;
+    if (!goesOn || facts.calmSinceMs >= failed.atMs || facts.warnedAtMs.get(uid)?.has(reason) === true)
+      return undefined;
     return `${name} fails by ${reason}, and no warning was recorded`;
   },
 };

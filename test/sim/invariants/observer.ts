@@ -13,8 +13,8 @@ import type { DeviceEvent, RackDevices } from "../rack-driver.ts";
 import { STOP_SWITCH_NAME } from "../../../src/api/ironfence/stop-switch.ts";
 import { asTarget, holdOrder, isOperated } from "./bare-metal-host.ts";
 import { isPaused, isStale, PAUSED, pauseEndMs, readyBoot } from "./came-back.ts";
-import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step } from "./facts.ts";
-import { keyOfTarget, signerOf, taintKey } from "./facts.ts";
+import type { Change, Facts, HostTruth, Invariant, OrderRecord, Step, Wait } from "./facts.ts";
+import { conditionOf, keyOfTarget, signerOf, taintKey } from "./facts.ts";
 
 /** Where agents of a simulation have the leases of their installations. */
 const LEASE_NAMESPACE = "ironfence";
@@ -53,11 +53,13 @@ export class Observer {
   readonly #gone = new Map<string, FencingTarget>();
   readonly #checks = new Map<string, NodeHealthCheck>();
   readonly #notOffSinceMs = new Map<string, number>();
+  readonly #leftOffAtMs = new Map<string, number>();
   readonly #ownTaints = new Map<string, Set<string>>();
   readonly #fenced = new Set<string>();
   readonly #asked = new Set<string>();
   readonly #operated = new Set<string>();
-  readonly #warnings = new Map<string, Set<string>>();
+  readonly #warnedAtMs = new Map<string, Map<string, number>>();
+  readonly #waits = new Map<string, Wait>();
   readonly #failedBy = new Map<string, { agent: string; atMs: number }>();
   readonly #begun = new Map<
     string,
@@ -108,6 +110,8 @@ export class Observer {
     parts.server.onChange((change) => this.#onChange(change));
     parts.rack.subscribe((event) => {
       if (event.type !== "powerChanged") return;
+      if (event.power !== "Off" && !this.#notOffSinceMs.has(event.host))
+        this.#leftOffAtMs.set(event.host, this.#clock.monotonicMs());
       if (event.power === "Off") this.#notOffSinceMs.delete(event.host);
       else if (!this.#notOffSinceMs.has(event.host)) this.#notOffSinceMs.set(event.host, this.#clock.monotonicMs());
       this.#step({ type: "passed" });
@@ -145,8 +149,8 @@ export class Observer {
   noted({ type, reason, regarding }: EventNote): void {
     if (type !== "Warning") return;
     const { uid } = regarding.metadata;
-    const warnings = this.#warnings.get(uid) ?? new Set();
-    this.#warnings.set(uid, warnings.add(reason));
+    const warnedAtMs = this.#warnedAtMs.get(uid) ?? new Map<string, number>();
+    this.#warnedAtMs.set(uid, warnedAtMs.set(reason, this.#clock.monotonicMs()));
   }
 
   /** Runs `act`, whose writes are those of `agent`, as far as it gets without waiting. */
@@ -275,6 +279,15 @@ export class Observer {
     this.#failedBy.set(metadata.uid, { agent: this.actor, atMs: this.#clock.monotonicMs() });
   }
 
+  #learnWait(remediation: BareMetalRemediation): void {
+    const { uid } = remediation.metadata;
+    const of = `${remediation.status?.phase} ${conditionOf(remediation, "Processing")?.reason}`;
+    const before = this.#waits.get(uid);
+    if (before?.of === of) return;
+    const sinceMs = this.#clock.monotonicMs();
+    this.#waits.set(uid, { of, sinceMs, previousSinceMs: before?.sinceMs ?? sinceMs });
+  }
+
   #learn({ type, object, previous }: Change): void {
     const { uid, name, namespace = "" } = object.metadata;
     const keep = <T extends KubeObject>(map: Map<string, T>, key: string): void => {
@@ -309,6 +322,7 @@ export class Observer {
       case "BareMetalRemediation":
         this.#remediations.set(uid, object as BareMetalRemediation);
         this.#learnBegun(object as BareMetalRemediation);
+        this.#learnWait(object as BareMetalRemediation);
         if (type === "DELETED") this.#present.delete(uid);
         else this.#present.add(uid);
         return;
@@ -502,11 +516,13 @@ export class Observer {
       checks: this.#checks,
       orders: this.orders,
       notOffSinceMs: this.#notOffSinceMs,
+      leftOffAtMs: this.#leftOffAtMs,
       ownTaints: this.#ownTaints,
       fenced: this.#fenced,
       asked: this.#asked,
       operated: this.#operated,
-      warnings: this.#warnings,
+      warnedAtMs: this.#warnedAtMs,
+      waits: this.#waits,
       failedBy: this.#failedBy,
       begun: this.#begun,
       readySince: this.#readySince,

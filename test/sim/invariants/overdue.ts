@@ -14,8 +14,8 @@ const WAITS: ReadonlySet<string> = new Set(REASONS);
 
 /**
  * S14. A remediation that has begun and waits past the deadline of its state names what it waits for: in its condition
- * Processing, and in a warning; in a warning alone while its status cannot be stored. What has not begun waits for
- * admission or its host, whose time is not its own.
+ * Processing, and in a warning that is no older than that; in a warning alone while its status cannot be stored. What
+ * has not begun waits for admission or its host, whose time is not its own.
  */
 export const overdueIsReported: Invariant = {
   name: "S14",
@@ -32,7 +32,7 @@ export const overdueIsReported: Invariant = {
 };
 
 function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation): string | undefined {
-  const { phase = "Resolving", attempt, timeline } = remediation.status ?? {};
+  const { phase = "Resolving", attempt } = remediation.status ?? {};
   if (phase === "Resolving" || isFinal(remediation) || attempt === undefined) return undefined;
   const deadlineMs = parseTimeMs(attempt.deadline) ?? Infinity;
   // An agent that has just begun knows of no remediation before it could list them.
@@ -40,14 +40,17 @@ function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation
   const overdueMs = Math.min(facts.epochMs - deadlineMs, facts.atMs - Math.max(facts.calmSinceMs, unlistedMs));
   if (overdueMs <= SAID_WITHIN_MS) return undefined;
   const reason = conditionOf(remediation, "Processing")?.reason ?? "none";
-  const warnings = [...(facts.warnings.get(uid) ?? [])].filter((warning) => WAITS.has(warning));
-  if (warnings.includes(reason)) return undefined;
+  const { sinceMs, previousSinceMs } = facts.waits.get(uid) ?? { sinceMs: -Infinity, previousSinceMs: -Infinity };
+  // A warning of a hold that is over, or of the fence that is now undone, says nothing of what is waited for now.
+  const warnedSince = (fromMs: number): string[] =>
+    [...(facts.warnedAtMs.get(uid) ?? [])].flatMap(([warning, atMs]) =>
+      WAITS.has(warning) && atMs >= fromMs ? [warning] : [],
+    );
+  if (warnedSince(sinceMs).includes(reason)) return undefined;
   // The warning follows the status, and until a moment ago another reason was reported.
-  const step = timeline?.findLast(({ step }) => step === reason);
-  const storedMs = parseTimeMs(step?.time) ?? -Infinity;
-  if (facts.epochMs - storedMs <= WARNED_WITHIN_MS && warnings.length > 0) return undefined;
+  if (facts.atMs - sinceMs <= WARNED_WITHIN_MS && warnedSince(previousSinceMs).length > 0) return undefined;
   // What cannot be stored is in no condition.
   const unwrittenMs = facts.hamperedAtMs("patch baremetalremediations/status") ?? -Infinity;
-  if (facts.atMs - unwrittenMs <= SAID_WITHIN_MS && warnings.length > 0) return undefined;
+  if (facts.atMs - unwrittenMs <= SAID_WITHIN_MS && warnedSince(sinceMs).length > 0) return undefined;
   return `${remediation.metadata.name} is in ${phase} past its deadline, with reason ${reason} and without a warning of it`;
 }

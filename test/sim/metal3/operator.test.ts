@@ -37,7 +37,7 @@ describe("a BareMetalHost that two Nodes say that they run on", () => {
 });
 
 describe("an operator of BareMetalHosts", () => {
-  it("an operator of BareMetalHosts is never bypassed: while it is away the host stays on, and the verdict says why; nothing of ironfence is left", () =>
+  it("the operator of BareMetalHosts is never bypassed: while it is away the host stays on, the verdict says why, and no mark of ironfence is left", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.operator.setAway(true);
@@ -48,12 +48,12 @@ describe("an operator of BareMetalHosts", () => {
       assert.equal(reason, "PowerOffTimeout");
       assert.match(
         message,
-        /its BMC says On; the operator of BareMetalHost metal3\/n1 has been asked to hold it off, and reports poweredOn true/,
+        /its BMC says On; the operator of BareMetalHost metal3\/n1 has been asked to keep it off, and reports poweredOn true/,
       );
       world.assertClean();
     }));
 
-  it("an operator of BareMetalHosts away at the power-on, it leaves the host off, with our hold off and a verdict that says what is missing", () =>
+  it("an operator of BareMetalHosts away at the power-on, leaves the host off; our off request is withdrawn and the verdict says what is missing", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
@@ -79,7 +79,7 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("an operator of BareMetalHosts that powers a host on without our request voids the proof: the taint goes, the host is held off and proven again", () =>
+  it("a power-on by Metal3's operator that ironfence did not request voids the proof: the taint is removed, and the host is kept off and proven off again", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithPod();
       const taints: boolean[] = [];
@@ -100,23 +100,23 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("an operator of BareMetalHosts whose hold a user removes ends the proof at once, before it has powered the host on", () =>
+  it("an operator of BareMetalHosts whose off request a user removes ends the proof at once, before it has powered the host on", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { drainTimeout: "60s" });
       await world.phase("Releasing");
       world.operator.setAway(true);
-      world.annotate(Object.fromEntries(world.holds().map((key) => [key, null])));
+      world.annotate(Object.fromEntries(world.offRequests().map((key) => [key, null])));
       await world.phase("PoweringOff");
       assert.equal(world.rack.host("n1").power, "Off");
       world.operator.setAway(false);
       await world.phase("Releasing");
-      assert.equal(world.holds().length, 1);
+      assert.equal(world.offRequests().length, 1);
       await world.phase("Succeeded");
       world.assertClean();
     }));
 
-  it("an operator of BareMetalHosts heeds others' holds, too: they are not ours to take off, and the verdict names them", () =>
+  it("an operator of BareMetalHosts heeds the off requests of others too: ironfence leaves them, and the verdict names them", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
@@ -125,7 +125,7 @@ describe("an operator of BareMetalHosts", () => {
       await world.phase("Failed");
       const { reason, message } = world.condition("Succeeded");
       assert.equal(reason, "PowerOnTimeout");
-      assert.match(message, new RegExp(`${FOREIGN}, which ironfence does not remove, holds it off as well`));
+      assert.match(message, new RegExp(`${FOREIGN}, which ironfence does not remove, keeps it off as well`));
       assert.equal(world.bmh().metadata.annotations?.[FOREIGN], '{"mode":"hard"}');
       world.assertClean();
     }));
@@ -133,7 +133,7 @@ describe("an operator of BareMetalHosts", () => {
 
 describe("an abort", () => {
   for (const phase of ["PoweringOff", "Releasing"]) {
-    it(`an abort takes the hold off and leaves the host on (in ${phase})`, () =>
+    it(`an abort withdraws the off request and leaves the host on (in ${phase})`, () =>
       Metal3World.run({}, async (world) => {
         await world.hangWithHeldPod();
         world.remediate("n1");
@@ -169,7 +169,7 @@ describe("an agent that is killed", () => {
 });
 
 describe("an agent that has not read its hosts yet", () => {
-  it("an agent that has not read its hosts yet takes none of them for gone", () =>
+  it("an agent that has not read its hosts yet takes none of them for deleted", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1");
@@ -187,7 +187,7 @@ describe("an agent that has not read its hosts yet", () => {
 });
 
 describe("a remediation that is taken away by force", () => {
-  it("a remediation that is taken away by force leaves its host held off, and a warning; the next one takes it over", () =>
+  it("a remediation that is taken away by force leaves its host kept off, and a warning; the next one takes it over", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1");
@@ -197,7 +197,7 @@ describe("a remediation that is taken away by force", () => {
       world.dropFinalizers();
       world.startAgent();
       await world.until("an Event reports it", () =>
-        world.notes.some(({ note }) => note.includes("is held off for BareMetalRemediation")),
+        world.notes.some(({ note }) => note.includes("is kept off for BareMetalRemediation")),
       );
       assert.equal(
         world.notes.filter(
@@ -205,7 +205,7 @@ describe("a remediation that is taken away by force", () => {
         ).length,
         1,
       );
-      assert.equal(world.holds().length, 1);
+      assert.equal(world.offRequests().length, 1);
       world.freePod();
       world.remediate("n1", {}, "second");
       await world.phase("Succeeded", "second");
@@ -215,7 +215,7 @@ describe("a remediation that is taken away by force", () => {
 });
 
 describe("a family that is switched off during a fence", () => {
-  it("a family that is switched off during a fence leaves its host held off, without our taint, and the verdict says what to do; the next remediation takes it over", () =>
+  it("a family that is switched off during a fence leaves the host off without our taint; the verdict says what to do, and the next remediation takes it over", () =>
     // Whose family is not served cannot be let go.
     Metal3World.run({ breaks: ["S3", "S10"] }, async (world) => {
       await world.hangWithHeldPod();
@@ -224,11 +224,11 @@ describe("a family that is switched off during a fence", () => {
       await world.killAgent();
       world.startAgent([]);
       await world.phase("Failed");
-      const [hold = ""] = world.holds();
+      const [request = ""] = world.offRequests();
       const { reason, message } = world.condition("Succeeded");
       assert.equal(reason, "TargetGone");
       assert.ok(message.includes("or the family bare-metal-host is not served any more"), message);
-      assert.ok(message.includes(`remove annotation ${hold} from BareMetalHost metal3/n1 by hand`), message);
+      assert.ok(message.includes(`remove annotation ${request} from BareMetalHost metal3/n1 by hand`), message);
       assert.equal(JSON.stringify(world.node("n1")).includes("out-of-service"), false);
       assert.equal(world.rack.host("n1").power, "Off");
       await world.killAgent();
@@ -245,7 +245,7 @@ describe("a family that is switched off during a fence", () => {
 });
 
 describe("a host that serves another machine now", () => {
-  it("a host that serves another machine now is let go, and its remediation ends", () =>
+  it("a host that serves another Machine now is released, and its remediation ends", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0 });
@@ -267,12 +267,12 @@ describe("two remediations of one host", () => {
       await world.phase("Releasing");
       world.remediate("n1", {}, "second");
       await world.until("the second waits", () => world.remediation("second")?.status?.phase === "Resolving");
-      const [first] = world.holds();
+      const [first] = world.offRequests();
       world.abort();
       await world.phase("Releasing", "second");
       world.freePod();
-      assert.equal(world.holds().length, 1);
-      assert.notEqual(world.holds()[0], first);
+      assert.equal(world.offRequests().length, 1);
+      assert.notEqual(world.offRequests()[0], first);
       await world.phase("Succeeded", "second");
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"], "it was never let go in between");
       world.assertClean();
@@ -280,17 +280,17 @@ describe("two remediations of one host", () => {
 });
 
 describe("a host that its operator has let go of", () => {
-  it("a host that its operator has let go of is powered by us alone, without a hold", () =>
+  it("a host that its operator has let go of is powered by ironfence alone, without an off request", () =>
     Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
       await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
       await world.hang();
-      const holds: number[] = [];
-      world.server.onChange(() => holds.push(world.holds().length));
+      const counts: number[] = [];
+      world.server.onChange(() => counts.push(world.offRequests().length));
       world.remediate("n1");
       await world.phase("Succeeded");
       assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
       assert.equal(world.devices.calls.filter(({ call }) => call === "ForceOff" || call === "On").length, 2);
-      assert.equal(Math.max(...holds), 0);
+      assert.equal(Math.max(...counts), 0);
       world.assertClean();
     }));
 
@@ -303,7 +303,7 @@ describe("a host that its operator has let go of", () => {
       world.remediate("n1");
       await world.phase("Releasing");
       world.annotate({ "baremetalhost.metal3.io/detached": null });
-      await world.until("it is held", () => world.holds().length === 1);
+      await world.until("it is asked off", () => world.offRequests().length === 1);
       world.freePod();
       await world.phase("Succeeded");
       world.assertClean();
@@ -311,7 +311,7 @@ describe("a host that its operator has let go of", () => {
 });
 
 describe("a host that must not be fenced as it is", () => {
-  it("a host that must not be fenced as it is waits while it is paused, and is fenced once it is not", () =>
+  it("a BareMetalHost is not fenced while it is paused, and is fenced after that", () =>
     Metal3World.run({ annotations: { "baremetalhost.metal3.io/paused": "" } }, async (world) => {
       await world.hang();
       world.remediate("n1", { powerOffTimeout: "30s" });
@@ -327,7 +327,7 @@ describe("a host that must not be fenced as it is", () => {
     ["PowerOffDisabled", { spec: { disablePowerOff: true } }],
     ["HostOffline", { spec: { online: false } }],
   ] as const) {
-    it(`a host that must not be fenced as it is is refused (${reason})`, () =>
+    it(`a BareMetalHost that must not be fenced is refused (${reason})`, () =>
       Metal3World.run(options, async (world) => {
         await world.until("it is not Ready", () => reason !== "HostOffline" || !world.isReady("n1"));
         const orders = [...world.powerLog];
@@ -340,7 +340,7 @@ describe("a host that must not be fenced as it is", () => {
       }));
   }
 
-  it("a host that must not be fenced as it is is refused if its BMC is another host's, and a user is warned", () =>
+  it("a BareMetalHost whose BMC belongs to another host is refused, and a user is warned", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
@@ -351,7 +351,7 @@ describe("a host that must not be fenced as it is", () => {
       world.assertClean();
     }));
 
-  it("a host that must not be fenced as it is is refused if a FencingTarget exists for it, too", () =>
+  it("a BareMetalHost is refused if a FencingTarget exists for the same host", () =>
     Metal3World.run({}, async (world) => {
       world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
       await world.hang();
@@ -369,7 +369,7 @@ describe("a host that must not be fenced as it is", () => {
     }));
 
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn"]) {
-    it(`a host that must not be fenced as it is that takes a FencingTarget's host back in ${phase} is left to power it alone`, () =>
+    it(`a BareMetalHost whose operator takes a FencingTarget's host back in ${phase} is powered by that operator alone`, () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createPod("n1", "db");
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
@@ -421,7 +421,7 @@ describe("a host that must not be fenced as it is", () => {
         world.assertClean();
       }));
 
-    it("every FencingTarget shows by a reason of its own that the agent may not read BareMetalHosts, and no longer once the permissions are given", () =>
+    it("every FencingTarget has a reason that says that the agent may not read BareMetalHosts, until the permissions are granted", () =>
       Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
         world.createTarget("n1", world.rack.host("n1").spec.systemUUID);
         const ready = () => readyOf(world.target("n1")?.status);
@@ -462,7 +462,7 @@ describe("a host that must not be fenced as it is", () => {
       }));
   });
 
-  it("a host that must not be fenced as it is leaves a FencingTarget of the same host Ready=False for as long as its operator powers it, across a restart", () =>
+  it("a FencingTarget of a host that a BareMetalHost's operator powers stays Ready=False, also across a restart", () =>
     Metal3World.run({}, async (world) => {
       const seen: string[] = [];
       world.server.onChange(({ object }) => {
@@ -485,7 +485,7 @@ describe("a host that must not be fenced as it is", () => {
 describe("a host whose status is trusted", () => {
   const trusted = { annotations: { "ironfence.io/trust-power-status": "true" } };
 
-  it("a host whose status is trusted is proven off by what its operator says after our request, without a call to its BMC", () =>
+  it("a host whose status is trusted is proven off by what its operator reports after our request, without a call to its BMC", () =>
     Metal3World.run(trusted, async (world) => {
       await world.hangWithPod();
       world.remediate("n1");

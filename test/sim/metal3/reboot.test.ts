@@ -4,7 +4,7 @@ import type { RequestRecord } from "../../../hack/kube-mock/api-server.ts";
 import { beyondRights, readRules } from "../../lib/rights.ts";
 import { METAL3, Metal3World } from "./world.ts";
 
-it("a reboot fences a host through its operator: held off, proven by our own look, freed, let go, back", () =>
+it("a reboot fences a host through its operator: kept off, proven by a reading of ironfence, drained, powered on and returned", () =>
   Metal3World.run({}, async (world) => {
     const asked: RequestRecord[] = [];
     world.server.onRequest((record) => asked.push(record));

@@ -81,13 +81,13 @@ describe("a Metal3Remediation", () => {
       assert.equal(world.powerLog.filter((order) => order === "n1 ForceOff").length, 2);
     }));
 
-  it("a Metal3Remediation that is undone during a fence leaves its host on, and nothing of ironfence", () =>
+  it("a Metal3Remediation that is deleted during a fence leaves its host on and no mark of ironfence", () =>
     Story.run(async (story, world) => {
       await world.hang();
       story.ask();
       await story.until(
         "the host is off",
-        () => story.child?.status?.phase === "PoweringOff" && world.holds().length > 0,
+        () => story.child?.status?.phase === "PoweringOff" && world.offRequests().length > 0,
       );
       story.withdraw();
       await story.until("request and child are gone", () => story.request === undefined && story.child === undefined);
@@ -99,12 +99,12 @@ describe("a Metal3Remediation", () => {
     Story.run(async (story, world) => {
       await world.hang();
       story.ask();
-      await story.until("the host is held off", () => world.holds().length > 0);
+      await story.until("the host is kept off", () => world.offRequests().length > 0);
       const key = `reboot.metal3.io/metal3-remediation-${story.request?.metadata.uid ?? ""}`;
       world.annotate({ [key]: '{"mode":"hard"}' });
-      await story.until("our hold is off", () => world.holds().length === 0);
+      await story.until("our off request is withdrawn", () => world.offRequests().length === 0);
       await world.clock.advance(60_000);
-      assert.equal(world.rack.host("n1").power, "Off", "the other one's hold is not ours to take off");
+      assert.equal(world.rack.host("n1").power, "Off", "ironfence leaves the off request of another owner");
       assert.match(story.request?.metadata.annotations?.["ironfence.io/refused"] ?? "", /^ConflictingController: /u);
       world.annotate({ [key]: null });
       await world.until("the node is back", () => world.isReady("n1"));

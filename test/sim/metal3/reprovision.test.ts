@@ -59,7 +59,7 @@ describe("a BareMetalHost", () => {
         world.assertClean();
       }));
 
-    it(`a BareMetalHost gets its image back, and is powered on, when that is called off while it is ${at}`, () =>
+    it(`a BareMetalHost whose reprovision is cancelled while it is ${at} gets its image back and is powered on`, () =>
       Metal3World.run({}, async (world) => {
         await begin(world);
         await world.until(at, () => step(world) === at);

@@ -39,7 +39,7 @@ const deeds: Record<string, Deed> = {
   foreignHold: (world) => world.annotate({ [FOREIGN]: '{"mode":"hard"}' }),
   foreignLift: (world) => world.annotate({ [FOREIGN]: null }),
   plainReboot: (world) => world.annotate({ "reboot.metal3.io": "" }),
-  ourHoldTakenOff: (world) => world.annotate(Object.fromEntries(world.holds().map((key) => [key, null]))),
+  ourRequestRemoved: (world) => world.annotate(Object.fromEntries(world.offRequests().map((key) => [key, null]))),
   pause: (world) => world.annotate({ "baremetalhost.metal3.io/paused": "" }),
   unpause: (world) => world.annotate({ "baremetalhost.metal3.io/paused": null }),
   detach: (world) => world.annotate({ "baremetalhost.metal3.io/detached": "" }),

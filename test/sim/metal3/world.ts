@@ -127,8 +127,8 @@ export class Metal3World extends Cluster {
     this.edit({ metadata: { annotations } });
   }
 
-  /** Our holds on host n1. */
-  holds(): string[] {
+  /** Our off requests on host n1. */
+  offRequests(): string[] {
     const keys = Object.keys(this.bmh().metadata.annotations ?? {});
     return keys.filter((key) => key.startsWith(`${REBOOT_ANNOTATION_PREFIX}ironfence-`));
   }
@@ -200,7 +200,7 @@ export class Metal3World extends Cluster {
   /** Nothing of ironfence is left on host n1 but the record of its reboot. */
   assertClean(): void {
     const keys = Object.keys(this.bmh().metadata.annotations ?? {});
-    assert.deepEqual(this.holds(), []);
+    assert.deepEqual(this.offRequests(), []);
     assert.ok(!keys.includes(HOST_OWNER) && !keys.includes(POWER_OFF_REQUEST), keys.join(", "));
   }
 

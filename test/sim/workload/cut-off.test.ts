@@ -50,7 +50,7 @@ for (const [phase, strategy] of Object.entries(STATES)) {
         assert.ok(node === undefined || !bears(node, OUT_OF_SERVICE));
       }));
 
-    it(`a workload cluster that is cut off in ${phase} and stays away makes no other cluster wait, and its remediation reports what it waits for`, () =>
+    it(`a workload cluster that is cut off in ${phase} delays no other cluster, and its remediation reports what it waits for`, () =>
       WorkloadWorld.run({ limits: { hosts: 1 } }, async (world) => {
         await begin(world);
         await world.hang("management", "n2");

@@ -60,7 +60,7 @@ describe("a node of a workload cluster that joins again after its remediation ha
       }));
   }
 
-  it("a node of a workload cluster that joins again after its remediation has failed gets its labels back from an agent that was started in between", () =>
+  it("a node of a workload cluster that joins again after its remediation has failed gets its labels back from an agent that started in between", () =>
     WorkloadWorld.run({ targets: false }, async (world) => {
       await failed(world);
       await world.killAgent();

@@ -8,7 +8,7 @@ import { providerID, WORKLOAD, WorkloadWorld } from "./world.ts";
 const FENCED = ["workload n1 ForceOff", "workload n1 On"];
 
 describe("the remediation of a Machine", () => {
-  it("the remediation of a Machine fences the node of its workload cluster, and touches nothing of the namesake in the management cluster", () =>
+  it("the remediation of a Machine fences the node of its workload cluster and leaves the node of that name in the management cluster alone", () =>
     WorkloadWorld.run({}, async (world) => {
       world.management.createPod("n1", "db");
       world.workload.createPod("n1", "db");
@@ -337,7 +337,7 @@ describe("a Cluster that is deleted during a fence", () => {
       }));
   }
 
-  it("a Cluster that is deleted during a fence has its remediation end, and its host left off while the taint may stand: the cluster may live on elsewhere", () =>
+  it("a Cluster that is deleted during a fence ends its remediation, and the host stays off while the taint may stand, since the cluster may live on elsewhere", () =>
     WorkloadWorld.run({}, async (world) => {
       await fenced(world, "Releasing");
       await world.until("the taint stands", () => bears(world.workload.node("n1") ?? assert.fail(), OUT_OF_SERVICE));
@@ -460,7 +460,7 @@ describe("a Node that does not prove to be its Machine's", () => {
 });
 
 describe("a management cluster that manages itself", () => {
-  it("a management cluster that manages itself has one host for a node, whether it is named by its Machine or by itself: one waits for the other", () =>
+  it("a management cluster that manages itself has one host for a node that is named directly and by its Machine: the second remediation waits", () =>
     WorkloadWorld.run({ ownCluster: true, targets: false }, async (world) => {
       world.leadTo("management");
       const uid = world.machine("m1", "n1");

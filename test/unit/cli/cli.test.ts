@@ -46,6 +46,7 @@ describe("the command line", () => {
       "explain",
       "probe",
       "power",
+      "driver",
       "fence",
       "completion",
     ]) {

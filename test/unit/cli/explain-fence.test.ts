@@ -6,7 +6,7 @@ import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts
 import { fenceExplainer } from "../../../src/cli/explain/fence.ts";
 import type { FenceStep } from "../../../src/cli/explain/fence.ts";
 import type { NodeExplanation } from "../../../src/cli/explain/words.ts";
-import type { Overview } from "../../../src/cli/status/read.ts";
+import type { Overview } from "../../../src/cli/status/objects/read.ts";
 import { node } from "./dashboard/fixture.ts";
 import { AT, OVERVIEW as EMPTY } from "./overview-fixture.ts";
 

@@ -76,7 +76,7 @@ describe("a fence by hand", () => {
     assert.deepEqual(obstaclesOf({ remediations: ended }), []);
   });
 
-  it("a fence by hand takes one control plane node at a time, and none that the quorum needs", () => {
+  it("a fence by hand takes one control plane node at a time, and refuses a node that the quorum needs", () => {
     const dead = node("c1", false, CONTROL_PLANE);
     const alive = node("c2", true, CONTROL_PLANE);
     const other = node("c3", true, CONTROL_PLANE);

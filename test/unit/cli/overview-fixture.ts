@@ -1,4 +1,4 @@
-import type { Overview } from "../../../src/cli/status/read.ts";
+import type { Overview } from "../../../src/cli/status/objects/read.ts";
 
 export const AT = "2026-01-01T00:00:00Z";
 

@@ -5,8 +5,8 @@ import { BmcError } from "../../../src/bmc/interface/errors.ts";
 import { CommandFailure, CommandRefusal } from "../../../src/cli/errors/failures.ts";
 import type { CliContext } from "../../../src/cli/terminal/context.ts";
 import type { OrderResult } from "../../../src/cli/hosts/power-order.ts";
-import { orderPower } from "../../../src/cli/hosts/power-order.ts";
-import type { Order, PoweredHost } from "../../../src/cli/hosts/powered-host.ts";
+import { orderPowerByHand } from "../../../src/cli/hosts/power-order.ts";
+import type { Order, SelectedHost } from "../../../src/cli/hosts/selected-host.ts";
 import { systemRandom } from "../../../src/runtime/system.ts";
 import { openDeviceOn } from "../../lib/open-device.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
@@ -35,7 +35,7 @@ async function run(
     const failure = script.failures?.[orders++];
     if (failure !== undefined) throw failure;
   };
-  const powered: PoweredHost = {
+  const host: SelectedHost = {
     name: "host",
     check: async () => {
       calls.push("check");
@@ -65,7 +65,7 @@ async function run(
     terminal: script.answer === undefined ? undefined : { ask: () => Promise.resolve(script.answer ?? "") },
   };
   const timeoutMs = script.timeoutMs ?? 60_000;
-  const ended = orderPower(context, powered, order, { timeoutMs, agreed: false }).catch((error: Error) => error);
+  const ended = orderPowerByHand(context, host, order, { timeoutMs, agreed: false }).catch((error: Error) => error);
   // More than the order may take: were it to wait for longer, the test would not end.
   await clock.advance(timeoutMs + 10_000);
   return { result: await ended, calls, notes };

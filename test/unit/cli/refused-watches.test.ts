@@ -39,7 +39,7 @@ describe("watches that are refused", () => {
     server.close();
   });
 
-  it("watches that are refused are distinguished from collections that cannot be listed, of which those that were read once are none", async () => {
+  it("a watch that is refused is reported differently from a collection that could never be listed", async () => {
     const clock = new VirtualClock();
     const server = createApiServer({ clock, random: seededRandom(1) });
     const names = { controllerName: "ironfence.io/test", instance: "test" };

@@ -15,7 +15,7 @@ function start(isTerminal: boolean) {
   return { clock, written, line: new WaitingLine(context) };
 }
 
-test("on a terminal one line is written over and over, and cleared before anything else", async () => {
+test("on a terminal one line is rewritten in place and cleared before other output", async () => {
   const { clock, written, line } = start(true);
   line.show("PoweringOff");
   await clock.advance(5_000);

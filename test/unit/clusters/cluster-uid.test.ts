@@ -29,7 +29,7 @@ describe("the UID of a cluster", () => {
     ["an object", { length: 36 }],
     ["not there", undefined],
   ] as const) {
-    it(`the UID of a cluster is not taken if it is no text of its length, since it is copied to the status of other objects (${what})`, async () => {
+    it(`the UID of a cluster is not taken unless it is text of its length, since it is copied to the status of other objects (${what})`, async () => {
       await assert.rejects(read(uid), (error: unknown) => isKubeError(error, "BadResponse"));
     });
   }

@@ -4,7 +4,8 @@ import { describe, it } from "node:test";
 import type { Option } from "../../../src/config/option.ts";
 import { BMC_OPTIONS, FENCE_TIMEOUT_OPTION, POWER_TIMEOUT_OPTION } from "../../../src/config/bmc-options.ts";
 import { flagName, OptionError } from "../../../src/config/option.ts";
-import { CLUSTER_OPTIONS, resolveRunOptions, RUN_OPTIONS } from "../../../src/config/run-options.ts";
+import { resolveRunOptions, RUN_OPTIONS } from "../../../src/config/run-options.ts";
+import { CLUSTER_OPTIONS } from "../../../src/config/cluster-options.ts";
 
 describe("the parser of the options of `ironfence run`", () => {
   it("the parser of the options of `ironfence run` has a default for everything but the cluster", () => {
@@ -24,8 +25,29 @@ describe("the parser of the options of `ironfence run`", () => {
     assert.equal(options.leaseName, "from-env");
   });
 
+  it("the parser of the options of `ironfence run` does not repeat a URL that holds a password", () => {
+    assert.throws(
+      () => resolveRunOptions({ otlpEndpoint: "https://user:hunter2@collector.example:4318" }, {}),
+      ({ message }: Error) => message.includes("must not contain a user or a password") && !message.includes("hunter2"),
+    );
+  });
+
   it("the parser of the options of `ironfence run` counts an empty environment variable as absent", () => {
     assert.equal(resolveRunOptions({}, { POD_NAMESPACE: "" }).namespace, "ironfence-system");
+  });
+
+  it("the parser of the options of `ironfence run` refuses an empty variable where the agent might act that is to observe", () => {
+    assert.throws(() => resolveRunOptions({}, { IRONFENCE_OBSERVE: "" }), /IRONFENCE_OBSERVE: it is set, but empty/);
+    assert.equal(resolveRunOptions({ observe: "true" }, { IRONFENCE_OBSERVE: "" }).observe, true);
+  });
+
+  it("the parser of the options of `ironfence run` refuses to act under the Lease of an agent that only observes", () => {
+    assert.throws(() => resolveRunOptions({ leaseName: "a-observe" }, {}), /--lease-name.*only observe/);
+    assert.equal(resolveRunOptions({ leaseName: "a", observe: "true" }, {}).leaseName, "a-observe");
+  });
+
+  it("the parser of the options of `ironfence run` refuses an observer without a detector", () => {
+    assert.throws(() => resolveRunOptions({ components: "remediator", observe: "true" }, {}), /--observe.*detector/);
   });
 
   it("the parser of the options of `ironfence run` refuses families that leave a detector alone without any health check", () => {
@@ -102,7 +124,7 @@ describe("the parser of the options of `ironfence run`", () => {
     }
   });
 
-  it("the parser of the options of `ironfence run` stands in docs/reference/cli.md, as far as it is about BMCs", () => {
+  it("the page of the command line contains every option about BMCs with its default", () => {
     const docs = readFileSync(new URL("../../../docs/reference/cli.md", import.meta.url), "utf8");
     for (const option of Object.values<Option<unknown>>(BMC_OPTIONS)) {
       const entry = `- \`${flagName(option.name)}\` (\`${option.env}\`, ${defaultOf(option)}): `;

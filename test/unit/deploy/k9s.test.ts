@@ -35,7 +35,7 @@ function isOfType(value: unknown, type: string): boolean {
 }
 
 describe("the plugins for k9s", () => {
-  it("the plugins for k9s have the fields that k9s needs, and none that it does not know", () => {
+  it("the plugins for k9s have every field that k9s requires and no unknown field", () => {
     assert.deepEqual(Object.keys(file), ["plugins"]);
     assert.ok(plugins.length >= 2);
     for (const [name, plugin] of plugins) {

@@ -8,7 +8,7 @@ import { CATEGORIES, runChecks } from "../../../src/cli/check/check.ts";
 import { CHECKS } from "../../../src/cli/check/lines/checks.ts";
 import { PRE_CHECKS } from "../../../src/cli/check/lines/pre-checks.ts";
 import { checkOf } from "../../../src/cli/check/lines/problem-findings.ts";
-import { pageOf } from "../../../src/cli/check/render.ts";
+import { checkPage } from "../../../src/cli/check/render.ts";
 import { target, withOverview } from "../cli/check/facts-fixture.ts";
 
 // The lines of `ironfence check`, the sections of docs/reference/checks.md and the reasons of objects belong together.
@@ -58,7 +58,7 @@ describe("the page of the checks", () => {
   });
 
   it("the page of the checks is where the command sends its reader", () => {
-    for (const id of IDS) assert.equal(pageOf(id), `${PAGE}#${id}`);
+    for (const id of IDS) assert.equal(checkPage(id), `${PAGE}#${id}`);
   });
 });
 
@@ -85,7 +85,7 @@ describe("the reasons of objects", () => {
   });
 
   it("the reasons of objects of every problem that status reports lead to a check", () => {
-    const source = ["object-problems", "problems"].map((name) => read(`src/cli/status/${name}.ts`)).join("\n");
+    const source = ["objects/object-problems", "problems"].map((name) => read(`src/cli/status/${name}.ts`)).join("\n");
     const kinds = new Set(
       [...source.matchAll(/kind: "(\w+)"|const kind = "(\w+)"/g)].map(([, one, other]) => one ?? other),
     );

@@ -19,6 +19,7 @@ interface Source {
 }
 
 const RECORDED = /events\.record\(\{[^}]*?reason: "(\w+)"/g;
+const RECORDED_AS = /type: "Warning", reason: "(\w+)"/g;
 const UNION_OF_REASONS = /reason: ((?:"\w+"(?: \| )?)+)/g;
 const SOURCES: readonly Source[] = [
   {
@@ -29,6 +30,7 @@ const SOURCES: readonly Source[] = [
       /^ +step: \w+ \? ("\w+" : "\w+")/gm,
       /: \{ step: "(\w+)", message/g,
       /beginPowerOn\(snapshot, now, "(\w+)"/g,
+      /CAUSE_OF_DEATH = "(\w+)"/g,
       /type: "WorkloadsReleased"[^}]*?reason: "(\w+)"/g,
     ],
   },
@@ -36,6 +38,11 @@ const SOURCES: readonly Source[] = [
     records: "src/detector/nodes/controller.ts",
     names: "src/detector/nodes/decide/decision.ts",
     patterns: [/type NodeEventReason =([^;]*);/g],
+  },
+  {
+    records: "src/detector/{nodes,machines}/controller.ts",
+    names: "src/detector/shared/shell/health-check-shell.ts",
+    patterns: [/reason: "(\w+)"/g],
   },
   {
     records: "src/detector/machines/controller.ts",
@@ -62,6 +69,7 @@ const SOURCES: readonly Source[] = [
     names: "src/remediator/probes/probe-hosts.ts",
     patterns: [/reason: DeviceFailure \| ([^;]*);/g],
   },
+  { records: "src/cli/agent/observations.ts", names: "src/cli/agent/observations.ts", patterns: [RECORDED_AS] },
   { records: "src/cli/agent/installation.ts", names: "src/cli/agent/installation.ts", patterns: [/#warn\("(\w+)"/g] },
   {
     records: "src/cli/cluster/unread-versions.ts",

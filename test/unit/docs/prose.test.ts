@@ -116,13 +116,24 @@ describe("the check of test names", () => {
 
   it("the check of test names refuses a name of two words, a long one, and one that stands twice", () => {
     assert.deepEqual(problem("power off", `a host ${"x".repeat(154)}`, "a host is off", "a host is off"), [
-      "1: is no sentence",
+      "1: is not a sentence",
       "2: has 161 characters",
       "4: stands twice in this file",
     ]);
   });
 
-  it("the check of test names reads templates, and tests of other functions are none of its concern", () => {
+  it("the check of test names refuses phrases that a reader has to read twice", () => {
+    assert.deepEqual(
+      problem(
+        "a wave of which 4 hosts read Off ends",
+        "an Off of another host is none",
+        "an Off is proven all the same",
+      ),
+      ["1: is hard to read at “of which”", "2: is hard to read at “is none”", "3: is hard to read at “all the same”"],
+    );
+  });
+
+  it("the check of test names reads template strings and ignores tests of other functions", () => {
     const source = "test(`is ${off} and on`, f);\nvoid it('has no host', f);\ndescribe('is', f);\na.test('is a b');\n";
     assert.deepEqual(
       lintTestNames("a.test.ts", source).map(({ line }) => line),

@@ -77,7 +77,7 @@ describe("a release for krew", () => {
     assert.equal(spec.platforms[0]?.sha256, sha256);
   });
 
-  it("a release for krew has an archive with each file that the manifest names, of which the program can be run", () => {
+  it("a release for krew has an archive with each file that the manifest names, and its program runs", () => {
     const unpacked = mkdtempSync(join(folder, "unpacked-"));
     execFileSync("tar", ["-xzf", files.archive, "-C", unpacked]);
     const { spec } = parse(readFileSync(files.manifest, "utf8")) as {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { createAccessReview } from "../../../src/kube/reviews/access-review.ts";
-import type { AccessReview, AccessVerdict } from "../../../src/kube/reviews/access-review.ts";
+import type { AccessReview, AccessReviewResult } from "../../../src/kube/reviews/access-review.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { sleep } from "../../../src/runtime/clock.ts";
@@ -20,7 +20,7 @@ interface World {
   clock: VirtualClock;
   sent: Sent[];
   statuses: Record<string, unknown>;
-  ask: (token?: string, path?: string) => Promise<AccessVerdict>;
+  ask: (token?: string, path?: string) => Promise<AccessReviewResult>;
 }
 
 /** An API server that knows one user; `costMs` for each answer. */
@@ -37,7 +37,7 @@ function world(costMs = 0): World {
     return { kind, status: statuses[kind] };
   };
   const review: AccessReview = createAccessReview({ client: { create } as unknown as KubeClient, clock });
-  const ask = (token = "t", path = "/metrics"): Promise<AccessVerdict> => review(new Secret(token), path, SIGNAL);
+  const ask = (token = "t", path = "/metrics"): Promise<AccessReviewResult> => review(new Secret(token), path, SIGNAL);
   return { clock, sent, statuses, ask };
 }
 

@@ -66,6 +66,22 @@ test("a list is read page by page, and its items get the kind that the server le
   );
 });
 
+test("a list of one page has the version of the whole collection, and reads nothing more", async () => {
+  stub.handle((_request, response) => {
+    json(response, 200, {
+      kind: "NodeList",
+      metadata: { resourceVersion: "9", continue: "1" },
+      items: [{ metadata: nodeObject("n0", "u0", 5).metadata }],
+    });
+  });
+  const list = await client().list(NODE, { pageSize: 1, pagesMax: 1 }, never);
+  assert.deepEqual(list, { items: [nodeObject("n0", "u0", 5)], resourceVersion: "9" });
+  assert.deepEqual(
+    stub.requests.map(({ url }) => url.search),
+    ["?limit=1"],
+  );
+});
+
 test("a list whose token has run out begins again, and only once", async () => {
   let expiries = 1;
   stub.handle(({ url }, response) => {
@@ -236,7 +252,7 @@ test("the server's refusals become codes, and messages name call, object and cau
   );
 });
 
-test("an answer that is no Kubernetes object is refused", async () => {
+test("an answer that is not a Kubernetes object is refused", async () => {
   for (const body of ["", "[]", "{}", '{"kind":"Node"']) {
     stub.handle((_request, response) => response.end(body));
     await assert.rejects(

@@ -138,7 +138,7 @@ describe("two installations", () => {
     }
   });
 
-  it("two installations follow each other a lease duration after the last agent of the first has stopped, too", async () => {
+  it("a second installation leads one lease duration after the last agent of the first one has stopped", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -342,7 +342,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a, b);
   });
 
-  it("an API server that refuses the right to a lease of the cluster ends a term in which the lease was held, so that another installation may have it", async () => {
+  it("a term ends if the API server refuses access to a lease of the cluster that is held, so that another installation may take it", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");

@@ -89,7 +89,7 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, clock.monotonicMs());
   });
 
-  it("contact with an API server goes on if a webhook fails writes, which shows nothing about what is read", async () => {
+  it("contact with an API server is kept if a webhook refuses writes, which does not concern reads", async () => {
     const server: Parameters<typeof served>[0] = {};
     const { clock, contact, call, write } = served(server);
     await call();
@@ -104,7 +104,7 @@ describe("contact with an API server", () => {
     assert.equal(contact().sinceMs, sinceMs);
   });
 
-  it("contact with an API server goes on if one call fails among others, if nothing was requested for long, and if the agent gave a call up", async () => {
+  it("contact with an API server is kept if one call fails among others, after a long time without calls, and if the agent aborts a call", async () => {
     const server: Parameters<typeof served>[0] = {};
     const { clock, contact, call } = served(server);
     await call();

@@ -55,7 +55,7 @@ test("a text from an untrusted API server is cut short, and has no control chara
   assert.doesNotMatch(sly.reason ?? "", /\p{Cc}/u);
 });
 
-test("JSON that is nested without end is no object, no list and no reason", () => {
+test("JSON that is nested without end is neither an object nor a list nor a reason", () => {
   for (const body of [
     "[".repeat(4_000_000),
     `{"kind":"Status","message":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,

@@ -486,7 +486,7 @@ test("a machine that was suspended as it took the lease does not begin by that",
   await settle();
 });
 
-test("a wall clock that is slewed, or set back, neither costs nor extends the lease", async () => {
+test("a wall clock that is slewed or set back neither shortens nor extends the lease", async () => {
   const wall = wallAhead();
   const { self, isHeld } = asked("a");
   await clock.advance(1_000);
@@ -521,7 +521,7 @@ test("a lease counts from when the request for it was sent: others may have seen
   }
 });
 
-test("a lease that is made counts from when the request for it was sent, too", async () => {
+test("a lease that is created counts from the time at which its request was sent", async () => {
   server.lease = undefined;
   const a = candidate("a");
   a.answerMs = 3_000;

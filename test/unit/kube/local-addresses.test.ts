@@ -40,7 +40,7 @@ describe("a local address", () => {
 });
 
 describe("the transport to a workload cluster", () => {
-  it("the transport to a workload cluster connects to no local address, in whatever form it is written, nor to a name that leads to one", async () => {
+  it("the transport to a workload cluster connects neither to a local address, in whatever form, nor to a name that resolves to one", async () => {
     let connections = 0;
     const server = createServer((_request, response) => response.end("{}")).on("connection", () => (connections += 1));
     server.listen(0, "127.0.0.1");

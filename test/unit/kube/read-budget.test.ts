@@ -152,7 +152,7 @@ describe("a list of an untrusted API server", () => {
     assert.equal(watched.size, 500);
   });
 
-  it("a list of an untrusted API server is cut off for a caller that looks at it whole, too", async () => {
+  it("a list of an untrusted API server is also aborted for a caller that reads it as a whole", async () => {
     endless(10, (object) => ({ ...object, metadata: { ...object.metadata, labels: { a: "x".repeat(1_000) } } }));
     const client = createKubeClient({ transport, clock, random: evenRandom, budget: BUDGET });
     await assert.rejects(client.list(NODE, {}, stop.signal), (error: unknown) => isKubeError(error, "OverBudget"));
@@ -285,7 +285,7 @@ describe("an answer of an untrusted API server", () => {
     assert.equal((await started()).size, 1);
   });
 
-  it("an answer of an untrusted API server is no event of a watch with more values than one object has", async () => {
+  it("an untrusted API server may not send a watch event with more values than one object has", async () => {
     transport.onList = () => listAnswer(1, []);
     const watched = start();
     await settle();
@@ -445,7 +445,7 @@ describe("objects that cannot be read", () => {
   it("objects that cannot be read take two lines of the log for each list, however many they are", async () => {
     transport.onList = () => listAnswer(1, page(0, 9));
     start(BUDGET, () => {
-      throw new Error("status.conditions is no list");
+      throw new Error("status.conditions is not a list");
     });
     await settle();
     for (let index = 0; index < 20; index++)

@@ -104,6 +104,21 @@ test("events change the view; older versions and the past of another object do n
   assert.equal(watched.get({ name: "a" })?.metadata.uid, "ub");
 });
 
+test("a view says up to which version it shows everything: that of its list, then of each event and bookmark", async () => {
+  transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5)]);
+  const watched = start();
+  const versions = [watched.version];
+  await settle();
+  versions.push(watched.version);
+  const { watch } = transport;
+  for (const version of [11, 9, 12]) {
+    watch.event(version === 12 ? "BOOKMARK" : "MODIFIED", nodeObject("a", "ua", version));
+    await settle();
+    versions.push(watched.version);
+  }
+  assert.deepEqual(versions, [undefined, "10", "11", "11", "12"]);
+});
+
 test("an object that was deleted and created again unseen is a deletion and an addition", async () => {
   transport.onList = () => listAnswer(10, [nodeObject("a", "ua", 5), nodeObject("b", "ub", 5)]);
   start();
@@ -214,7 +229,7 @@ test("two watches in a row that are open and silent end in a list, and so does e
   await clock.advance(91_000);
   assert.deepEqual([transport.lists.length, transport.watches.length], [2, 3]);
   assert.equal(watched.get({ name: "a" })?.metadata.resourceVersion, "21");
-  assert.match(watched.problem ?? "", /nothing received/, "an open connection is no answer of the server");
+  assert.match(watched.problem ?? "", /nothing received/, "an open connection is not an answer of the server");
   await clock.advance(92_000);
   assert.equal(transport.lists.length, 3);
   transport.watch.event("MODIFIED", nodeObject("a", "ua", 31));
@@ -351,7 +366,7 @@ test("a server that refuses to watch what it lists is neither listed nor watched
   assert.match(watched.problem ?? "", /may not watch/);
 });
 
-test("a server that makes no sense of our revision is listed again after a few tries", async () => {
+test("a server that does not know the revision of the agent is listed again after a few tries", async () => {
   transport.onList = () => listAnswer(900, [nodeObject("a", "ua", 800)]);
   start();
   await settle();
@@ -399,7 +414,7 @@ test("a line that does not end is cut off at its bound", async () => {
   assert.equal(first.aborted, true);
 });
 
-test("a listener that throws stops neither the others nor the watch; a trim that throws costs one object", async () => {
+test("a listener that throws stops neither the other listeners nor the watch; a trim that throws loses one object", async () => {
   transport.onList = () => listAnswer(10, [nodeObject("bad", "ux", 1), nodeObject("a", "ua", 5)]);
   const watched = start((raw) => {
     if (raw.metadata.name === "bad") throw new Error("cannot read this");

@@ -42,7 +42,7 @@ test("a key that does not exist and one with an empty value both have no value",
   assert.deepEqual([secret.has("empty"), secret.has("missing"), secret.has("toString")], [true, false, false]);
 });
 
-test("a Secret that does not exist is no error; one that cannot be read is", async () => {
+test("a Secret that does not exist is not an error; one that cannot be read is", async () => {
   assert.equal(await read("NotFound"), undefined);
   await assert.rejects(read("Forbidden"), (error) => isKubeError(error, "Forbidden"));
   await assert.rejects(read("Timeout"), (error) => isKubeError(error, "Timeout"));

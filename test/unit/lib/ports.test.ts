@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { it } from "node:test";
 import { freePorts } from "../../../hack/lib/ports.ts";
 
-it("free ports differ, can be listened on, and are none that Linux gives to connections", async () => {
+it("free ports differ, can be listened on, and are outside the range that Linux gives to connections", async () => {
   const ports = await freePorts(8);
   assert.equal(new Set(ports).size, 8);
   for (const port of ports) {

@@ -11,7 +11,7 @@ describe("the alerts", () => {
   it("the alerts name metrics, labels and values that exist", () => {
     assert.deepEqual(problemsIn('ironfence_fencing_targets{reason="Tired"} > ironfence_nothing'), [
       "reason of ironfence_fencing_targets is never Tired",
-      "ironfence_nothing is no metric",
+      "ironfence_nothing is not a metric",
     ]);
     for (const { name, expr, example, otherExamples = [] } of ALERTS) {
       assert.notDeepEqual(metricsIn(expr), [], name);

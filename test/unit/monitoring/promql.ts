@@ -14,7 +14,7 @@ const ADDED = new Set(["job", "instance", "le"]);
 export function problemsIn(expr: string): string[] {
   return [...expr.matchAll(OURS)].flatMap(([, name = "", matchers = ""]) => {
     const metric = METRICS.get(name) ?? histogramOf(name);
-    if (metric === undefined) return [`${name} is no metric`];
+    if (metric === undefined) return [`${name} is not a metric`];
     return [...matchers.matchAll(/(\w+)\s*(!~|=~|!=|=)\s*"([^"]*)"/g)].flatMap(
       ([, label = "", operator, value = ""]) => {
         if (ADDED.has(label)) return [];

@@ -39,7 +39,7 @@ describe("generated mutants", () => {
     assert.ok(ofLine.every(({ id }) => id === place));
   });
 
-  it("generated mutants are made of code that waits for nothing, unless a file is named", async () => {
+  it("generated mutants are made of code that does not wait, unless a file is named", async () => {
     assert.ok(isPure("export const decide = (now: number): number => now + 1;"));
     assert.ok(!isPure("export async function read(): Promise<void> {}"));
     const files = new Set((await generatedCandidates()).map(({ edit }) => edit.file));

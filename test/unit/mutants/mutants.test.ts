@@ -11,7 +11,7 @@ const ROOT = new URL("../../../", import.meta.url);
 describe("the mutants of our own source", () => {
   const texts = SourceTexts.read();
   for (const mutant of MUTANTS) {
-    it(`the mutants of our own source ${mutant.id} can be made of the code as it is, and names its tests`, () => {
+    it(`the mutant ${mutant.id} can be made of the present source, and the tests that it names exist`, () => {
       editOf(mutant, texts);
       assert.ok(mutant.killers.length > 0);
       for (const file of mutant.killers) assert.ok(existsSync(new URL(file, ROOT)), file);

@@ -21,11 +21,11 @@ async function outcomeOf(source: string, timeoutMs = TIMEOUT_MS): Promise<string
 const HANGS = `it("hangs", () => new Promise((resolve) => setTimeout(resolve, ${2 * TIMEOUT_MS})));`;
 
 describe("a test file of which a mutant's fate hangs", () => {
-  it("a test file of which a mutant's fate hangs passes if all its tests do", async () => {
+  it("a test file that checks a mutant passes if all its tests pass", async () => {
     assert.equal(await outcomeOf(`it("not ok 1 - but well", () => {});`), undefined);
   });
 
-  it("a test file of which a mutant's fate hangs is reported with the test that failed first and its message, and does not run on", async () => {
+  it("a test file that checks a mutant ends with the first test that fails and reports its message", async () => {
     const failed = await outcomeOf(`
       describe("outer", () => {
         it("is well", () => {});
@@ -36,15 +36,15 @@ describe("a test file of which a mutant's fate hangs", () => {
     assert.match(failed ?? "", /^counts: .*one is not two/);
   });
 
-  it("a test file of which a mutant's fate hangs is reported with a message of several lines in one", async () => {
+  it("a test file that checks a mutant reports a message of several lines in one line", async () => {
     assert.match((await outcomeOf(`it("counts", () => assert.deepEqual([1], [2]));`)) ?? "", /^counts: .*\+ 1 - 2/);
   });
 
-  it("a test file of which a mutant's fate hangs that does not end in time says so: no test has failed then", async () => {
+  it("a test file that checks a mutant and does not end in time is reported as late, without a failed test", async () => {
     assert.equal(await outcomeOf(HANGS, 2_000), "no end within 2 s");
   });
 
-  it("a test file of which a mutant's fate hangs that cannot be loaded is reported with its error", async () => {
+  it("a test file that checks a mutant and cannot be loaded is reported with its error", async () => {
     const failed = await outcomeOf(`import "./absent.mjs";`);
     assert.match(failed ?? "", /^exit code 1, and no test that failed: .*absent\.mjs/);
   });

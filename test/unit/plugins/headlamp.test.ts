@@ -12,7 +12,7 @@ import {
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../../src/api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../../src/api/ironfence/node-health-check.ts";
-import { judgeTarget } from "../../../src/cli/status/could-fence/target-verdict.ts";
+import { judgeTarget } from "../../../src/cli/status/could-fence/target-readiness.ts";
 import { healthCheck, node, remediation, target } from "../cli/dashboard/fixture.ts";
 import { OVERVIEW } from "../cli/overview-fixture.ts";
 
@@ -68,7 +68,7 @@ describe("the Headlamp plugin", () => {
     assert.match(JSON.stringify(targetSummary(target("b", { reason: "BMCTimeout" }))), /BMCTimeout/);
   });
 
-  it("the Headlamp plugin counts each node once and by its worst target, a node without one as well, and none of another cluster", () => {
+  it("the Headlamp plugin counts each node once, by its worst target, includes nodes without a target, and leaves out nodes of other clusters", () => {
     const away = target("a", { status: {} });
     away.spec.clusterRef = { namespace: "tenants", name: "blue" };
     const targets = [target("a"), target("a", { reason: "BMCTimeout" }), target("b"), target("gone"), away];

@@ -74,7 +74,7 @@ describe("the exporter of traces", () => {
       assert.match(collector.received, /"service.instance.id","value":{"stringValue":"agent-1"}/);
     }));
 
-  it("the exporter of traces drops what cannot be sent, says so once, and goes on when the collector answers again", () =>
+  it("the exporter of traces drops what cannot be sent, reports that once, and continues when the collector answers again", () =>
     withExporter(async ({ exporter, collector, lines, pass }) => {
       collector.status = 503;
       exporter.add(SPAN);

@@ -10,7 +10,7 @@ import { Agent, request } from "undici";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import type { CertificateAuthority } from "../../../hack/lib/pki.ts";
 import { bearerOf, createAuthorizer } from "../../../src/cli/agent/page-access.ts";
-import type { AccessVerdict } from "../../../src/kube/reviews/access-review.ts";
+import type { AccessReviewResult } from "../../../src/kube/reviews/access-review.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
 import { CertificateFiles } from "../../../src/telemetry/certificate-files.ts";
 import { servePages } from "../../../src/telemetry/http-server.ts";
@@ -18,7 +18,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
 const HOST = "127.0.0.1";
-const VERDICTS: Readonly<Record<string, AccessVerdict>> = { good: "allowed", poor: "forbidden" };
+const VERDICTS: Readonly<Record<string, AccessReviewResult>> = { good: "allowed", poor: "forbidden" };
 
 describe("metrics behind TLS and a login", () => {
   const clock = new VirtualClock();
@@ -38,7 +38,7 @@ describe("metrics behind TLS and a login", () => {
     folder = await mkdtemp(join(tmpdir(), "ironfence-metrics-"));
     authority = await createCertificateAuthority(systemClock, "monitoring");
     await writeCertificate("first");
-    const review = (token: { reveal(): string }): Promise<AccessVerdict> => {
+    const review = (token: { reveal(): string }): Promise<AccessReviewResult> => {
       asked.push(token.reveal());
       if (token.reveal() === "away") return Promise.reject(new Error("the API server is away"));
       return Promise.resolve(VERDICTS[token.reveal()] ?? "unauthenticated");
@@ -129,7 +129,7 @@ describe("metrics behind TLS and a login", () => {
     assert.equal(bearerOf(`Bearer ${"a".repeat(8_000)}`)?.reveal().length, 8_000);
   });
 
-  it("metrics behind TLS and a login answer a plain connection that says nothing no longer than 5 s", async () => {
+  it("metrics behind TLS and a login close a plain connection after 5 s without a request", async () => {
     const socket = connect(server.port, HOST).on("error", () => undefined);
     const closed = new Promise((resolve) => socket.once("close", resolve));
     await once(socket, "connect");

@@ -21,6 +21,8 @@ const DEVICE_NETWORK = 1;
 export const GET_CHASSIS_STATUS: Request = { netFn: NETFN_CHASSIS, command: GET_STATUS, data: [] };
 export const POWER_OFF: Request = { netFn: NETFN_CHASSIS, command: CONTROL, data: [0] };
 export const POWER_ON: Request = { netFn: NETFN_CHASSIS, command: CONTROL, data: [1] };
+/** Pulse Diagnostic Interrupt (IPMI 2.0, 28.3). */
+export const DIAGNOSTIC_INTERRUPT: Request = { netFn: NETFN_CHASSIS, command: CONTROL, data: [4] };
 export const GET_BOOT_FLAGS: Request = { netFn: NETFN_CHASSIS, command: GET_BOOT_OPTIONS, data: [BOOT_FLAGS, 0, 0] };
 
 /** Restarts the BMC itself (IPMI 2.0, 20.2). */

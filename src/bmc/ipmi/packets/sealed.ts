@@ -55,8 +55,9 @@ export function unseal(
   datagram: Buffer,
   packet: Extract<Packet, { version: "2.0" }>,
 ): { message: Buffer } | { rejected: string } {
-  if (packet.authenticated !== keys.suite.authenticates) return { rejected: "a message of another authentication" };
-  if (packet.encrypted !== keys.suite.encrypts) return { rejected: "a message of another confidentiality" };
+  if (packet.authenticated !== keys.suite.authenticates)
+    return { rejected: "the message uses an unexpected authentication" };
+  if (packet.encrypted !== keys.suite.encrypts) return { rejected: "the message uses an unexpected encryption" };
   if (!keys.suite.authenticates) return { message: packet.payload };
   const coveredEnd = datagram.length - keys.suite.integrityCodeBytes;
   const payloadEnd = packet.payload.byteOffset - datagram.byteOffset + packet.payload.length;

@@ -103,15 +103,22 @@ export class Client {
    * after it, so that no delayed copy can take effect after the next order.
    *
    * @param session the session from `session()`. An order never causes a login.
+   * @param options.isSentOnce for a command that must not be carried out twice: it is never sent again.
    * @throws BmcError Timeout if the answer was lost: it is then unknown whether the command was carried out.
    */
-  async order(what: string, request: Request, session: IpmiSession, signal: AbortSignal): Promise<Response> {
+  async order(
+    what: string,
+    request: Request,
+    session: IpmiSession,
+    signal: AbortSignal,
+    { isSentOnce }: { isSentOnce: boolean } = { isSentOnce: false },
+  ): Promise<Response> {
     try {
       const { answer, transmissions } = await this.#command(
         session,
         what,
         request,
-        orderWaits(this.#answerTimeoutMs),
+        isSentOnce ? [this.#answerTimeoutMs] : orderWaits(this.#answerTimeoutMs),
         signal,
         this.#options.deps.isOrderAllowed,
       );
@@ -125,13 +132,23 @@ export class Client {
     }
   }
 
-  /** Ends the session, whatever has happened before. Never throws. */
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
+  /**
+   * Ends the session, whatever has happened before. Never throws.
+   *
+   * @param loginGraceMs how long a login in progress may take to end. One that is broken off leaves what the BMC has
+   * reserved for it until that expires.
+   */
+  close(loginGraceMs = 0): Promise<void> {
+    this.#closed ??= this.#close(loginGraceMs);
     return this.#closed;
   }
 
-  async #close(): Promise<void> {
+  async #close(loginGraceMs: number): Promise<void> {
+    if (this.#session !== undefined && loginGraceMs > 0) {
+      const settled = new AbortController();
+      const login = this.#session.catch(() => undefined).finally(() => settled.abort());
+      await Promise.race([login, sleep(this.#clock, loginGraceMs, settled.signal).catch(() => undefined)]);
+    }
     this.#lifetime.abort(new BmcError("Aborted", `${this.#options.address.text}: closed`));
     // A login that failed was reported to its caller, and left no session.
     const session = await this.#session?.catch(() => undefined);
@@ -190,7 +207,7 @@ export class Client {
     const { address, login, bmcKey, suites, timeouts } = this.#options;
     const { loginBreaker, loginThrottle } = this.#gate;
     const { provenSuites } = this.#memory;
-    const attempt = async (signal: AbortSignal): Promise<IpmiSession> => {
+    const openSession = async (signal: AbortSignal): Promise<IpmiSession> => {
       await loginThrottle.start();
       signal.throwIfAborted();
       loginBreaker.check(address.key, login, address.text);
@@ -216,7 +233,7 @@ export class Client {
     };
     const what = `${address.text}: login`;
     const session = this.#mutex.run(this.#lifetime.signal, () =>
-      withDeadline(this.#clock, what, timeouts.callTimeoutMs, this.#lifetime.signal, attempt),
+      withDeadline(this.#clock, what, timeouts.callTimeoutMs, this.#lifetime.signal, openSession),
     );
     session.catch((error: unknown) => {
       this.#notePossibleRestart(error);

@@ -1,8 +1,8 @@
 import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
-import { Client, errors } from "undici";
-import type { Dispatcher } from "undici";
-import { createConnector } from "./tls.ts";
+import { constants, gunzip } from "node:zlib";
+import { errors } from "undici";
+import type { Client, Dispatcher } from "undici";
+import { createHttpClient } from "./client.ts";
 import type { DeviceTls } from "../../interface/device-config.ts";
 import type { SecureContexts } from "../../gate/secure-contexts.ts";
 import type { RedfishAnswer } from "./answer.ts";
@@ -17,10 +17,6 @@ import type { Logger } from "../../../telemetry/logger.ts";
 
 /** The largest answer that is read. A ComputerSystem of a large server has about 60 KiB. */
 export const BODY_BYTES_MAX = 1_048_576;
-/** All headers of one answer together. */
-export const HEADER_BYTES_MAX = 16_384;
-/** Many BMCs close idle connections after five seconds. Ours closes first, so that no order is sent on a closed one. */
-const IDLE_MS_MAX = 3_000;
 
 const unzip = promisify(gunzip);
 
@@ -33,38 +29,45 @@ export interface Call {
   body?: JsonObject;
 }
 
+export interface ConnectionOptions {
+  origin: string;
+  tls: DeviceTls;
+  connectTimeoutMs: number;
+  secureContexts: SecureContexts;
+  deps: { clock: Clock; logger: Logger };
+}
+
+/** The beginning of an answer to a read. */
+export interface AnswerStart {
+  status: number;
+  header: (name: string) => string | undefined;
+  text: string;
+  /** Whether the text is all of the body. */
+  isWhole: boolean;
+  /** How many bytes were received. */
+  bytes: number;
+}
+
 /** One connection to one origin: one request at a time, opened on demand and reused while it lives. */
 export class Connection {
   readonly origin: string;
   /** Until when the certificate is valid that the service has shown last. */
   certificateUntilMs: number | undefined;
   readonly sentSecrets = new SentSecrets();
+  readonly #options: ConnectionOptions;
   readonly #client: Client;
   readonly #clock: Clock;
   readonly #logger: Logger;
 
-  constructor(options: {
-    origin: string;
-    tls: DeviceTls;
-    connectTimeoutMs: number;
-    secureContexts: SecureContexts;
-    deps: { clock: Clock; logger: Logger };
-  }) {
+  constructor(options: ConnectionOptions) {
     this.origin = options.origin;
+    this.#options = options;
     this.#clock = options.deps.clock;
     this.#logger = options.deps.logger;
-    this.#client = new Client(options.origin, {
-      connect: createConnector(options.tls, options.connectTimeoutMs, options.secureContexts, (untilMs) => {
-        this.certificateUntilMs = untilMs;
-      }),
-      pipelining: 1,
-      maxResponseSize: BODY_BYTES_MAX,
-      maxHeaderSize: HEADER_BYTES_MAX,
-      keepAliveTimeout: IDLE_MS_MAX,
-      keepAliveMaxTimeout: IDLE_MS_MAX,
-      // The deadline of the caller applies, on the injected clock.
-      headersTimeout: 0,
-      bodyTimeout: 0,
+    this.#client = createHttpClient({
+      ...options,
+      bodyBytesMax: BODY_BYTES_MAX,
+      onCertificate: (untilMs) => (this.certificateUntilMs = untilMs),
     });
   }
 
@@ -117,6 +120,45 @@ export class Connection {
     }
   }
 
+  /** Another connection to the same service, with the same trust. Its requests do not wait for those of this one. */
+  sibling(): Connection {
+    return new Connection(this.#options);
+  }
+
+  /**
+   * Reads the first `bytesMax` bytes of a resource, once. What follows is not received: the connection is closed.
+   *
+   * @throws BmcError if there is no answer.
+   */
+  async readStart(
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    bytesMax: number,
+    signal: AbortSignal,
+  ): Promise<AnswerStart> {
+    const what = `GET ${this.origin}${path}`;
+    if (signal.aborted) throw toBmcError(abortReason(signal), what, signal);
+    this.sentSecrets.note(headers, EMPTY);
+    try {
+      const response = await this.#client.request({
+        method: "GET",
+        path,
+        headers: { accept: "application/json", "odata-version": "4.0", "user-agent": "ironfence", ...headers },
+        signal,
+      });
+      const { bytes, isWhole } = await readBytes(response.body, bytesMax);
+      const coding = response.headers["content-encoding"] ?? "identity";
+      const text = coding === "gzip" ? await unzipStart(bytes) : bytes;
+      const header = (name: string): string | undefined => {
+        const value = response.headers[name];
+        return typeof value === "string" ? value : undefined;
+      };
+      return { status: response.statusCode, header, text: text.toString(), isWhole, bytes: bytes.length };
+    } catch (error) {
+      throw this.sentSecrets.hideIn(toBmcError(error, what, signal));
+    }
+  }
+
   /** Closes the connection; requests in flight fail. */
   async destroy(): Promise<void> {
     await this.#client.destroy();
@@ -137,6 +179,31 @@ async function readText({ headers, body }: Dispatcher.ResponseData): Promise<str
   }
 }
 
+/** The first bytes of a body. */
+async function readBytes(
+  body: Dispatcher.ResponseData["body"],
+  bytesMax: number,
+): Promise<{ bytes: Buffer; isWhole: boolean }> {
+  const chunks: Buffer[] = [];
+  let left = bytesMax;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk.subarray(0, left));
+    left -= chunk.length;
+    // Leaving the loop destroys the body, and with it the connection.
+    if (left < 0) return { bytes: Buffer.concat(chunks), isWhole: false };
+  }
+  return { bytes: Buffer.concat(chunks), isWhole: true };
+}
+
+/** What the beginning of a gzip holds. */
+async function unzipStart(bytes: Buffer): Promise<Buffer> {
+  try {
+    return await unzip(bytes, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: BODY_BYTES_MAX });
+  } catch (cause) {
+    throw new BmcError("BadResponse", "the gzip is invalid or too large", { cause });
+  }
+}
+
 /** Only the answer to a read must be JSON: the answer to an order is often empty or plain text. */
 function parseBody(method: Method, status: number, text: string, what: string): JsonObject {
   if (method === "GET" && status === 200) return parseJsonObject(text, what);
@@ -148,7 +215,7 @@ function parseBody(method: Method, status: number, text: string, what: string): 
 }
 
 /** The code for a failed request. */
-function toBmcError(error: unknown, what: string, signal: AbortSignal): BmcError {
+export function toBmcError(error: unknown, what: string, signal: AbortSignal): BmcError {
   if (signal.aborted) {
     const cause = abortReason(signal);
     if (cause instanceof DeadlineError) return new BmcError("Timeout", `${what}: no answer in time`, { cause });

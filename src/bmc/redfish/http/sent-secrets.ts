@@ -1,4 +1,6 @@
+import type { JsonObject } from "./json.ts";
 import { BmcError } from "../../interface/errors.ts";
+import { isRecord } from "../../../runtime/record.ts";
 
 const HIDDEN = "[secret]";
 /** A shorter one would be replaced in ordinary words. */
@@ -35,6 +37,17 @@ export class SentSecrets {
   /** `text` without what was sent, however the BMC has encoded it. */
   hide(text: string): string {
     return this.#forms.reduce((hidden, form) => hidden.replaceAll(form, HIDDEN), text);
+  }
+
+  /** `body` with each of its texts as `hide` gives it: before any of them is changed, so that none is overlooked. */
+  hideInBody(body: JsonObject): JsonObject {
+    return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, this.#hideInValue(value)]));
+  }
+
+  #hideInValue(value: unknown): unknown {
+    if (typeof value === "string") return value.length < LENGTH_MIN ? value : this.hide(value);
+    if (Array.isArray(value)) return value.map((item) => this.#hideInValue(item));
+    return isRecord(value) ? this.hideInBody(value) : value;
   }
 
   /** `error`, or if it repeats what was sent, one that does not: without its causes, which repeat it as well. */

@@ -2,14 +2,15 @@ import { createHash } from "node:crypto";
 import { TLSSocket } from "node:tls";
 import { buildConnector } from "undici";
 import type { SecureContexts } from "../../gate/secure-contexts.ts";
+import type { ClientCertificate } from "../../interface/credentials.ts";
 import type { DeviceTls } from "../../interface/device-config.ts";
 import { BmcError } from "../../interface/errors.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 
 /**
- * Creates the function that opens connections: TCP, and TLS with the trust settings in `tls`. `onCertificate` is
- * called after each handshake with the time until which the certificate is valid that the device has shown, trusted or
- * not.
+ * Creates the function that opens connections: TCP, and TLS with the trust settings and the client certificate in
+ * `tls`. `onCertificate` is called after each handshake with the time until which the certificate is valid that the
+ * device has shown, trusted or not.
  *
  * A pinned certificate is trusted, independent of its issuer and its names. The pin is compared after the handshake,
  * in which the device has proven that it has the key, and before the first byte of a request.
@@ -18,7 +19,7 @@ import { parseTimeMs } from "../../../runtime/time.ts";
  * otherwise.
  */
 export function createConnector(
-  tls: DeviceTls,
+  tls: DeviceTls & { certificate?: ClientCertificate | undefined },
   connectTimeoutMs: number,
   contexts: SecureContexts,
   onCertificate: (untilMs: number) => void,

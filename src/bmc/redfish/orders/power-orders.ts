@@ -1,8 +1,10 @@
+import { findAcCycle } from "./ac-cycle.ts";
 import { chooseResetType, readAllowedTypes, resetTarget } from "./allowed-types.ts";
 import type { RefusalWatch } from "./refusal-watch.ts";
-import { POWER_BUTTON, RESET_TYPES } from "./reset-types.ts";
+import { NMI, POWER_BUTTON, RESET_TYPES } from "./reset-types.ts";
 import type { Service } from "../session/service.ts";
-import type { FencedSystem } from "../system/fenced-system.ts";
+import type { RedfishAnswer } from "../http/answer.ts";
+import type { ChangeConditions, FencedSystem } from "../system/fenced-system.ts";
 import type { BmcMemory } from "../../gate/bmc-memory.ts";
 import type { ResetAction } from "../../gate/reset-actions.ts";
 import type { RedfishAddress } from "../../interface/address.ts";
@@ -49,11 +51,7 @@ export class PowerOrders {
     if (wanted === "On") this.#memory.orderedOn.add(key);
     // A host that reports no identity while it is off reports it again when it is on.
     const conditions = { mayBeUnknown: wanted === "On", offAtLogin: order.offAtLogin };
-    let answer = await this.#system.change(call, conditions, signal);
-    // Some BMCs require If-Match for an action as well. The action was not carried out (RFC 6585, section 3).
-    if (answer.status === 428) {
-      answer = await this.#system.change({ ...call, headers: { "if-match": "*" } }, conditions, signal);
-    }
+    const answer = await this.#post(call, conditions, signal);
     const refusal = await this.#refusals.refusalOf(`${text}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
     // iLO answers 400 and iDRAC 409 to an order for the present state. The power state shows whether that is the
@@ -63,6 +61,45 @@ export class PowerOrders {
     if (isRefused && wanted === "On") this.#memory.orderedOn.delete(key);
     if (isRefused && (await this.#system.readPower(signal)).state === wanted) return;
     throw refusal;
+  }
+
+  /** Sends an NMI, if the service lists it for this System now. @throws BmcError */
+  async sendNmi(signal: AbortSignal): Promise<void> {
+    const { text } = this.#address;
+    const { reset } = await this.#system.read(signal);
+    const allowed = reset && (await readAllowedTypes(this.#service, reset, signal));
+    if (reset === undefined || allowed?.includes(NMI) !== true) {
+      throw new BmcError("Unsupported", `${text}: the BMC does not list the reset type ${NMI}`);
+    }
+    const call = { method: "POST", path: this.#targetOf(reset), body: { ResetType: NMI } } as const;
+    const answer = await this.#post(call, { mayBeUnknown: false }, signal);
+    const refusal = await this.#refusals.refusalOf(`${text}: order ${NMI}`, answer, signal);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  /** Takes the mains power of a host that is off away, if the service offers that. @throws BmcError */
+  async acCycle(signal: AbortSignal): Promise<void> {
+    const { text } = this.#address;
+    const { state, raw } = await this.#system.readPower(signal);
+    if (state !== "Off") throw new BmcError("Refused", `${text}: no AC cycle: the host is not off (${raw})`);
+    const resource = await this.#system.readResource(signal);
+    const action = await findAcCycle(this.#service, resource, signal);
+    if (action === undefined) throw new BmcError("Unsupported", `${text}: the BMC offers no AC cycle of its host`);
+    const call = { method: "POST", path: action.path, body: action.body } as const;
+    const answer = await this.#post(call, { mayBeUnknown: false, offAtLogin: this.#service.logins }, signal);
+    const refusal = await this.#refusals.refusalOf(`${text}: AC cycle`, answer, signal);
+    if (refusal !== undefined) throw refusal;
+  }
+
+  async #post(
+    call: { method: "POST"; path: string; body: Readonly<Record<string, string>> },
+    conditions: ChangeConditions,
+    signal: AbortSignal,
+  ): Promise<RedfishAnswer> {
+    const answer = await this.#system.change(call, conditions, signal);
+    // Some BMCs require If-Match for an action as well. The action was not carried out (RFC 6585, section 3).
+    if (answer.status !== 428) return answer;
+    return this.#system.change({ ...call, headers: { "if-match": "*" } }, conditions, signal);
   }
 
   /** The order to send; undefined if the host already has that state and the BMC allows no such order in it. */

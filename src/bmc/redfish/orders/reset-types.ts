@@ -10,6 +10,9 @@ export const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const
 /** Toggles the power. It is not an order for a state, and is used for On only if the service allows nothing else. */
 export const POWER_BUTTON = "PushPowerButton";
 
+/** A diagnostic interrupt. It is sent only if the service lists it. */
+export const NMI = "Nmi";
+
 /**
  * The type to send for an order; undefined if no allowed type does it.
  *

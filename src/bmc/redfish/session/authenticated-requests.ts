@@ -22,7 +22,7 @@ const DENIALS_MAX = 3;
 const SESSION_AGAIN_MS = 60_000;
 
 /** Checks right before each transmission whether the call may be sent. `isAgain`: it was sent before, and denied. */
-export type Precondition = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
+export type RequestPrecondition = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
 
 export interface AuthenticatedRequestsDeps {
   connection: Connection;
@@ -36,6 +36,8 @@ export interface AuthenticatedRequestsDeps {
   gate: BmcGate;
   clock: Clock;
   callTimeoutMs: number;
+  /** Ends a login in progress. */
+  abandonLogin: AbortSignal | undefined;
 }
 
 /** Requests with the access of one account. The first one logs in, and one that is denied is sent again. */
@@ -94,7 +96,7 @@ export class AuthenticatedRequests {
    * Sends an authenticated call. A 401 means that nothing was done, so the call is sent again: first in the same
    * session, because some BMCs deny sessions at random, then after a new login.
    */
-  async send(call: Call, callerSignal: AbortSignal, check?: Precondition): Promise<RedfishAnswer> {
+  async send(call: Call, callerSignal: AbortSignal, check?: RequestPrecondition): Promise<RedfishAnswer> {
     const signal = this.until(callerSignal);
     let isAgain = false;
     for (let logins = 1; ; isAgain = true) {

@@ -27,6 +27,8 @@ export interface GuardedLoginDeps {
   gate: BmcGate;
   clock: Clock;
   callTimeoutMs: number;
+  /** Ends a login in progress. */
+  abandonLogin: AbortSignal | undefined;
   /** Whether basic authentication has worked for this device. */
   isBasicAccepted: () => boolean;
   /** Called when the service has given access, before the next login at this BMC starts. */
@@ -43,16 +45,16 @@ export class GuardedLogin {
 
   /**
    * Logs in with a deadline of its own instead of that of the call: a login that is aborted halfway would leave an
-   * unknown session behind, and BMCs have few.
+   * unknown session behind, and BMCs have few. Only `abandonLogin` ends it sooner.
    *
    * @param lifetime ends the wait for other logins at this BMC.
    */
   run(lifetime: AbortSignal): Promise<Access> {
     const { clock, mutex, connection, callTimeoutMs } = this.#deps;
     const what = `login at ${connection.origin}`;
-    const unaborted = new AbortController().signal;
+    const { abandonLogin = new AbortController().signal } = this.#deps;
     return mutex.run(lifetime, () =>
-      withDeadline(clock, what, LOGIN_SHARE * callTimeoutMs, unaborted, (signal) => this.#logIn(signal)),
+      withDeadline(clock, what, LOGIN_SHARE * callTimeoutMs, abandonLogin, (signal) => this.#logIn(signal)),
     );
   }
 

@@ -16,6 +16,7 @@ import { pathOnOrigin } from "../http/reference.ts";
 import { BmcError } from "../../interface/errors.ts";
 import type { BmcCredentials } from "../../interface/credentials.ts";
 import type { ExpiringSet } from "../../gate/expiring-set.ts";
+import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 /** How requests are authenticated. */
 export type Access = SessionAccess | BasicAccess;
@@ -102,7 +103,7 @@ function isMissing({ status }: RedfishAnswer): boolean {
 
 /** Whether the answer to the first try came from the sessions at `path`: a wrong password must not be sent twice. */
 function answersFor(path: string, first: RedfishAnswer): boolean {
-  const isUsual = path.replace(/\/+$/, "") === SESSIONS;
+  const isUsual = withoutTrailingSlashes(path) === SESSIONS;
   // iLO redirects to the same path with a slash, and its link has one.
   return isUsual && !(path !== SESSIONS && (isMissing(first) || (first.status >= 300 && first.status < 400)));
 }
@@ -114,7 +115,7 @@ function answersFor(path: string, first: RedfishAnswer): boolean {
 function sessionsReference(root: JsonObject): string | undefined {
   const linked = stringAt(objectAt(objectAt(root, "Links"), "Sessions"), "@odata.id");
   const service = stringAt(objectAt(root, "SessionService"), "@odata.id");
-  return linked ?? (service === undefined ? undefined : `${service.replace(/\/+$/, "")}/Sessions`);
+  return linked ?? (service === undefined ? undefined : `${withoutTrailingSlashes(service)}/Sessions`);
 }
 
 function session(origin: string, collection: string, login: BmcCredentials, answer: RedfishAnswer): Access {
@@ -130,7 +131,7 @@ function session(origin: string, collection: string, login: BmcCredentials, answ
  * used, with the known origin. Some BMCs give only an id, or only the id in the body.
  */
 export function sessionPath(origin: string, collection: string, answer: RedfishAnswer): string | undefined {
-  const members = collection.replace(/\/+$/, "");
+  const members = withoutTrailingSlashes(collection);
   const location = answer.header("location");
   const elsewhere = location === undefined ? undefined : (URL.parse(location)?.pathname ?? `${members}/${location}`);
   const id = stringAt(answer.body, "Id");

@@ -43,7 +43,7 @@ export class ServiceRoot {
       const path = pathOnOrigin(origin, answer.header("location"), "the redirect from the root");
       answer = await send({ method: "GET", path }, signal);
     }
-    // DSP0266 requires a root that everybody can read. If it is not, the usual paths and basic authentication must do.
+    // DSP0266 requires a root that any client can read. If it is not, the usual paths and basic authentication must do.
     if (answer.status === 401) return EMPTY;
     if (answer.status === 404) throw this.#servesNothing();
     if (answer.status !== 200) throw failure(`GET ${origin}${ROOT}`, answer);
@@ -60,7 +60,7 @@ export class ServiceRoot {
   }
 
   /**
-   * Checks whether a plain HTTP address redirects everybody to another address, before a password is sent to it in
+   * Checks whether a plain HTTP address redirects any client to another address, before a password is sent to it in
    * clear text.
    *
    * @throws BmcError Unsupported if it does.

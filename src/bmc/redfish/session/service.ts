@@ -1,11 +1,11 @@
 import { AbandonedSessions, endSession } from "./abandoned-sessions.ts";
 import { AuthenticatedRequests } from "./authenticated-requests.ts";
-import type { Precondition } from "./authenticated-requests.ts";
+import type { RequestPrecondition } from "./authenticated-requests.ts";
 import { MonitoredConnection } from "./monitored-connection.ts";
 import { REDIRECTS, ServiceRoot } from "./service-root.ts";
 import { failure } from "../http/answer.ts";
 import type { RedfishAnswer } from "../http/answer.ts";
-import type { Call, Connection } from "../http/connection.ts";
+import type { AnswerStart, Call, Connection } from "../http/connection.ts";
 import { stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
@@ -49,6 +49,7 @@ export class Service {
   readonly #logger: Logger;
   readonly #closeTimeoutMs: number;
   readonly #releaseMutex: () => void;
+  #side: Connection | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(options: {
@@ -59,7 +60,7 @@ export class Service {
     deps: DeviceDeps;
   }) {
     const { connection, login, callTimeoutMs, gate } = options;
-    const { clock, logger, isOrderAllowed } = options.deps;
+    const { clock, logger, isOrderAllowed, abandonLogin } = options.deps;
     const { origin } = connection;
     const { memory } = gate;
     const account = `${origin} ${login.username}`;
@@ -98,6 +99,7 @@ export class Service {
       gate,
       clock,
       callTimeoutMs,
+      abandonLogin,
     });
   }
 
@@ -178,6 +180,26 @@ export class Service {
     return answer.status === 200 ? answer.body : undefined;
   }
 
+  /**
+   * Reads the beginning of a resource on a connection of its own, with the present access, once: nothing of the service
+   * waits for it, and its failure says nothing about the BMC to others.
+   *
+   * @throws BmcError if there is no answer.
+   */
+  async readBesides(path: string, bytesMax: number, callerSignal: AbortSignal): Promise<AnswerStart> {
+    const signal = this.#requests.until(callerSignal);
+    const { headers } = await this.#requests.currentAccess();
+    this.#side ??= this.#connection.sibling();
+    return this.#side.readStart(path, headers, bytesMax, signal);
+  }
+
+  /** Closes the connection of `readBesides`. Never throws. */
+  async endBesides(): Promise<void> {
+    const side = this.#side;
+    this.#side = undefined;
+    await side?.destroy().catch(() => undefined);
+  }
+
   /** Reads a task monitor, with any status. */
   monitor(path: string, signal: AbortSignal): Promise<RedfishAnswer> {
     return this.#requests.send({ method: "GET", path }, signal);
@@ -189,7 +211,11 @@ export class Service {
    * @param check called before each transmission, in the login that is used for it. If it throws, nothing is sent.
    * @throws BmcError if there is no such answer: it is then unknown whether the change took effect.
    */
-  change(call: Call & { method: "POST" | "PATCH" }, check: Precondition, signal: AbortSignal): Promise<RedfishAnswer> {
+  change(
+    call: Call & { method: "POST" | "PATCH" },
+    check: RequestPrecondition,
+    signal: AbortSignal,
+  ): Promise<RedfishAnswer> {
     return this.#requests.send(call, signal, check);
   }
 
@@ -201,6 +227,7 @@ export class Service {
 
   async #close(): Promise<void> {
     const left = this.#requests.end();
+    void this.endBesides();
     const unaborted = new AbortController().signal;
     try {
       await withDeadline(this.#clock, "close", this.#closeTimeoutMs, unaborted, async (signal) => {

@@ -5,6 +5,7 @@ import { parseSystem } from "./system.ts";
 import type { HostIdentity } from "../../identity/host-identity.ts";
 import type { IsHost } from "../../interface/device-config.ts";
 import { BmcError } from "../../interface/errors.ts";
+import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 const SYSTEMS = "/redfish/v1/Systems";
 const NAMES_SHOWN_MAX = 8;
@@ -25,7 +26,7 @@ export async function chooseSystem(
   signal: AbortSignal,
 ): Promise<string> {
   if (system?.startsWith("/") === true) return system;
-  if (system !== undefined) return `${(await linkedSystems(service, signal)).replace(/\/+$/, "")}/${system}`;
+  if (system !== undefined) return `${withoutTrailingSlashes(await linkedSystems(service, signal))}/${system}`;
   // DSP0266 has fixed this path for a long time; older services link to their own.
   const usual = await service.find(SYSTEMS, signal);
   const found = usual ?? (await service.find(await linkedSystems(service, signal), signal));

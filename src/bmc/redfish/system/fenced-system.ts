@@ -35,6 +35,7 @@ export class FencedSystem {
   #path: string | undefined;
   #reset: ResetAction | undefined;
   #lastReset: string | undefined;
+  #lastRead: System | undefined;
 
   constructor(
     address: RedfishAddress,
@@ -57,6 +58,11 @@ export class FencedSystem {
     return this.#lastReset;
   }
 
+  /** As it was last read; undefined before that. */
+  get lastRead(): System | undefined {
+    return this.#lastRead;
+  }
+
   /** The Reset action of the last read that showed one: some BMCs show none while the host is off. */
   get lastResetAction(): ResetAction | undefined {
     return this.#reset;
@@ -74,6 +80,7 @@ export class FencedSystem {
     this.#reset = system.reset ?? this.#reset;
     if (system.reset !== undefined) this.#memory.resetActions.set(this.#resetKey(system), system.reset);
     this.#lastReset = system.lastReset;
+    this.#lastRead = system;
     this.#offCheck.noteState(system.power.state);
     return system;
   }

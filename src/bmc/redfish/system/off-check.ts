@@ -15,10 +15,19 @@ const RESET_JITTER_MS = 1_000;
 /** One read of the Chassis is valid for the readings of this time: the two readings of a proof share one. */
 export const CHASSIS_VALID_MS = 1_000;
 
+/** Redfish was published in August 2015. A BMC that says that it started before that had not set its clock yet. */
+const CLOCK_SET_FROM_MS = 1_438_387_200_000;
+
 /** Failures that another try does not change, unlike those of a BMC that is unreachable or busy. */
 const UNREADABLE: ReadonlySet<BmcErrorCode> = new Set(["PrivilegeTooLow", "BadResponse", "Unsupported", "Refused"]);
 const CHASSIS_ADVICE =
   "name the Chassis with the power of the host in devices[].redfish.powerChassis, or none ([]), give the account permission to read it, or update the firmware";
+
+/** How long a BMC has been up, or, if its start is not dated, for how long this driver has seen it up. */
+interface BmcAge {
+  ms: number;
+  isDated: boolean;
+}
 
 /**
  * Checks each Off that a System shows. After a restart OpenBMC can show a running host as Off (openbmc issue 2224),
@@ -42,6 +51,8 @@ export class OffCheck {
    * without content may be incomplete while the BMC starts; HGX has many that stay so.
    */
   readonly #ignoredChassis = new Map<string, { untilMs: number; interruptions: number }>();
+  /** Since when the BMC has been up, on our monotonic clock, if it has reported that since it may have restarted. */
+  #upSinceMs: number | undefined;
   /** Since when each Manager has shown its present start time. */
   readonly #starts = new Map<string, { startedMs: number; atMs: number; interruptions: number }>();
 
@@ -73,9 +84,10 @@ export class OffCheck {
       (system.isStale ? "from a cache" : undefined) ??
       this.#resetDoubt(system) ??
       (await this.#restartDoubt(system, signal));
-    return doubt === undefined
-      ? this.#combineWithChassis(system, signal)
-      : { state: "Unknown", raw: `Off, but ${doubt}` };
+    if (doubt !== undefined) return { state: "Unknown", raw: `Off, but ${doubt}` };
+    const reading = await this.#combineWithChassis(system, signal);
+    if (reading.state !== "Off" || this.#upSinceMs === undefined) return reading;
+    return { ...reading, bmcUpMs: Math.round(this.#clock.monotonicMs() - this.#upSinceMs) };
   }
 
   #resetDoubt({ lastReset }: System): string | undefined {
@@ -90,16 +102,18 @@ export class OffCheck {
   async #restartDoubt({ managers }: System, signal: AbortSignal): Promise<string | undefined> {
     const { interruptions, mayHaveRestarted } = this.#service;
     if (this.#soundAt === interruptions) return undefined;
-    const agesMs: number[] = [];
+    const ages: BmcAge[] = [];
     for (const path of this.#managersOf(managers)) {
-      const ageMs = this.#ageOf(path, await this.#findReadable(path, signal));
-      if (ageMs !== undefined) agesMs.push(ageMs);
+      const age = this.#ageOf(path, await this.#findReadable(path, signal));
+      if (age !== undefined) ages.push(age);
     }
-    const youngMs = agesMs.find((ageMs) => Math.abs(ageMs) < BMC_SETTLE_MS);
-    if (youngMs !== undefined) return `its BMC started ${Math.round(youngMs / 1_000)} s ago`;
-    if (agesMs.length === 0 && mayHaveRestarted)
-      return "its BMC was unreachable or has lost our session, and may have restarted";
+    const young = ages.find(({ ms, isDated }) => isDated && Math.abs(ms) < BMC_SETTLE_MS);
+    if (young !== undefined) return `its BMC started ${Math.round(young.ms / 1_000)} s ago`;
+    const isDated = ages.length > 0 && ages.every((age) => age.isDated);
+    if (!isDated && mayHaveRestarted) return "its BMC was unreachable or has lost our session, and may have restarted";
     this.#soundAt = interruptions;
+    const agesMs = ages.map(({ ms }) => ms);
+    this.#upSinceMs = agesMs.length === 0 ? undefined : this.#clock.monotonicMs() - Math.min(...agesMs);
     return undefined;
   }
 
@@ -192,9 +206,10 @@ export class OffCheck {
 
   /**
    * How long the BMC has been up (`LastResetTime` of the Manager), if it reports it: by its own clock, or by ours if
-   * the clock of the BMC does not advance.
+   * the clock of the BMC does not advance. A BMC without a battery starts in 1970, and may stamp its start before its
+   * clock is set.
    */
-  #ageOf(path: string, manager: Resource | undefined): number | undefined {
+  #ageOf(path: string, manager: Resource | undefined): BmcAge | undefined {
     if (manager === undefined) return undefined;
     const startedMs = parseTimeMs(stringAt(manager.body, "LastResetTime"));
     const nowMs = parseTimeMs(stringAt(manager.body, "DateTime") ?? manager.date);
@@ -207,8 +222,10 @@ export class OffCheck {
     const isSame = known?.startedMs === startedMs && known.interruptions === interruptions;
     const start = isSame ? known : { startedMs, atMs, interruptions };
     this.#starts.set(path, start);
+    // The clock was set since the start, at an unknown time: the BMC may have started a moment ago.
+    if (startedMs < CLOCK_SET_FROM_MS && nowMs >= CLOCK_SET_FROM_MS) return { ms: atMs - start.atMs, isDated: false };
     const ageMs = nowMs - startedMs;
-    return Math.abs(ageMs) < BMC_SETTLE_MS ? Math.max(ageMs, atMs - start.atMs) : ageMs;
+    return { ms: Math.abs(ageMs) < BMC_SETTLE_MS ? Math.max(ageMs, atMs - start.atMs) : ageMs, isDated: true };
   }
 
   /** The account may not have permission to read the managers. Then they are ignored. */

@@ -6,6 +6,7 @@ import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Resource } from "../session/service.ts";
 import type { ResetAction } from "../../gate/reset-actions.ts";
+import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 /** What we use of a ComputerSystem (DSP0268). */
 export interface System {
@@ -23,6 +24,8 @@ export interface System {
   chassis: readonly string[];
   /** The BMCs that manage it. */
   managers: readonly string[];
+  /** Its collection of logs. */
+  logServices: string | undefined;
 }
 
 /** A blade links to its enclosure and possibly its rack, which do not have the power of the host. */
@@ -55,6 +58,7 @@ export function parseSystem(origin: string, { path, body, isStale }: Resource): 
     reset: parseReset(body),
     chassis: linksAt(links, "Chassis").slice(0, CHASSIS_LINKS_MAX),
     managers: linksAt(links, "ManagedBy").slice(0, MANAGER_LINKS_MAX),
+    logServices: linksAt(body, "LogServices")[0],
   };
 }
 
@@ -165,6 +169,25 @@ export function parseChassis(origin: string, body: JsonObject, systemPaths: read
   return { whose: isPart || !isOwn ? "Other" : hasNone ? "None" : "System", power };
 }
 
+/** Chassis types that hold several hosts. */
+const SHARED_CHASSIS = new Set([
+  "Enclosure",
+  "Rack",
+  "RackGroup",
+  "Row",
+  "Pod",
+  "Shelf",
+  "Zone",
+  "Sidecar",
+  "StorageEnclosure",
+]);
+
+/** Whether a Chassis that the System at one of `systemPaths` links to holds this host alone, by what it shows. */
+export function isOfOneHost(origin: string, body: JsonObject, systemPaths: readonly string[]): boolean {
+  const { whose } = parseChassis(origin, { ...body, ChassisType: "" }, systemPaths);
+  return whose === "System" && !SHARED_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
+}
+
 /**
  * The reading of the System combined with those of its Chassis. After a restart, OpenBMC can show a running host as Off
  * while the chassis is On (openbmc issue 2224), so an Off that the chassis contradicts does not count.
@@ -177,5 +200,5 @@ export function combineWithChassis(system: PowerReading, chassis: readonly Power
 
 /** Some services ignore the case of paths, and give them with or without a slash at the end. */
 function comparable(path: string): string {
-  return path.replace(/\/+$/, "").toLowerCase();
+  return withoutTrailingSlashes(path).toLowerCase();
 }

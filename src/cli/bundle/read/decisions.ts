@@ -4,15 +4,15 @@ import { VERSION } from "../../../runtime/version.ts";
 import { runChecks } from "../../check/check.ts";
 import type { Facts } from "../../check/facts.ts";
 import { CHECKS } from "../../check/lines/checks.ts";
-import { createLiveProbes } from "../../check/read/live-probes.ts";
+import { createTargetProbes } from "../../check/read/live-probes.ts";
 import { readFacts } from "../../check/read/read-facts.ts";
 import { renderJson, renderText } from "../../check/render.ts";
 import { fenceExplainer } from "../../explain/fence.ts";
 import { readDecisions } from "../../explain/read.ts";
 import { explainCheck, explainNode } from "../../explain/words.ts";
 import { problemsOf } from "../../status/problems.ts";
-import { itemsOf } from "../../status/object-problems.ts";
-import { readOverview } from "../../status/read.ts";
+import { itemsOf } from "../../status/objects/object-problems.ts";
+import { readOverview } from "../../status/objects/read.ts";
 import { renderOverview } from "../../status/render.ts";
 import type { Part, PartDeps, PartResult } from "../part.ts";
 
@@ -76,7 +76,7 @@ function checkFiles(name: string, { runtime }: PartDeps, facts: Facts): PartResu
 
 async function readLive(deps: PartDeps, signal: AbortSignal): Promise<PartResult> {
   if (deps.live === undefined) return { files: [], gaps: [] };
-  const probes = createLiveProbes(deps.live, { namespace: deps.options.namespace, timeoutMs: PROBES_TIMEOUT_MS });
+  const probes = createTargetProbes(deps.live, { namespace: deps.options.namespace, timeoutMs: PROBES_TIMEOUT_MS });
   const facts = await readFacts(deps, probes, signal);
   const targets = itemsOf(facts.overview.targets).map(
     ({ metadata: { namespace, name }, spec: { nodeName }, status }) => ({
@@ -100,8 +100,8 @@ async function readExplanations({ runtime, options, cluster }: PartDeps, signal:
   const explainFence = fenceExplainer(overview);
   const nodes = [...live.nodes.values()].map(({ metadata: { name } }) => {
     const healthChecks = explainNode(live, name) ?? [];
-    const { verdict, steps } = explainFence(name, healthChecks);
-    return { node: name, couldFence: verdict, fence: steps, healthChecks };
+    const { readiness, steps } = explainFence(name, healthChecks);
+    return { node: name, couldFence: readiness, fence: steps, healthChecks };
   });
   return {
     files: [

@@ -11,7 +11,7 @@ import { findObject } from "../../../kube/objects/find-object.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KindVersions } from "../../../kube/objects/served-kind.ts";
 import { findServed } from "../../../kube/objects/served-kind.ts";
-import { HOST_KIND } from "../../status/hosts.ts";
+import { HOST_KIND } from "../../status/objects/hosts.ts";
 import type { Part, PartDeps, PartFile, PartResult } from "../part.ts";
 import type { Fields } from "../../../runtime/record.ts";
 

@@ -2,7 +2,7 @@ import { AGENT_COMPONENTS, AGENT_STANDS_BY, AGENT_VERSION } from "../../../api/n
 import type { LeaderLease } from "../../../kube/lease/lease-record.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { Check, Finding } from "../check.ts";
-import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
+import { cannotCheck, failed, passed, orOk, warning } from "../check.ts";
 import type { ApiFacts } from "../facts.ts";
 import { isUnread } from "../facts.ts";
 
@@ -18,7 +18,7 @@ export const API_SERVER: Check<ApiFacts> = {
   title: "the API server answers, in a version that ironfence supports",
   run: ({ cluster, server: { major, minor, text } }) => {
     const where = `${cluster.server} (${cluster.source}) is Kubernetes ${text}`;
-    if (major > 1 || minor >= MINOR_MIN) return [ok(where)];
+    if (major > 1 || minor >= MINOR_MIN) return [passed(where)];
     return [failed(`${where}, and ironfence needs 1.${MINOR_MIN} or newer`, "upgrade the cluster")];
   },
 };
@@ -31,7 +31,7 @@ const CLOCK: Check<ApiFacts> = {
     if (clockOffset === undefined) return [cannotCheck("the answers of the API server have no date")];
     const { minMs, maxMs } = clockOffset;
     const behindMs = minMs > 0 ? minMs : maxMs < 0 ? -maxMs : 0;
-    if (behindMs <= CLOCKS_APART_MS) return [ok("they are less than 5 s apart")];
+    if (behindMs <= CLOCKS_APART_MS) return [passed("they are less than 5 s apart")];
     const direction = minMs > 0 ? "behind" : "ahead of";
     const message = `the clock of this machine is ${Math.round(behindMs / 1_000)} s ${direction} that of the API server`;
     return [
@@ -87,7 +87,7 @@ function isFresh(spec: { holderIdentity?: string; renewTime?: string } | undefin
   return spec?.holderIdentity !== undefined && spec.holderIdentity !== "" && nowMs - renewedMs < SILENT_MS;
 }
 
-/** An agent that has not renewed its lease for so long does not lead any more, however long its lease is. */
+/** An agent that has not renewed its lease for this time does not lead any more, however long its lease is. */
 const SILENT_MS = 60_000;
 
 /** The checks of every run. */

@@ -1,7 +1,7 @@
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { budgetJudge } from "../../status/could-fence/attempt-budget.ts";
 import { machineCheckHold } from "../../status/could-fence/machine-health-checks.ts";
-import { itemsOf, shorten } from "../../status/object-problems.ts";
+import { itemsOf, shorten } from "../../status/objects/object-problems.ts";
 import { uncoveredOf } from "../../status/could-fence/could-fence.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, orOk, warning } from "../check.ts";

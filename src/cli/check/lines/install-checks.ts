@@ -1,9 +1,9 @@
 import { permissionText } from "../../../kube/reviews/permission-review.ts";
 import { VERSION } from "../../../runtime/version.ts";
-import { shorten } from "../../status/object-problems.ts";
+import { shorten } from "../../status/objects/object-problems.ts";
 import { unreadVersionText } from "../../cluster/unread-versions.ts";
 import type { Check, Finding } from "../check.ts";
-import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
+import { cannotCheck, failed, passed, orOk, warning } from "../check.ts";
 import deployed from "../read/deployed.json" with { type: "json" };
 import type { Deployment, Facts, GrantedPermission } from "../facts.ts";
 import { isUnread } from "../facts.ts";
@@ -48,7 +48,7 @@ export const INSTALL_CHECKS: readonly Check<Facts>[] = [
       if (agent.state === "forbidden") return [cannotCheck(agent.message.replace(/^cannot be shown: /, ""))];
       if (agent.state !== "leading") return findingsOf("leader", facts);
       const since = agent.leadsSince === undefined ? "" : ` since ${agent.leadsSince.replace(/\.\d+Z$/, "Z")}`;
-      return [ok(`${agent.leader} leads${since}, and renewed its lease ${agent.leaseAgeSeconds} s ago`)];
+      return [passed(`${agent.leader} leads${since}, and renewed its lease ${agent.leaseAgeSeconds} s ago`)];
     },
   },
   {
@@ -131,7 +131,12 @@ function judgeAdmission({ admission, namespace, serviceAccount }: Facts): readon
     [
       ...(missing.length === 0
         ? []
-        : [warning(`the cluster lacks ${missing.join(", ")}, so a stolen token of the agent could do more`, APPLY)]),
+        : [
+            warning(
+              `the cluster lacks ${missing.join(", ")}, so a stolen token of the agent could do more, or what a fence under way needs could be deleted`,
+              APPLY,
+            ),
+          ]),
       ...(idle.length === 0 ? [] : [warning(`no binding puts ${idle.join(", ")} into force`, APPLY)]),
       ...(others.length === 0
         ? []
@@ -188,13 +193,13 @@ function judgeReplicas(deployments: readonly Deployment[], namespace: string): r
         ),
       ];
     }
-    return [ok(`${readyReplicas} of ${wanted} replicas are ready`)];
+    return [passed(`${readyReplicas} of ${wanted} replicas are ready`)];
   });
 }
 
 function judgeVersions({ overview: { agent } }: Facts): readonly Finding[] {
   const version = "version" in agent ? agent.version : undefined;
-  if (version === VERSION) return [ok(VERSION)];
+  if (version === VERSION) return [passed(VERSION)];
   const message = `the leader has version ${version ?? "0.1.0 or older"}, and this command has ${VERSION}`;
   return [
     warning(

@@ -1,6 +1,6 @@
-import type { VerdictGroup } from "../../status/could-fence/could-fence.ts";
+import type { ReadinessGroup } from "../../status/could-fence/could-fence.ts";
 import { groupsOf, judgeNodes } from "../../status/could-fence/could-fence.ts";
-import { shorten } from "../../status/object-problems.ts";
+import { shorten } from "../../status/objects/object-problems.ts";
 import type { Check, Finding } from "../check.ts";
 import { failed, orOk } from "../check.ts";
 import type { Facts } from "../facts.ts";
@@ -21,7 +21,7 @@ function judgeAll({ overview }: Facts): readonly Finding[] {
 }
 
 /** What is not known counts as little as a no. */
-function findingOf({ answer, reason, message, step, isIntended, nodes }: VerdictGroup): Finding {
+function findingOf({ answer, reason, message, step, isIntended, nodes }: ReadinessGroup): Finding {
   const page = step === "target" ? pageOfTarget(reason) : undefined;
   return {
     level: answer === "no" && isIntended ? "warning" : "failed",

@@ -1,10 +1,10 @@
 import { permissionText } from "../../../kube/reviews/permission-review.ts";
 import type { PermissionReview } from "../../../kube/reviews/permission-review.ts";
-import { shorten } from "../../status/object-problems.ts";
+import { shorten } from "../../status/objects/object-problems.ts";
 import { unreadVersionText } from "../../cluster/unread-versions.ts";
 import { API_CHECKS, oneInstallation } from "./api-checks.ts";
 import type { Check, Finding } from "../check.ts";
-import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
+import { cannotCheck, failed, passed, orOk, warning } from "../check.ts";
 import type { PortFinding, PreFacts } from "../facts.ts";
 import { isUnread } from "../facts.ts";
 
@@ -21,7 +21,7 @@ export const PRE_CHECKS: readonly Check<PreFacts>[] = [
     title: "the API server enforces admission policies",
     run: ({ servesAdmissionPolicies }) =>
       servesAdmissionPolicies
-        ? [ok("it serves admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy")]
+        ? [passed("it serves admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy")]
         : [
             failed(
               "it does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy, so neither deploy/kustomize nor the Helm chart can be applied",
@@ -97,12 +97,12 @@ function judgeForeignKinds({ familyKinds, healthCheckCrd }: PreFacts): readonly 
 }
 
 function judgePorts(ports: readonly PortFinding[]): readonly Finding[] {
-  if (ports.length === 0) return [ok("the cluster has no FencingTarget and no BareMetalHost yet")];
+  if (ports.length === 0) return [passed("the cluster has no FencingTarget and no BareMetalHost yet")];
   const closed = ports.filter(({ state }) => state === "closed");
   const unchecked = ports.filter(({ state }) => state === "unchecked").length;
   const [first] = closed;
   const udp = unchecked === 0 ? "" : `; ${unchecked} use IPMI over UDP, which only a login can check`;
-  if (first === undefined) return [ok(`${ports.length - unchecked} BMCs accept TCP connections${udp}`)];
+  if (first === undefined) return [passed(`${ports.length - unchecked} BMCs accept TCP connections${udp}`)];
   const message = `${closed.length} of ${ports.length} BMCs cannot be reached: ${shorten(closed.map(({ owner }) => owner))}: ${first.address}: ${first.why}${udp}`;
   // The pods of the agent may reach the BMCs by another route than this machine.
   return [warning(message, "check address, cabling and firewall; the pods of the agent must reach the same addresses")];

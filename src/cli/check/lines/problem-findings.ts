@@ -1,8 +1,8 @@
-import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
-import type { Problem } from "../../status/object-problems.ts";
+import { reasonPage, REASONS } from "../../../remediator/machine/model/reasons.ts";
+import type { Problem } from "../../status/objects/object-problems.ts";
 import { problemsOf } from "../../status/problems.ts";
-import { shorten } from "../../status/object-problems.ts";
-import type { Overview } from "../../status/read.ts";
+import { shorten } from "../../status/objects/object-problems.ts";
+import type { Overview } from "../../status/objects/read.ts";
 import type { Finding } from "../check.ts";
 import { cannotCheck } from "../check.ts";
 import type { Facts } from "../facts.ts";
@@ -76,7 +76,7 @@ export function pageOfTarget(reason: string): string | undefined {
 
 function pageOfRemediation(text: string): string | undefined {
   const reason = REASONS.find((known) => known === text);
-  return reason === undefined ? undefined : pageOf(reason);
+  return reason === undefined ? undefined : reasonPage(reason);
 }
 
 /** The reason of a target whose status has no condition yet. */

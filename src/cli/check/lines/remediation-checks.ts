@@ -10,7 +10,7 @@ import { hostText } from "../../../remediator/hosts/bare-metal-host/store/power-
 import { storedOwner } from "../../../remediator/hosts/bare-metal-host/store/host-store.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import { itemsOf } from "../../status/object-problems.ts";
+import { itemsOf } from "../../status/objects/object-problems.ts";
 import type { Check, Finding } from "../check.ts";
 import { orOk, warning } from "../check.ts";
 import type { Facts } from "../facts.ts";

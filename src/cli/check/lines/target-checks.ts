@@ -1,14 +1,14 @@
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
-import { maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
+import { maintenanceOf, powerOffRefusal } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import type { Problem } from "../../status/object-problems.ts";
-import { itemsOf, shorten } from "../../status/object-problems.ts";
+import type { Problem } from "../../status/objects/object-problems.ts";
+import { itemsOf, shorten } from "../../status/objects/object-problems.ts";
 import { uncoveredOf } from "../../status/could-fence/could-fence.ts";
 import { hostFinder, probeAgeMax } from "../../status/could-fence/hosts.ts";
-import { isProbeOld } from "../../status/could-fence/target-verdict.ts";
+import { isProbeOld } from "../../status/could-fence/target-readiness.ts";
 import type { Check, Finding } from "../check.ts";
-import { cannotCheck, failed, ok, orOk, warning } from "../check.ts";
+import { cannotCheck, failed, passed, orOk, warning } from "../check.ts";
 import type { Facts } from "../facts.ts";
 import { findingsOf, gapsIn, groupByReason, NOT_PROBED, problemsUnder } from "./problem-findings.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
@@ -70,7 +70,7 @@ export const TARGET_CHECKS: readonly Check<Facts>[] = [
 
 function judgePause({ overview: { stopSwitch }, nowMs }: Facts): readonly Finding[] {
   if ("problem" in stopSwitch) return [cannotCheck(stopSwitch.problem)];
-  if (!stopSwitch.paused) return [ok("there is none")];
+  if (!stopSwitch.paused) return [passed("there is none")];
   const age = ageText(stopSwitch.since, nowMs);
   return [
     warning(`no power-off is sent${age}: ${stopSwitch.reason ?? "paused"}`, "end the pause with: ironfence resume"),
@@ -133,7 +133,7 @@ function judgeProbeAges({ overview }: Facts): readonly Finding[] {
   // Another check reports those that were never probed.
   const old = targets.filter((target) => target.status?.lastProbeTime !== undefined && isProbeOld(target, clock));
   const oldText = formatDuration(clock.oldMs);
-  if (old.length === 0) return [ok(`none is older than ${oldText}`)];
+  if (old.length === 0) return [passed(`none is older than ${oldText}`)];
   const names = shorten(old.map(({ metadata }) => metadata.name));
   const message = `${old.length} of ${targets.length} were not probed for ${oldText}: ${names}`;
   return [
@@ -161,7 +161,7 @@ function judgeHosts(facts: Facts): readonly Finding[] {
   if (gaps.length > 0) return gaps;
   const hosts = hostsOf(facts);
   const problems = hosts.flatMap(({ node, host }): Problem[] => {
-    const refusal = refusalOf(host);
+    const refusal = powerOffRefusal(host);
     if (refusal === undefined) return [];
     const { reason, message } = refusal;
     return [{ severity: "error", kind: "BareMetalHost", name: node, reason, message }];

@@ -10,8 +10,8 @@ import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
 import { toTime } from "../../../runtime/time.ts";
 import { staticView } from "../../cluster/static-view.ts";
-import { itemsOf } from "../../status/object-problems.ts";
-import type { ProbeLive } from "./read-facts.ts";
+import { itemsOf } from "../../status/objects/object-problems.ts";
+import type { ProbeTargets } from "./read-facts.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 import type { RefusedLogin } from "../../../remediator/probes/probe-result.ts";
 
@@ -27,10 +27,10 @@ const NOT_SEEN_FROM_HERE: ReadonlySet<string> = new Set(["Ambiguous", "BareMetal
  *
  * @param options.timeoutMs for all targets together.
  */
-export function createLiveProbes(
+export function createTargetProbes(
   { runtime, openDevice }: { runtime: KubeRuntime; openDevice: OpenDevice },
   { namespace, timeoutMs }: { namespace: string; timeoutMs: number },
-): ProbeLive {
+): ProbeTargets {
   const { clock } = runtime;
   const refused: RefusedLogin[] = [];
   return async (overview, signal) => {

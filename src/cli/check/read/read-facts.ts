@@ -1,5 +1,5 @@
 import { parseFamilies } from "../../../config/parsers.ts";
-import type { ClusterOptions } from "../../../config/run-options.ts";
+import type { ClusterOptions } from "../../../config/cluster-options.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { textAt } from "../../../api/schema/read-fields.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
@@ -18,9 +18,9 @@ import { serverTimeMs } from "../../../kube/server-time.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
 import type { ClusterAddress } from "../../cluster/connect.ts";
-import { itemsOf } from "../../status/object-problems.ts";
-import type { Overview } from "../../status/read.ts";
-import { readOverview } from "../../status/read.ts";
+import { itemsOf } from "../../status/objects/object-problems.ts";
+import type { Overview } from "../../status/objects/read.ts";
+import { readOverview } from "../../status/objects/read.ts";
 import { readFamilyKinds } from "../../cluster/unread-versions.ts";
 import { readCustomResources } from "./custom-resources.ts";
 import type { AdmissionPolicies, ApiFacts, Deployment, Fact, Facts, TemplateFact } from "../facts.ts";
@@ -62,9 +62,9 @@ export interface ReadDeps {
 }
 
 /** Probes the BMCs of all targets now. @returns what the cluster would show after such a probe. */
-export type ProbeLive = (overview: Overview, signal: AbortSignal) => Promise<LiveProbes>;
+export type ProbeTargets = (overview: Overview, signal: AbortSignal) => Promise<TargetProbes>;
 
-export interface LiveProbes {
+export interface TargetProbes {
   targets: FencingTarget[];
   /** UIDs of those for which the time was not long enough; their status is that of the agent's last probe. */
   unprobed: ReadonlySet<string>;
@@ -73,17 +73,21 @@ export interface LiveProbes {
 /**
  * Reads everything that the checks need, once.
  *
- * @param probeLive undefined to believe the status of each target.
+ * @param probeTargets undefined to believe the status of each target.
  * @throws KubeError, DeadlineError if the API server does not answer. What cannot be read for lack of a permission is a
  * fact.
  */
-export async function readFacts(deps: ReadDeps, probeLive: ProbeLive | undefined, signal: AbortSignal): Promise<Facts> {
+export async function readFacts(
+  deps: ReadDeps,
+  probeTargets: ProbeTargets | undefined,
+  signal: AbortSignal,
+): Promise<Facts> {
   const { clock } = deps.runtime;
   const facts = await withDeadline(clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
     readCluster(deps, within),
   );
-  if (probeLive === undefined) return facts;
-  const { targets, unprobed } = await probeLive(facts.overview, signal);
+  if (probeTargets === undefined) return facts;
+  const { targets, unprobed } = await probeTargets(facts.overview, signal);
   return { ...facts, overview: { ...facts.overview, targets }, unprobed };
 }
 

@@ -12,8 +12,8 @@ import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { hostText } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
-import { listKind } from "../../status/foreign.ts";
-import { HOST_KIND } from "../../status/hosts.ts";
+import { listKind } from "../../status/objects/foreign.ts";
+import { HOST_KIND } from "../../status/objects/hosts.ts";
 import { readFamilyKinds } from "../../cluster/unread-versions.ts";
 import { CRDS, crdName } from "./custom-resources.ts";
 import type { PortFinding, PreFacts } from "../facts.ts";
@@ -81,7 +81,7 @@ function checkPorts(
   return inParallel(devices, CONNECTIONS_AT_ONCE_MAX, async (device): Promise<PortFinding> => {
     try {
       const address = parseBmcAddress(device.address);
-      if (address.protocol === "ipmi") return { ...device, state: "unchecked", why: "" };
+      if (address.protocol === "ipmi" || address.protocol === "snmp") return { ...device, state: "unchecked", why: "" };
       const endpoint = endpointOf(address);
       await withDeadline(runtime.clock, "connecting", CONNECT_TIMEOUT_MS, signal, async (within) => {
         await checkName(endpoint);

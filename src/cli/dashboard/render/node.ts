@@ -11,12 +11,12 @@ const TIMELINES_MAX = 10;
 
 /** The page of one node: what is decided and why, its fences as pictures, what its BMC has shown. */
 export function renderNodePage(page: NodePage): Html {
-  const { verdict, ready, fence, timelines, evidence, ended } = page;
+  const { readiness, ready, fence, timelines, evidence, ended } = page;
   const answer =
-    verdict === undefined
+    readiness === undefined
       ? html`<p class="big doubt">unknown: the cluster has no such node</p>`
-      : html`<p class="big" id="summary">Could we fence it? ${answerTag(verdict)} ${verdict.reason}</p>
-          <p>${verdict.message}</p>`;
+      : html`<p class="big" id="summary">Could we fence it? ${answerTag(readiness)} ${readiness.reason}</p>
+          <p>${readiness.message}</p>`;
   const state = ready === undefined ? undefined : html`<p>Ready is ${ready.status} since ${timeTag(ready.since)}</p>`;
   return html`${section("answer", `Node ${page.node}`, html`${answer}${state}${fence === undefined ? plug(page.plug) : undefined}`)}${
     fence === undefined

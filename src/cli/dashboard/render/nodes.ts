@@ -1,4 +1,4 @@
-import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
+import type { FenceReadiness } from "../../status/could-fence/could-fence.ts";
 import type { NodeList, NodeQuery } from "../view/node-list.ts";
 import { SLICE_NODES } from "../view/node-list.ts";
 import type { Html } from "./html.ts";
@@ -36,11 +36,11 @@ export function renderNodesPage(list: NodeList): Html {
 }
 
 /** The rows of one slice. */
-export function renderRows(rows: readonly NodeVerdict[]): Html {
-  return html`${rows.map((verdict) => {
-    const { node, reason, message } = verdict;
+export function renderRows(rows: readonly FenceReadiness[]): Html {
+  return html`${rows.map((row) => {
+    const { node, reason, message } = row;
     const why = reason === "" ? "" : `${reason}: ${message}`;
-    return html`<li><a href="${nodePath(node)}">${node}</a> ${answerTag(verdict)} <span class="of">${why}</span></li> `;
+    return html`<li><a href="${nodePath(node)}">${node}</a> ${answerTag(row)} <span class="of">${why}</span></li> `;
   })}`;
 }
 

@@ -1,5 +1,5 @@
 import type { Held } from "../view/fences.ts";
-import { PAST_DAYS } from "../view/fences.ts";
+import { PAST_DAYS } from "../view/ended-fences.ts";
 import type { OverviewPage } from "../view/overview-page.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";

@@ -1,7 +1,8 @@
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
-import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
-import type { Ended, Fence, ProgressStep } from "../view/fences.ts";
-import type { DisconnectionVerdict } from "../view/disconnection.ts";
+import type { FenceReadiness } from "../../status/could-fence/could-fence.ts";
+import type { Fence, ProgressStep } from "../view/fences.ts";
+import type { Ended } from "../view/ended-fences.ts";
+import type { DisconnectionAdvice } from "../view/disconnection.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 
@@ -75,7 +76,7 @@ export function steps(of: readonly ProgressStep[]): Html {
 }
 
 /** The answer that may do harm. Only a page that gets news shows a yes (`.live` in the style). */
-export function plug({ safe, why }: DisconnectionVerdict): Html {
+export function plug({ safe, why }: DisconnectionAdvice): Html {
   const answer = safe
     ? html`<b class="answer yes">yes</b><b class="answer no">unknown, because this page gets no news</b>`
     : html`<b class="answer no">no</b>`;
@@ -98,7 +99,11 @@ export function fenceCard(fence: Fence): Html {
       <span class="phase">${phase}</span> ${forTag(fence.stepSince, fence.stepForSeconds)}: ${why}.
       <span class="of">BareMetalRemediation ${remediation}</span>${links}
     </p>
-    ${plug(fence.plug)}`;
+    ${causeLine(fence.cause)}${plug(fence.plug)}`;
+}
+
+function causeLine(cause: string | undefined): Html | undefined {
+  return cause === undefined ? undefined : html`<p><b>Cause of death</b> ${cause}</p>`;
 }
 
 /** The statuses of the condition Ready of a node, as kubectl shows them. */
@@ -111,7 +116,7 @@ const RESULTS: Readonly<Record<Ended["result"], string>> = {
   CalledOff: "called off",
 };
 
-export function endedCard({ node, isLocal, at, result, reason, message, tookMs, page, runbook }: Ended): Html {
+export function endedCard({ node, isLocal, at, result, reason, message, cause, tookMs, page, runbook }: Ended): Html {
   const took = tookMs === undefined ? "" : ` in ${ageText(Math.floor(tookMs / 1_000))}`;
   const isGood = result === "Succeeded";
   return html`<h3>
@@ -119,11 +124,12 @@ export function endedCard({ node, isLocal, at, result, reason, message, tookMs, 
       <span class="${isGood ? "good" : "bad"}">${RESULTS[result]}${took}</span> ${timeTag(at)}
     </h3>
     <p>${reason}: ${message}</p>
+    ${causeLine(cause)}
     ${runbook === undefined ? undefined : html`<p>Runbook: <code>${runbook}</code></p>`}${page === undefined ? undefined : html`<p>Reason: <code>${page}</code></p>`}`;
 }
 
-const ANSWER_CLASSES: Readonly<Record<NodeVerdict["answer"], string>> = { yes: "good", no: "bad", unknown: "doubt" };
+const ANSWER_CLASSES: Readonly<Record<FenceReadiness["answer"], string>> = { yes: "good", no: "bad", unknown: "doubt" };
 
-export function answerTag({ answer }: Pick<NodeVerdict, "answer">): Html {
+export function answerTag({ answer }: Pick<FenceReadiness, "answer">): Html {
   return html`<span class="${ANSWER_CLASSES[answer]}">${answer}</span>`;
 }

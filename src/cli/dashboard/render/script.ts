@@ -11,7 +11,7 @@ export const SCRIPT = String.raw`"use strict";
   const byId = (id) => document.getElementById(id);
   const live = byId("live"), news = byId("news"), changes = byId("changes"), asOf = byId("as-of"), filter = byId("filter");
   const known = new Map();
-  let seen = version, source, offsetMs = Number(now) - performance.now(), heardMs = performance.now(), isHeard = false, isFiltered = false, trouble = "", retryMs = 2000;
+  let shownVersion = version, source, offsetMs = Number(now) - performance.now(), heardMs = performance.now(), isHeard = false, isFiltered = false, trouble = "", retryMs = 2000;
 
   const ageText = (seconds) =>
     seconds < 60 ? seconds + " s" : seconds < 3600 ? Math.floor(seconds / 60) + " m " + (seconds % 60) + " s"
@@ -103,7 +103,7 @@ export const SCRIPT = String.raw`"use strict";
     const wanted = filter.value.trim();
     path = wanted === "" ? "/nodes" : "/nodes?q=" + encodeURIComponent(wanted);
     history.replaceState(null, "", path);
-    seen = "";
+    shownVersion = "";
     isFiltered = true;
     source?.close();
     source = undefined;
@@ -147,9 +147,9 @@ export const SCRIPT = String.raw`"use strict";
   }
   function listen() {
     if (source || document.hidden) return;
-    source = new EventSource("/events?page=" + encodeURIComponent(path) + "&seen=" + encodeURIComponent(seen));
+    source = new EventSource("/events?page=" + encodeURIComponent(path) + "&shown=" + encodeURIComponent(shownVersion));
     source.addEventListener("page", ({ data, lastEventId }) => {
-      seen = lastEventId;
+      shownVersion = lastEventId;
       replace(data);
     });
     source.addEventListener("beat", ({ data }) => {

@@ -1,8 +1,8 @@
-import type { ClusterOptions } from "../../../config/run-options.ts";
+import type { ClusterOptions } from "../../../config/cluster-options.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { ClusterAddress } from "../../cluster/connect.ts";
 import { readDecisions } from "../../explain/read.ts";
-import { readOverview } from "../../status/read.ts";
+import { readOverview } from "../../status/objects/read.ts";
 import type { PageSource } from "./live-pages.ts";
 
 /** Reads what the pages show, with the permissions of the runtime's credentials. */
@@ -28,7 +28,8 @@ export function agentSource(
   cluster: ClusterAddress,
 ): PageSource {
   return {
-    readOverview: (signal) => readOverview(runtime, options, cluster, signal),
+    // Nor for the Lease of an agent that only observes.
+    readOverview: (signal) => readOverview(runtime, { ...options, readsObserver: false }, cluster, signal),
     readDecisions: () => Promise.resolve({ problem: "run ironfence explain node, or ironfence dashboard" }),
   };
 }

@@ -18,20 +18,20 @@ const BUFFER_BYTES_MAX = 512 * 2 ** 10;
  * Sends a page whenever it changes, and after each read when that was (Server-Sent Events). A read that fails is
  * reported, so that the browser does not show an old page as a new one.
  *
- * @param seen the version that the browser has.
+ * @param shownVersion the version that the browser has.
  */
 export async function streamPage(
   response: ServerResponse,
   { pages, clock }: { pages: LivePages; clock: Clock },
   path: string,
-  seen: string,
+  shownVersion: string,
   signal: AbortSignal,
 ): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort(new Error("the viewer is gone")));
   const within = AbortSignal.any([signal, gone.signal]);
   const endMs = clock.monotonicMs() + STREAM_MAX_MS;
-  let shown = seen;
+  let shown = shownVersion;
   response.write("retry: 1000\n\n");
   try {
     while (clock.monotonicMs() < endMs) {

@@ -3,7 +3,7 @@ import type { EvaluatedNodeChecks } from "../../../detector/nodes/evaluate-once.
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { cachedPage } from "../../../telemetry/cached-page.ts";
-import type { Overview } from "../../status/read.ts";
+import type { Overview } from "../../status/objects/read.ts";
 import { renderDocument } from "../render/document.ts";
 import type { Html } from "../render/html.ts";
 import { renderNodePage } from "../render/node.ts";
@@ -36,7 +36,7 @@ export interface Content {
 
 const READ_TIMEOUT_MS = 60_000;
 const VERSION_CHARS = 22;
-/** How long something has lasted (`forTag`), which the script of the page counts itself: it is no news. */
+/** How long something has lasted (`forTag`), which the script of the page counts itself, so it is not sent again. */
 const LASTED = /(<time class="for" datetime="[^"]*">)[^<]*/g;
 
 /** Pages that are kept for viewers to come: a filter may be any text. */

@@ -16,7 +16,7 @@ import { LivePages, messageOf } from "./live-pages.ts";
  *
  * @returns the answer; undefined if the page may be shown.
  */
-export type RequestGate = (request: IncomingMessage) => Promise<Answer | undefined>;
+export type RequestGuard = (request: IncomingMessage) => Promise<Answer | undefined>;
 
 /** Streams at once. Each may have a few pages of 100 KiB on their way to a viewer that reads slowly. */
 const STREAMS_MAX = 24;
@@ -35,7 +35,7 @@ const SECURITY_HEADERS = {
 export interface DashboardDeps {
   clock: Clock;
   source: PageSource;
-  gate: RequestGate;
+  guard: RequestGuard;
   /** Without it, the server speaks plain HTTP. */
   certificate: CertificateFiles | undefined;
 }
@@ -43,12 +43,12 @@ export interface DashboardDeps {
 /** Serves the pages until it is closed. They only read. @throws Error naming the address if it cannot be bound. */
 export async function serveDashboard(
   address: { host: string; port: number },
-  { clock, source, gate, certificate }: DashboardDeps,
+  { clock, source, guard, certificate }: DashboardDeps,
 ): Promise<{ port: number; close(): Promise<void> }> {
   const stop = new AbortController();
   const pages = new LivePages(source, clock, stop.signal);
   let streams = 0;
-  const stream = async (response: ServerResponse, query: URLSearchParams, lastSeen: string | undefined) => {
+  const stream = async (response: ServerResponse, query: URLSearchParams, lastEventId: string | undefined) => {
     if (streams >= STREAMS_MAX) {
       return sendAnswer(response, { ...notice(503, "Too many viewers"), headers: { ...SECURITY_HEADERS } });
     }
@@ -56,8 +56,8 @@ export async function serveDashboard(
     try {
       const headers = { ...SECURITY_HEADERS, "content-type": "text/event-stream", "cache-control": "no-store" };
       response.writeHead(200, headers);
-      const seen = lastSeen ?? query.get("seen") ?? "";
-      await streamPage(response, { pages, clock }, query.get("page") ?? "/", seen, stop.signal);
+      const shownVersion = lastEventId ?? query.get("shown") ?? "";
+      await streamPage(response, { pages, clock }, query.get("page") ?? "/", shownVersion, stop.signal);
     } finally {
       streams -= 1;
     }
@@ -65,10 +65,10 @@ export async function serveDashboard(
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = pathOf(request.url ?? "");
     const asset = Object.hasOwn(ASSETS, path) ? ASSETS[path] : undefined;
-    const answer = (await gate(request)) ?? asset ?? refuseWrites(request);
+    const answer = (await guard(request)) ?? asset ?? refuseWrites(request);
     if (answer === undefined && path === "/events") {
-      const lastSeen = request.headers["last-event-id"];
-      return stream(response, queryOf(request.url ?? ""), typeof lastSeen === "string" ? lastSeen : undefined);
+      const lastEventId = request.headers["last-event-id"];
+      return stream(response, queryOf(request.url ?? ""), typeof lastEventId === "string" ? lastEventId : undefined);
     }
     const { headers, ...found } = answer ?? (await show(pages, request.url ?? ""));
     sendAnswer(response, { ...found, headers: { ...SECURITY_HEADERS, ...headers } });

@@ -3,16 +3,16 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 import { mayRunEtcd } from "../../../remediator/machine/rules/quorum.ts";
-import { conditionOf } from "../../status/object-problems.ts";
+import { conditionOf } from "../../../api/schema/read-fields.ts";
 
 /** Whether an operator may disconnect the power of a host now, and why. */
-export interface DisconnectionVerdict {
+export interface DisconnectionAdvice {
   safe: boolean;
   /** A sentence with the next step. */
   why: string;
 }
 
-/** What is known of one node. `unread`: something that the verdict needs may not be read. */
+/** What is known of one node. `unread`: something that the advice needs may not be read. */
 export interface DisconnectionFacts {
   nodeName: string;
   node: Node | undefined;
@@ -44,7 +44,7 @@ const NEEDS_POWER: Readonly<Record<string, string>> = {
  * (maintenance, which the agent has confirmed), depends on no answer of its BMC, and the node serves nothing. Whatever
  * is not known is a no. Pure.
  */
-export function judgeDisconnection(facts: DisconnectionFacts): DisconnectionVerdict {
+export function judgeDisconnection(facts: DisconnectionFacts): DisconnectionAdvice {
   const obstacle = obstacleTo(facts);
   if (obstacle !== undefined) return { safe: false, why: obstacle };
   const why =

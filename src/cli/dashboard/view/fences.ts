@@ -1,15 +1,15 @@
+import { causeText } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { clusterKey, nodeKey, subjectOf } from "../../../nodes/subject.ts";
-import { pageOf, REASONS } from "../../../remediator/machine/model/reasons.ts";
-import type { Reason } from "../../../remediator/machine/model/reasons.ts";
 import { isBegun, isFinal, slotOf } from "../../../remediator/machine/model/state.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import { conditionOf, itemsOf, reportedCondition } from "../../status/object-problems.ts";
-import type { Overview } from "../../status/read.ts";
+import { conditionOf } from "../../../api/schema/read-fields.ts";
+import { itemsOf, reportedCondition } from "../../status/objects/object-problems.ts";
+import type { Overview } from "../../status/objects/read.ts";
 import { byName } from "../../status/could-fence/could-fence.ts";
 import { judgeDisconnection } from "./disconnection.ts";
-import type { DisconnectionVerdict } from "./disconnection.ts";
+import type { DisconnectionAdvice } from "./disconnection.ts";
 
 /** One step of a fence. */
 export interface ProgressStep {
@@ -41,8 +41,10 @@ export interface Fence {
   reason: string;
   /** What it does or waits for. */
   message: string;
+  /** What the host died of; undefined if that was not read. */
+  cause: string | undefined;
   startedAt: string | undefined;
-  plug: DisconnectionVerdict;
+  plug: DisconnectionAdvice;
 }
 
 /** A node that would be fenced and waits. */
@@ -53,25 +55,6 @@ export interface Held {
   message: string;
   since: string | undefined;
 }
-
-/** How a fence of the last days ended. */
-export interface Ended {
-  node: string;
-  isLocal: boolean;
-  at: string;
-  result: "Succeeded" | "Failed" | "TimedOut" | "CalledOff";
-  reason: string;
-  message: string;
-  /** From the creation of the remediation to its verdict; undefined if an older agent has kept the outcome. */
-  tookMs: number | undefined;
-  /** The page that explains the reason of a failure. */
-  page: string | undefined;
-  /** The page that says what to do after a failure. */
-  runbook: string | undefined;
-}
-
-const DAY_MS = 86_400_000;
-export const PAST_DAYS = 30;
 
 const ORDER = [
   "Resolving",
@@ -112,7 +95,7 @@ function active({ remediations }: Overview): BareMetalRemediation[] {
 function fenceOf(
   remediation: BareMetalRemediation,
   nodes: ReadonlyMap<string, Node>,
-  judge: (nodeName: string) => DisconnectionVerdict,
+  judge: (nodeName: string) => DisconnectionAdvice,
   nowMs: number,
 ): Fence {
   const { metadata, status } = remediation;
@@ -134,6 +117,7 @@ function fenceOf(
     steps: stepsOf(remediation),
     reason: condition?.reason ?? "",
     message: condition?.message ?? "",
+    cause: status?.evidence && causeText(status.evidence),
     startedAt: metadata.creationTimestamp,
     plug: isLocal
       ? judge(nodeName)
@@ -158,7 +142,7 @@ export function readyCondition(node: Node | undefined) {
   return node?.status.conditions?.find(({ type }) => type === "Ready");
 }
 
-function whereOf(remediation: BareMetalRemediation): { nodeName: string; node: string; isLocal: boolean } {
+export function whereOf(remediation: BareMetalRemediation): { nodeName: string; node: string; isLocal: boolean } {
   const { nodeName, cluster } = subjectOf(remediation);
   const name = nodeName ?? remediation.metadata.name;
   return {
@@ -169,7 +153,7 @@ function whereOf(remediation: BareMetalRemediation): { nodeName: string; node: s
 }
 
 /** Judges plugs of nodes of the agent's own cluster. Pure. */
-export function disconnectionJudge(overview: Overview): (nodeName: string) => DisconnectionVerdict {
+export function disconnectionJudge(overview: Overview): (nodeName: string) => DisconnectionAdvice {
   const { nodes, targets, remediations } = overview;
   const [unread] = [nodes, targets, remediations].flatMap((listed) =>
     Array.isArray(listed) ? [] : [whyUnread(listed)],
@@ -243,7 +227,7 @@ export function heldOf(overview: Overview): Held[] {
       node,
       isLocal,
       reason,
-      message: condition?.message ?? "no agent has taken it up yet",
+      message: condition?.message ?? "no agent has started it",
       since: creationTimestamp,
     };
   });
@@ -276,82 +260,4 @@ export function slotsInUse(overview: Overview): { hosts: number; zones: { zone: 
   );
   const counted = [...zones].map(([zone, of]) => ({ zone, hosts: of.length }));
   return { hosts: held.length, zones: counted.toSorted((a, b) => byName(a.zone, b.zone)) };
-}
-
-const KNOWN: ReadonlySet<string> = new Set(REASONS);
-
-/**
- * What ended within the last days, the latest first: what targets remember, and remediations that are still there.
- * Pure.
- */
-export function endedOf(overview: Overview): Ended[] {
-  const sinceMs = overview.nowMs - PAST_DAYS * DAY_MS;
-  const final = new Map(
-    itemsOf(overview.remediations)
-      .filter(({ status }) => isFinal(status?.phase))
-      .map((remediation) => [remediation.metadata.uid, remediation]),
-  );
-  const remembered = itemsOf(overview.targets).flatMap(({ spec, status }) =>
-    (status?.outcomes ?? []).map(
-      ({ time, startTime, result, reason, message, remediation }): Ended & { uid: string } => {
-        const node = nodeKey({ cluster: spec.clusterRef, name: spec.nodeName });
-        const tookMs = tookOf(final.get(remediation.uid)) ?? between(startTime, time);
-        const isLocal = spec.clusterRef === undefined;
-        return {
-          uid: remediation.uid,
-          node,
-          isLocal,
-          at: time,
-          result,
-          reason,
-          message,
-          tookMs,
-          page: pageFor(result, reason),
-          runbook: runbookFor(result),
-        };
-      },
-    ),
-  );
-  const seen = new Set(remembered.map(({ uid }) => uid));
-  const others = [...final.values()].flatMap((remediation): Ended[] => {
-    const verdict = conditionOf(remediation.status?.conditions, "Succeeded");
-    if (seen.has(remediation.metadata.uid) || verdict === undefined) return [];
-    const result = verdict.status === "True" ? "Succeeded" : "Failed";
-    const { reason, message, lastTransitionTime: at } = verdict;
-    const { node, isLocal } = whereOf(remediation);
-    return [
-      {
-        node,
-        isLocal,
-        at,
-        result,
-        reason,
-        message,
-        tookMs: tookOf(remediation),
-        page: pageFor(result, reason),
-        runbook: runbookFor(result),
-      },
-    ];
-  });
-  return [...remembered.map(({ uid: _uid, ...ended }) => ended), ...others]
-    .filter(({ at }) => (parseTimeMs(at) ?? 0) >= sinceMs)
-    .toSorted((a, b) => b.at.localeCompare(a.at) || byName(a.node, b.node));
-}
-
-function tookOf(remediation: BareMetalRemediation | undefined): number | undefined {
-  const verdict = conditionOf(remediation?.status?.conditions, "Succeeded");
-  return between(remediation?.metadata.creationTimestamp, verdict?.lastTransitionTime);
-}
-
-function between(start: string | undefined, end: string | undefined): number | undefined {
-  const [startMs, endMs] = [parseTimeMs(start), parseTimeMs(end)];
-  return endMs === undefined || startMs === undefined || endMs < startMs ? undefined : endMs - startMs;
-}
-
-function pageFor(result: Ended["result"], reason: string): string | undefined {
-  return result !== "Succeeded" && KNOWN.has(reason) ? pageOf(reason as Reason) : undefined;
-}
-
-function runbookFor(result: Ended["result"]): string | undefined {
-  return result === "Failed" || result === "TimedOut" ? "docs/how-to/runbooks/remediation-failed.md" : undefined;
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
+import type { FenceReadiness } from "../../status/could-fence/could-fence.ts";
 
 /** Nodes in one slice: the page has the rows of one, and its script asks for the others when they come near. */
 export const SLICE_NODES = 50;
@@ -21,7 +21,7 @@ export interface NodeList extends NodeQuery {
   total: number;
   matching: number;
   slices: readonly NodeSlice[];
-  rows: readonly NodeVerdict[];
+  rows: readonly FenceReadiness[];
 }
 
 interface NodeSlice {
@@ -40,8 +40,10 @@ export function nodeQuery(query: URLSearchParams): NodeQuery {
 }
 
 /** The nodes that a query asks for. Pure. */
-export function nodeList(all: readonly NodeVerdict[], { filter, from: wanted }: NodeQuery): NodeList {
-  const nodes = all.map(shorten).filter((verdict) => filter === "" || textOf(verdict).toLowerCase().includes(filter));
+export function nodeList(all: readonly FenceReadiness[], { filter, from: wanted }: NodeQuery): NodeList {
+  const nodes = all
+    .map(shorten)
+    .filter((readiness) => filter === "" || textOf(readiness).toLowerCase().includes(filter));
   const slices = Array.from({ length: Math.ceil(nodes.length / SLICE_NODES) }, (_, index): NodeSlice => {
     const rows = nodes.slice(index * SLICE_NODES, (index + 1) * SLICE_NODES);
     return { from: index * SLICE_NODES, count: rows.length, version: versionOf(rows) };
@@ -51,18 +53,18 @@ export function nodeList(all: readonly NodeVerdict[], { filter, from: wanted }: 
   return { filter, from, total: all.length, matching: nodes.length, slices, rows };
 }
 
-function shorten(verdict: NodeVerdict): NodeVerdict {
-  const { message } = verdict;
+function shorten(readiness: FenceReadiness): FenceReadiness {
+  const { message } = readiness;
   return message.length <= MESSAGE_CHARS_MAX
-    ? verdict
-    : { ...verdict, message: `${message.slice(0, MESSAGE_CHARS_MAX)}…` };
+    ? readiness
+    : { ...readiness, message: `${message.slice(0, MESSAGE_CHARS_MAX)}…` };
 }
 
-function textOf({ node, answer, reason, message }: NodeVerdict): string {
+function textOf({ node, answer, reason, message }: FenceReadiness): string {
   return `${node} ${answer} ${reason} ${message}`;
 }
 
-function versionOf(rows: readonly NodeVerdict[]): string {
+function versionOf(rows: readonly FenceReadiness[]): string {
   const text = rows.map(textOf).join("\n");
   return createHash("sha256").update(text).digest("base64url").slice(0, VERSION_CHARS);
 }

@@ -8,20 +8,23 @@ import type { FenceStep } from "../../explain/fence.ts";
 import { fenceExplainer } from "../../explain/fence.ts";
 import type { NodeExplanation } from "../../explain/words.ts";
 import { explainNode } from "../../explain/words.ts";
-import { conditionOf, itemsOf, reportedCondition } from "../../status/object-problems.ts";
-import type { Overview } from "../../status/read.ts";
-import type { NodeVerdict } from "../../status/could-fence/could-fence.ts";
-import { endedOf, fencesOf, disconnectionJudge, readyCondition } from "./fences.ts";
-import type { Ended, Fence } from "./fences.ts";
-import type { DisconnectionVerdict } from "./disconnection.ts";
+import { conditionOf } from "../../../api/schema/read-fields.ts";
+import { itemsOf, reportedCondition } from "../../status/objects/object-problems.ts";
+import type { Overview } from "../../status/objects/read.ts";
+import type { FenceReadiness } from "../../status/could-fence/could-fence.ts";
+import { fencesOf, disconnectionJudge, readyCondition } from "./fences.ts";
+import { endedOf } from "./ended-fences.ts";
+import type { Fence } from "./fences.ts";
+import type { Ended } from "./ended-fences.ts";
+import type { DisconnectionAdvice } from "./disconnection.ts";
 
 /** What is decided of one node and why, its fences, and what its BMC has shown. */
 export interface NodePage {
   node: string;
   nowMs: number;
   ready: { status: string; since: string | undefined } | undefined;
-  verdict: NodeVerdict | undefined;
-  plug: DisconnectionVerdict;
+  readiness: FenceReadiness | undefined;
+  plug: DisconnectionAdvice;
   /** The fence that is under way. */
   fence: Fence | undefined;
   steps: FenceStep[];
@@ -76,13 +79,13 @@ export function nodePage(
     return undefined;
   const ready = readyCondition(node);
   const checks = explained ?? [];
-  const { verdict, steps } = fenceExplainer(overview)(name, checks);
+  const { readiness, steps } = fenceExplainer(overview)(name, checks);
   const isHere = (fence: { node: string; isLocal: boolean }): boolean => fence.isLocal && fence.node === name;
   return {
     node: name,
     nowMs: overview.nowMs,
     ready: ready === undefined ? undefined : { status: ready.status, since: ready.lastTransitionTime },
-    verdict,
+    readiness,
     plug: disconnectionJudge(overview)(name),
     fence: fencesOf(overview).find(isHere),
     steps: steps.map((step) =>

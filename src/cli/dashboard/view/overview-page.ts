@@ -1,11 +1,13 @@
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { problemsOf } from "../../status/problems.ts";
-import type { Problem } from "../../status/object-problems.ts";
-import type { Overview } from "../../status/read.ts";
-import type { NodeVerdict, VerdictGroup } from "../../status/could-fence/could-fence.ts";
+import type { Problem } from "../../status/objects/object-problems.ts";
+import type { Overview } from "../../status/objects/read.ts";
+import type { FenceReadiness, ReadinessGroup } from "../../status/could-fence/could-fence.ts";
 import { groupsOf, judgeNodes } from "../../status/could-fence/could-fence.ts";
-import type { Ended, Fence, Held } from "./fences.ts";
-import { endedOf, fencesOf, heldOf, slotsInUse } from "./fences.ts";
+import type { Fence, Held } from "./fences.ts";
+import type { Ended } from "./ended-fences.ts";
+import { fencesOf, heldOf, slotsInUse } from "./fences.ts";
+import { endedOf } from "./ended-fences.ts";
 
 /** Everything that the first page shows, in its order. */
 export interface OverviewPage {
@@ -27,7 +29,7 @@ export interface OverviewPage {
     no: number;
     unknown: number;
     /** Every node that is not a yes, by reason, the most frequent first. */
-    groups: VerdictGroup[];
+    groups: ReadinessGroup[];
     unread: string | undefined;
   };
   now: Fence[];
@@ -39,11 +41,11 @@ export interface OverviewPage {
 }
 
 /** The same data as `ironfence status -o json`, put in the order of the questions of a night on call. Pure. */
-export function overviewPage(overview: Overview): { page: OverviewPage; nodes: NodeVerdict[] } {
-  const verdicts = judgeNodes(overview);
-  const { nodes, unread } = verdicts;
-  const problems = problemsOf(overview, verdicts);
-  const count = (answer: NodeVerdict["answer"]): number => nodes.filter((node) => node.answer === answer).length;
+export function overviewPage(overview: Overview): { page: OverviewPage; nodes: FenceReadiness[] } {
+  const readiness = judgeNodes(overview);
+  const { nodes, unread } = readiness;
+  const problems = problemsOf(overview, readiness);
+  const count = (answer: FenceReadiness["answer"]): number => nodes.filter((node) => node.answer === answer).length;
   const { hosts, zones } = slotsInUse(overview);
   const limits = "limits" in overview.agent ? overview.agent.limits : undefined;
   const page: OverviewPage = {

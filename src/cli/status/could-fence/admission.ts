@@ -4,14 +4,14 @@ import { RUN_OPTIONS } from "../../../config/run-options.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
-import { DeletedMembers, isDeletedMember } from "../../../remediator/controller/deleted-members.ts";
+import { DeletedMembers, isDeletedMember } from "../../../remediator/controller/admission/deleted-members.ts";
 import type { EtcdMember } from "../../../remediator/machine/model/observations.ts";
 import { isBegun, isFinal, isUnderWay, slotOf } from "../../../remediator/machine/model/state.ts";
 import type { AdmissionLimits, Contender } from "../../../remediator/machine/rules/admission.ts";
-import { refusalOf, zoneOf } from "../../../remediator/machine/rules/admission.ts";
+import { admissionRefusal, zoneOf } from "../../../remediator/machine/rules/admission.ts";
 import { etcdNodes, keepsQuorum, mayRunEtcd } from "../../../remediator/machine/rules/quorum.ts";
-import { itemsOf } from "../object-problems.ts";
-import type { Overview } from "../read.ts";
+import { itemsOf } from "../objects/object-problems.ts";
+import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
 import { holds, ok } from "./precondition.ts";
 
@@ -23,7 +23,7 @@ const ZONE_LABEL = RUN_OPTIONS.zoneLabel.defaultText;
  * and the limits on hosts that are remediated at once are not reached. Also the health checks' rule of one control
  * plane node at a time.
  */
-export function turnJudge(overview: Overview): (node: Node) => Precondition {
+export function admissionJudge(overview: Overview): (node: Node) => Precondition {
   const { nowMs, agent } = overview;
   const nodes = itemsOf(overview.nodes);
   const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
@@ -62,7 +62,7 @@ export function turnJudge(overview: Overview): (node: Node) => Precondition {
       holdsSlot: false,
     };
     const own = mayRunEtcd(node) ? members : [];
-    const refusal = refusalOf(next, others, limits, own);
+    const refusal = admissionRefusal(next, others, limits, own);
     if (refusal !== undefined) {
       const { reason, message } = refusal;
       const isNever = !keepsQuorum(

@@ -1,18 +1,18 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
-import { agentProblems, itemsOf, missingKinds } from "../object-problems.ts";
-import type { Overview } from "../read.ts";
+import { agentProblems, itemsOf, missingKinds } from "../objects/object-problems.ts";
+import type { Overview } from "../objects/read.ts";
 import { healthCheckJudge, watcherFinder } from "./health-checks.ts";
 import { hostFinder, hostJudge } from "./hosts.ts";
 import type { Precondition, Step } from "./precondition.ts";
 import { holds, ok, unknown } from "./precondition.ts";
 import { judgeRemediation, judgeWaiting, remediationFinder } from "./remediations.ts";
-import { turnJudge } from "./admission.ts";
+import { admissionJudge } from "./admission.ts";
 
 // The one answer to "could ironfence fence this node now?". The page, `ironfence status`, `ironfence check` and
 // `ironfence explain node` show what is decided here, and decide nothing of it themselves.
 
 /** Whether one node could be fenced now. `unknown` counts as little as `no`. */
-export interface NodeVerdict {
+export interface FenceReadiness {
   node: string;
   answer: "yes" | "no" | "unknown";
   /** A reason of ironfence, such as `AuthenticationFailed`; empty for a plain yes. */
@@ -27,7 +27,7 @@ export interface NodeVerdict {
 /** The answer for every node of the agent's own cluster. */
 export interface CouldFence {
   /** Sorted: unknown and no first, then by name. */
-  nodes: NodeVerdict[];
+  nodes: FenceReadiness[];
   /** Why not even the nodes are known; undefined if they are. */
   unread: string | undefined;
 }
@@ -41,9 +41,9 @@ export function judgeNodes(overview: Overview): CouldFence {
   if (nodes === undefined) return { nodes: [], unread: "the cluster does not serve nodes" };
   if (!Array.isArray(nodes)) return { nodes: [], unread: nodes.problem };
   const judge = preconditionJudge(overview);
-  const judged = nodes.map((node): NodeVerdict => {
+  const judged = nodes.map((node): FenceReadiness => {
     const { name } = node.metadata;
-    return { node: name, ...verdictOf(judge(name, node)) };
+    return { node: name, ...readinessOf(judge(name, node)) };
   });
   return {
     nodes: judged.toSorted((a, b) => RANK[a.answer] - RANK[b.answer] || byName(a.node, b.node)),
@@ -54,7 +54,7 @@ export function judgeNodes(overview: Overview): CouldFence {
 const RANK = { no: 0, unknown: 1, yes: 2 } as const;
 
 /** The first precondition that holds decides, else the first that is not known. */
-export function verdictOf(preconditions: readonly Precondition[]): Omit<NodeVerdict, "node"> {
+export function readinessOf(preconditions: readonly Precondition[]): Omit<FenceReadiness, "node"> {
   const holding = preconditions.find(({ state }) => state === "holds");
   const decides = holding ?? preconditions.find(({ state }) => state === "unknown");
   if (decides !== undefined) {
@@ -72,7 +72,7 @@ export function preconditionJudge(overview: Overview): PreconditionJudge {
   const pause = judgePause(overview);
   const judgeHost = hostJudge(overview);
   const judgeHealthChecks = healthCheckJudge(overview);
-  const judgeAdmission = turnJudge(overview);
+  const judgeAdmission = admissionJudge(overview);
   const watchersOf = watcherFinder(overview);
   const remediationOf = remediationFinder(overview);
   return (name, node) => {
@@ -130,20 +130,20 @@ export function uncoveredOf(overview: Overview): { withoutTarget: string[]; with
 }
 
 /** Nodes that are not a yes, by answer and reason. */
-export interface VerdictGroup extends Omit<NodeVerdict, "node"> {
+export interface ReadinessGroup extends Omit<FenceReadiness, "node"> {
   answer: "no" | "unknown";
   nodes: string[];
 }
 
 /** Every node that is not a yes, by reason, the most frequent first. Pure. */
-export function groupsOf(nodes: readonly NodeVerdict[]): VerdictGroup[] {
+export function groupsOf(nodes: readonly FenceReadiness[]): ReadinessGroup[] {
   const bad = nodes.flatMap((node) => (node.answer === "yes" ? [] : [{ ...node, answer: node.answer }]));
-  const keyOf = ({ answer, reason, isIntended }: NodeVerdict): string => `${answer} ${reason} ${isIntended}`;
-  const groups = [...Map.groupBy(bad, keyOf).values()].flatMap((same): VerdictGroup[] => {
+  const keyOf = ({ answer, reason, isIntended }: FenceReadiness): string => `${answer} ${reason} ${isIntended}`;
+  const groups = [...Map.groupBy(bad, keyOf).values()].flatMap((same): ReadinessGroup[] => {
     const [first] = same;
     if (first === undefined) return [];
-    const { node: _node, ...verdict } = first;
-    return [{ ...verdict, nodes: same.map(({ node }) => node) }];
+    const { node: _node, ...readiness } = first;
+    return [{ ...readiness, nodes: same.map(({ node }) => node) }];
   });
   return groups.toSorted((a, b) => b.nodes.length - a.nodes.length || a.reason.localeCompare(b.reason));
 }

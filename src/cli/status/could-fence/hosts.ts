@@ -4,13 +4,17 @@ import type { BareMetalHost } from "../../../api/metal3/metal3.ts";
 import { readBareMetalHost } from "../../../api/metal3/metal3.ts";
 import { localNode } from "../../../nodes/subject.ts";
 import { HostIndex } from "../../../remediator/hosts/bare-metal-host/lookup/host-index.ts";
-import { hostText, maintenanceOf, refusalOf } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
+import {
+  hostText,
+  maintenanceOf,
+  powerOffRefusal,
+} from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import { probeOldMs } from "../../../remediator/probes/probe-intervals.ts";
-import { itemsOf } from "../object-problems.ts";
-import type { Overview } from "../read.ts";
+import { itemsOf } from "../objects/object-problems.ts";
+import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
 import { holds, ok, unknown } from "./precondition.ts";
-import { judgeTarget } from "./target-verdict.ts";
+import { judgeTarget } from "./target-readiness.ts";
 
 /** What powers the host of a node: its FencingTargets, else its BareMetalHost. */
 export type NodeHost =
@@ -97,7 +101,7 @@ function judgeTargets(
 }
 
 function judgeHost(host: BareMetalHost): [target: Precondition, maintenance: Precondition] {
-  const refusal = refusalOf(host);
+  const refusal = powerOffRefusal(host);
   const maintenance = maintenanceOf(host);
   return [
     refusal === undefined ? ok("target", hostText(host)) : holds("target", refusal.reason, refusal.message),

@@ -11,8 +11,8 @@ import { OKD_CHECKS } from "../../../detector/machines/vendors/okd.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { keyOf, keyText } from "../../../kube/watched.ts";
 import { machineNamed } from "../../../remediator/effects/find-machine.ts";
-import { itemsOf } from "../object-problems.ts";
-import type { Overview } from "../read.ts";
+import { itemsOf } from "../objects/object-problems.ts";
+import type { Overview } from "../objects/read.ts";
 import { budgetJudge } from "./attempt-budget.ts";
 import type { Watcher } from "./watcher.ts";
 

@@ -1,8 +1,10 @@
 import { NODE_NAME } from "../../../api/names/annotations.ts";
+import { causeText } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
-import { conditionOf, itemsOf, remediationProblems, reportedCondition } from "../object-problems.ts";
-import type { Overview } from "../read.ts";
+import { conditionOf } from "../../../api/schema/read-fields.ts";
+import { itemsOf, remediationProblems, reportedCondition } from "../objects/object-problems.ts";
+import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
 import { holds, ok, unknown } from "./precondition.ts";
 
@@ -57,7 +59,9 @@ export function judgeRemediation(
   const { namespace = "", name } = remediation.metadata;
   const condition = reportedCondition(remediation);
   const words = condition === undefined ? "no agent has begun it yet" : `${condition.reason}: ${condition.message}`;
-  const found = `BareMetalRemediation ${namespace}/${name}: ${remediation.status?.phase ?? "new"}: ${words}`;
+  const { phase = "new", evidence } = remediation.status ?? {};
+  const cause = evidence === undefined ? "" : `; cause of death: ${causeText(evidence)}`;
+  const found = `BareMetalRemediation ${namespace}/${name}: ${phase}: ${words}${cause}`;
   if (condition === undefined) return holds(step, "New", words, { found, isIntended: true });
   const [problem] = remediationProblems(remediation);
   if (problem === undefined || ADMISSION_WAITS.has(problem.reason)) return ok(step, found);

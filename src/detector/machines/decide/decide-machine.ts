@@ -1,10 +1,7 @@
 import { ONE_MACHINE_AT_A_TIME } from "../../../api/names/annotations.ts";
 import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
-import { CLUSTER_API_GROUP, DEPLOYMENT_NAME_LABEL } from "../../../api/cluster-api/cluster-api.ts";
-import type { Condition } from "../../../api/schema/meta.ts";
+import { DEPLOYMENT_NAME_LABEL } from "../../../api/cluster-api/cluster-api.ts";
 import type { ConditionWrite } from "../../../api/cluster-api/machine-conditions.ts";
-import { hasConditionWithAnyMessage } from "../../../api/cluster-api/machine-conditions.ts";
-import { conditionOf } from "../../../api/schema/read-fields.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import { attemptAllowedAtMs, countAttempts, mustRecord } from "../../shared/model/attempts.ts";
@@ -14,11 +11,19 @@ import type { MachineCheckSnapshot, MachineFacts } from "./decision.ts";
 import type { Remedy } from "./kind.ts";
 import type { MachineCheckEvaluation } from "./evaluation.ts";
 import { announce, checkAgain, conclude, skip } from "./evaluation.ts";
+import {
+  conditionOn,
+  EXTERNALLY_REMEDIATED,
+  writeConditions,
+  waitingForRemediation,
+  requestProblem,
+  external,
+} from "./conditions.ts";
 
 /** Shortest and longest pause before a request that failed is made again. */
 const RETRY_MIN_MS = 600_000;
 const RETRY_MAX_MS = 7_200_000;
-const EXTERNALLY_REMEDIATED = "ExternallyRemediated";
+
 /**
  * A machine that fails when it is younger than this may be one of a series of replacements that all fail. Upstream uses
  * the same period for machines of a control plane (`minHealthyPeriod`).
@@ -275,66 +280,6 @@ function countReplacement(evaluation: MachineCheckEvaluation, facts: MachineFact
 function isYoung({ nowMs }: MachineCheckEvaluation, { nodeName, metadata }: Machine): boolean {
   const createdMs = parseTimeMs(metadata.creationTimestamp);
   return nodeName === undefined || createdMs === undefined || nowMs - createdMs < YOUNG_MS;
-}
-
-/** The condition of the machine while no request can be created for it. */
-function requestProblem({ snapshot, nowMs }: MachineCheckEvaluation, { deferral }: MachineFacts): ConditionWrite[] {
-  const { template, check } = snapshot;
-  if (template !== undefined && "reason" in template) {
-    const { kind = "", name = "" } = check.spec.template ?? {};
-    const message = `Error retrieving remediation template ${kind} ${check.metadata.namespace}/${name}: ${template.message}`;
-    return [external("RemediationTemplateNotFound", message)];
-  }
-  if (deferral?.cause !== "refused" || deferral.untilMs <= nowMs) return [];
-  return [external("RemediationRequestCreationFailed", deferral.reason)];
-}
-
-/** When the request exists, another controller reports its progress in this condition. */
-function waitingForRemediation(machine: Machine): ConditionWrite[] {
-  const { reason } = conditionOn(machine, EXTERNALLY_REMEDIATED) ?? {};
-  const isOurs = reason === "RemediationTemplateNotFound" || reason === "RemediationRequestCreationFailed";
-  return reason === undefined || isOurs ? [external("WaitingForRemediation", "")] : [];
-}
-
-function external(reason: string, message: string): ConditionWrite {
-  return { type: EXTERNALLY_REMEDIATED, status: "False", reason, message, v1beta1: undefined };
-}
-
-/**
- * Writes the Machine's health conditions, and `more`. v1beta1 has no ExternallyRemediated, so the health check reports
- * it instead.
- */
-function writeConditions(
-  evaluation: MachineCheckEvaluation,
-  { machine, health }: MachineFacts,
-  more: readonly ConditionWrite[],
-  unwanted: readonly string[] = [],
-): void {
-  const wanted = [...evaluation.kind.healthConditions(health), ...more].filter(
-    (condition) => condition.type !== EXTERNALLY_REMEDIATED || knowsExternal(machine),
-  );
-  const missing = wanted.filter((condition) => !hasConditionWithAnyMessage(machine, condition));
-  if (missing.length === 0 && unwanted.length === 0) return;
-  const marks =
-    health.state === "unhealthy" &&
-    missing.some(({ type }) => type === "HealthCheckSucceeded" && conditionOn(machine, type)?.status !== "False");
-  evaluation.decision.actions.push({
-    type: "conditions",
-    machine,
-    health: health.state,
-    wanted: missing,
-    unwanted,
-    marks,
-  });
-}
-
-function knowsExternal({ apiVersion }: Machine): boolean {
-  return apiVersion === `${CLUSTER_API_GROUP}/v1beta2`;
-}
-
-/** A condition of the Machine, of API version v1beta2 or v1beta1. */
-function conditionOn({ conditions, v1beta1Conditions }: Machine, type: string): Condition | undefined {
-  return conditionOf(conditions, type) ?? conditionOf(v1beta1Conditions, type);
 }
 
 /** Records the attempts. @returns whether they are stored. If not, nothing is deleted yet. */

@@ -15,7 +15,7 @@ export type HealthCriteria = Pick<
 
 /**
  * Judges a machine of Cluster API at `nowMs`, in upstream's order and with upstream's words; machines that are
- * paused or skipped are no targets and are not passed in.
+ * paused or skipped are not passed in.
  */
 export function judgeMachine(target: ObservedMachine, checks: HealthCriteria, nowMs: number): MachineHealth {
   const reported = findReported(target.machine);

@@ -1,6 +1,6 @@
 import type { MachineHealthCheckSpec } from "../../../api/cluster-api/machine-health-check.ts";
-import type { Amount } from "../../shared/model/amount.ts";
-import { parseAmount } from "../../shared/model/amount.ts";
+import type { Amount } from "../../../api/schema/amount.ts";
+import { parseAmount } from "../../../api/schema/amount.ts";
 
 /** How many machines may be unhealthy for remediation to start; `text` is what the spec says. */
 export type UnhealthyLimit =

@@ -11,6 +11,7 @@ import type { Logger } from "../../../telemetry/logger.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
 import type { DeferralCause } from "../../shared/model/deferral.ts";
 import { REFUSED_RETRY_MS, STALE_RETRY_MS } from "../../shared/model/deferral.ts";
+import { describeRemedy } from "../../shared/model/started-remediation.ts";
 import { createRemediationObject, deleteRemediationObject } from "../../shared/shell/remediation-writes.ts";
 import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import type { MachineAction } from "../decide/decision.ts";
@@ -82,8 +83,14 @@ export async function* runAction(
     yield deferred(deps, action.machine, { reason, cause: "staleView" }, STALE_RETRY_MS);
     return;
   }
+  if (needed === "healthy") yield { type: "recovered", machine: live.machine };
   if (action.type === "renew" || action.type === "withdraw") await withdraw(deps, action, signal);
   else yield* act(deps, context, action, live, signal);
+}
+
+function started({ machine, health }: Live, remedy: string): MachineActionEvent {
+  const because = health.state === "unhealthy" ? health.fault.message : health.state;
+  return { type: "started", machine, remedy, because };
 }
 
 function act(
@@ -160,9 +167,10 @@ async function* request(
   deps: MachineActionDeps,
   context: MachineActionContext,
   { template }: Extract<MachineAction, { type: "request" }>,
-  { machine }: Live,
+  live: Live,
   signal: AbortSignal,
 ): AsyncGenerator<MachineActionEvent, void> {
+  const { machine } = live;
   // Nothing is awaited between the start guard and the request.
   if (!context.mayStart(machine)) return;
   const isOwn = (found: KubeObject): boolean => machineUidOf(found) === machine.metadata.uid;
@@ -173,6 +181,7 @@ async function* request(
     const { kind, metadata } = creation.object;
     const fields = { machineHealthCheck: nameOf(context.check), machine: nameOf(machine), kind };
     deps.logger.info({ ...fields, remediation: metadata.uid }, "created a remediation request");
+    yield started(live, describeRemedy(creation.object));
   }
 }
 
@@ -199,6 +208,7 @@ async function* writeConditions(
   const changes = changeConditions(live.raw, wanted, unwanted, deps.nowMs());
   const operations = changes.flatMap(({ path, conditions }) => setField(live.raw, path, conditions));
   yield await patchMachine(deps, live, operations, { subresource: "status" }, signal);
+  if (starts(action)) yield started(live, "its owner (condition OwnerRemediated)");
   if (marks && operations.length > 0) yield { type: "markedUnhealthy", machine: live.machine };
 }
 
@@ -215,6 +225,7 @@ async function* annotate(
     const operations = annotationPatch(live.raw.metadata.annotations, annotation, "");
     yield await patchMachine(deps, live, operations, {}, signal);
     yield { type: "annotated", machine };
+    yield started(live, `annotation ${annotation}`);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     if (!isKubeError(error, "Aborted")) yield { type: "annotationFailed", machine, message };
@@ -245,6 +256,7 @@ async function* deleteMachine(
   }
   logger.info({ machineHealthCheck: nameOf(context.check), machine: nameOf(machine) }, "deleted an unhealthy machine");
   yield { type: "deleted", machine };
+  yield started(live, "deletion of the Machine");
 }
 
 /** Whether this remedy still applies. Since the decision, the Machine may have begun to terminate or lost its owner. */

@@ -15,10 +15,14 @@ export type MachineActionEvent =
   | { type: "annotated"; machine: Machine }
   | { type: "annotationFailed"; machine: Machine; message: string }
   | { type: "deleted"; machine: Machine }
-  | { type: "deletionFailed"; machine: Machine; message: string };
+  | { type: "deletionFailed"; machine: Machine; message: string }
+  /** A remediation: `remedy` was created or asked for. */
+  | { type: "started"; machine: Machine; remedy: string; because: string }
+  /** It needs no remediation any more. */
+  | { type: "recovered"; machine: Machine };
 
 /** Adds the result of an action to the state. @returns the Kubernetes Events to record, with upstream's texts. */
-export function observe(
+export function observeMachineCheck(
   { deferrals, compiled }: Pick<MachineCheckState, "deferrals" | "compiled">,
   check: MachineHealthCheck,
   event: MachineActionEvent,
@@ -52,6 +56,9 @@ export function observe(
       const note = `Machine ${name} remediation failed: unable to delete Machine object: ${event.message}`;
       return [announce("Warning", "MachineDeletionFailed", note, machine)];
     }
+    case "started":
+    case "recovered":
+      return [];
     default:
       return event satisfies never;
   }

@@ -9,32 +9,19 @@ import { EXCLUDE_FROM_REMEDIATION } from "../../../api/names/labels.ts";
 import type { RemediationRecord, UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { NodeFacts } from "./decision.ts";
-import { TERMINATING } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
-import type { NodeHealth, SkippedDuration } from "./health.ts";
+import type { NodeHealth } from "./health.ts";
 import type { NodeCheckEvaluation } from "./evaluation.ts";
-import { announce, checkAgain, skip, conclude } from "./evaluation.ts";
-import { holdLease, leaseDurationMs } from "./lease.ts";
-import {
-  deleteFailedRound,
-  deleteFinished,
-  isBudgetSpent,
-  waitsForNextRound,
-  recordAttempts,
-  remove,
-  reportFailure,
-  reportFailureHeld,
-  reportSuccess,
-  restartFailed,
-} from "./retries.ts";
+import { announce, checkAgain, conclude } from "./evaluation.ts";
+import { holdLease } from "./lease.ts";
+import { recordAttempts, remove, reportFailure, reportSuccess, restartFailed } from "./retries.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import { foreignText, isUnderWay } from "../../shared/model/remediation.ts";
-import { isControlPlane } from "../../../nodes/control-plane.ts";
+import { isUnderWay } from "../../shared/model/remediation.ts";
+import { startStep } from "./start-step.ts";
 
 /** A CR that is older is counted in a metric, once. */
 const OLD_REMEDIATION_MS = 48 * 3_600_000;
-const CONTROL_PLANE_RETRY_MS = 60_000;
 
 /**
  * Decides for one node.
@@ -205,8 +192,9 @@ function decideUnhealthy(
   facts: NodeFacts,
   node: Node,
   records: RemediationRecord[],
-  { unhealthyCondition, skipped }: Extract<NodeHealth, { state: "unhealthy" }>,
+  health: Extract<NodeHealth, { state: "unhealthy" }>,
 ): UnhealthyNode {
+  const { unhealthyCondition, skipped } = health;
   const { name, previous } = facts;
   if (previous === undefined) {
     const note = `Node matches unhealthy condition. Node "${name}", condition type "${unhealthyCondition.type}", condition status "${unhealthyCondition.status}"`;
@@ -237,7 +225,7 @@ function decideUnhealthy(
     // first step.
     conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");
   } else {
-    start(evaluation, facts, node, next, skipped);
+    startStep(evaluation, facts, node, next, health);
   }
   return entryOf(facts, updated);
 }
@@ -251,71 +239,6 @@ function runningOf(
   const isOpen = (record: RemediationRecord): boolean =>
     next !== undefined && record.timedOut === undefined && isOfStep(next.step, record);
   return facts.remediations.find(({ uid }) => records.some((record) => record.resource.uid === uid && isOpen(record)));
-}
-
-/** Starts a step, or concludes why it does not. */
-function start(
-  evaluation: NodeCheckEvaluation,
-  facts: NodeFacts,
-  node: Node,
-  next: NextStep | undefined,
-  skipped: SkippedDuration | undefined,
-): void {
-  const { snapshot, nowMs, decision, gate, controlPlaneBusy } = evaluation;
-  const { name, peerCheck, deferral } = facts;
-  if (gate !== undefined) {
-    if (next !== undefined) reportFailureHeld(evaluation, facts, next, gate);
-    return conclude(evaluation, facts, gate.outcome, gate.reason);
-  }
-  if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
-    return skip(
-      evaluation,
-      facts,
-      "excluded",
-      `Remediation skipped on node ${name}: node has Exclude from Remediation label`,
-    );
-  }
-  const isTerminating = node.status.conditions?.some(({ type }) => type === TERMINATING) === true;
-  if (isTerminating && snapshot.platform.hasTerminationHandler) {
-    const reason = `Skipped remediation of node ${name}: its cloud provider terminates it, and OKD's own health check handles that`;
-    return skip(evaluation, facts, "terminating", reason);
-  }
-  if (peerCheck !== undefined)
-    return skip(evaluation, facts, "peerCheck", `Skipped remediation of node ${name}: ${peerCheck}`);
-  if (next === undefined || waitsForNextRound(evaluation, facts, next)) return undefined;
-  if (isBudgetSpent(evaluation, facts)) return undefined;
-  if (next.restartAtMs !== undefined && deleteFailedRound(evaluation, facts)) return undefined;
-  const { step } = next;
-  const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
-  if (template === undefined) return conclude(evaluation, facts, "disabled", "Its template does not exist");
-  if (!template.manyPerNode) {
-    const { kind } = template.type;
-    if (snapshot.isForeign(template, name)) {
-      const reason = `Skipped remediation of node ${name}: ${foreignText(kind, name)}`;
-      return skip(evaluation, facts, "foreign", reason);
-    }
-    const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
-    if (left !== undefined) {
-      deleteFinished(evaluation, facts, left);
-      return conclude(evaluation, facts, "waiting", `An earlier ${kind} with that name must be deleted first`);
-    }
-  }
-  if (isControlPlane(node) && [...controlPlaneBusy].some((busy) => busy !== name)) {
-    checkAgain(evaluation, nowMs + CONTROL_PLANE_RETRY_MS);
-    const reason = `Skipping remediation of ${name} for preventing control plane / etcd quorum loss, going to retry in a minute`;
-    return skip(evaluation, facts, "controlPlane", reason);
-  }
-  if (deferral !== undefined && nowMs < deferral.untilMs) {
-    checkAgain(evaluation, deferral.untilMs);
-    const reason = `Skipped remediation of node ${name}: ${deferral.reason}`;
-    return deferral.cause === "staleView"
-      ? conclude(evaluation, facts, "deferred", reason)
-      : skip(evaluation, facts, "deferred", reason);
-  }
-  if (isControlPlane(node)) controlPlaneBusy.add(name);
-  decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), skipped });
-  const why = skipped === undefined ? "" : `, before its duration is over: ${skipped.proof}`;
-  conclude(evaluation, facts, "create", `Creating a ${template.type.kind} from ${template.name}${why}`);
 }
 
 /**

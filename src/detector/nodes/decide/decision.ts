@@ -139,7 +139,15 @@ export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "r
 
 export type NodeAction =
   /** Take the node's lease for `leaseDurationMs`, then create the CR. */
-  | { type: "create"; node: Node; template: Template; leaseDurationMs: number; skipped: SkippedDuration | undefined }
+  | {
+      type: "create";
+      node: Node;
+      template: Template;
+      leaseDurationMs: number;
+      /** Why the node is unhealthy. Text for the operator. */
+      because: string;
+      skipped: SkippedDuration | undefined;
+    }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
   /** `because` is what a live read must confirm. */

@@ -11,7 +11,7 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 import type { EarlyFacts } from "../../shared/model/early-facts.ts";
 import type { AgedTarget, ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import { isOver } from "../../shared/model/remediation.ts";
+import { hasEnded } from "../../shared/model/remediation.ts";
 import type { Template } from "../../shared/model/template.ts";
 import type { NodeHealth } from "./health.ts";
 import type { NodePolicy } from "./policy.ts";
@@ -39,7 +39,7 @@ interface ProvenEarly {
  */
 export function judgeEarly(
   { node, health, host, early, remediations }: EarlyCandidate,
-  policy: Pick<NodePolicy, "unhealthyConditions" | "skipsDurationIfOff">,
+  policy: Pick<NodePolicy, "unhealthyConditions" | "beginsEarly">,
   nowMs: number,
 ): NodeHealth {
   if (node === undefined || health.state !== "healthy" || !isReady(node)) return health;
@@ -50,7 +50,7 @@ export function judgeEarly(
     const leftMs = (begun.powerOnNotBeforeMs ?? 0) - (early?.serverNowMs ?? 0);
     return { state: "soonUnhealthy", unhealthyCondition: rule, untilMs: nowMs + leftMs };
   }
-  if (!policy.skipsDurationIfOff || host === undefined || early === undefined || remediations.length > 0) return health;
+  if (!policy.beginsEarly || host === undefined || early === undefined || remediations.length > 0) return health;
   const durationMs = GRACE_PERIOD_MS + rule.durationMs;
   const proven = durationMs > EARLY_MAX_MS ? undefined : judgeEarlyProof(node, host, early, nowMs);
   if (proven === undefined) return health;
@@ -71,7 +71,7 @@ export interface EarlyCandidate {
 /** Whether the duration is not over yet for which a remediation began early, and the node has not come back since. */
 function isWaitedFor(remediation: Remediation, node: Node, serverNowMs: number | undefined): boolean {
   const { powerOnNotBeforeMs, bootIDAtStart, terminating } = remediation;
-  if (powerOnNotBeforeMs === undefined || terminating || isOver(remediation)) return false;
+  if (powerOnNotBeforeMs === undefined || terminating || hasEnded(remediation)) return false;
   const isSameBoot = bootIDAtStart === undefined || bootIDAtStart === node.status.nodeInfo?.bootID;
   return isSameBoot && serverNowMs !== undefined && serverNowMs < powerOnNotBeforeMs;
 }
@@ -105,7 +105,7 @@ function proofLeftMs(
   if (ready?.status !== "True" || identityVerified?.status !== "True") return -1;
   if (proof.nodeUID !== node.metadata.uid || proof.bootID !== node.status.nodeInfo?.bootID) return -1;
   if (proof.leaseUID !== lease.uid || proof.leaseResourceVersion !== lease.resourceVersion) return -1;
-  if (monotonicMs - lease.sinceMs < earlySilenceMs(lease.durationMs)) return -1;
+  if (monotonicMs - lease.sinceMs < earlySilenceMs(lease)) return -1;
   // Its time is wrong if a clock is wrong, and it arrives late if the watch lags.
   const ageMs = Math.abs(nowMs - (parseTimeMs(proof.time) ?? -Infinity));
   return PROOF_AGE_MAX_MS - Math.max(ageMs, earlyProofArrivedAgoMs ?? Infinity);

@@ -7,7 +7,7 @@ import type { AttemptBudget } from "../../shared/model/attempts.ts";
 import { DEFAULT_ATTEMPT_BUDGET, parseAttemptBudget } from "../../shared/model/attempts.ts";
 import type { Threshold } from "./threshold.ts";
 import { DEFAULT_THRESHOLD } from "./threshold.ts";
-import { parseAmount } from "../../shared/model/amount.ts";
+import { parseAmount } from "../../../api/schema/amount.ts";
 import type { RemediationStep, TemplateReference } from "../../shared/model/template-reference.ts";
 import { TEMPLATE_SUFFIX } from "../../shared/model/template-reference.ts";
 import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition.ts";
@@ -31,6 +31,8 @@ export interface NodePolicy {
   restartsSteps: boolean;
   /** Whether the rest of a duration is skipped if the node is not Ready and its host is proven off. */
   skipsDurationIfOff: boolean;
+  /** Whether a node that is Ready is remediated if its host is proven off. */
+  beginsEarly: boolean;
 }
 
 export type NodePolicyResult = { policy: NodePolicy } | { problem: string };
@@ -81,6 +83,7 @@ function compile(spec: NodeHealthCheckSpec, annotations: Readonly<Record<string,
     attemptBudget: attemptBudget(annotations[ATTEMPT_BUDGET]),
     restartsSteps: flag(annotations, START_ANEW, true),
     skipsDurationIfOff: flag(annotations, SKIP_DURATION_IF_OFF, false),
+    beginsEarly: flag(annotations, SKIP_DURATION_IF_OFF, true),
   };
 }
 

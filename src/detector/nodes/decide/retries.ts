@@ -8,7 +8,7 @@ import { isOfAnyStep, isOfStep, nextStep, restartWaitMs } from "./escalation.ts"
 import type { NodeCheckGate, NodeCheckEvaluation } from "./evaluation.ts";
 import { announce, checkAgain, skip, conclude } from "./evaluation.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import { isOver } from "../../shared/model/remediation.ts";
+import { hasEnded } from "../../shared/model/remediation.ts";
 
 /** How soon a node is evaluated again that waits until its failed round is stored. */
 const RECORD_WAIT_MS = 1_000;
@@ -79,7 +79,7 @@ export function deleteFailedRound(evaluation: NodeCheckEvaluation, facts: NodeFa
  * to no step, so nothing has to be recorded.
  */
 export function deleteFinished(evaluation: NodeCheckEvaluation, facts: NodeFacts, remediation: Remediation): void {
-  if (!isOver(remediation)) return;
+  if (!hasEnded(remediation)) return;
   const stored = facts.previous?.remediations ?? [];
   const isStored = stored.some(({ resource, timedOut }) => resource.uid === remediation.uid && timedOut !== undefined);
   const isLeftover = !isOfAnyStep(evaluation.snapshot.policy.steps, remediation);

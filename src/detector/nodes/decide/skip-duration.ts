@@ -63,10 +63,11 @@ export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): O
  */
 export function skipDuration(
   { node, health, host }: Pick<NodeFacts, "node" | "health" | "host">,
-  { unhealthyConditions }: Pick<NodePolicy, "unhealthyConditions">,
+  { unhealthyConditions, skipsDurationIfOff }: Pick<NodePolicy, "unhealthyConditions" | "skipsDurationIfOff">,
   nowMs: number,
 ): NodeHealth {
-  if (node === undefined || host === undefined || health.state !== "soonUnhealthy") return health;
+  if (!skipsDurationIfOff || node === undefined || host === undefined || health.state !== "soonUnhealthy")
+    return health;
   const unhealthyCondition = readyCondition(unhealthyConditions, node);
   if (unhealthyCondition === undefined) return health;
   const judgment = judgeProvenOff(node, host, nowMs);

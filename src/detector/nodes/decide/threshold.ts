@@ -1,4 +1,4 @@
-import type { Amount } from "../../shared/model/amount.ts";
+import type { Amount } from "../../../api/schema/amount.ts";
 import type { NodeHealth } from "./health.ts";
 
 /** While it is not met, no new remediation starts. */

@@ -82,7 +82,7 @@ export async function takeLease(
 }
 
 /** Reads a node now; undefined if there is none. */
-export async function readNode(deps: NodeActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {
+export async function readLiveNode(deps: NodeActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {
   const node = await findObject(deps.client, NODES, { name }, signal);
   return node && trimNode(node);
 }

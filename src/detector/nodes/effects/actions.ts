@@ -3,7 +3,7 @@ import { NODES } from "../../../api/kubernetes/core-types.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { keyOf } from "../../../kube/watched.ts";
-import { trimRemediation } from "../../shared/model/remediation.ts";
+import { trimForHealthCheck } from "../../shared/model/remediation.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
 import type { NodeAction } from "../decide/decision.ts";
 import type { NodeActionEvent } from "../snapshot/observe.ts";
@@ -76,7 +76,7 @@ async function* annotate(
   const operations = annotationPatch(metadata.annotations, annotation, value);
   const key = keyOf(remediation.object);
   const patched = await deps.client.patch(type, key, { uid, resourceVersion }, operations, {}, signal);
-  deps.remediations.wrote(trimRemediation(patched), resourceVersion);
+  deps.remediations.wrote(trimForHealthCheck(patched), resourceVersion);
   if (annotation === OLD_REMEDIATION_CR) yield { type: "markedOld", nodeName: remediation.nodeName };
 }
 

@@ -19,7 +19,7 @@ import { skipDuration } from "../decide/skip-duration.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { NodeActionEvent } from "../snapshot/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
-import { deferred, readNode, takeLease } from "./action-context.ts";
+import { deferred, readLiveNode, takeLease } from "./action-context.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";
 
 /** How soon a control plane node is evaluated again if etcd needs its member for quorum. */
@@ -45,10 +45,10 @@ export async function* createRemediation(
 ): AsyncGenerator<NodeActionEvent, void> {
   const { client, logger } = deps;
   const { check, mayStart } = context;
-  const { template, leaseDurationMs, skipped } = action;
+  const { template, leaseDurationMs, because, skipped } = action;
   const { name } = action.node.metadata;
   const [node, host] = await Promise.all([
-    readNode(deps, name, signal),
+    readLiveNode(deps, name, signal),
     skipped === undefined ? undefined : deps.fencingTargets.readHost(name, signal),
   ]);
   const leave = (): NodeActionEvent => {
@@ -100,7 +100,7 @@ export async function* createRemediation(
     const { kind, metadata } = creation.object;
     const fields = { nodeHealthCheck: check.metadata.name, node: name, kind, remediation: metadata.uid };
     logger.info({ ...fields, ...(skipped && { durationSkipped: skipped.proof }) }, "created a remediation");
-    yield { type: "created", node, atMs: deps.clock.nowMs(), skipped };
+    yield { type: "created", node, remediation: creation.object, because, atMs: deps.clock.nowMs(), skipped };
   }
 }
 

@@ -3,13 +3,13 @@ import { findObject } from "../../../kube/objects/find-object.ts";
 import type { ResourceType } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import { readRemediation, trimRemediation } from "../../shared/model/remediation.ts";
+import { readRemediation, trimForHealthCheck } from "../../shared/model/remediation.ts";
 import { deleteRemediationObject } from "../../shared/shell/remediation-writes.ts";
 import type { NodeAction, DeletionReason } from "../decide/decision.ts";
 import { judgeHealth } from "../decide/health.ts";
 import type { NodeActionEvent } from "../snapshot/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
-import { readNode, typeOf } from "./action-context.ts";
+import { readLiveNode, typeOf } from "./action-context.ts";
 
 /** Deletes a remediation if a live read confirms the reason for the deletion. */
 export async function* deleteRemediation(
@@ -22,7 +22,7 @@ export async function* deleteRemediation(
   const type = typeOf(deps, remediation);
   if (type === undefined) return;
   const key = keyOf(remediation.object);
-  const node = await readNode(deps, remediation.nodeName, signal);
+  const node = await readLiveNode(deps, remediation.nodeName, signal);
   if (!(await mayDelete(deps, context, { remediation, because, node, type }, signal))) {
     // The watch will report the difference. If it does not, the retry decides again.
     throw new Error(
@@ -49,14 +49,14 @@ async function mayDelete(
     );
   }
   if (because === "restarted") {
-    const live = readRemediation(trimRemediation(await deps.client.get(type, keyOf(remediation.object), signal)));
+    const live = readRemediation(trimForHealthCheck(await deps.client.get(type, keyOf(remediation.object), signal)));
     return live.uid === remediation.uid && (live.timedOut !== undefined || isFinished(live));
   }
   if (node !== undefined) return false;
   // A CR announces the deletion of its Node, but the watch may report that only after the deletion.
   const live = await findObject(deps.client, type, keyOf(remediation.object), signal);
   if (live === undefined) return true;
-  const { nodeDeletionExpected, succeeded } = readRemediation(trimRemediation(live));
+  const { nodeDeletionExpected, succeeded } = readRemediation(trimForHealthCheck(live));
   return !nodeDeletionExpected || succeeded === "True";
 }
 

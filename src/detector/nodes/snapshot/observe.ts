@@ -1,3 +1,4 @@
+import type { KubeObject } from "../../../kube/resource.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { RemediationObject } from "../../shared/model/remediation.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
@@ -14,12 +15,19 @@ export type NodeActionEvent =
   | { type: "leaseRefused"; nodeName: string; deferral: Deferral }
   /** No remediation starts for now. */
   | { type: "deferred"; nodeName: string; deferral: Deferral }
-  | { type: "created"; node: Node; atMs: number; skipped: SkippedDuration | undefined }
+  | {
+      type: "created";
+      node: Node;
+      remediation: KubeObject;
+      because: string;
+      atMs: number;
+      skipped: SkippedDuration | undefined;
+    }
   | { type: "deleted"; remediation: RemediationObject }
   | { type: "markedOld" | "confirmationConsumed"; nodeName: string };
 
 /** Adds the result of an action to the state. @returns the Kubernetes Events to record for it. */
-export function observe(
+export function observeNodeCheck(
   { deferrals, leaseRenewals }: Pick<NodeCheckState, "deferrals" | "leaseRenewals">,
   event: NodeActionEvent,
 ): NodeAnnouncement[] {

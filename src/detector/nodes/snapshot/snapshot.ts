@@ -71,10 +71,9 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
     // If a node recovers while its lease is being taken, only the lease refers to it.
     ...state.leaseRenewals.keys(),
   ]);
-  const isFollowed = policy.skipsDurationIfOff && sources.overdue !== undefined;
+  const isFollowed = policy.beginsEarly && sources.overdue !== undefined;
   const peerChecks = new PeerChecks(sources);
   const attempts = readAttempts(check);
-  const fencingTargets = policy.skipsDurationIfOff ? sources.fencingTargets : undefined;
   const attemptsOfOthers = sources.peers.map((peer) => readAttempts(peer.check));
   const provenEarly = new Set(isFollowed ? sources.fencingTargets.provenEarly() : []);
   for (const name of provenEarly) names.add(name);
@@ -95,7 +94,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
       deferral: state.deferrals.get(name),
       leaseRenewAtMs: state.leaseRenewals.get(name),
       skew: sources.skewOf?.(name, (type) => policy.unhealthyConditions.some((rule) => rule.type === type)),
-      host: fencingTargets?.hostOf(name),
+      host: policy.skipsDurationIfOff || provenEarly.has(name) ? sources.fencingTargets.hostOf(name) : undefined,
       early: provenEarly.has(name) || isEarly(ownRemediations) ? sources.overdue?.factsOf(name) : undefined,
       fenceableSinceMs: mayRetry(previous.get(name)) ? sources.fencingTargets.fenceableSinceMs(name) : undefined,
     };
@@ -123,7 +122,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
       ),
     canSee: sources.canSee,
     clockSkew: sources.clockSkew,
-    hostProblem: fencingTargets?.problem,
+    hostProblem: policy.skipsDurationIfOff ? sources.fencingTargets.problem : undefined,
     blocked:
       check.metadata.deletionTimestamp === undefined
         ? (sources.blocked ?? sources.platform.unknown)

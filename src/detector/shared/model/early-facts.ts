@@ -1,12 +1,12 @@
-import type { SeenLease } from "../../../nodes/leases/kubelet-leases.ts";
+import type { ObservedLease } from "../../../nodes/leases/kubelet-leases.ts";
 
 /** What the detector knows of a node whose host may be proven off before its duration begins. */
 export interface EarlyFacts {
   /** The lease of the node, as this process has seen it. */
-  lease: SeenLease | undefined;
+  lease: ObservedLease | undefined;
   /** Now, on the monotonic clock. */
   monotonicMs: number;
-  /** Now, by the clock of the API server. */
+  /** Now, by the clock of the API server that is furthest behind. */
   serverNowMs: number;
   /** Whether the renewal of another control plane node is overdue. */
   otherControlPlaneOverdue: boolean;

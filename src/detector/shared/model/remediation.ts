@@ -91,7 +91,7 @@ const HEALTH_CHECK_KIND = "NodeHealthCheck";
 /**
  * Keeps the fields of a CR that `readRemediation` needs. Malformed fields of another vendor's status count as absent.
  */
-export function trimRemediation(raw: KubeObject): RemediationObject {
+export function trimForHealthCheck(raw: KubeObject): RemediationObject {
   const status = field(raw, "status");
   const action = field(field(status, "attempt"), "action");
   const powerOnNotBefore =
@@ -160,7 +160,7 @@ export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
 }
 
 /** Whether it has ended: its remediator has stored a verdict, or a health check has given it up. */
-export function isOver(remediation: Remediation): boolean {
+export function hasEnded(remediation: Remediation): boolean {
   return remediation.timedOut !== undefined || !isUnderWay(remediation);
 }
 

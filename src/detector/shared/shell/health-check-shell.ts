@@ -1,6 +1,7 @@
 import type { ControllerDeps } from "../../../kube/reconcile/controller.ts";
 import { Controller } from "../../../kube/reconcile/controller.ts";
 import { isKubeError } from "../../../kube/errors.ts";
+import type { KubeErrorCode } from "../../../kube/errors.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { nameOf, parseKey } from "../../../kube/watched.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
@@ -22,6 +23,15 @@ const ROUNDS_MAX = 4;
 const RECHECK_MAX_MS = 60_000;
 /** Longest wait after a reconcile in which something failed. */
 const BACKOFF_MAX_MS = 15_000;
+/** Another writer was faster, or no API server answered: the next try may succeed. */
+const FASTER_OR_AWAY: ReadonlySet<KubeErrorCode> = new Set([
+  "Conflict",
+  "NotFound",
+  "Network",
+  "Timeout",
+  "Aborted",
+  "TooManyRequests",
+]);
 /** How soon a reconcile is repeated if its status write met a newer version. */
 const CONFLICT_RETRY_MS = 50;
 
@@ -137,6 +147,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     const work = await this.#family.read(check, signal);
     if (!("state" in work)) return work;
     const errors: unknown[] = [];
+    const refusals: Announcement[] = [];
     const taken = new Set<string>();
     let current = check;
     let decision = work.decide(current);
@@ -162,12 +173,13 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
           current = await store.recordAttempts(current, attempts, nowMs(), signal);
         } catch (error) {
           errors.push(error);
+          refusals.push(...refusalOf(error));
         }
         signal.throwIfAborted();
       }
       decision = work.decide(current);
     }
-    return this.#conclude(work, current, decision, errors, signal);
+    return this.#conclude(work, current, { decision, errors, refusals }, signal);
   }
 
   /** Runs actions in parallel. @returns the errors. A failed action never prevents another one. */
@@ -198,12 +210,12 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
   async #conclude(
     work: Reconcile<C, A, E, D>,
     check: C,
-    decision: D,
-    errors: readonly unknown[],
+    { decision, errors, refusals }: { decision: D; errors: readonly unknown[]; refusals: readonly Announcement[] },
     signal: AbortSignal,
   ): Promise<Requeue> {
     const nowMs = this.#family.nowMs();
-    work.state.announced = this.#announce(check, work.state, decision);
+    const standing = [...decision.standing, ...refusals];
+    work.state.announced = this.#announce(check, work.state, { standing });
     expireDeferrals(work.state, nowMs);
     try {
       await work.storeStatus(check, decision, nowMs, signal);
@@ -219,12 +231,32 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
   }
 
   /** Records the announcements that stand and were not recorded yet. @returns the keys of all that stand. */
-  #announce(check: C, { announced }: CheckState, { standing }: D): ReadonlySet<string> {
+  #announce(
+    check: C,
+    { announced }: CheckState,
+    { standing }: Pick<HealthCheckDecision<A>, "standing">,
+  ): ReadonlySet<string> {
     for (const announcement of standing) {
       if (!announced.has(announcement.key)) this.#family.record(check, announcement);
     }
     return new Set(standing.map(({ key }) => key));
   }
+}
+
+/**
+ * The Event for a health check that cannot be changed. Another writer that was faster is none: the next reconcile meets
+ * its version. The key has no error text, which may differ at each try.
+ */
+function refusalOf(error: unknown): Announcement[] {
+  if (!isKubeError(error) || FASTER_OR_AWAY.has(error.code)) return [];
+  return [
+    {
+      key: "notWritten",
+      type: "Warning",
+      reason: "HealthCheckNotWritten",
+      note: `The API server refuses changes of this health check, so no remediation that has ended is deleted, and its node counts as unhealthy: ${error.message}. If that names the webhook of an operator that does not run any more, delete its webhook configuration`,
+    },
+  ];
 }
 
 function isSingle<A extends { type: string }>(action: A | RecordAttempts): action is A {

@@ -3,7 +3,7 @@ import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import type { RemediationObject } from "../model/remediation.ts";
-import { foreignText, trimRemediation } from "../model/remediation.ts";
+import { foreignText, trimForHealthCheck } from "../model/remediation.ts";
 import type { NewRemediation } from "../model/template.ts";
 import type { RemediationStore } from "../views/remediation-store.ts";
 
@@ -34,7 +34,7 @@ export async function createRemediationObject(
 ): Promise<Creation> {
   try {
     const object = await client.create<KubeObject>(type, body, {}, signal);
-    remediations.wrote(trimRemediation(object), undefined);
+    remediations.wrote(trimForHealthCheck(object), undefined);
     return { result: "created", object };
   } catch (error) {
     if (isKubeError(error, "Forbidden", "NotFound", "Invalid", "BadRequest", "MethodNotAllowed")) {
@@ -46,7 +46,7 @@ export async function createRemediationObject(
     if (!isOwn(found)) {
       return { result: "refused", reason: foreignText(type.kind, name) };
     }
-    remediations.wrote(trimRemediation(found), undefined);
+    remediations.wrote(trimForHealthCheck(found), undefined);
     return { result: "existed" };
   }
 }

@@ -31,9 +31,9 @@ export interface DynamicKindsOptions<T extends KubeObject> {
 
 interface KindWatch<T extends KubeObject> {
   state: KindState<T>;
-  /** When the last attempt to watch it ended, by the monotonic clock. */
+  /** When the last watch of it ended, by the monotonic clock. */
   triedMs: number;
-  /** Whether another attempt may have another result. */
+  /** Whether a further watch may have another result. */
   mayRetry: boolean;
   stop: AbortController;
 }

@@ -13,6 +13,7 @@ import { serverTimeMs } from "../../../kube/server-time.ts";
 import type { Change } from "../../../kube/watched.ts";
 import { keyOf } from "../../../kube/watched.ts";
 import { nodeKey } from "../../../nodes/subject.ts";
+import { shareTexts } from "../../../runtime/text/shared-text.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds } from "./dynamic-kinds.ts";
@@ -187,7 +188,10 @@ export class FencingTargetWatch {
 function trimTarget(raw: KubeObject): ObservedTarget {
   const { apiVersion, kind, metadata, spec, status } = raw as FencingTarget;
   const { nodeName, clusterRef } = spec;
-  const conditionOf = (type: string) => status?.conditions?.find((condition) => condition.type === type);
+  const conditionOf = (type: string) => {
+    const found = status?.conditions?.find((condition) => condition.type === type);
+    return found && shareTexts(found);
+  };
   return {
     apiVersion,
     kind,

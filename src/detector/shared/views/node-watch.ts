@@ -31,7 +31,7 @@ export class NodeWatch {
     const freshness = new ViewFreshness();
     this.nodes = nodes;
     this.times = new MonotonicTimes(clock, clockOffset);
-    this.current = new CurrentNodes({ client, clock }, freshness);
+    this.current = new CurrentNodes({ client, clock, nodes, freshness });
     // The process did not observe when the conditions of existing nodes changed.
     let isExisting = true;
     this.#unsubscribe = nodes.subscribe((change) => {

@@ -1,5 +1,6 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { serverTimeMs } from "../../../kube/server-time.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import { isControlPlane } from "../../../nodes/control-plane.ts";
 import type { KubeletLeases } from "../../../nodes/leases/kubelet-leases.ts";
@@ -19,7 +20,7 @@ export interface OverdueNodes {
 export function overdueNodes(
   runtime: Pick<KubeRuntime, "clock" | "contact">,
   nodes: Pick<Watched<Node>, "get">,
-  leases: KubeletLeases,
+  leases: Pick<KubeletLeases, "start" | "synced" | "of" | "overdue" | "readLive">,
   signal: AbortSignal,
 ): OverdueNodes {
   const names = (): string[] => {
@@ -38,7 +39,7 @@ export function overdueNodes(
       return {
         lease: leases.of(nodeName),
         monotonicMs: runtime.clock.monotonicMs(),
-        serverNowMs: runtime.contact().serverTimeMs ?? runtime.clock.nowMs(),
+        serverNowMs: serverTimeMs(runtime),
         otherControlPlaneOverdue: isPlane(nodeName) && names().some((name) => name !== nodeName && isPlane(name)),
       };
     },

@@ -7,7 +7,7 @@ import { keyOf } from "../../../kube/watched.ts";
 import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds, kindKey } from "./dynamic-kinds.ts";
 import type { Remediation, RemediationObject } from "../model/remediation.ts";
-import { readRemediation, remediationDiffers, trimRemediation } from "../model/remediation.ts";
+import { readRemediation, remediationDiffers, trimForHealthCheck } from "../model/remediation.ts";
 import { WriteThrough } from "./write-through.ts";
 
 /** How long the watch may take to report a write before the object is read live. */
@@ -39,7 +39,7 @@ export class RemediationStore {
       if (change?.type === "updated" && !remediationDiffers(change.previous, change.object)) return;
       onChange(change);
     };
-    this.#kinds = new DynamicKinds(runtime, { trim: trimRemediation, onChange: forward }, signal);
+    this.#kinds = new DynamicKinds(runtime, { trim: trimForHealthCheck, onChange: forward }, signal);
   }
 
   state(apiVersion: string, kind: string): KindState<RemediationObject> {

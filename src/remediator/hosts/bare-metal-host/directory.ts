@@ -16,14 +16,14 @@ import { disputeOf } from "./lookup/node-claims.ts";
 import { DirectPower, judgeFirst, OperatorPower } from "./power/host-power.ts";
 import {
   BARE_METAL_HOSTS,
-  claimHost,
+  claimBareMetalHost,
   readHost,
   recordHostReboot,
   releaseHost,
   storedOwner,
   storedReboot,
 } from "./store/host-store.ts";
-import { hostText, maintenanceOf, powerPathOf, refusalOf } from "./store/power-path.ts";
+import { hostText, maintenanceOf, powerPathOf, powerOffRefusal } from "./store/power-path.ts";
 import { disputeWithConsumer } from "./lookup/consumer-node.ts";
 import type { Unreadable } from "./store/watch-hosts.ts";
 import { watchHosts } from "./store/watch-hosts.ts";
@@ -127,7 +127,7 @@ export function createBareMetalHostDirectory(
       // Another user of the host may not be known.
       const unread = watch.unread ?? watch.consumersUnread;
       if (unread !== undefined) return { found: false, reason: "Ambiguous", message: unread };
-      const refusal = refusalOf(located.host);
+      const refusal = powerOffRefusal(located.host);
       if (refusal !== undefined) return { found: false, reason: refusal.reason, message: refusal.message };
       return { found: true, host: fenced(located.host) };
     },
@@ -164,7 +164,7 @@ function fencedHost(
     readMaintenance: async (signal) => maintenanceOf(await readHost(runtime, ref, signal)),
     owner: ownerOf(host),
     lastReboot: storedReboot(host),
-    claim: (owner, signal) => claimHost(runtime, ref, owner, signal),
+    claim: (owner, signal) => claimBareMetalHost(runtime, ref, owner, signal),
     release: (owner, options, signal) => releaseHost(runtime, ref, owner, options, signal),
     recordReboot: (reboot, signal) => recordHostReboot(runtime, ref, reboot, signal),
     open: (owner, signal) => openHost(deps, index, host, owner, signal),
@@ -223,7 +223,7 @@ async function openHost(
   const path = powerPathOf(host);
   if (path === "Changing") {
     const message = `${hostText(host)} is being detached from its operator, or attached to it: it is not known yet who powers it`;
-    throw refusalOf(host) ?? new HostRefusal("HostDetaching", message);
+    throw powerOffRefusal(host) ?? new HostRefusal("HostDetaching", message);
   }
   if (path === "Operator" && trustsStatus(host)) {
     const sense = new StatusPowerReader(runtime.clock, owner, (signal) => readHost(runtime, ref, signal));

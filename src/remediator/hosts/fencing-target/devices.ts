@@ -1,17 +1,24 @@
 import { X509Certificate } from "node:crypto";
 import { ALLOWED_ADDRESSES } from "../../../api/names/annotations.ts";
 import type { Device, FencingTarget } from "../../../api/ironfence/fencing-target.ts";
-import type { BmcCredentials } from "../../../bmc/interface/credentials.ts";
-import type { BootOverride, DeviceTimeouts, PowerDriver, PowerReading } from "../../../bmc/interface/driver.ts";
+import type { BmcCredentials, ClientCertificate } from "../../../bmc/interface/credentials.ts";
+import { isOutletAddress } from "../../../bmc/interface/address.ts";
+import type {
+  BootOverride,
+  DeviceTimeouts,
+  OutletIdentity,
+  PowerDriver,
+  PowerReading,
+} from "../../../bmc/interface/driver.ts";
 import type { HostIdentity } from "../../../bmc/identity/host-identity.ts";
 import { DEFAULT_DEVICE_TIMEOUTS } from "../../../bmc/interface/driver.ts";
 import { BmcError } from "../../../bmc/interface/errors.ts";
-import type { DeviceConfig, DeviceTls, OpenDevice } from "../../../bmc/interface/device-config.ts";
+import type { DeviceConfig, DeviceTls, OpenDevice, SnmpConfig } from "../../../bmc/interface/device-config.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { readSecret } from "../../../kube/objects/secret-reader.ts";
 import type { StoredSecret } from "../../../kube/objects/secret-reader.ts";
 import { parseDurationMs } from "../../../runtime/duration.ts";
-import type { Secret } from "../../../runtime/secret.ts";
+import { Secret } from "../../../runtime/secret.ts";
 import { isAllowed, originText } from "../model/allowed-addresses.ts";
 import { TargetError } from "../model/host.ts";
 import { compareIdentity, expectedIdentity } from "../model/identity.ts";
@@ -27,11 +34,15 @@ export interface OpenedDevice {
   driver: PowerDriver;
   credentials?: BmcCredentials;
   failure?: TargetError;
+  /** Names and versions of the Secrets that were read for it. */
+  secrets: readonly string[];
 }
 
 export interface OpenDevicesDeps {
   runtime: KubeRuntime;
   openDevice: OpenDevice;
+  /** Ends logins in progress (`DeviceDeps`). */
+  abandonLogin?: AbortSignal;
 }
 
 /**
@@ -65,9 +76,15 @@ async function openOne(
   target: FencingTarget,
   device: Device,
   index: number,
-  readSecret: ReadSecret,
+  readOnce: ReadSecret,
 ): Promise<OpenedDevice> {
   const { address, level } = device;
+  const secrets: string[] = [];
+  const readSecret: ReadSecret = async (name) => {
+    const secret = await readOnce(name);
+    secrets.push(`${name} ${secret?.version ?? ""}`);
+    return secret;
+  };
   const where = `spec.devices[${index}] of FencingTarget ${target.metadata.namespace}/${target.metadata.name}`;
   try {
     const credentials = await readCredentials(target, device, where, readSecret);
@@ -80,24 +97,26 @@ async function openOne(
       timeouts: timeoutsOf(device),
       ...(device.redfish?.powerChassis !== undefined && { redfish: { powerChassis: device.redfish.powerChassis } }),
       ipmi: await readIpmi(target, device, where, readSecret),
+      ...(isOutletAddress(address) && { snmp: await readSnmp(target, device, where, readSecret) }),
       ...(expected !== undefined && {
         isHost: (identity: HostIdentity): boolean => compareIdentity(expected, identity) === "match",
       }),
     };
-    return { address, level, credentials, driver: openDriver(deps, config, where) };
+    return { address, level, credentials, driver: openDriver(deps, config, where), secrets };
   } catch (error) {
     if (!(error instanceof TargetError)) throw error;
-    return { address, level, failure: error, driver: unusableDriver(address, error) };
+    return { address, level, failure: error, driver: unusableDriver(address, error), secrets };
   }
 }
 
 function openDriver(deps: OpenDevicesDeps, config: Parameters<OpenDevice>[0], where: string): PowerDriver {
   const { clock, logger } = deps.runtime;
+  const { abandonLogin } = deps;
   try {
-    return deps.openDevice(config, { clock, logger });
+    return deps.openDevice(config, { clock, logger, ...(abandonLogin && { abandonLogin }) });
   } catch (error) {
     if (!(error instanceof BmcError)) throw error;
-    const reason = error.code === "TlsUntrusted" ? "SecretInvalid" : "AddressInvalid";
+    const reason = error.code === "TlsUntrusted" || error.code === "AuthFailed" ? "SecretInvalid" : "AddressInvalid";
     throw new TargetError(reason, `${where} cannot be used: ${error.message}`, { cause: error });
   }
 }
@@ -110,7 +129,9 @@ async function readCredentials(
 ): Promise<BmcCredentials> {
   const { name } = device.credentialsSecretRef;
   refusePlainHttp(device, where);
-  const secret = await requireSecret(target, name, "keys username and password", where, readSecret);
+  refusePlainSnmp(device, where);
+  const keys = isV2c(device) ? "the key community" : "keys username and password";
+  const secret = await requireSecret(target, name, keys, where, readSecret);
   const origin = originText(device.address);
   const allowed = secret.annotations[ALLOWED_ADDRESSES];
   const isFree = allowed === undefined ? wasSentByFirstVersion(target) : isAllowed(allowed, device.address);
@@ -118,16 +139,48 @@ async function readCredentials(
     const message = `${secretText(target, name)} may not be sent to the address of ${where}: if the address is correct, add ${origin} to the annotation ${ALLOWED_ADDRESSES}`;
     throw new TargetError("AddressNotAllowed", message);
   }
+  const certificate = readCertificate(target, device, secret, where);
+  if (certificate !== undefined && !secret.has("password")) return { username: "", password: NO_PASSWORD, certificate };
+  if (isV2c(device)) return { username: "", password: readKey(target, secret, name, "community", where) };
   const username = readKey(target, secret, name, "username", where);
   const password = readKey(target, secret, name, "password", where);
-  return { username: username.reveal(), password };
+  return { username: username.reveal(), password, ...(certificate && { certificate }) };
 }
 
-/** A password that is sent over plain HTTP can be read on the way, so a separate field has to allow it. */
+const NO_PASSWORD = new Secret("");
+
+/** The client certificate for a driver server: a Secret of type kubernetes.io/tls has these keys. */
+function readCertificate(
+  target: FencingTarget,
+  { address, credentialsSecretRef: { name } }: Device,
+  secret: StoredSecret,
+  where: string,
+): ClientCertificate | undefined {
+  const isForServer = originText(address)?.startsWith("driver") === true;
+  if (!isForServer || !(secret.has("tls.crt") || secret.has("tls.key"))) return undefined;
+  const cert = readKey(target, secret, name, "tls.crt", where).reveal();
+  return { cert, key: readKey(target, secret, name, "tls.key", where) };
+}
+
+/**
+ * A password that is sent over plain HTTP can be read on the way, so a separate field has to allow it. A driver server
+ * gets no password, but everyone on the way reads what it is asked.
+ */
 function refusePlainHttp({ address, allowPlainHTTP }: Device, where: string): void {
-  if (allowPlainHTTP || originText(address)?.startsWith("http:") !== true) return;
+  if (allowPlainHTTP || !/^(?:driver\+)?http:/u.test(originText(address) ?? "")) return;
   const message = `${where} has a plain HTTP address, over which the password can be read: use HTTPS, or set allowPlainHTTP`;
   throw new TargetError("AddressNotAllowed", message);
+}
+
+/** Anyone on the network can read a community and answer in the name of the PDU: a separate field has to allow it. */
+function refusePlainSnmp(device: Device, where: string): void {
+  if (!isV2c(device) || device.snmp?.allowPlainText === true) return;
+  const message = `${where} uses SNMPv2c, with which the community can be read and an Off can be forged: use v3, or set snmp.allowPlainText`;
+  throw new TargetError("AddressNotAllowed", message);
+}
+
+function isV2c({ address, snmp }: Device): boolean {
+  return isOutletAddress(address) && snmp?.version === "v2c";
 }
 
 async function readTls(
@@ -201,6 +254,23 @@ async function readIpmi(
   };
 }
 
+async function readSnmp(
+  target: FencingTarget,
+  { snmp, credentialsSecretRef: { name } }: Device,
+  where: string,
+  readSecret: ReadSecret,
+): Promise<SnmpConfig> {
+  const { allowPlainText: _, mib, ...protocols } = snmp ?? {};
+  const secret = await readSecret(name);
+  return {
+    ...protocols,
+    ...(mib !== undefined && { mib }),
+    ...(secret?.has("privPassword") === true && {
+      privPassword: readKey(target, secret, name, "privPassword", where),
+    }),
+  };
+}
+
 /** The longest deadline of a device. With a longer one, a fence would wait for a BMC that does not come back. */
 const DEVICE_TIMEOUT_MAX_MS = 120_000;
 
@@ -220,6 +290,7 @@ function unusableDriver(address: string, failure: TargetError): PowerDriver {
   const refuse = (): Promise<never> => Promise.reject(new BmcError("Unsupported", failure.message, { cause: failure }));
   return {
     address,
+    ...(isOutletAddress(address) && { identifyOutlet: (): Promise<OutletIdentity> => refuse() }),
     identify: (): Promise<HostIdentity> => refuse(),
     readPower: (): Promise<PowerReading> => refuse(),
     forceOff: (): Promise<void> => refuse(),

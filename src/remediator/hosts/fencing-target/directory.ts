@@ -1,7 +1,7 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { OpenDevice } from "../../../bmc/interface/device-config.ts";
-import type { IdentityJudge, IdentityVerdict } from "../../../bmc/devices/topology.ts";
+import type { IdentityJudge, IdentityCheck } from "../../../bmc/devices/topology.ts";
 import { Topology } from "../../../bmc/devices/topology.ts";
 import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
@@ -9,13 +9,17 @@ import type { Watched } from "../../../kube/watched.ts";
 import type { NodeClusters } from "../../clusters/node-clusters.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, nodeKey } from "../../../nodes/subject.ts";
+import type { OpenDevicesDeps } from "./devices.ts";
 import { openDevices } from "./devices.ts";
 import type { FencedHost, HostDirectory, HostPower } from "../model/host.ts";
+import { judgeOutlets } from "../model/enrolment.ts";
 import { identityJudge } from "../model/identity.ts";
 import { NodeUuids } from "./node-uuids.ts";
+import type { OpenedHost } from "./prepared-hosts.ts";
+import { openingBasis, PreparedHosts } from "./prepared-hosts.ts";
 import type { Conflict } from "./target-index.ts";
 import { conflictText, sharedText, TargetIndex } from "./target-index.ts";
-import { claimTarget, readTarget, recordReboot, releaseTarget } from "./target-store.ts";
+import { claimTarget, readLiveTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
 export interface FencingTargetDirectoryDeps {
   runtime: KubeRuntime;
@@ -38,9 +42,19 @@ export interface FencingTargetDirectory extends HostDirectory {
   /** Records which system UUIDs the devices of a target have reported, and notifies the listeners. */
   report(target: FencingTarget, uuids: readonly string[]): void;
   /**
-   * Calls `listener` with the targets that a change may affect: the one that changed, and its rivals before and after.
+   * Calls `listener` with the targets that a change may affect: the one that changed, and its competitors before and
+   * after.
    */
   subscribe(listener: (concerned: readonly FencingTarget[]) => void): () => void;
+  /**
+   * Opens the devices of a target, verifies the identity of the host once, and keeps the devices open for the
+   * remediation that opens the host next. Settles when they are kept no more: a remediation has them, `signal` has
+   * aborted, or the host was not verified. Sends no order.
+   *
+   * @param options.onReady is called as soon as the host is verified. @throws BmcError, TargetError or KubeError if the
+   * host cannot be verified; the reason of `signal` on abort.
+   */
+  prepare(target: FencingTarget, options: { node: Node; onReady: () => void }, signal: AbortSignal): Promise<void>;
 }
 
 /** Serves the hosts of FencingTargets, kept up to date from the watched targets until `signal` aborts. */
@@ -56,6 +70,8 @@ export function createFencingTargetDirectory(
   const notify = (concerned: readonly FencingTarget[]): void => {
     for (const listener of listeners) listener(concerned);
   };
+  const prepared = new PreparedHosts();
+  const host = (target: FencingTarget): FencedHost => hostOf({ ...deps, index, conflictOf, prepared }, target);
   const unsubscribe = deps.targets.subscribe((change) => notify(index.apply(change)));
   signal.addEventListener("abort", unsubscribe, { once: true });
   return {
@@ -82,14 +98,21 @@ export function createFencingTargetDirectory(
       }
       const conflict =
         conflictOf(target.metadata.uid)?.message ?? (second && conflictText(second, `names node ${nodeName} as well`));
-      if (conflict === undefined) return { found: true, host: hostOf(deps, index, conflictOf, target) };
+      if (conflict === undefined) return { found: true, host: host(target) };
       const { namespace, name } = target.metadata;
       return { found: false, reason: "Ambiguous", message: `FencingTarget ${namespace}/${name}: ${conflict}` };
     },
     byUid(uid) {
       const target = index.byUid(uid);
-      return target === undefined ? undefined : hostOf(deps, index, conflictOf, target);
+      return target === undefined ? undefined : host(target);
     },
+    prepare: (target, options, signal) =>
+      prepared.keep(
+        target.metadata.uid,
+        (abandonLogin, signal) => openHost({ ...deps, index, abandonLogin }, conflictOf, target, signal),
+        options,
+        signal,
+      ),
   };
 }
 
@@ -100,8 +123,8 @@ function nodeConflict(index: TargetIndex, nodes: NodeUuids | undefined, uid: str
   if (identity?.source !== "pinned" || identity.systemUUID === undefined) return undefined;
   const other = nodes?.otherWith(identity.systemUUID, { name: nodeName, cluster: clusterRef });
   if (other === undefined) return undefined;
-  const rival = `node ${other.name}${inCluster(other.cluster)}`;
-  return { message: sharedText(rival, identity.systemUUID, false), byReport: true, holdsOn: false };
+  const competitor = `node ${other.name}${inCluster(other.cluster)}`;
+  return { message: sharedText(competitor, identity.systemUUID, false), byReport: true, holdsOn: false };
 }
 
 /** The names by which targets may refer to a cluster: the agent's own by its Cluster, or not at all. */
@@ -117,13 +140,14 @@ function inCluster(cluster: KnownCluster | undefined): string {
 
 type ConflictOf = FencingTargetDirectory["conflictOf"];
 
-function hostOf(
-  deps: FencingTargetDirectoryDeps,
-  index: TargetIndex,
-  conflictOf: ConflictOf,
-  target: FencingTarget,
-): FencedHost {
-  const { runtime } = deps;
+interface HostDeps extends FencingTargetDirectoryDeps {
+  index: TargetIndex;
+  conflictOf: ConflictOf;
+  prepared: PreparedHosts;
+}
+
+function hostOf(deps: HostDeps, target: FencingTarget): FencedHost {
+  const { runtime, index, conflictOf, prepared } = deps;
   const { uid, name, generation } = target.metadata;
   const ref = { kind: target.kind, namespace: deps.namespace, name, uid };
   return {
@@ -143,13 +167,16 @@ function hostOf(
     disputeOf: () => Promise.resolve(undefined),
     identity: identityOf(index, uid),
     maintenance: maintenanceOf(target),
-    readMaintenance: async (signal) => maintenanceOf(await readTarget(runtime, ref, signal)),
+    readMaintenance: async (signal) => maintenanceOf(await readLiveTarget(runtime, ref, signal)),
     owner: target.status?.owner,
     lastReboot: lastRebootOf(target),
-    claim: (owner, signal) => claimTarget(runtime, ref, owner, signal),
+    claim: (owner, signal) => claimTarget(runtime, ref, owner, signal, target),
     release: (owner, { outcome }, signal) => releaseTarget(runtime, ref, owner, outcome, signal),
     recordReboot: (reboot, signal) => recordReboot(runtime, ref, reboot, signal),
-    open: (_owner, signal) => openHost(deps, conflictOf, target, signal),
+    open: async (owner, signal) => {
+      const opened = await openHost(deps, conflictOf, target, signal);
+      return owner === undefined ? opened.power : prepared.exchange(uid, opened);
+    },
   };
 }
 
@@ -172,11 +199,11 @@ function lastRebootOf(target: FencingTarget): FencedHost["lastReboot"] {
 }
 
 async function openHost(
-  deps: FencingTargetDirectoryDeps,
+  deps: OpenDevicesDeps & { index: TargetIndex },
   conflictOf: ConflictOf,
   target: FencingTarget,
   signal: AbortSignal,
-): Promise<HostPower> {
+): Promise<OpenedHost> {
   const devices = await openDevices(deps, target, signal);
   const broken = devices.filter((device) => device.failure !== undefined);
   const brokenLevels = new Set(broken.map((device) => device.level));
@@ -191,28 +218,43 @@ async function openHost(
       "device cannot be used; the host has another level",
     );
   }
-  // A snapshot may be older than a rival, so the index decides at the time of the call.
+  // A snapshot may be older than a competitor, so the index decides at the time of the call.
+  const unlessAmbiguous = (check: IdentityCheck): IdentityCheck => {
+    const conflict = conflictOf(target.metadata.uid);
+    if (conflict === undefined || (!check.verified && check.reason === "Mismatch")) return check;
+    const message = `the target is ambiguous: ${conflict.message}`;
+    // What other hosts report must not leave a host off that was verified before its power-off.
+    const enoughForOn = check.verified && !conflict.holdsOn;
+    return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };
+  };
   const judge = (node: Node | undefined): IdentityJudge => {
     const byIdentity = identityJudge(target, node?.status.nodeInfo?.systemUUID);
-    return (answers): IdentityVerdict => {
-      const verdict = byIdentity(answers);
-      const conflict = conflictOf(target.metadata.uid);
-      if (conflict === undefined || (!verdict.verified && verdict.reason === "Mismatch")) return verdict;
-      const message = `the target is ambiguous: ${conflict.message}`;
-      // What other hosts report must not leave a host off that was verified before its power-off.
-      const enoughForOn = verdict.verified && !conflict.holdsOn;
-      return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };
-    };
+    return (answers): IdentityCheck => unlessAmbiguous(byIdentity(answers));
   };
-  const topology = new Topology(devices, judge(undefined));
-  return {
-    verifyIdentity: (node, signal) => topology.verify(judge(node), signal),
+  let nodeSystemUUID: string | undefined;
+  const topology = new Topology(devices, judge(undefined), {
+    clock: deps.runtime.clock,
+    // An enrolment may have ended since the devices were opened.
+    judge: (answers) => {
+      const present = deps.index.byUid(target.metadata.uid) ?? target;
+      return unlessAmbiguous(judgeOutlets(present, nodeSystemUUID, answers));
+    },
+  });
+  const power: HostPower = {
+    verifyIdentity: (node, signal) => {
+      nodeSystemUUID = node?.status.nodeInfo?.systemUUID;
+      return topology.verify(judge(node), signal);
+    },
     readPower: (signal) => topology.readPower(signal),
     readWhole: (signal) => topology.readWhole(signal),
     forceOff: (signal) => topology.forceOff(signal),
     on: (signal) => topology.on(signal),
     setBootOverride: (override, signal) => topology.setBootOverride(override, signal),
     readBootOverride: (signal) => topology.readBootOverride(signal),
+    readEvidence: (signal) => topology.readEvidence(signal),
+    sendNmi: (signal) => topology.sendNmi(signal),
+    acCycle: (signal) => topology.acCycle(signal),
     close: () => topology.close(),
   };
+  return { power, basis: openingBasis(target, devices), forgetIdentities: () => topology.forgetIdentities() };
 }

@@ -4,6 +4,7 @@ import type { Change } from "../../../kube/watched.ts";
 import type { NodeClusters } from "../../clusters/node-clusters.ts";
 import type { NodeId } from "../../../nodes/subject.ts";
 import { nodeKey } from "../../../nodes/subject.ts";
+import { MultiMap } from "../../../runtime/multi-map.ts";
 import { canonicalUuid, meaningfulUuid } from "../model/identity.ts";
 
 /**
@@ -12,8 +13,8 @@ import { canonicalUuid, meaningfulUuid } from "../model/identity.ts";
  */
 export class NodeUuids {
   readonly #clusters: Pick<NodeClusters, "of" | "isHeld" | "subscribe">;
-  /** By UUID, then by node. An entry may be outdated until it is read. */
-  readonly #nodes = new Map<string, Map<string, NodeId & { uid: string }>>();
+  /** By UUID. An entry may be outdated until it is read. */
+  readonly #nodes = new MultiMap<NodeId & { uid: string }>();
 
   constructor(clusters: Pick<NodeClusters, "of" | "isHeld" | "subscribe">) {
     this.#clusters = clusters;
@@ -30,13 +31,12 @@ export class NodeUuids {
 
   /** A node other than the named one that reports this UUID; undefined if none does. */
   otherWith(uuid: string, own: NodeId): NodeId | undefined {
-    const nodes = this.#nodes.get(canonicalUuid(uuid));
-    if (nodes === undefined) return undefined;
+    const key = canonicalUuid(uuid);
     // The agent's own cluster may be a Cluster as well: the same Node under its other name is not another node.
-    const ownUid = this.#watchedNode(own)?.metadata.uid ?? nodes.get(nodeKey(own))?.uid;
-    for (const [key, node] of nodes) {
-      if (!this.#stillReports(node, uuid)) nodes.delete(key);
-      else if (key !== nodeKey(own) && node.uid !== ownUid) return node;
+    const ownUid = this.#watchedNode(own)?.metadata.uid ?? this.#entryOf(key, own)?.uid;
+    for (const node of this.#nodes.get(key)) {
+      if (!this.#stillReports(node, uuid)) this.#nodes.delete(key, node);
+      else if (!isSameNode(node, own) && node.uid !== ownUid) return node;
     }
     return undefined;
   }
@@ -47,14 +47,18 @@ export class NodeUuids {
     const before =
       change.type === "added" ? undefined : keyOf(change.type === "updated" ? change.previous : change.object);
     const now = change.type === "deleted" ? undefined : keyOf(change.object);
-    if (before !== undefined && before !== now) {
-      this.#nodes.get(before)?.delete(nodeKey(id));
-      if (this.#nodes.get(before)?.size === 0) this.#nodes.delete(before);
-    }
+    const known = before === undefined ? undefined : this.#entryOf(before, id);
+    if (before === now && known?.uid === uid) return;
+    if (before !== undefined && known !== undefined) this.#nodes.delete(before, known);
     if (now === undefined) return;
-    const nodes = this.#nodes.get(now) ?? new Map<string, NodeId & { uid: string }>();
-    nodes.set(nodeKey(id), { ...id, uid });
-    this.#nodes.set(now, nodes);
+    const present = this.#entryOf(now, id);
+    if (present !== undefined) this.#nodes.delete(now, present);
+    this.#nodes.add(now, { ...id, uid });
+  }
+
+  #entryOf(uuid: string, node: NodeId): (NodeId & { uid: string }) | undefined {
+    for (const entry of this.#nodes.get(uuid)) if (isSameNode(entry, node)) return entry;
+    return undefined;
   }
 
   /**
@@ -69,6 +73,10 @@ export class NodeUuids {
   #watchedNode({ cluster, name }: NodeId): Node | undefined {
     return this.#clusters.of(cluster).nodes.get({ name });
   }
+}
+
+function isSameNode(a: NodeId, b: NodeId): boolean {
+  return a.name === b.name && nodeKey(a) === nodeKey(b);
 }
 
 function keyOf(node: Node): string | undefined {

@@ -3,6 +3,7 @@ import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { NodeId } from "../../../nodes/subject.ts";
 import { clusterKey, nodeKey } from "../../../nodes/subject.ts";
+import { MultiMap } from "../../../runtime/multi-map.ts";
 import type { ExpectedIdentity } from "../model/identity.ts";
 import { canonicalUuid, expectedIdentity } from "../model/identity.ts";
 import { systemClaims, uuidClaim } from "../model/hardware-claims.ts";
@@ -27,7 +28,7 @@ export interface Conflict {
  */
 export class TargetIndex {
   readonly #byUid = new Map<string, IndexedTarget>();
-  readonly #claimants = new Map<string, Set<IndexedTarget>>();
+  readonly #claimants = new MultiMap<IndexedTarget>();
   /**
    * System UUIDs that the devices of targets have reported, by the UID of the target, for that generation of its spec.
    */
@@ -63,7 +64,7 @@ export class TargetIndex {
   report({ metadata: { uid, generation } }: FencingTarget, uuids: readonly string[]): FencingTarget[] {
     const known = this.#byUid.get(uid)?.target;
     if (known === undefined || known.metadata.generation !== generation) return [];
-    if (this.#reports.get(uid)?.uuids.join(" ") === uuids.join(" ")) return [];
+    if ((this.#reports.get(uid)?.uuids ?? []).join(" ") === uuids.join(" ")) return [];
     this.#reports.set(uid, { generation, uuids });
     return this.#replace(uid, known);
   }
@@ -76,7 +77,7 @@ export class TargetIndex {
     if (previous !== undefined) this.#addRivals(touched, previous);
     if (entry !== undefined) this.#addRivals(touched, entry);
     if (previous !== undefined && entry !== undefined && claimTheSame(previous, entry)) {
-      // It keeps its position. At the end, each status that is written would change which rival the others name,
+      // It keeps its position. At the end, each status that is written would change which competitor the others name,
       // without end.
       this.#deviceCount += entry.target.spec.devices.length - previous.target.spec.devices.length;
       Object.assign(previous, entry);
@@ -99,22 +100,22 @@ export class TargetIndex {
   }
 
   byNode(node: NodeId): FencingTarget[] {
-    return [...(this.#claimants.get(nodeClaim(node)) ?? [])].map((entry) => entry.target);
+    return [...this.#claimants.get(nodeClaim(node))].map((entry) => entry.target);
   }
 
   /** The targets of nodes of one workload cluster. */
   byCluster(cluster: ClusterRef): FencingTarget[] {
-    return [...(this.#claimants.get(clusterClaim(cluster)) ?? [])].map((entry) => entry.target);
+    return [...this.#claimants.get(clusterClaim(cluster))].map((entry) => entry.target);
   }
 
   /** Targets that are indexed under any of these claims (`systemClaims`, `uuidClaim`). */
   claiming(claims: readonly string[]): FencingTarget[] {
-    const entries = new Set(claims.flatMap((claim) => [...(this.#claimants.get(claim) ?? [])]));
+    const entries = new Set(claims.flatMap((claim) => [...this.#claimants.get(claim)]));
     return [...entries].map((entry) => entry.target);
   }
 
   bySecret(secretName: string): FencingTarget[] {
-    return [...(this.#claimants.get(secretClaim(secretName)) ?? [])].map((entry) => entry.target);
+    return [...this.#claimants.get(secretClaim(secretName))].map((entry) => entry.target);
   }
 
   /**
@@ -126,16 +127,17 @@ export class TargetIndex {
     const entry = this.#byUid.get(uid);
     if (entry === undefined) return undefined;
     let mild: Conflict | undefined;
-    for (const { claims, what, reported } of entry.exclusive) {
+    for (const { claims, what, reported } of claimsOf(entry).exclusive) {
       for (const claim of claims) {
-        for (const rival of this.#claimants.get(claim) ?? []) {
-          if (rival === entry) continue;
+        for (const competitor of this.#claimants.get(claim)) {
+          if (competitor === entry) continue;
           if (reported === undefined) {
-            return { message: conflictText(rival.target, what), byReport: false, holdsOn: true };
+            return { message: conflictText(competitor.target, what), byReport: false, holdsOn: true };
           }
-          const isHolder = rival.identity?.source === "spec" && rival.claims.has(uuidClaim(reported));
-          const holdsOn = isHolder || rival.target.status?.owner !== undefined;
-          const message = sharedText(targetText(rival.target), reported, isHolder);
+          const isHolder =
+            competitor.identity?.source === "spec" && claimsOf(competitor).claims.has(uuidClaim(reported));
+          const holdsOn = isHolder || competitor.target.status?.owner !== undefined;
+          const message = sharedText(targetText(competitor.target), reported, isHolder);
           const conflict = { message, byReport: true, holdsOn };
           if (holdsOn) return conflict;
           mild ??= conflict;
@@ -148,33 +150,29 @@ export class TargetIndex {
   #add(entry: IndexedTarget): void {
     this.#byUid.set(entry.target.metadata.uid, entry);
     this.#deviceCount += entry.target.spec.devices.length;
-    for (const claim of entry.claims) {
-      const claimants = this.#claimants.get(claim);
-      if (claimants === undefined) this.#claimants.set(claim, new Set([entry]));
-      else claimants.add(entry);
-    }
+    for (const claim of claimsOf(entry).claims) this.#claimants.add(claim, entry);
   }
 
   #remove(entry: IndexedTarget): void {
     this.#byUid.delete(entry.target.metadata.uid);
     this.#deviceCount -= entry.target.spec.devices.length;
-    for (const claim of entry.claims) {
-      const claimants = this.#claimants.get(claim);
-      claimants?.delete(entry);
-      if (claimants?.size === 0) this.#claimants.delete(claim);
-    }
+    for (const claim of claimsOf(entry).claims) this.#claimants.delete(claim, entry);
   }
 
   #addRivals(into: Set<IndexedTarget>, entry: IndexedTarget): void {
-    for (const claim of entry.contested) {
-      for (const rival of this.#claimants.get(claim) ?? []) into.add(rival);
-    }
+    for (const claim of claimsOf(entry).contested)
+      for (const competitor of this.#claimants.get(claim)) into.add(competitor);
   }
 }
 
 interface IndexedTarget {
   target: FencingTarget;
   identity: ExpectedIdentity | undefined;
+  /** System UUIDs that its devices have reported. */
+  reported: readonly string[];
+}
+
+interface Claims {
   /** The claims under which it is indexed. */
   claims: ReadonlySet<string>;
   /** The claims that no other target may have, with a text, or with the UUID that the host has only reported. */
@@ -184,7 +182,8 @@ interface IndexedTarget {
 }
 
 function claimTheSame(a: IndexedTarget, b: IndexedTarget): boolean {
-  return a.claims.size === b.claims.size && [...a.claims].every((claim) => b.claims.has(claim));
+  const [before, now] = [claimsOf(a).claims, claimsOf(b).claims];
+  return before.size === now.size && [...before].every((claim) => now.has(claim));
 }
 
 type Exclusive = { claims: readonly string[] } & (
@@ -202,13 +201,17 @@ const clusterClaim = (cluster: ClusterRef): string => `cluster ${clusterKey(clus
 const secretClaim = (name: string): string => `secret ${name}`;
 
 function entryOf(target: FencingTarget, reported: readonly string[]): IndexedTarget {
+  return { target, identity: expectedIdentity(target), reported };
+}
+
+/** Worked out whenever it is needed: kept, the claims of a target take more memory than the target. */
+function claimsOf({ target, identity, reported }: IndexedTarget): Claims {
   const { nodeName, clusterRef, devices } = target.spec;
   // Names are per cluster; hardware is not.
   const node = nodeClaim({ cluster: clusterRef, name: nodeName });
   const claims = new Set([node]);
   if (clusterRef !== undefined) claims.add(clusterClaim(clusterRef));
   const exclusive: Exclusive[] = [{ claims: [node], what: `names node ${nodeName} as well` }];
-  const identity = expectedIdentity(target);
   const { systemUUID: uuid, serialNumber: serial } = identity ?? {};
   const hardware = reported.map(reportedClaim);
   if (uuid !== undefined) {
@@ -232,23 +235,23 @@ function entryOf(target: FencingTarget, reported: readonly string[]): IndexedTar
   }
   const uuids = [...reported, ...(uuid === undefined ? [] : [uuid])];
   const contested = exclusive.flatMap(({ claims }) => claims).concat(hardware, uuids.map(uuidClaim));
-  return { target, identity, claims, exclusive, contested };
+  return { claims, exclusive, contested };
 }
 
-/** Why a target is not trusted: a rival does `what`. */
-export function conflictText(rival: FencingTarget, what: string): string {
-  return `${targetText(rival)} ${what}, so neither is trusted: delete or correct one of them`;
+/** Why a target is not trusted: a competitor does `what`. */
+export function conflictText(competitor: FencingTarget, what: string): string {
+  return `${targetText(competitor)} ${what}, so neither is trusted: delete or correct one of them`;
 }
 
 /**
  * Why a UUID that a host reports does not identify it.
  *
- * @param isHolder whether the spec of the rival has that UUID.
+ * @param isHolder whether the spec of the competitor has that UUID.
  */
-export function sharedText(rival: string, uuid: string, isHolder: boolean): string {
+export function sharedText(competitor: string, uuid: string, isHolder: boolean): string {
   const why = isHolder
-    ? `${rival} has system UUID ${uuid} in its spec.identity, and the host of this target reports the same`
-    : `the host of ${rival} reports system UUID ${uuid} as well, so it proves neither`;
+    ? `${competitor} has system UUID ${uuid} in its spec.identity, and the host of this target reports the same`
+    : `the host of ${competitor} reports system UUID ${uuid} as well, so it proves neither`;
   return `${why}: give this target a spec.identity that only its host has, such as its serial number, or delete the stale target`;
 }
 

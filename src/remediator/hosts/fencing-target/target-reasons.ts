@@ -1,7 +1,4 @@
-/**
- * Reasons of the condition Ready of a FencingTarget. docs/reference/target-reasons.md explains each; a test compares
- * the two.
- */
+/** Reasons of the condition Ready of a FencingTarget. docs/reference/target-reasons.md explains each. */
 export const TARGET_REASONS = [
   "Usable",
   "Degraded",
@@ -36,4 +33,13 @@ export const TARGET_REASONS = [
   "NotReported",
   "NotUnique",
   "NoAnswer",
+  "NotEnrolled",
+  "EnrolmentEnded",
+  "OutletsMisplaced",
 ] as const;
+
+/** Reasons that only the conditions Reachable, IdentityVerified and OutletsEnrolled have. */
+export const DEVICE_REASONS = ["Answering", "Matched", "VerificationDisabled", "Enrolled"] as const;
+
+/** Every reason of a condition of a FencingTarget. */
+export type TargetReason = (typeof TARGET_REASONS)[number] | (typeof DEVICE_REASONS)[number];

@@ -26,6 +26,7 @@ type TargetRef = FencedHost["ref"];
  * our finalizer, which undoes what was begun. The next owner relies on nothing from before: it proves the host off
  * again. An owner of an unknown kind is live.
  *
+ * @param watched saves a read if it has no owner: the claim is guarded by its version, so a stale one claims nothing.
  * @throws KubeError, NotFound if the target was deleted, or deleted and created again.
  */
 export async function claimTarget(
@@ -33,18 +34,19 @@ export async function claimTarget(
   ref: TargetRef,
   owner: HostOwner,
   signal: AbortSignal,
+  watched?: FencingTarget,
 ): ReturnType<FencedHost["claim"]> {
   const { uid, kind, namespace, name } = owner;
-  let rival: HostOwner | undefined;
+  let otherOwner: HostOwner | undefined;
   await updateTargetStatus(
     runtime,
     ref,
     async ({ status }) => {
       const present = status?.owner;
-      rival = undefined;
+      otherOwner = undefined;
       if (present?.uid === uid) return undefined;
       if (present !== undefined && (await isActiveOwner(runtime, present, signal))) {
-        rival = { uid: present.uid, kind: present.kind, namespace: present.namespace, name: present.name };
+        otherOwner = { uid: present.uid, kind: present.kind, namespace: present.namespace, name: present.name };
         return undefined;
       }
       // An owner powers the host off and on: what was read before proves nothing from now on.
@@ -56,8 +58,9 @@ export async function claimTarget(
       };
     },
     signal,
+    watched?.status?.owner === undefined ? watched : undefined,
   );
-  return rival === undefined ? { owned: true } : { owned: false, by: rival };
+  return otherOwner === undefined ? { owned: true } : { owned: false, by: otherOwner };
 }
 
 /** The reason of an outcome that shows that a proof of this target was wrong. */
@@ -144,7 +147,11 @@ export async function updateTargetStatus(
 }
 
 /** Reads the target live. @throws KubeError, NotFound if it was deleted, or deleted and created again. */
-export async function readTarget(runtime: KubeRuntime, ref: TargetRef, signal: AbortSignal): Promise<FencingTarget> {
+export async function readLiveTarget(
+  runtime: KubeRuntime,
+  ref: TargetRef,
+  signal: AbortSignal,
+): Promise<FencingTarget> {
   const key = { namespace: ref.namespace, name: ref.name };
   return requireSame(await runtime.client.get<FencingTarget>(FENCING_TARGETS, key, signal), ref);
 }

@@ -12,8 +12,9 @@ const PATTERNS_MAX = 256;
  * Whether a Secret may be sent to an address.
  *
  * @param allowed the annotation of the Secret: origins (`redfish://bmc-3.example`, `https://bmc-3.example:8443`,
- * `ipmi://192.0.2.3`) separated by commas or spaces. Each label of a host name may contain one `*`, which stands for
- * any characters except a dot. A port may be `*`. Undefined, or empty, allows no address.
+ * `ipmi://192.0.2.3`, `driver://power.example:8443`, `snmp://pdu-1.example`) separated by commas or spaces. Each label
+ * of a host name may contain one `*`, which stands for any characters except a dot. A port may be `*`. Undefined, or
+ * empty, allows no address.
  */
 export function isAllowed(allowed: string | undefined, addressText: string): boolean {
   const address = originOf(addressText);
@@ -39,9 +40,14 @@ interface Origin {
 function matches(pattern: string, { scheme, host, port }: Origin): boolean {
   // "*" is not a port that an address can have, so it is removed before the pattern is parsed.
   const anyPort = pattern.endsWith(":*");
-  const origin = originOf(anyPort ? pattern.slice(0, -2) : pattern);
+  const origin = originOf(withOutlet(anyPort ? pattern.slice(0, -2) : pattern));
   if (origin === undefined || origin.scheme !== scheme) return false;
   return (anyPort || origin.port === port) && matchesHost(origin.host, host);
+}
+
+/** The origin of a PDU names no outlet, and an address of one does. */
+function withOutlet(pattern: string): string {
+  return /^snmp:\/\/[^/]*$/iu.test(pattern) ? `${pattern}/1` : pattern;
 }
 
 function matchesHost(pattern: string, host: string): boolean {
@@ -67,9 +73,14 @@ function originOf(text: string): Origin | undefined {
 }
 
 function readOrigin(address: BmcAddress): Origin {
-  if (address.protocol === "ipmi") return { scheme: "ipmi", host: address.hostname, port: String(address.port) };
+  if (address.protocol === "ipmi" || address.protocol === "snmp") {
+    return { scheme: address.protocol, host: address.hostname, port: String(address.port) };
+  }
   const { protocol, hostname, port } = new URL(address.origin);
-  const scheme = protocol.slice(0, -1);
+  const isPlain = protocol === "http:";
   const host = hostname.replace(/^\[(.*)\]$/u, "$1");
-  return { scheme, host, port: port === "" ? (scheme === "https" ? "443" : "80") : port };
+  // A Secret for a BMC signs no orders for a driver server unless its annotation says so.
+  const [plain, secure] =
+    address.protocol === "driver" ? (["driver+http", "driver"] as const) : (["http", "https"] as const);
+  return { scheme: isPlain ? plain : secure, host, port: port === "" ? (isPlain ? "80" : "443") : port };
 }

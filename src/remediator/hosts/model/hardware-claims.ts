@@ -16,7 +16,7 @@ export function systemClaims(addressText: string): { filed: string[]; exclusive:
   const address = readAddress(addressText);
   if (address === undefined) return { filed: [], exclusive: [] };
   const system = `system ${address.key}`;
-  if (address.protocol === "ipmi") return { filed: [system], exclusive: [system] };
+  if (address.protocol !== "redfish") return { filed: [system], exclusive: [system] };
   const anySystem = `any system of ${address.origin}`;
   const someSystem = `some system of ${address.origin}`;
   return address.system === undefined

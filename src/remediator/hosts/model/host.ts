@@ -1,8 +1,10 @@
 import type { TargetOutcome } from "../../../api/ironfence/fencing-target.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
-import type { IdentityVerdict, WholeReading } from "../../../bmc/devices/topology.ts";
+import type { BmcEvidence } from "../../../bmc/evidence/model.ts";
+import type { IdentityCheck, WholeReading } from "../../../bmc/devices/topology.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
+import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
 import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/host-facts.ts";
 
 // What the state machine of a remediation needs of a host. The rooms `fencing-target` and `bare-metal-host` provide it.
@@ -118,7 +120,7 @@ export interface HostRelease {
  */
 export interface HostPower {
   /** Compares the identity that the devices report with the one in the target. Call it before every power order. */
-  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict>;
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityCheck>;
   /** Off only if a fresh read of every device of the level in use shows Off. */
   readPower(signal: AbortSignal): Promise<PowerReading>;
   /**
@@ -130,6 +132,21 @@ export interface HostPower {
   on(signal: AbortSignal): Promise<void>;
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
+  /**
+   * Reads what the devices show of why the host died, next to other calls. Undefined if no device has a log. Missing if
+   * no device is reached.
+   */
+  readEvidence?(signal: AbortSignal): Promise<BmcEvidence | undefined>;
+  /**
+   * Sends an NMI by one device, once, and only if the host reads On. Failures of devices are an answer. Missing if no
+   * device is reached.
+   */
+  sendNmi?(signal: AbortSignal): Promise<OnceAnswer>;
+  /**
+   * Cuts the mains power by one device, once, and only if the host reads Off. Failures of devices are an answer.
+   * Missing if no device is reached.
+   */
+  acCycle?(signal: AbortSignal): Promise<OnceAnswer>;
   close(): Promise<void>;
 }
 

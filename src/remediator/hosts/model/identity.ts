@@ -2,7 +2,7 @@ import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { HostIdentity } from "../../../bmc/identity/host-identity.ts";
 import { meaningfulSerial, meaningfulUuid } from "../../../bmc/identity/placeholders.ts";
 import { sameUuid } from "../../../bmc/identity/uuid.ts";
-import type { IdentityJudge, IdentityVerdict } from "../../../bmc/devices/topology.ts";
+import type { IdentityJudge, IdentityCheck } from "../../../bmc/devices/topology.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
 
 export { meaningfulSerial, meaningfulUuid } from "../../../bmc/identity/placeholders.ts";
@@ -85,18 +85,18 @@ export function compareIdentity(
   expected: { systemUUID?: string | undefined; serialNumber?: string | undefined },
   answer: Partial<HostIdentity>,
 ): "match" | "mismatch" | "unknown" {
-  const verdicts: boolean[] = [];
+  const comparisons: boolean[] = [];
   const expectedUuid = meaningfulUuid(expected.systemUUID);
   const uuid = meaningfulUuid(answer.systemUUID);
-  if (expectedUuid !== undefined && uuid !== undefined) verdicts.push(sameUuid(expectedUuid, uuid));
+  if (expectedUuid !== undefined && uuid !== undefined) comparisons.push(sameUuid(expectedUuid, uuid));
   const expectedSerial = meaningfulSerial(expected.serialNumber);
   const serial = meaningfulSerial(answer.serialNumber);
-  if (expectedSerial !== undefined && serial !== undefined) verdicts.push(expectedSerial === serial);
-  if (verdicts.includes(false)) return "mismatch";
-  return verdicts.length > 0 ? "match" : "unknown";
+  if (expectedSerial !== undefined && serial !== undefined) comparisons.push(expectedSerial === serial);
+  if (comparisons.includes(false)) return "mismatch";
+  return comparisons.length > 0 ? "match" : "unknown";
 }
 
-function mismatch(what: string, nodeName: string): IdentityVerdict {
+function mismatch(what: string, nodeName: string): IdentityCheck {
   return {
     verified: false,
     reason: "Mismatch",
@@ -109,7 +109,7 @@ function unknown(
   answers: readonly HostIdentity[],
   nodeName: string,
   accepted: boolean,
-): IdentityVerdict {
+): IdentityCheck {
   const why =
     expected === undefined
       ? `the identity of the host of node ${nodeName} is not known: set spec.identity.systemUUID or serialNumber, or wait for a probe while the node is Ready`

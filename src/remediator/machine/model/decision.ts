@@ -28,9 +28,15 @@ export type Effect =
    * Changes the quarantine's signature, so that it is known whether etcd takes writes, and reads the lease after that.
    */
   | { do: "proveWritable" }
+  /** Sends an NMI. What is stored says so already. */
+  | { do: "sendNmi"; withinMs: number }
+  /** Orders an AC cycle. What is stored says so already. */
+  | { do: "acCycle"; attemptId: string; withinMs: number }
   | { do: "forceOff"; attemptId: string }
   /** `withinMs` bounds the time of the reading. */
   | { do: "readPower"; withinMs?: number }
+  /** Begins to read what the BMC shows of why the host died. Nothing waits for it. */
+  | { do: "beginEvidence" }
   /** Reads the power of all devices, of which any may have been turned off. */
   | { do: "readWhole" }
   | { do: "taint"; attemptId: string }
@@ -61,7 +67,7 @@ export type Effect =
   | { do: "checkReplacement" }
   /** Reads what is installed on the BareMetalHost. */
   | { do: "examineHost" }
-  /** Takes off what is installed on the BareMetalHost, and what holds it off. */
+  /** Takes off what is installed on the BareMetalHost, and what keeps it off. */
   | { do: "takeImageOff" }
   | { do: "putImageBack" }
   /** The remediation deletes itself. */

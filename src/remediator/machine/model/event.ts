@@ -1,8 +1,10 @@
 import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Lease, Node } from "../../../api/kubernetes/core.ts";
+import type { BmcEvidence } from "../../../bmc/evidence/model.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
+import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
 import type { BmcErrorCode } from "../../../bmc/interface/errors.ts";
-import type { IdentityVerdict, WholeReading } from "../../../bmc/devices/topology.ts";
+import type { IdentityCheck, WholeReading } from "../../../bmc/devices/topology.ts";
 import type { Contact } from "../../../kube/contact.ts";
 import type { ApiFailure } from "./api-failure.ts";
 import type { Hold } from "./hold.ts";
@@ -48,7 +50,7 @@ type DeviceEvent =
   | { type: "DeviceAnswered" }
   /** @property wasOpen its credentials were read a while ago. @property jitter a number in [0, 1) for the backoff. */
   | { type: "DeviceFailed"; problem: DeviceProblem; wasOpen: boolean; jitter: number; atMs: number }
-  | { type: "IdentityRead"; verdict: IdentityVerdict; atMs: number }
+  | { type: "IdentityRead"; verdict: IdentityCheck; atMs: number }
   /** What the identity was verified for has failed. */
   | { type: "IdentityDiscarded" }
   | { type: "PowerRead"; reading: PowerReading; atMs: number }
@@ -61,7 +63,12 @@ type DeviceEvent =
   | { type: "OrderAnswered"; attemptId: string; action: PowerOrder; failure: OrderFailure | undefined; atMs: number }
   /** An order was not sent. @property isLate since the check of the identity had grown too old. */
   | { type: "OrderDropped"; attemptId: string; action: PowerOrder; isLate: boolean; atMs: number }
-  | { type: "BootOverrideRead"; override: BootOverride };
+  | { type: "NmiAnswered"; answer: OnceAnswer }
+  | { type: "AcCycleAnswered"; answer: OnceAnswer }
+  | { type: "BootOverrideRead"; override: BootOverride }
+  | { type: "EvidenceBegun" }
+  /** Undefined if no device has a log. @property epochMs when it was read, on the wall clock. */
+  | { type: "EvidenceRead"; evidence: BmcEvidence | undefined; epochMs: number };
 
 /** How a power order has failed. */
 export interface OrderFailure {

@@ -1,12 +1,14 @@
 import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
+import type { BmcEvidence } from "../../../bmc/evidence/model.ts";
+import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
 import type { BootOverride, PowerState } from "../../../bmc/interface/driver.ts";
 import type { DeviceProblem } from "./reasons.ts";
 import type { InstalledHost, MachineReport, NodeMachine, ReplacementReport } from "./reprovision.ts";
 import type { Hold } from "./hold.ts";
 import type { ApiFailure } from "./api-failure.ts";
 import type { HostOwner } from "./host-facts.ts";
-import type { IdentityVerdict } from "../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
 import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
 
 /**
@@ -32,12 +34,16 @@ export interface Observations {
   /** The members of etcd, read live with a node that may run one. */
   members: readonly EtcdMember[];
   /** Used up by the next power order. */
-  identity: { verdict: IdentityVerdict; atMs: number } | undefined;
+  identity: { check: IdentityCheck; atMs: number } | undefined;
   /** What holds power orders by a live read; one that `failed`, in part or wholly, holds power-offs. */
   hold: { found: Hold | undefined; failed: boolean; atMs: number } | undefined;
   lease: ObservedLease | undefined;
   /** The last order that this process sent. */
   order: SentOrder | undefined;
+  /** Whether the NMI was sent that this process was to send. */
+  nmi: OnceAnswer | undefined;
+  /** The same of an AC cycle, and whether its BMC has given no answer since. */
+  acCycle: (OnceAnswer & { isAway: boolean }) | undefined;
   /**
    * Power-off orders of this process that may have an effect that was not seen yet. Of several orders, an Off that is
    * read shows the effect of one. The others may still be carried out, even after an On.
@@ -92,6 +98,11 @@ export interface Observations {
   /** A live read of who waits for the host. */
   successor: { waiting: boolean; atMs: number } | undefined;
   hostReleased: boolean;
+  /**
+   * What the BMC shows of why the host died: undefined before it is read. It is read once by a process, and stays for
+   * all attempts.
+   */
+  evidence: "Reading" | { found: BmcEvidence | undefined; readAtMs: number } | undefined;
 }
 
 export interface ObservedLease {
@@ -135,7 +146,7 @@ export interface SentOrder {
 
 export interface ObservedPower {
   /** `runs` is known if all devices were read (`readWhole`): then `On` is all of them, and `Off` is any of them. */
-  last: { state: PowerState; raw: string; atMs: number; runs?: boolean } | undefined;
+  last: { state: PowerState; raw: string; atMs: number; runs?: boolean; supplied?: true; bmcUpMs?: number } | undefined;
   /** Off readings in a row since the last power-off order of this process, or since it started. */
   offReads: number;
   /** When the host was last read Off. */

@@ -83,6 +83,6 @@ export interface DeviceProblem {
 }
 
 /** The page that explains a reason, in the repository. A test ensures that each reason has its heading there. */
-export function pageOf(reason: Reason): string {
+export function reasonPage(reason: Reason): string {
   return `docs/reference/reasons.md#${reason.toLowerCase()}`;
 }

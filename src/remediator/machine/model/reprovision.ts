@@ -46,7 +46,7 @@ export interface ReplacementReport {
   /** The Ready Node of a Machine that the same owner has made since. */
   nodeName: string | undefined;
   /**
-   * Whether the host need not be held off for the old Machine any more: it is being deprovisioned, or the Machine is
+   * Whether the host need not be kept off for the old Machine any more: it is being deprovisioned, or the Machine is
    * gone.
    */
   mayLetGo: boolean;

@@ -96,6 +96,9 @@ export interface UnchangedLease {
   resourceVersion: string;
   /** Monotonic time at which this version was first seen. */
   sinceMs: number;
+  durationMs: number;
+  /** The last times between two renewals that were seen. */
+  gapsMs: readonly number[];
 }
 
 export interface Sibling {

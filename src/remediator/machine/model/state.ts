@@ -24,7 +24,7 @@ export type StateName = (typeof STATE_NAMES)[number];
 
 /**
  * The version of what a status says. It is counted up with each change that an agent which does not know of it would
- * act on wrongly; a field that it may overlook is no such change. 1 is that of 0.1.0, which does not write it.
+ * act on wrongly; a field that it may overlook does not count. 1 is that of 0.1.0, which does not write it.
  */
 export const STATE_VERSION = 1;
 
@@ -207,7 +207,7 @@ export function isUnderWay(status: BareMetalRemediationStatus | undefined, epoch
   return phase !== "Resolving" && !isFinal(phase);
 }
 
-/** What a remediation waits for that may be away for long, and that is no concern of others. */
+/** What a remediation waits for that may be away for long, and that does not concern others. */
 const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "ClusterUnreachable",
   "ClusterExchanged",

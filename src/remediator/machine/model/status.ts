@@ -8,7 +8,7 @@ import { formatAttempt, STATE_VERSION } from "./state.ts";
 import type { Note } from "./decision.ts";
 
 /** Entries kept of `status.timeline`: the oldest go first. */
-const TIMELINE_MAX = 100;
+export const TIMELINE_MAX = 100;
 /** Characters kept of a message in a status: Kubernetes allows 32,768 in a condition. */
 const MESSAGE_MAX = 1_000;
 
@@ -56,6 +56,8 @@ export interface StatusStep {
       | "drain"
       | "installation"
       | "replacement"
+      | "diagnostics"
+      | "acCycle"
     >
   >;
 }
@@ -129,7 +131,7 @@ function withConditions(
 }
 
 /** One condition of a status. */
-export function conditionOf(status: BareMetalRemediationStatus, type: ConditionType): Condition | undefined {
+export function statusCondition(status: BareMetalRemediationStatus, type: ConditionType): Condition | undefined {
   return status.conditions?.find((condition) => condition.type === type);
 }
 

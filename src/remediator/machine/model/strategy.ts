@@ -18,6 +18,12 @@ export interface BoundedStrategy {
   requireReboot: boolean;
   /** How a host is reprovisioned. */
   via: "NetworkBoot" | "BareMetalHost" | "MachineDeletion";
+  diagnostics: "None" | "NMI";
+  /** How long the first power-off waits for a crash dump. */
+  diagnosticsTimeoutMs: number;
+  powerOn: "On" | "ACCycle";
+  /** How long the power-on waits for a BMC that an AC cycle has taken away. */
+  acCycleTimeoutMs: number;
   /** By the clock of the API server; absent if the remediation began at the end of a duration, or without one. */
   powerOnNotBeforeMs?: number;
 }
@@ -26,6 +32,12 @@ export interface BoundedStrategy {
 const DURATION_MAX_MS = 24 * 3_600_000;
 /** Shortest time for the power-on: with less the host would stay off, its On not even sent. */
 const POWER_ON_TIMEOUT_MIN_MS = 30_000;
+
+/** Longest wait for a crash dump: a host that hangs may write to its disks meanwhile. */
+const DIAGNOSTICS_TIMEOUT_MAX_MS = 10 * 60_000;
+
+/** Longest wait for a BMC after an AC cycle: the slowest boot for minutes. */
+const AC_CYCLE_TIMEOUT_MAX_MS = 30 * 60_000;
 
 /** A strategy as far as this version knows the spec, and a text about what it does not know. */
 export interface ParsedStrategy {
@@ -64,6 +76,13 @@ export function strategyOf(spec: BareMetalRemediationSpec): BoundedStrategy {
     podRelease: strategy.podRelease,
     requireReboot: strategy.requireReboot,
     via: strategy.via,
+    powerOn: strategy.powerOn,
+    acCycleTimeoutMs: Math.min(durationMs("acCycleTimeout", strategy.acCycleTimeout), AC_CYCLE_TIMEOUT_MAX_MS),
+    diagnostics: strategy.diagnostics,
+    diagnosticsTimeoutMs: Math.min(
+      durationMs("diagnosticsTimeout", strategy.diagnosticsTimeout),
+      DIAGNOSTICS_TIMEOUT_MAX_MS,
+    ),
   };
 }
 

@@ -41,6 +41,15 @@ export const REORDER_PAUSE_MS = 10_000;
 export const ON_AWAITED_MS = 30_000;
 /** Longest pause between orders to power on that show no effect; an undo that may not give up goes on that often. */
 export const ON_PAUSE_MAX_MS = 300_000;
+/** How long the BMC has for taking an NMI, or an AC cycle. */
+export const ONCE_CALL_MAX_MS = 10_000;
+/** Between readings of a BMC that an AC cycle takes away. */
+export const AC_CYCLE_POLL_MS = 2_000;
+/**
+ * How long a node that has begun another boot during the wait for its crash dump may take to be Ready, before it is
+ * powered off after all: a kubelet reports its boot first, and that it is Ready once its network plugin runs.
+ */
+export const REBOOTED_READY_MS = 20_000;
 /** How long a verified identity serves the order that follows it. */
 export const IDENTITY_AGE_MAX_MS = 5_000;
 /** How much older than the host's identity the check at the node may be that the order rests on as well. */

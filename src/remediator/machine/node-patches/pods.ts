@@ -26,7 +26,7 @@ export function isFinished(pod: Pod): boolean {
 }
 
 /** `namespace/name` of the claims that pods hold, generic ephemeral volumes included. */
-export function claimsOf(pods: readonly Pod[]): ReadonlySet<string> {
+export function volumeClaimsOf(pods: readonly Pod[]): ReadonlySet<string> {
   const claims = new Set<string>();
   for (const { metadata, spec } of pods) {
     for (const volume of spec.volumes ?? []) {

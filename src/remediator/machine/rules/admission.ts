@@ -64,7 +64,7 @@ export function admit(
     waiting,
     underWay.filter(({ holdsSlot }) => holdsSlot),
   )) {
-    const why = refusalOf(next, busy, limits, members(next.cluster));
+    const why = admissionRefusal(next, busy, limits, members(next.cluster));
     if (why !== undefined) {
       held.push({ uid: next.uid, why });
       continue;
@@ -131,7 +131,7 @@ function zoneKey({ cluster, zone }: Contender): string | undefined {
  * Why one remediation is not admitted while others are under way; undefined if it is. Those that have released their
  * slot count for the quorum alone. Pure.
  */
-export function refusalOf(
+export function admissionRefusal(
   next: Contender,
   underWay: readonly Contender[],
   limits: AdmissionLimits,

@@ -2,7 +2,7 @@ import { transition } from "./transitions.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";
 import { isFinal, mayHaveTurnedOff } from "../model/state.ts";
-import { conditionOf, processing } from "../model/status.ts";
+import { statusCondition, processing } from "../model/status.ts";
 import { API_REPORT_AFTER_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 
@@ -25,7 +25,7 @@ const WAITS_FOR_OTHERS: readonly (string | undefined)[] = [
 export function reportApiFailure(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, observations, status } = snapshot;
   const { kube } = observations;
-  const reported = conditionOf(status, "Processing")?.reason;
+  const reported = statusCondition(status, "Processing")?.reason;
   if (kube === undefined || kube.call === "store" || isFinal(state.name)) return undefined;
   if (now.monotonicMs - kube.sinceMs < API_REPORT_AFTER_MS) return undefined;
   if (reported === "ApiFailing" || WAITS_FOR_OTHERS.includes(reported)) return undefined;
@@ -46,7 +46,7 @@ export function reportApiFailure(snapshot: Snapshot, now: Now): Decision | undef
 export function reportApiRecovered(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, observations, status } = snapshot;
   if (observations.kube !== undefined || isFinal(state.name)) return undefined;
-  if (conditionOf(status, "Processing")?.reason !== "ApiFailing") return undefined;
+  if (statusCondition(status, "Processing")?.reason !== "ApiFailing") return undefined;
   const message = "no call to the API fails";
   const deadlineMs = now.epochMs + snapshot.strategy.powerOnTimeoutMs;
   return transition(snapshot, now, {

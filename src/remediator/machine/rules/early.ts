@@ -1,8 +1,9 @@
 import { isReady } from "../../../nodes/ready.ts";
+import { earlySilenceMs } from "../../../nodes/leases/silence.ts";
 import type { Decision } from "../model/decision.ts";
 import type { ObservedLease } from "../model/observations.ts";
 import type { AttemptSnapshot, Now, Snapshot } from "../model/snapshot.ts";
-import { conditionOf, processing } from "../model/status.ts";
+import { statusCondition, processing } from "../model/status.ts";
 import {
   EARLY_POLL_MS,
   EARLY_READING_AGE_MAX_MS,
@@ -29,7 +30,7 @@ const RETURNED = { type: "PowerOffConfirmed", reason: "HostReturned" } as const;
  * Whether it is stored that the host came back by itself, so that nothing more is released before the duration is over.
  */
 export function hasReturned({ status }: Pick<Snapshot, "status">): boolean {
-  return conditionOf(status, RETURNED.type)?.reason === RETURNED.reason;
+  return statusCondition(status, RETURNED.type)?.reason === RETURNED.reason;
 }
 
 /** Whether this process has seen the lease of the node renewed since it began to work on the remediation. */
@@ -92,9 +93,8 @@ export function storeReturn(snapshot: AttemptSnapshot, now: Now, why: string): D
 }
 
 /**
- * Waits for the node of a host that is not off: it is back once it is Ready in another boot. A node that renews its
- * lease in the boot that was to be over was never off: then the devices of the target belong to another host, or
- * report what is not so.
+ * Waits for the node of a host that is not off: it is back once it is Ready in another boot. A node that still renews
+ * its lease in the old boot was never off: the target's devices belong to another host or report a wrong state.
  */
 function awaitReturn(snapshot: AttemptSnapshot, now: Now): Decision {
   const alive = failIfSameBoot(snapshot, now);
@@ -159,10 +159,10 @@ export function ensurePowerOnDue(snapshot: AttemptSnapshot, readsOn: boolean, no
 }
 
 /**
- * The monotonic time from which an early release may rest on the silence of the lease that this agent has seen,
+ * The monotonic time at which the silence of the lease that this agent has seen is long enough for an early release,
  * whatever happened to the host meanwhile; Infinity if it has seen none.
  */
-export function unchangedSinceMs({ leaseUnchanged }: Snapshot, lease: ObservedLease): number {
+export function unchangedSilentAtMs({ leaseUnchanged }: Snapshot, lease: ObservedLease): number {
   const isSame = leaseUnchanged?.uid === lease.uid && leaseUnchanged.resourceVersion === lease.resourceVersion;
-  return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs : Infinity;
+  return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs + earlySilenceMs(leaseUnchanged) : Infinity;
 }

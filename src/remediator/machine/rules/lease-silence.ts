@@ -3,10 +3,9 @@ import type { Contact } from "../../../kube/contact.ts";
 import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { isReported } from "../node-patches/marks.ts";
-import { earlySilenceMs } from "../../../nodes/leases/silence.ts";
 import type { ObservedLease } from "../model/observations.ts";
 import type { AttemptSnapshot } from "../model/snapshot.ts";
-import { unchangedSinceMs } from "./early.ts";
+import { unchangedSilentAtMs } from "./early.ts";
 import {
   LEASE_DURATION_COUNTED_MAX_MS,
   RENEWAL_SLACK_MS,
@@ -92,7 +91,7 @@ export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, prov
   const silenceMs = silenceFor(lease.durationMs);
   const chanceAtMs = Math.max(provenAtMs, renewedAtMs) + renewalWait(lease.durationMs);
   const afterOutageMs = lease.answeringSinceMs + silenceMs;
-  const unchangedMs = unchangedSinceMs(snapshot, lease) + earlySilenceMs(lease.durationMs);
+  const unchangedMs = unchangedSilentAtMs(snapshot, lease);
   if ([observations.examined?.node, node].some((known) => known !== undefined && isReported(known))) {
     return Math.max(Math.min(chanceAtMs, unchangedMs), afterOutageMs);
   }

@@ -1,10 +1,10 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { isReady } from "../../../nodes/ready.ts";
-import { ensureDeviceUsable, fail, identityVerdict, transition, run, wait } from "./transitions.ts";
+import { ensureDeviceUsable, fail, freshIdentityCheck, transition, run, wait } from "./transitions.ts";
 import { isSettled } from "./power-orders.ts";
 import type { Now, Snapshot, AttemptSnapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
-import { conditionOf, nodeRejoined, processing } from "../model/status.ts";
+import { statusCondition, nodeRejoined, processing } from "../model/status.ts";
 import { IDENTITY_AGE_MAX_MS, OFF_CONFIRM_GAP_MS, POLL_SLOW_MS, RENEWAL_TIMEOUT_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 import { recordNode } from "./node-of-machine.ts";
@@ -45,7 +45,7 @@ export function endIfBack(
       : action === "Inherited"
         ? ["BroughtBack", `node ${nodeName} was brought back by another remediation while this one waited for its host`]
         : ["BackLate", `node ${nodeName} came back after the time of its attempt`];
-  const wasDeleted = conditionOf(status, "PermanentNodeDeletionExpected") !== undefined;
+  const wasDeleted = statusCondition(status, "PermanentNodeDeletionExpected") !== undefined;
   return transition(snapshot, now, {
     to: "Restoring",
     step,
@@ -57,7 +57,7 @@ export function endIfBack(
       deadlineMs: now.epochMs + snapshot.strategy.timeoutMs,
     },
     conditions: [...processing("Restoring", message), ...(wasDeleted ? [nodeRejoined(message)] : [])],
-    // Only what it was in before the outage is no new boot.
+    // Only the boot from before the outage does not count as a new one.
     ...(rebooted && { fields: { node: withBoot(status.node, status.node?.bootIDAtStart) } }),
   });
 }
@@ -74,7 +74,7 @@ function isBackEarly(snapshot: AttemptSnapshot, node: Node): boolean {
  */
 export function endIfReturned(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations } = snapshot;
-  if (observations.examined === undefined || identityVerdict(snapshot, now) === undefined)
+  if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined)
     return run({ do: "examine" });
   const named = recordNode(snapshot, now);
   if (named !== undefined) return named;

@@ -1,3 +1,4 @@
+import { isCyclePending } from "./pending-cycle.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { SentOrder } from "../model/observations.ts";
 import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
@@ -70,6 +71,7 @@ export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now)
   const { attempt, observations } = snapshot;
   const settledMs = settledAfterMs(snapshot);
   const { unseenOffs } = observations;
+  if (isCyclePending(snapshot, readAtMs, now)) return false;
   if (unseenOffs !== undefined && readAtMs - unseenOffs.lastAtMs < settledMs) return false;
   if (attempt.action !== "ForceOff" || attempt.done) return true;
   const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
@@ -130,6 +132,25 @@ export function isOnDue(
   if (spent && !unbounded) return false;
   if (!spent && last === undefined) return true;
   return orderAgeMs(attempt, last, now) >= Math.min(REORDER_AFTER_MS * attempt.orders, ON_PAUSE_MAX_MS);
+}
+
+/**
+ * Whether a host came back whose outlets are on, and whose BMC does not answer: its node renews its lease in a new boot
+ * since the power-on. In what words; undefined if nothing shows that.
+ */
+export function backBySupply({
+  observations,
+  status,
+  node,
+}: AttemptSnapshot): { message: string; warning: boolean } | undefined {
+  const { order, power, lease } = observations;
+  const [before, present] = [status.node?.bootID, node?.status.nodeInfo?.bootID];
+  const isNewBoot = before !== undefined && present !== undefined && before !== present;
+  const onOrderedAtMs = order?.action === "On" ? order.atMs : Infinity;
+  if (power.last?.supplied !== true || !isNewBoot || (lease?.renewedAtMs ?? -Infinity) <= onOrderedAtMs) {
+    return undefined;
+  }
+  return { message: "the outlets of the host are on, and its node is back in a new boot", warning: false };
 }
 
 /**

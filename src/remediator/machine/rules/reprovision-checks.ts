@@ -1,7 +1,7 @@
 import { CLUSTER_API_GROUP } from "../../../api/cluster-api/cluster-api.ts";
 import { CONTROL_PLANE_ROLES } from "../../../api/names/labels.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
-import { conditionOf, processing } from "../model/status.ts";
+import { statusCondition, processing } from "../model/status.ts";
 import { fail, transition, run, waitBecause } from "./transitions.ts";
 import { rebootOfThisOutage } from "./reboot-proof.ts";
 import type { Reason } from "../model/reasons.ts";
@@ -149,7 +149,7 @@ export function ensureReplacementAdmitted(snapshot: AttemptSnapshot, now: Now): 
     const message = `remediation ${replacementAdmission.by} is replacing its Machine, and only one is replaced at a time`;
     return inMs <= 0 ? run({ do: "askToReplace" }) : waitBecause(snapshot, now, "ReplacementTurn", message, inMs);
   }
-  if (conditionOf(status, "Processing")?.reason !== "ReplacementTurn") return undefined;
+  if (statusCondition(status, "Processing")?.reason !== "ReplacementTurn") return undefined;
   const message = "this Machine may be replaced now";
   return transition(snapshot, now, {
     to: snapshot.state.name,

@@ -3,7 +3,7 @@ import { isReady } from "../../../nodes/ready.ts";
 import { run, waitBecause } from "./transitions.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
-import { conditionOf } from "../model/status.ts";
+import { statusCondition } from "../model/status.ts";
 import { REQUEST_AGE_MAX_MS, REQUEST_RECHECK_MAX_MS, REQUEST_RECHECK_MIN_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
 
@@ -14,7 +14,7 @@ import type { Decision } from "../model/decision.ts";
  */
 export function ensureNotStale(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision | undefined {
   const { remediation, status, observations, node, nodeName, clusterProblem } = snapshot;
-  const reported = conditionOf(status, "Processing")?.reason;
+  const reported = statusCondition(status, "Processing")?.reason;
   const isOld = remediation.isRestored || remediation.ageMs >= REQUEST_AGE_MAX_MS;
   if (wasAllowedToBegin(snapshot, attempt) || (!isOld && reported !== "StaleRequest")) return undefined;
   // What serves a request of another kind goes with that request.

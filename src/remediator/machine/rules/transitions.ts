@@ -1,14 +1,13 @@
+import { cycleSettledAtMs } from "./pending-cycle.ts";
 import type { Reason } from "../model/reasons.ts";
-import type { SentOrder } from "../model/observations.ts";
 import type { Now, Snapshot, AttemptSnapshot } from "../model/snapshot.ts";
 import type { Attempt, Outcome } from "../model/state.ts";
 import type { ConditionUpdate, StatusStep } from "../model/status.ts";
-import { changeStatus, conditionOf, processing } from "../model/status.ts";
+import { changeStatus, statusCondition, processing } from "../model/status.ts";
 import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "../model/timings.ts";
-import type { Hold } from "../model/hold.ts";
 import type { Decision, Effect } from "../model/decision.ts";
 import { allowsOn } from "../../../bmc/devices/topology.ts";
-import type { IdentityVerdict } from "../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
 
 // The decisions that every state is made of. Functions that begin with `ensure` return what has to be done first, or
 // undefined if nothing is left to do. All are pure.
@@ -40,7 +39,7 @@ export function transition(
  * absent.
  */
 export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, message: string, inMs?: number): Decision {
-  const reported = conditionOf(snapshot.status, "Processing");
+  const reported = statusCondition(snapshot.status, "Processing");
   if (reported?.status === "True" && reported.reason === reason && reported.message === message) {
     return { notes: [], effects: [], ...(inMs !== undefined && { nextCheckMs: inMs }) };
   }
@@ -51,83 +50,6 @@ export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, messag
     warning: true,
     conditions: processing(reason, message),
   });
-}
-
-/** Whether `hold` holds this order: the stop switch holds power-offs alone, so that no host stays off for it. */
-export function holdsOrder(hold: Hold | undefined, action: SentOrder["action"]): boolean {
-  return hold !== undefined && (action === "ForceOff" || hold.reason === "Maintenance");
-}
-
-/**
- * What holds a power order, in a state that is about to send it. The remediation waits meanwhile. A pause or
- * maintenance stops its clock: once the order may be sent, the state begins again with `timeoutMs`. A switch that
- * cannot be read does not, else reads that fail now and then would keep a host off without end.
- */
-export function ensureNotHeld(
-  snapshot: Snapshot,
-  now: Now,
-  action: SentOrder["action"],
-  attempt: Attempt,
-  timeoutMs: number,
-): Decision | undefined {
-  const { hold } = snapshot;
-  const reported = reportedHold(snapshot);
-  if (hold !== undefined && holdsOrder(hold, action)) {
-    const begun = pauseUnknown(snapshot, now, hold, attempt, timeoutMs);
-    return begun ?? waitBecause(snapshot, now, hold.reason, hold.message, unreadPauseWaitMs(snapshot, hold));
-  }
-  if (reported === undefined) return undefined;
-  const message = "power orders are allowed again";
-  return transition(snapshot, now, {
-    to: snapshot.state.name,
-    step: "Resumed",
-    message,
-    attempt: { ...attempt, deadlineMs: reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs },
-    conditions: processing("Resumed", message),
-  });
-}
-
-/**
- * Reports that a pause or maintenance can no longer be read. The clock of the state stood still for it, so the
- * deadline may be long past: the time of the state begins again. Undefined if no pause or maintenance was reported.
- */
-export function pauseUnknown(
-  snapshot: Snapshot,
-  now: Now,
-  hold: Hold,
-  attempt: Attempt,
-  timeoutMs: number,
-): Decision | undefined {
-  const reported = reportedHold(snapshot);
-  if (hold.reason !== "PauseUnknown" || reported === undefined || reported === "PauseUnknown") return undefined;
-  return transition(snapshot, now, {
-    to: snapshot.state.name,
-    step: hold.reason,
-    message: hold.message,
-    warning: true,
-    attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },
-    conditions: processing(hold.reason, hold.message),
-  });
-}
-
-/**
- * How long to wait for a switch that cannot be read: no operator is known to have stopped anything, so nothing is
- * undone before the time of the state is over. Undefined for a pause or maintenance that was read, and once that time
- * is over.
- */
-export function unreadPauseWaitMs({ remainingMs }: Snapshot, hold: Hold): number | undefined {
-  return hold.reason === "PauseUnknown" && remainingMs > 0 ? remainingMs : undefined;
-}
-
-const HOLD_REASONS: readonly Hold["reason"][] = ["Paused", "PauseUnknown", "Maintenance"];
-
-/**
- * Why power orders are held, according to the condition of the remediation; undefined if the condition does not report
- * a hold.
- */
-export function reportedHold({ status }: Snapshot): Hold["reason"] | undefined {
-  const reported = conditionOf(status, "Processing")?.reason;
-  return HOLD_REASONS.find((hold) => hold === reported);
 }
 
 /**
@@ -169,19 +91,19 @@ export function ensureIdentity(
   now: Now,
   order: "ForceOff" | "On" = "ForceOff",
 ): Decision | undefined {
-  const verdict = identityVerdict(snapshot, now);
-  if (verdict === undefined) return run({ do: "verifyIdentity" });
-  if (verdict.verified || (order === "On" && allowsOn(verdict))) return undefined;
-  const reason = verdict.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
-  return fail(snapshot, now, reason, verdict.message, [
-    { type: "IdentityVerified", status: "False", reason, message: verdict.message },
+  const check = freshIdentityCheck(snapshot, now);
+  if (check === undefined) return run({ do: "verifyIdentity" });
+  if (check.verified || (order === "On" && allowsOn(check))) return undefined;
+  const reason = check.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
+  return fail(snapshot, now, reason, check.message, [
+    { type: "IdentityVerified", status: "False", reason, message: check.message },
   ]);
 }
 
 /** The result of an identity check that is fresh enough for a power order; undefined if a check is due. */
-export function identityVerdict(snapshot: AttemptSnapshot, now: Now): IdentityVerdict | undefined {
+export function freshIdentityCheck(snapshot: AttemptSnapshot, now: Now): IdentityCheck | undefined {
   const { identity } = snapshot.observations;
-  return identity === undefined || now.monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS ? undefined : identity.verdict;
+  return identity === undefined || now.monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS ? undefined : identity.check;
 }
 
 /** The attempt did not help: the next one begins, or the verdict is Failed. */
@@ -292,7 +214,9 @@ export function undo(
   const { strategy, state } = snapshot;
   // A device that refuses us permanently is asked again, after a while: there must be time for that.
   const patienceMs = snapshot.observations.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
-  const deadlineMs = now.epochMs + patienceMs + strategy.powerOnTimeoutMs;
+  // A reading On counts only once an AC cycle can no longer cut the host off.
+  const beginsMs = Math.max(now.epochMs + patienceMs, cycleSettledAtMs(snapshot));
+  const deadlineMs = beginsMs + strategy.powerOnTimeoutMs;
   const begun =
     "attempt" in state && state.attempt !== undefined
       ? state.attempt

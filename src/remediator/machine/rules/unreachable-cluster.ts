@@ -4,7 +4,7 @@ import type { Reason } from "../model/reasons.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { State } from "../model/state.ts";
 import { isFinal } from "../model/state.ts";
-import { conditionOf, processing } from "../model/status.ts";
+import { statusCondition, processing } from "../model/status.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
 import { CLUSTER_RECHECK_MS, POWER_REREAD_MS } from "../model/timings.ts";
 import type { Decision, Effect } from "../model/decision.ts";
@@ -121,7 +121,7 @@ function decideClusterDeleted(
 /** The cause of a wait is over: the state that waited begins its time again. Undefined if the state did not wait. */
 export function resumeAfterWait(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, strategy } = snapshot;
-  const waitedFor = RESUMED.get(conditionOf(snapshot.status, "Processing")?.reason ?? "");
+  const waitedFor = RESUMED.get(statusCondition(snapshot.status, "Processing")?.reason ?? "");
   if (waitedFor === undefined || !("attempt" in state) || state.attempt === undefined) return undefined;
   if (state.name === "Resolving") return undefined;
   const { step, message } = waitedFor;

@@ -3,17 +3,12 @@ import type { Decision } from "../model/decision.ts";
 import type { SentOrder } from "../model/observations.ts";
 import type { AttemptSnapshot, Now } from "../model/snapshot.ts";
 import { processing } from "../model/status.ts";
-import { isOnDue, isSpent, latenessOf, orderAgeMs, readsOn, withIntent } from "../rules/power-orders.ts";
+import { backBySupply, isOnDue, isSpent, latenessOf, orderAgeMs, readsOn, withIntent } from "../rules/power-orders.ts";
+import { ensureCycled } from "../rules/ac-cycle.ts";
+import { isCyclePending } from "../rules/pending-cycle.ts";
 import { ensurePowerOnDue, isEarly } from "../rules/early.ts";
-import {
-  ensureDeviceUsable,
-  failAttempt,
-  ensureIdentity,
-  run,
-  ensureNotHeld,
-  transition,
-  wait,
-} from "../rules/transitions.ts";
+import { ensureDeviceUsable, failAttempt, ensureIdentity, run, transition, wait } from "../rules/transitions.ts";
+import { ensureNotHeld } from "../rules/holds.ts";
 import { untilNextRead } from "./powering-off.ts";
 
 /** Orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */
@@ -23,7 +18,7 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
     observations.order?.attemptId === attempt.id && observations.order.action === "On" ? observations.order : undefined;
   const spent = isSpent(attempt, "On", order);
   const { last } = observations.power;
-  const on = order !== undefined || spent ? readsOn(snapshot) : undefined;
+  const on = order !== undefined || spent ? (readsOn(snapshot) ?? suppliedOn(snapshot)) : undefined;
   if (on !== undefined) return recordOn(snapshot, on, now.monotonicMs - orderAgeMs(attempt, order, now), now);
   if (order === undefined && attempt.orders === 0) {
     if (isEarly(snapshot) && last?.state === "On") {
@@ -31,9 +26,13 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
     }
     const early = ensurePowerOnDue(snapshot, last?.state === "On", now);
     if (early !== undefined) return early;
+    const cycling = ensureCycled(snapshot, now);
+    if (cycling !== undefined) return cycling;
   }
   // An order that one device refuses may have turned another one on: all are read before it is repeated.
-  const unsent = order === undefined || (order.outcome === "Rejected" && last !== undefined && last.runs !== true);
+  const unsent =
+    order === undefined ||
+    (order.outcome === "Rejected" && last !== undefined && last.runs !== true && last.supplied !== true);
   const due = isOnDue(attempt, order, now, { runs: last?.runs }) && (unsent || last?.state === "Off");
   if (due && order === undefined) {
     const paused = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
@@ -59,6 +58,18 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
   }
   const inMs = untilNextRead(snapshot, now);
   return inMs <= 0 ? run({ do: "readWhole" }) : wait(snapshot, inMs);
+}
+
+/**
+ * Whether the outlets of the host are on, which is all that can be done while its BMC does not answer. The BMC is
+ * waited for: a host may stay off until it is ordered on. At the end of that time, only its node shows whether it is.
+ */
+function suppliedOn(snapshot: AttemptSnapshot): { message: string; warning: boolean } | undefined {
+  const back = backBySupply(snapshot);
+  const { last } = snapshot.observations.power;
+  if (back !== undefined || last?.supplied !== true || snapshot.remainingMs > 0) return back;
+  const message = `the outlets of the host are on, and its BMC does not answer (${last.raw}): if its node does not come back, the host stays off when its power returns; power it on by hand, and correct that in its firmware settings`;
+  return { message, warning: true };
 }
 
 /** Stores the intent to power on, then orders it. The identity has just been verified. */
@@ -99,11 +110,11 @@ function recordOn(
     to: "Rejoining",
     step: "PoweredOn",
     ...on,
-    // An earlier power-off that was not seen to work may still be carried out: then the On is not the last word.
+    // An earlier power-off, or an AC cycle, may still be carried out: then the On is not the last word.
     attempt: {
       ...attempt,
       sent: true,
-      done: observations.unseenOffs === undefined,
+      done: observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),
       deadlineMs: orderedAtMs + strategy.timeoutMs,
     },
     conditions: [...processing("Rejoining", message), { type: "PoweredOn", status: "True", reason: "ReadOn", message }],

@@ -2,7 +2,7 @@ import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import { keepProof } from "./releasing.ts";
 import { ensureDeviceUsable, fail, failAttempt, transition, run, wait } from "../rules/transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
-import { conditionOf, nodeRejoined, processing } from "../model/status.ts";
+import { statusCondition, nodeRejoined, processing } from "../model/status.ts";
 import type { MachineReport, ReplacementReport } from "../model/reprovision.ts";
 import { isFresh, REREAD_MS } from "../model/reprovision.ts";
 import { leaveToOwner } from "../rules/reprovision-checks.ts";
@@ -24,7 +24,7 @@ export function decideMachineDeletion(snapshot: AttemptSnapshot, now: Now): Deci
   if (!isFresh(report, now.monotonicMs)) return run({ do: "examineMachine" });
   const left = leaveToOwner(snapshot, report, false, now);
   if (left !== undefined || report.owner === undefined) return left ?? run({ do: "examineMachine" });
-  const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
+  const announced = statusCondition(status, "PermanentNodeDeletionExpected")?.status === "True";
   if (announced && status.replacement?.owner.uid === report.owner.uid) return run({ do: "deleteMachine" });
   const message = `Machine ${status.machine?.name ?? ""} will be deleted, so that ${report.owner.kind} ${report.owner.name} creates a new Machine`;
   return transition(snapshot, now, {

@@ -2,7 +2,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Decision } from "../model/decision.ts";
 import type { AttemptSnapshot, Now, Snapshot } from "../model/snapshot.ts";
 import type { ConditionUpdate } from "../model/status.ts";
-import { conditionOf, nodeRejoined, processing } from "../model/status.ts";
+import { statusCondition, nodeRejoined, processing } from "../model/status.ts";
 import { failAttemptOnceAdmitted, run, transition, wait } from "../rules/transitions.ts";
 import { recordNode } from "../rules/node-of-machine.ts";
 
@@ -11,7 +11,7 @@ import { recordNode } from "../rules/node-of-machine.ts";
  */
 export function isNewBoot(snapshot: Pick<AttemptSnapshot, "status">, node: Node): boolean {
   const { uid, bootID } = snapshot.status.node ?? {};
-  const deleted = conditionOf(snapshot.status, "PermanentNodeDeletionExpected")?.status === "True";
+  const deleted = statusCondition(snapshot.status, "PermanentNodeDeletionExpected")?.status === "True";
   if (deleted && node.metadata.uid === uid) return false;
   const present = node.status.nodeInfo?.bootID;
   return bootID === undefined || (present !== undefined && present !== bootID);
@@ -42,7 +42,7 @@ export function decideRejoining(snapshot: AttemptSnapshot, now: Now): Decision {
   if (!observations.quarantineLifted) return run({ do: "liftQuarantine" });
   const message = `node ${snapshot.nodeName} has rejoined with a new boot`;
   const conditions: ConditionUpdate[] = [...processing("Restoring", message)];
-  if (conditionOf(snapshot.status, "PermanentNodeDeletionExpected") !== undefined) {
+  if (statusCondition(snapshot.status, "PermanentNodeDeletionExpected") !== undefined) {
     conditions.push(nodeRejoined(message));
   }
   return transition(snapshot, now, { to: "Restoring", step: "NodeRejoined", message, attempt, conditions });

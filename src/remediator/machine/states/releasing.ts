@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import { endEarlyRelease, isEarly, storeReturn } from "../rules/early.ts";
-import { rereadPower, wrongHost } from "./powering-off.ts";
+import { rereadPower, wrongHost } from "./proven-off.ts";
 import { ensureDeviceUsable, failAttempt, ensureIdentity, transition, run } from "../rules/transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
 import type { ConditionUpdate, StatusStep } from "../model/status.ts";
-import { conditionOf, processing } from "../model/status.ts";
+import { statusCondition, processing } from "../model/status.ts";
 import {
   DRAIN_CHECK_MAX_MS,
   DRAIN_CHECK_MIN_MS,
@@ -220,7 +220,7 @@ export function deleteNode(snapshot: AttemptSnapshot, now: Now): Decision | unde
   if (observations.nodeDeleted || uid === undefined || (node !== undefined && node.metadata.uid !== uid))
     return undefined;
   if (observations.backup === undefined) return run({ do: "backupNode" });
-  const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
+  const announced = statusCondition(status, "PermanentNodeDeletionExpected")?.status === "True";
   // The API server hands what was stored back with its keys in another order.
   if (announced && isDeepStrictEqual(status.backup, observations.backup.status)) return run({ do: "deleteNode" });
   const message = `node ${snapshot.nodeName} is saved and will be deleted, so that it joins again`;

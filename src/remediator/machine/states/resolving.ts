@@ -1,12 +1,13 @@
 import { isReady } from "../../../nodes/ready.ts";
-import { fail, holdsOrder, transition, newAttempt, ownNodeMessage, run, notYetDone } from "../rules/transitions.ts";
+import { fail, transition, newAttempt, ownNodeMessage, run, notYetDone } from "../rules/transitions.ts";
+import { holdsOrder } from "../rules/holds.ts";
 import { ensureNotStale } from "../rules/stale-request.ts";
 import { nodeRecord } from "./verifying.ts";
 import type { Reason } from "../model/reasons.ts";
 import type { Now, Snapshot } from "../model/snapshot.ts";
 import type { Attempt } from "../model/state.ts";
 import { mayHaveTurnedOff } from "../model/state.ts";
-import { conditionOf, processing } from "../model/status.ts";
+import { statusCondition, processing } from "../model/status.ts";
 import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "../model/timings.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, clusterOf } from "../../../nodes/subject.ts";
@@ -120,7 +121,7 @@ function block(
   recheckMs = CLAIM_RECHECK_MS,
 ): Decision {
   const bounded = !WAITS_WITHOUT_DEADLINE.includes(reason);
-  const reported = conditionOf(snapshot.status, "Processing");
+  const reported = statusCondition(snapshot.status, "Processing");
   if (reported?.reason === reason && reported.message === message && attempt !== undefined) {
     if (bounded && snapshot.remainingMs <= 0) return fail(snapshot, now, reason, message);
     const nextCheckMs = bounded ? Math.min(snapshot.remainingMs, recheckMs) : recheckMs;

@@ -1,24 +1,18 @@
-import { untilNextRead } from "./powering-off.ts";
-import { orderOn } from "./powering-on.ts";
 import { restoreLabels } from "./rejoining.ts";
 import { CLUSTER_API_GROUP } from "../../../api/cluster-api/cluster-api.ts";
-import { holdsOrder, identityVerdict, transition, run, ensureNotHeld, waitBecause } from "../rules/transitions.ts";
-import { isOnDue, isSettled, isSpent, hadNoPowerOff, pendingOffMessage, readsOn } from "../rules/power-orders.ts";
+import { transition, run, waitBecause } from "../rules/transitions.ts";
 import type { Reason } from "../model/reasons.ts";
 import { restoreInstallation } from "./provisioning-host.ts";
 import { awaitDeprovisioning } from "./provisioning-machine.ts";
-import type { SentOrder } from "../model/observations.ts";
 import { ownsHost } from "../model/observations.ts";
 import type { Now, Snapshot, AttemptSnapshot } from "../model/snapshot.ts";
 import type { Attempt, Outcome } from "../model/state.ts";
 import { mayHaveTurnedOff } from "../model/state.ts";
-import { conditionOf, nodeRejoined } from "../model/status.ts";
+import { statusCondition, nodeRejoined } from "../model/status.ts";
 import { groupOf } from "../../../nodes/subject.ts";
-import { IDENTITY_AGE_MAX_MS, ON_AWAITED_MS, SUCCESSOR_AGE_MAX_MS } from "../model/timings.ts";
 import type { Decision } from "../model/decision.ts";
-import { allowsOn } from "../../../bmc/devices/topology.ts";
-import type { IdentityVerdict } from "../../../bmc/devices/topology.ts";
 import { powerOffAnnotation } from "../../../api/metal3/metal3.ts";
+import { restorePower } from "./undoing-power.ts";
 
 /**
  * Undoes what was done, in the order in which it is safe: the out-of-service taint off, the boot override cleared, the
@@ -110,156 +104,6 @@ function reclaim(snapshot: AttemptSnapshot, now: Now): Decision {
   return waitBecause(snapshot, now, "HostBusy", message, inMs);
 }
 
-/** Clears the boot override and powers the host on. Undefined once that is done, not owed, or given up. */
-function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
-  const { attempt, observations } = snapshot;
-  const owesOn = mayHaveTurnedOff(attempt);
-  if (!owesOn && !attempt.bootOverride) return undefined;
-  if (owesOn) {
-    const { successor } = observations;
-    if (successor === undefined) return run({ do: "checkSuccessor" });
-    const isOld = now.monotonicMs - successor.atMs > SUCCESSOR_AGE_MAX_MS;
-    if (isOld && snapshot.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });
-    // A successor orders nothing off while power-offs are held, so the host would stay off for as long.
-    if (successor.waiting && !attempt.bootOverride && snapshot.hold === undefined) return undefined;
-  }
-  const isHeld = holdsOrder(snapshot.hold, "On");
-  const resumed = isHeld ? undefined : ensureNotHeld(snapshot, now, "On", attempt, snapshot.strategy.powerOnTimeoutMs);
-  if (resumed !== undefined) return resumed;
-  if (hasGivenUp(snapshot)) return undefined;
-  const device = deviceWait(snapshot, now);
-  if (device !== undefined) return device;
-  if (attempt.bootOverride) return clearOverride(snapshot, now);
-  return powerOn(snapshot, now);
-}
-
-/** Whether another party powers the host now: the undo waits until that party has powered it on, and sends no order. */
-function isTakenBack({ host }: AttemptSnapshot): boolean {
-  return host.found && host.facts.takenBack !== undefined;
-}
-
-/**
- * Tries of a device that refuses us permanently before the host is left as it is: the operator may have fixed it before
- * the second.
- */
-const FINAL_TRIES = 2;
-
-/**
- * Whether the undo has stopped trying to power the host on. A remediation that is being deleted continues to try,
- * unless another operator powers the host.
- */
-function hasGivenUp(snapshot: AttemptSnapshot): boolean {
-  const { device, kube } = snapshot.observations;
-  // No device has refused: an API that fails, and keeps credentials from being read, answers again some time.
-  if (device === undefined && kube !== undefined && snapshot.observations.power.last === undefined) return false;
-  if (
-    (snapshot.remediation.deleting && !isTakenBack(snapshot)) ||
-    holdsOrder(snapshot.hold, "On") ||
-    readsOn(snapshot) !== undefined
-  )
-    return false;
-  return device?.final === true ? device.failures >= FINAL_TRIES : snapshot.remainingMs <= 0;
-}
-
-function deviceWait(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
-  const { device } = snapshot.observations;
-  const inMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
-  return device === undefined || inMs <= 0
-    ? undefined
-    : waitBecause(snapshot, now, device.reason, device.message, inMs);
-}
-
-function clearOverride(snapshot: AttemptSnapshot, now: Now): Decision {
-  if (snapshot.observations.override !== "None") return run({ do: "setBootOverride", override: "None" });
-  const message = "no boot override is left";
-  return transition(snapshot, now, {
-    to: "Undoing",
-    step: "BootOverrideCleared",
-    message,
-    attempt: { ...snapshot.attempt, bootOverride: false },
-  });
-}
-
-function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
-  const { attempt, observations, strategy } = snapshot;
-  const { last } = observations.power;
-  const order = observations.order?.action === "On" ? observations.order : undefined;
-  const on = readsOn(snapshot);
-  const isOn = last !== undefined && on !== undefined && isSettled(snapshot, last.atMs, now);
-  if (isOn && !isOnOwed(snapshot, now)) {
-    return transition(snapshot, now, {
-      to: "Undoing",
-      step: "PoweredOnAgain",
-      ...on,
-      attempt: {
-        ...attempt,
-        action: "On",
-        actionAtMs: now.epochMs,
-        sent: true,
-        done: true,
-        deadlineMs: now.epochMs + strategy.timeoutMs,
-      },
-      conditions: [{ type: "PoweredOn", status: "True", reason: "ReadOn", message: on.message }],
-    });
-  }
-  const due = isOnDue(attempt, order, now, { unbounded: snapshot.remediation.deleting, runs: last?.runs });
-  if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot))) {
-    const held = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
-    if (held !== undefined) return held;
-    const verdict = identityVerdict(snapshot, now);
-    if (verdict === undefined) return run({ do: "verifyIdentity" });
-    if (!verdict.verified && !allowsOn(verdict)) return waitForIdentity(snapshot, verdict, now);
-    return orderOn(snapshot, order, now);
-  }
-  // The devices do not say how they are while they are not accepted, which may have changed.
-  const { identity } = observations;
-  if (last?.state === "Unknown" && (identity === undefined || !allowsOn(identity.verdict))) {
-    const verdict = identityVerdict(snapshot, now);
-    if (verdict === undefined) return run({ do: "verifyIdentity" });
-    if (!verdict.verified && !allowsOn(verdict)) return waitForIdentity(snapshot, verdict, now);
-  }
-  const inMs = untilNextRead(snapshot, now);
-  if (inMs <= 0) return run({ do: "readWhole" });
-  if (snapshot.remainingMs > 0 || isOrderYoung(attempt, now)) return { notes: [], effects: [], nextCheckMs: inMs };
-  if (on !== undefined)
-    return waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(snapshot.nodeName), inMs);
-  const message = `the host does not read On although it was ordered on; ironfence repeats the order every few minutes: check the host, and power it on by hand`;
-  return waitBecause(snapshot, now, "PowerOnTimeout", message, inMs);
-}
-
-/** Whether the host may simply not have carried out an On yet that a late device let out only after the deadline. */
-function isOrderYoung({ action, actionAtMs }: Attempt, now: Now): boolean {
-  return action === "On" && now.epochMs - actionAtMs < ON_AWAITED_MS;
-}
-
-function waitForIdentity(
-  snapshot: AttemptSnapshot,
-  verdict: Extract<IdentityVerdict, { verified: false }>,
-  now: Now,
-): Decision {
-  const reason = verdict.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
-  return waitBecause(snapshot, now, reason, verdict.message, IDENTITY_AGE_MAX_MS);
-}
-
-/**
- * Whether the host is ordered on although it reads On: some BMCs report an old state for a long time, and nothing else
- * would power the host on. False if no order may be sent now: then the reading has to be trusted.
- */
-function isOnOwed(snapshot: AttemptSnapshot, now: Now): boolean {
-  const { attempt, observations, hold, remainingMs } = snapshot;
-  const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
-  if (holdsOrder(hold, "On") || isTakenBack(snapshot) || remainingMs <= 0 || isSpent(attempt, "On", order))
-    return false;
-  if (order !== undefined && (order.action === "On" ? wasSent(order) : hadNoPowerOff(snapshot, order))) return false;
-  const verdict = identityVerdict(snapshot, now);
-  return verdict === undefined || allowsOn(verdict);
-}
-
-/** Whether an order has left this process: its intent, which is stored before, says nothing of that. */
-function wasSent({ outcome, problem }: SentOrder): boolean {
-  return outcome !== "Rejected" || problem !== undefined;
-}
-
 /**
  * Gives a Node that this remediation deleted its labels back after it has joined again, and reports that. Undefined if
  * there is nothing to give back, or if the Node has not joined yet.
@@ -284,7 +128,7 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
  * will.
  */
 export function isNodeAwaited({ status }: Pick<Snapshot, "status">): boolean {
-  const announced = conditionOf(status, "PermanentNodeDeletionExpected")?.status === "True";
+  const announced = statusCondition(status, "PermanentNodeDeletionExpected")?.status === "True";
   return announced && status.backup !== undefined && status.replacement?.deletedAt === undefined;
 }
 

@@ -5,18 +5,15 @@ import {
   ensureDeviceUsable,
   fail,
   failAttempt,
-  holdsOrder,
   ensureIdentity,
-  identityVerdict,
+  freshIdentityCheck,
   transition,
   ensureNotOwnNode,
   ownNodeMessage,
   run,
-  pauseUnknown,
-  ensureNotHeld,
   waitBecause,
-  unreadPauseWaitMs,
 } from "../rules/transitions.ts";
+import { holdsOrder, pauseUnknown, ensureNotHeld, unreadPauseWaitMs } from "../rules/holds.ts";
 import { withIntent } from "../rules/power-orders.ts";
 import type { Reason } from "../model/reasons.ts";
 import { refuseReprovision, ensureReplacementAdmitted } from "../rules/reprovision-checks.ts";
@@ -29,6 +26,7 @@ import { keepsQuorum, quorumMessage } from "../rules/quorum.ts";
 import type { Hold } from "../model/hold.ts";
 import type { Decision } from "../model/decision.ts";
 import { endIfBack, endWhileHeld } from "../rules/outage-over.ts";
+import { awaitDump, orderDump } from "../rules/diagnostics.ts";
 import { ensureStillOff } from "../rules/early.ts";
 import { checkMachine } from "../rules/node-of-machine.ts";
 
@@ -48,6 +46,8 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
     const { reason, message } = whyNotVerified(snapshot);
     return failAttempt(snapshot, now, reason, message);
   }
+  const dumping = awaitDump(snapshot, now);
+  if (dumping !== undefined) return dumping;
   const node = observations.examined?.node;
   const mismatched = checkMachine(snapshot, now);
   if (mismatched !== undefined) return mismatched;
@@ -64,7 +64,7 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   if (waiting !== undefined) return waiting;
   // What is known of the node must be as fresh as the identity: it may have rebooted, or come back, while its BMC was
   // away.
-  if (observations.examined === undefined || identityVerdict(snapshot, now) === undefined)
+  if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined)
     return run({ do: "examine" });
   // A taint that an earlier remediation left must not stand on a host of which nothing is proven.
   if (node !== undefined && signedTaint(node) && !observations.marksCleared) return run({ do: "clearMarks" });
@@ -78,7 +78,9 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
     return run({ do: "quarantine", attemptId: attempt.id });
   }
   return (
-    ensureStillOff(snapshot, now) ?? orderOff(snapshot, now, attempt.id, "the agent is about to power the host off")
+    ensureStillOff(snapshot, now) ??
+    orderDump(snapshot, now) ??
+    orderOff(snapshot, now, attempt.id, "the agent is about to power the host off")
   );
 }
 
@@ -185,7 +187,7 @@ export function orderOff(snapshot: AttemptSnapshot, now: Now, id: string, messag
           type: "IdentityVerified",
           status: "True",
           reason: "Verified",
-          message: observations.identity?.verdict.message ?? "",
+          message: observations.identity?.check.message ?? "",
         },
       ],
       fields: { ...targetRecord(snapshot), ...(!again && { node: nodeRecord(snapshot, node) }) },

@@ -124,7 +124,7 @@ test("the duration of a read counts in the time to the next one, except for a re
   }
 });
 
-test("polls and confirming read together are no more than four a second", async () => {
+test("polls and confirming reads together make at most four calls a second", async () => {
   const { readsAtMs } = await play(["On", "On", "On", "On", "Off"], { pollMs: 1 });
   const within = (startMs: number): number => readsAtMs.filter((it) => it >= startMs && it < startMs + 1_000).length;
   assert.equal(readsAtMs.length, 6);

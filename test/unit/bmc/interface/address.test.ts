@@ -102,6 +102,55 @@ test("IPMI: privilegelevel sets the privilege of a session, and the key of the d
   refused("redfish://bmc-3/1?privilegelevel=OPERATOR");
 });
 
+test("a driver server has one key for each host, which the path names", () => {
+  const address = parseBmcAddress("driver://Power.example:443/hosts/worker-3/");
+  assert.ok(address.protocol === "driver");
+  assert.deepEqual([address.origin, address.path], ["https://power.example", "/hosts/worker-3"]);
+  const key = (text: string): string => parseBmcAddress(text).key;
+  assert.equal(key("driver+https://power.example/hosts/worker-3"), address.key);
+  assert.notEqual(key("driver://power.example/hosts/worker-4"), address.key);
+  assert.notEqual(key("driver+http://power.example/hosts/worker-3"), address.key);
+  assert.notEqual(key("redfish://power.example/3"), key("driver://power.example/3"));
+  refused("driver+ftp://power.example/hosts/worker-3");
+  refused("driver://power.example/hosts/worker-3?x=1");
+  refused("driver://user@power.example/hosts/worker-3");
+});
+
+test("an outlet of a PDU is named by its index, with its unit if the table has units", () => {
+  const outletOf = (text: string): unknown[] => {
+    const address = parseBmcAddress(text);
+    assert.ok(address.protocol === "snmp", text);
+    return [address.hostname, address.port, address.outlet];
+  };
+  assert.deepEqual(outletOf("snmp://PDU-1.example/7"), ["pdu-1.example", 161, "7"]);
+  assert.deepEqual(outletOf("snmp://192.0.2.9:1161/1.7/"), ["192.0.2.9", 1161, "1.7"]);
+  assert.deepEqual(outletOf("snmp://192.0.2.9:80/7"), ["192.0.2.9", 80, "7"]);
+  assert.deepEqual(outletOf("snmp://192.0.2.9/0.7"), ["192.0.2.9", 161, "0.7"]);
+  assert.deepEqual(outletOf("SNMP://[2001:db8::7]/1.1.16"), ["2001:db8::7", 161, "1.1.16"]);
+  const key = (text: string): string => parseBmcAddress(text).key;
+  assert.equal(key("snmp://pdu-1:161/7"), key("snmp://PDU-1/7/"));
+  assert.notEqual(key("snmp://pdu-1/7"), key("snmp://pdu-1/8"));
+  assert.notEqual(key("snmp://pdu-1/7"), key("snmp://pdu-1/1.7"));
+  for (const path of [
+    "",
+    "/",
+    "/07",
+    "/7.",
+    "/-7",
+    "/1.07",
+    "/7/8",
+    "/1.2.3.4.5",
+    "/outlet7",
+    "/7?x=1",
+    "/..",
+    "/%37",
+  ]) {
+    refused(`snmp://pdu-1${path}`);
+  }
+  refused("snmp+http://pdu-1/7");
+  refused("snmp://community@pdu-1/7");
+});
+
 test("libvirt:// is refused with what to use in its place", () => {
   assert.match(refused("libvirt://192.0.2.1:6233/").message, /VirtualBMC.*sushy-emulator/);
 });
@@ -164,7 +213,16 @@ test("a text that is not an address is refused with the reason", () => {
 });
 
 test("any text is either read or refused with a BmcError, within bounds", () => {
-  const scheme = fc.constantFrom("redfish://", "ipmi://", "redfish+http://", "https://", "ilo5-redfish://", "", "x://");
+  const scheme = fc.constantFrom(
+    "redfish://",
+    "ipmi://",
+    "redfish+http://",
+    "https://",
+    "ilo5-redfish://",
+    "snmp://",
+    "",
+    "x://",
+  );
   const text = fc.oneof(
     fc.string({ unit: "binary", maxLength: 80 }),
     fc.tuple(scheme, fc.string({ unit: "grapheme-ascii", maxLength: 60 })).map((parts) => parts.join("")),
@@ -193,6 +251,10 @@ test("any text is either read or refused with a BmcError, within bounds", () => 
         // Reading what was read gives the same device.
         const id = address.system ?? "";
         const again = parseBmcAddress(`${address.origin}${id.startsWith("/") ? "" : "/"}${id}`);
+        assert.equal(again.key, address.key);
+      } else if (address.protocol === "driver") {
+        const scheme = address.origin.startsWith("http:") ? "driver+http" : "driver";
+        const again = parseBmcAddress(`${scheme}://${new URL(address.origin).host}${address.path}`);
         assert.equal(again.key, address.key);
       } else {
         assert.ok(address.port > 0 && address.port < 65_536);

@@ -73,7 +73,7 @@ test("refusals are understood in all the lengths that BMCs send", () => {
   });
 });
 
-test("no payload makes a parser of the login fail, and none of random bytes proves anything", () => {
+test("the parser of the login does not fail on any payload, and random bytes prove nothing", () => {
   fc.assert(
     fc.property(bytes(80), fc.boolean(), (payload, isAddressed) => {
       if (isAddressed && payload.length >= 8) {

@@ -360,14 +360,14 @@ describe("the checks", () => {
     assertOne(during("StormCooldownActive"), /StormHolds: workers: .* is remediated until 2026-01-01T00:10:00Z/);
   });
 
-  it("the checks warn if there is no health check at all", () => {
+  it("the checks warn if the cluster has no health check", () => {
     assertOne(
       withOverview({ healthChecks: [] }),
       /^warning health-checks: there is no health check, so a node is fenced only by/,
     );
   });
 
-  it("the checks fail for a template that is gone, by what the agent says and by a read of its own", () => {
+  it("the checks fail for a template that was deleted, from the agent's report and from a read of their own", () => {
     const templates = [{ text: "Template a/reboot", healthChecks: ["workers"], problem: "there is no such template" }];
     assertOne(
       { ...HEALTHY, templates },

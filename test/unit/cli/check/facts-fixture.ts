@@ -6,7 +6,7 @@ import { runChecks } from "../../../../src/cli/check/check.ts";
 import { CHECKS } from "../../../../src/cli/check/lines/checks.ts";
 import deployed from "../../../../src/cli/check/read/deployed.json" with { type: "json" };
 import type { Deployment, Facts } from "../../../../src/cli/check/facts.ts";
-import type { Overview } from "../../../../src/cli/status/read.ts";
+import type { Overview } from "../../../../src/cli/status/objects/read.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import { VERSION } from "../../../../src/runtime/version.ts";
 import { OVERVIEW } from "../overview-fixture.ts";

@@ -75,7 +75,7 @@ describe("a report of checks", () => {
     assert.match(renderJunit(warned, new Set(["warning", "failed"])), /<failure type="warning" message="x\?\?">/);
   });
 
-  it("a report of checks cannot be made of a check that found nothing at all", () => {
+  it("a report of checks requires at least one finding of each check", () => {
     assert.throws(() => resultOf(LEADER, []), /check leader returned no finding/);
   });
 });

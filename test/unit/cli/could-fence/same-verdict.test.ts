@@ -13,7 +13,7 @@ import { renderNodePage } from "../../../../src/cli/dashboard/render/node.ts";
 import { renderOverviewPage } from "../../../../src/cli/dashboard/render/overview.ts";
 import { fenceExplainer } from "../../../../src/cli/explain/fence.ts";
 import { problemsOf } from "../../../../src/cli/status/problems.ts";
-import type { Overview } from "../../../../src/cli/status/read.ts";
+import type { Overview } from "../../../../src/cli/status/objects/read.ts";
 import { renderOverview } from "../../../../src/cli/status/render.ts";
 import type { KubeObject } from "../../../../src/kube/resource.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
@@ -263,7 +263,7 @@ function answersOf(overview: Overview): Record<"page" | "page of the node" | "st
   const own = nodePage(overview, "w1", { problem: "not asked" });
   assert.ok(own !== undefined);
   const [, answer = "", reason = ""] = />(yes|no|unknown)<\/span>\s*(\w*)/.exec(renderNodePage(own).text) ?? [];
-  const explained = fenceExplainer(overview)("w1", []).verdict;
+  const explained = fenceExplainer(overview)("w1", []).readiness;
   return {
     page: wordsOf(onPage?.answer, onPage?.reason),
     "page of the node": wordsOf(answer, reason),
@@ -318,7 +318,7 @@ describe("the answer for a node", () => {
 
   it("the answer for a node names a step of explain that does not pass, if it is not a yes", () => {
     for (const { change, verdict } of Object.values(FAULTS)) {
-      const { steps, verdict: found } = fenceExplainer({ ...HEALTHY, ...change })("w1", []);
+      const { steps, readiness: found } = fenceExplainer({ ...HEALTHY, ...change })("w1", []);
       const state = verdict.startsWith("no ") ? "holds" : verdict.startsWith("unknown") ? "unknown" : undefined;
       if (state !== undefined) assert.equal(steps.find(({ step }) => step === found?.step)?.state, state, verdict);
     }

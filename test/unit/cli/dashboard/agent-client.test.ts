@@ -44,7 +44,7 @@ describe("the reads of the agent's page", () => {
     await assert.rejects(clientOf([], false).client.list(NODES, {}, SIGNAL), /has not listed the nodes yet/);
   });
 
-  it("the reads of the agent's page ask for nothing that the agent has no permission for", async () => {
+  it("the agent's page reads only what the agent has permission for", async () => {
     const { calls, client } = clientOf(["bare-metal-host"]);
     await assert.rejects(client.list(FENCING_TARGETS, {}, SIGNAL), (error) => isKubeError(error, "Forbidden"));
     await client.list(FENCING_TARGETS, { namespace: "n" }, SIGNAL);

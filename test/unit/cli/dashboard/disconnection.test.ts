@@ -82,9 +82,9 @@ describe("a plug must not be pulled", () => {
   it("a plug must not be pulled while the proof of Off, a boot or an undo depends on the power of the host, whatever else holds", () => {
     const phases = ["Releasing", "Provisioning", "PoweringOn", "Rejoining", "Restoring", "Undoing"];
     for (const phase of phases) {
-      const verdict = judgeDisconnection({ ...SAFE, remediations: [remediation("w1", phase, "Maintenance")] });
-      assert.equal(verdict.safe, false, phase);
-      assert.match(verdict.why, /wait for the verdict/, phase);
+      const advice = judgeDisconnection({ ...SAFE, remediations: [remediation("w1", phase, "Maintenance")] });
+      assert.equal(advice.safe, false, phase);
+      assert.match(advice.why, /wait for the verdict/, phase);
     }
   });
 

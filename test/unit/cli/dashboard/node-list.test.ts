@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { renderNodesPage, renderRows } from "../../../../src/cli/dashboard/render/nodes.ts";
-import type { NodeVerdict } from "../../../../src/cli/status/could-fence/could-fence.ts";
+import type { FenceReadiness } from "../../../../src/cli/status/could-fence/could-fence.ts";
 import { nodeList, nodeQuery } from "../../../../src/cli/dashboard/view/node-list.ts";
 
 const NO = { answer: "no", step: undefined, isIntended: false } as const;
-const NODES = Array.from({ length: 120 }, (_, index): NodeVerdict => {
+const NODES = Array.from({ length: 120 }, (_, index): FenceReadiness => {
   const node = `worker-${index}`;
   return index < 10
     ? { ...NO, node, reason: "BMCTimeout", message: "no answer" }
     : { ...NO, node, answer: "yes", reason: "", message: "" };
 });
 const listOf = (query: string, nodes = NODES) => nodeList(nodes, nodeQuery(new URLSearchParams(query)));
-const versionsOf = (nodes: readonly NodeVerdict[]): string[] =>
+const versionsOf = (nodes: readonly FenceReadiness[]): string[] =>
   listOf("", [...nodes]).slices.map(({ version }) => version);
 
 describe("the list of all nodes", () => {
@@ -52,8 +52,8 @@ describe("the list of all nodes", () => {
   });
 
   it("the version of a slice changes with its rows alone", () => {
-    const changed = NODES.map((verdict) =>
-      verdict.node === "worker-77" ? { ...verdict, answer: "no" as const, reason: "Unreachable" } : verdict,
+    const changed = NODES.map((row) =>
+      row.node === "worker-77" ? { ...row, answer: "no" as const, reason: "Unreachable" } : row,
     );
     const [first, second, third] = versionsOf(NODES);
     const after = versionsOf(changed);

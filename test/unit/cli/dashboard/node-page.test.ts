@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { nodePage } from "../../../../src/cli/dashboard/view/node-page.ts";
-import type { Overview } from "../../../../src/cli/status/read.ts";
+import type { Overview } from "../../../../src/cli/status/objects/read.ts";
 import { AT, OVERVIEW } from "../overview-fixture.ts";
 import { node, remediation, target } from "./fixture.ts";
 

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { judgeNodes } from "../../../../src/cli/status/could-fence/could-fence.ts";
 import { overviewPage } from "../../../../src/cli/dashboard/view/overview-page.ts";
 import { fenceExplainer } from "../../../../src/cli/explain/fence.ts";
-import type { Overview } from "../../../../src/cli/status/read.ts";
+import type { Overview } from "../../../../src/cli/status/objects/read.ts";
 import { AT, OVERVIEW } from "../overview-fixture.ts";
 import { healthCheck, node, remediation, target } from "./fixture.ts";
 
@@ -18,10 +18,10 @@ const HEALTHY: Overview = {
 };
 const pageOf = (changed: Partial<Overview> = {}) => overviewPage({ ...HEALTHY, ...changed }).page;
 
-/** What keeps one node from being fenced: `reason` of its verdict, empty for a yes. */
+/** What keeps one node from being fenced: `reason` of the answer, empty for a yes. */
 function reasonFor(changed: Partial<Overview>, name = "w1"): string {
   const overview = { ...HEALTHY, ...changed };
-  const found = judgeNodes(overview).nodes.find((verdict) => verdict.node === name);
+  const found = judgeNodes(overview).nodes.find((row) => row.node === name);
   return `${found?.answer} ${found?.reason}`.trim();
 }
 

@@ -12,7 +12,7 @@ import { STYLE } from "../../../../src/cli/dashboard/render/style.ts";
 import { nodeList, nodeQuery } from "../../../../src/cli/dashboard/view/node-list.ts";
 import { nodePage } from "../../../../src/cli/dashboard/view/node-page.ts";
 import { overviewPage } from "../../../../src/cli/dashboard/view/overview-page.ts";
-import type { Overview } from "../../../../src/cli/status/read.ts";
+import type { Overview } from "../../../../src/cli/status/objects/read.ts";
 import { AT, OVERVIEW } from "../overview-fixture.ts";
 import { healthCheck, node, remediation, target } from "./fixture.ts";
 

@@ -3,10 +3,10 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { request } from "undici";
 import { LivePages } from "../../../../src/cli/dashboard/serve/live-pages.ts";
-import { LocalGate } from "../../../../src/cli/dashboard/serve/local-gate.ts";
+import { LocalGuard } from "../../../../src/cli/dashboard/serve/local-guard.ts";
 import { serveDashboard } from "../../../../src/cli/dashboard/serve/server.ts";
 import { eventText } from "../../../../src/cli/dashboard/serve/event-stream.ts";
-import type { Overview } from "../../../../src/cli/status/read.ts";
+import type { Overview } from "../../../../src/cli/status/objects/read.ts";
 import { systemClock, systemRandom } from "../../../../src/runtime/system.ts";
 import { AT, OVERVIEW } from "../overview-fixture.ts";
 import { node, remediation, target } from "./fixture.ts";
@@ -15,16 +15,16 @@ const SHOWN: Overview = { ...OVERVIEW, nodes: [node("w1")], targets: [target("w1
 const EVENTS_TIMEOUT_MS = 10_000;
 
 describe("the server of the dashboard", () => {
-  const gate = new LocalGate(systemRandom);
+  const guard = new LocalGuard(systemRandom);
   let server: Awaited<ReturnType<typeof serveDashboard>>;
   let overview: () => Promise<Overview> = () => Promise.resolve(SHOWN);
   let cookie = "";
   before(async () => {
     const source = { readOverview: () => overview(), readDecisions: () => Promise.reject(new Error("not today")) };
-    const deps = { clock: systemClock, source, gate: gate.gate, certificate: undefined };
+    const deps = { clock: systemClock, source, guard: guard.guard, certificate: undefined };
     server = await serveDashboard({ host: "127.0.0.1", port: 0 }, deps);
-    gate.port = server.port;
-    cookie = String((await get("/open", {}, new URL(gate.url).search)).headers["set-cookie"]).split(";")[0] ?? "";
+    guard.port = server.port;
+    cookie = String((await get("/open", {}, new URL(guard.url).search)).headers["set-cookie"]).split(";")[0] ?? "";
   });
   after(() => server.close());
 
@@ -60,10 +60,10 @@ describe("the server of the dashboard", () => {
   });
 
   it("the server of the dashboard exchanges the secret for a cookie that no script and no other site can use", async () => {
-    const { status, headers, text } = await get("/open", {}, new URL(gate.url).search);
+    const { status, headers, text } = await get("/open", {}, new URL(guard.url).search);
     assert.equal(status, 200);
     assert.match(String(headers["set-cookie"]), /; Path=\/; HttpOnly; SameSite=Strict$/);
-    const key = new URL(gate.url).searchParams.get("key") ?? "";
+    const key = new URL(guard.url).searchParams.get("key") ?? "";
     assert.ok(key.length >= 43, "256 bits");
     assert.ok(!text.includes(key) && !String(headers["set-cookie"]).includes(key));
   });

@@ -93,7 +93,7 @@ describe("the nodes of a workload cluster", () => {
     assert.equal(nodes.unreachable, undefined);
   });
 
-  it("the nodes of a workload cluster are unknown while it is unreachable, whatever was seen before, and no server is asked for them", async () => {
+  it("the nodes of a workload cluster are unknown while it is unreachable, and its API server is not asked for them", async () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes, become, heard } = worldOf(connectedTo(view));
@@ -127,7 +127,7 @@ describe("the nodes of a workload cluster", () => {
     assert.deepEqual([next.listeners, released()], [0, 1]);
   });
 
-  it("the nodes of a workload cluster have conditions that stood for no longer than since they were seen to change, whatever their clock says", async () => {
+  it("a condition of a node in a workload cluster lasts from the time at which its change was received, whatever the clock of that cluster shows", async () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes, clock } = worldOf(connectedTo(view));

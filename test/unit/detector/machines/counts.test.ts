@@ -54,7 +54,7 @@ describe("the count of MachineHealthChecks", () => {
     assert.equal((await counted(registry))["okd-machine-health-check TooManyUnhealthy"], undefined);
   });
 
-  it("the count of MachineHealthChecks shows a pause that has no condition, and none that is for the controllers of others", async () => {
+  it("the count of MachineHealthChecks includes a pause without a condition, and leaves out a pause of other controllers", async () => {
     const registry = new Registry();
     const allowed = check("RemediationAllowed", "True", "RemediationAllowed");
     const views = [annotated(allowed, ""), annotated(check("Paused", "True", "Paused"), "ironfence.io")];

@@ -31,11 +31,11 @@ const notReady = (minutes: number) => ({
 });
 
 describe("a machine of Cluster API", () => {
-  it("a machine of Cluster API is healthy with a node that nothing is wrong with", () => {
+  it("a machine of Cluster API is healthy if its node is healthy", () => {
     assert.deepEqual(judge({}), { state: "healthy" });
   });
 
-  it("a machine of Cluster API is unhealthy once a node condition has stood for its timeout, and waits until then", () => {
+  it("a machine of Cluster API is unhealthy once a condition of its node has lasted for its timeout", () => {
     assert.deepEqual(conclude(judge({ node: notReady(5) })), [
       "UnhealthyNode",
       "Health check failed:\n  * Condition Ready on Node is reporting status Unknown for more than 5m0s",
@@ -66,14 +66,14 @@ describe("a machine of Cluster API", () => {
     assert.equal((failed(nested, "v1beta2") as string[])[0], "MachineHasFailure");
   });
 
-  it("a machine of Cluster API is not looked at before the control plane is initialized, unless it is of the control plane", () => {
+  it("a machine of Cluster API is judged only after the control plane is initialized, unless it belongs to the control plane", () => {
     const cluster = clusterOf({ initializedMs: -1 });
     assert.equal(judge({ cluster, node: notReady(60) }).state, "unsettled");
     const machine = machineOf("m0", { metadata: { labels: { "cluster.x-k8s.io/control-plane": "" } } });
     assert.equal(judge({ cluster, machine, node: notReady(60) }).state, "unhealthy");
   });
 
-  it("a machine of Cluster API is not looked at before the cluster's infrastructure is ready", () => {
+  it("a machine of Cluster API is judged only after the infrastructure of its cluster is ready", () => {
     assert.equal(judge({ cluster: clusterOf({ infrastructureMs: -1 }), node: notReady(60) }).state, "unsettled");
   });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { MachineActionEvent } from "../../../../src/detector/machines/snapshot/observe.ts";
-import { observe } from "../../../../src/detector/machines/snapshot/observe.ts";
+import { observeMachineCheck } from "../../../../src/detector/machines/snapshot/observe.ts";
 import type { Deferral } from "../../../../src/detector/shared/model/deferral.ts";
 import { checkOf, machineOf, T0 } from "./builders.ts";
 
@@ -10,7 +10,7 @@ const MACHINE = machineOf("m0");
 /** What the agent remembers after an event, and the Kubernetes Events that it records for it. */
 function after(event: MachineActionEvent) {
   const deferrals = new Map<string, Deferral>();
-  const announcements = observe({ deferrals, compiled: { problem: "not used here" } }, checkOf(), event);
+  const announcements = observeMachineCheck({ deferrals, compiled: { problem: "not used here" } }, checkOf(), event);
   return { deferrals, recorded: announcements.map(({ type, reason, note }) => `${type} ${reason}: ${note}`) };
 }
 

@@ -27,8 +27,8 @@ const RULES = [
   { type: "Ready", status: "False", duration: "300s" },
   { type: "Ready", status: "Unknown", duration: "300s" },
 ];
-const policyWith = (rules: typeof RULES, more: Parameters<typeof policyOf>[0] = {}) =>
-  policyOf({ unhealthyConditions: rules, ...more }, { [SKIP_DURATION_IF_OFF]: "true" });
+const policyWith = (rules: typeof RULES, more: Parameters<typeof policyOf>[0] = {}, value?: string) =>
+  policyOf({ unhealthyConditions: rules, ...more }, value === undefined ? {} : { [SKIP_DURATION_IF_OFF]: value });
 const policy = policyWith(RULES);
 
 const ready = (more: Partial<Node> = {}, labels = {}): Node => {
@@ -43,7 +43,7 @@ const PROOF: EarlyOffProof = {
   leaseResourceVersion: "7",
 };
 const EARLY: EarlyFacts = {
-  lease: { uid: "lease", resourceVersion: "7", durationMs: 40_000, sinceMs: 100_000 },
+  lease: { uid: "lease", resourceVersion: "7", durationMs: 40_000, gapsMs: [10_000, 10_000], sinceMs: 100_000 },
   monotonicMs: 116_000,
   serverNowMs: T0,
   otherControlPlaneOverdue: false,
@@ -156,6 +156,11 @@ describe("a node that still says that it is Ready", () => {
       assert.notEqual(outcomeOf(facts), "threshold");
     });
   }
+
+  it("a node that still says that it is Ready is remediated unless its health check forbids that", () => {
+    assert.equal(outcomeOf({}, {}, policyWith(RULES, {}, "true")), "create");
+    assert.notEqual(outcomeOf({}, {}, policyWith(RULES, {}, "false")), "create");
+  });
 
   it("a node that still says that it is Ready is not remediated if the threshold would not be met without silent nodes", () => {
     const strict = policyWith(RULES, { minHealthy: 5 });

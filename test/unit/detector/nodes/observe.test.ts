@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NodeActionEvent } from "../../../../src/detector/nodes/snapshot/observe.ts";
-import { observe } from "../../../../src/detector/nodes/snapshot/observe.ts";
+import { observeNodeCheck } from "../../../../src/detector/nodes/snapshot/observe.ts";
 import type { Deferral } from "../../../../src/detector/shared/model/deferral.ts";
 import { nodeOf, remediationOf, T0 } from "./builders.ts";
 
@@ -11,7 +11,7 @@ const DEFERRAL: Deferral = { reason: "node lease is already taken by x", cause: 
 /** What the agent remembers after these events, and the Kubernetes Events that it records for them. */
 function after(...events: NodeActionEvent[]) {
   const memory = { deferrals: new Map<string, Deferral>(), leaseRenewals: new Map<string, number>() };
-  const announcements = events.flatMap((event) => observe(memory, event));
+  const announcements = events.flatMap((event) => observeNodeCheck(memory, event));
   return { ...memory, recorded: announcements.map(({ reason, note }) => `${reason}: ${note}`) };
 }
 
@@ -37,7 +37,14 @@ describe("what an action on a node has done", () => {
   });
 
   it("a creation is recorded, and by how much it came before the end of the duration", () => {
-    const created: NodeActionEvent = { type: "created", node: NODE, atMs: T0, skipped: undefined };
+    const created: NodeActionEvent = {
+      type: "created",
+      node: NODE,
+      remediation: remediationOf("n1").object,
+      because: "it is Unknown",
+      atMs: T0,
+      skipped: undefined,
+    };
     assert.deepEqual(after(created).recorded, ["RemediationCreated: Created remediation object for node n1"]);
     const skipped = { proof: "read Off twice", untilMs: T0 + 1_000, durationUntilMs: T0 + 299_400 };
     assert.deepEqual(after({ ...created, skipped }).recorded.slice(1), [
@@ -48,7 +55,7 @@ describe("what an action on a node has done", () => {
   it("a deletion is recorded, about the remediation", () => {
     const remediation = remediationOf("n1").object;
     const memory = { deferrals: new Map<string, Deferral>(), leaseRenewals: new Map<string, number>() };
-    const [announcement] = observe(memory, { type: "deleted", remediation });
+    const [announcement] = observeNodeCheck(memory, { type: "deleted", remediation });
     assert.deepEqual([announcement?.reason, announcement?.about], ["RemediationRemoved", remediation]);
   });
 });

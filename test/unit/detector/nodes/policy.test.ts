@@ -85,7 +85,7 @@ describe("policy", () => {
     });
   }
 
-  it("policy refuses a spec that is no object without throwing", () => {
+  it("policy refuses a spec that is not an object without throwing", () => {
     for (const spec of [undefined, null, 1, "x", []]) assert.ok("problem" in compileNodePolicy(spec));
   });
 });

@@ -6,7 +6,7 @@ import type { NodeFacts, NodeCheckSnapshot } from "../../../../src/detector/node
 import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
 import { compileNodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
 import type { ObservedHost, ObservedTarget } from "../../../../src/detector/shared/model/observed-host.ts";
-import { judgeProvenOff } from "../../../../src/detector/nodes/decide/skip-duration.ts";
+import { judgeProvenOff, skipDuration } from "../../../../src/detector/nodes/decide/skip-duration.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import {
   conditionOf,
@@ -268,9 +268,24 @@ const recordOf = (name: string) => ({
 });
 
 describe("the setting", () => {
-  it("the setting is off by default and if it is false", () => {
-    assert.equal(policyOf().skipsDurationIfOff, false);
-    assert.equal(policyOf({}, { [SKIP_DURATION_IF_OFF]: "false" }).skipsDurationIfOff, false);
+  it("the setting skips durations if it is true, and lets Ready nodes be remediated unless it is false", () => {
+    for (const [value, skips, begins] of [
+      [undefined, false, true],
+      ["false", false, false],
+      ["true", true, true],
+    ] as const) {
+      const { skipsDurationIfOff, beginsEarly } = policyOf({}, value && { [SKIP_DURATION_IF_OFF]: value });
+      assert.deepEqual([value, skipsDurationIfOff, beginsEarly], [value, skips, begins]);
+    }
+  });
+  it("the setting has to be true for a host that is proven off to skip the duration of its node", () => {
+    const waits = policyOf({ unhealthyConditions: RULES });
+    const [unhealthyCondition] = waits.unhealthyConditions;
+    assert.ok(unhealthyCondition);
+    const health = { state: "soonUnhealthy" as const, unhealthyCondition, untilMs: T0 + SECOND_MS };
+    const facts = { node: failed(), health, host: hostOf({}, proofOf({})) };
+    assert.equal(skipDuration(facts, policy, T0).state, "unhealthy");
+    assert.equal(skipDuration(facts, waits, T0), health);
   });
   it("the setting is named if its value cannot be read", () => {
     const spec = { selector: { matchLabels: { a: "b" } }, remediationTemplate: templateRef("X") };

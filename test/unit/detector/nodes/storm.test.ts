@@ -7,7 +7,7 @@ const T0 = 1_800_000_000_000;
 
 describe("storm guard", () => {
   const cases: [string, Storm, number | undefined, boolean, number, Storm][] = [
-    ["off: a breach is no storm", { state: "calm" }, undefined, false, T0, { state: "calm" }],
+    ["off: a breach is not a storm", { state: "calm" }, undefined, false, T0, { state: "calm" }],
     ["switched off in a storm: calm", { state: "storm" }, undefined, false, T0, { state: "calm" }],
     ["a breach starts it", { state: "calm" }, 60_000, false, T0, { state: "storm" }],
     ["it goes on below the threshold", { state: "storm" }, 60_000, false, T0, { state: "storm" }],

@@ -6,7 +6,7 @@ import {
   judgeThreshold,
   countNodes,
 } from "../../../../src/detector/nodes/decide/threshold.ts";
-import { parseAmount } from "../../../../src/detector/shared/model/amount.ts";
+import { parseAmount } from "../../../../src/api/schema/amount.ts";
 import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
 
 function threshold(kind: Threshold["kind"], text: number | string): Threshold {
@@ -96,7 +96,7 @@ describe("the count of nodes", () => {
     assert.deepEqual(countNodes(3, healthy), { selected: 3, healthy: 2, absent: 0 });
   });
 
-  it("the count of nodes counts a node that is not selected as absent if it has a remediation, and not at all otherwise", () => {
+  it("the count of nodes includes a node that is not selected only if it has a remediation, and counts it as absent", () => {
     const others = [counted("unhealthy", false, 1), counted("healthy", false, 1), counted("unhealthy", false, 0)];
     assert.deepEqual(countNodes(3, others), { selected: 3, healthy: 3, absent: 2 });
   });

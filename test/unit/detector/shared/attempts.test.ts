@@ -13,7 +13,7 @@ import {
 } from "../../../../src/detector/shared/model/attempts.ts";
 import type { HealthCheckObject } from "../../../../src/detector/nodes/snapshot/health-check.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
-import { readRemediation, trimRemediation } from "../../../../src/detector/shared/model/remediation.ts";
+import { readRemediation, trimForHealthCheck } from "../../../../src/detector/shared/model/remediation.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import { remediationOf, T0 } from "../nodes/builders.ts";
 
@@ -53,7 +53,7 @@ function bareMetal(succeeded: string, action: string | undefined, deletionTimest
       ...(action !== undefined && { attempt: { action } }),
     },
   };
-  return readRemediation(trimRemediation(raw));
+  return readRemediation(trimForHealthCheck(raw));
 }
 
 describe("attempt budget", () => {

@@ -5,7 +5,7 @@ import {
   isOwnedBy,
   readRemediation,
   remediationDiffers,
-  trimRemediation,
+  trimForHealthCheck,
 } from "../../../../src/detector/shared/model/remediation.ts";
 import type { KubeObject } from "../../../../src/kube/resource.ts";
 import { CHECK_UID, remediationOf } from "../nodes/builders.ts";
@@ -23,7 +23,7 @@ describe("remediation of any vendor", () => {
     const metadata = { name: "n1", uid: "u", resourceVersion: "1" };
     for (const status of [undefined, 1, "x", [], { conditions: 3 }, { conditions: [null, { type: 1 }], attempt: [] }]) {
       const raw = { apiVersion: "fence.example/v1", kind: "Fence", metadata, status };
-      const { nodeName, succeeded, powerOrdered } = readRemediation(trimRemediation(raw));
+      const { nodeName, succeeded, powerOrdered } = readRemediation(trimForHealthCheck(raw));
       assert.deepEqual([nodeName, succeeded, powerOrdered], ["n1", undefined, false]);
     }
   });
@@ -36,7 +36,7 @@ describe("remediation of any vendor", () => {
     const status = { conditions: [processing, succeeded], attempt: { action: "None" }, phase: "Verifying" };
     const raw = { apiVersion: "fence.example/v1", kind: "Fence", metadata, status };
     const differs = (after: object): boolean =>
-      remediationDiffers(trimRemediation(raw), trimRemediation({ ...raw, ...after }));
+      remediationDiffers(trimForHealthCheck(raw), trimForHealthCheck({ ...raw, ...after }));
     const withMeta = (more: object): object => ({ metadata: { ...metadata, ...more } });
     const withStatus = (more: object): object => ({ status: { ...status, ...more } });
     const steps = {
@@ -72,7 +72,7 @@ describe("a Metal3Remediation that has failed, whose kind has no conditions", ()
     annotations?: Record<string, string>,
   ): Remediation =>
     readRemediation(
-      trimRemediation({
+      trimForHealthCheck({
         apiVersion: "infrastructure.cluster.x-k8s.io/v1beta1",
         kind: "Metal3Remediation",
         metadata: {

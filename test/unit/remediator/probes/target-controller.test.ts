@@ -135,7 +135,7 @@ test("a wrong password is tried rarely, and at once when its Secret changes", as
   assert.equal(bmc.logins, 1);
   await world.clock.advance(14 * MINUTE_MS);
   assert.equal(bmc.logins, 1, "no more tries for at least ten minutes");
-  // A spec or Secret that changed in something else is no reason to try the same password.
+  // A spec or Secret that changed in something else is not a reason to try the same password.
   world.target("n1", { maintenance: true });
   world.secret("n1-bmc", { username: "admin", password: "secret-1", note: "touched" });
   await world.clock.advance(MINUTE_MS / 6);

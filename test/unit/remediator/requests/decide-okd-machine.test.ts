@@ -149,7 +149,7 @@ describe("a Machine that asks for external remediation", () => {
       assert.deepEqual(step, { do: "hold", reason: "RemediationFailed", message });
     });
 
-    test("a Machine that asks for external remediation whose child has failed asks no more when its node comes back by itself, or is there at last", () => {
+    test("an OKD Machine whose remediation has failed is not remediated again if its node comes back by itself or joins at last", () => {
       for (const wasReady of [false, undefined]) {
         const step = decide({ child: failed(wasReady), nodeReady: true, nowMs: after(1) });
         assert.equal(step.do === "patch" && step.done, true);
@@ -170,7 +170,7 @@ describe("a Machine that asks for external remediation", () => {
       }
     });
 
-    test("a Machine whose child has failed, and whose node was Ready all along, has not recovered, and the health check judges it again in time", () => {
+    test("an OKD Machine whose remediation has failed and whose node was always Ready has not recovered, and its health check judges it again in time", () => {
       assert.equal(decide({ child: failed(true), nodeReady: true, nowMs: after(9) }).do, "hold");
       const step = decide({ child: failed(true), nodeReady: true, nowMs: after(10) });
       assert.equal(step.do === "patch" && step.done, true);
@@ -190,7 +190,7 @@ describe("a Machine that asks for external remediation", () => {
 describe("a request that is withdrawn halfway", () => {
   const withdrawn = machine({ annotations: BACKUPS });
 
-  test("a request that is withdrawn halfway takes its backup along, and is none after that: its child is aborted", () => {
+  test("a request that is withdrawn halfway loses its backup and its child is aborted", () => {
     const step = decide({ machine: withdrawn, child: child({ phase: "PoweringOn", backup: BACKUP }) });
     assert.deepEqual(step, {
       do: "patch",

@@ -337,7 +337,7 @@ describe("a Metal3Remediation that says Waiting before its host was powered on",
     assert.equal(world.request(), undefined);
   });
 
-  test("a Metal3Remediation that says Waiting before its host was powered on is not taken for another controller's if its node came back by itself, and did not stay", async () => {
+  test("a Metal3Remediation that is Waiting before its host was powered on stays ours if its node came back by itself and left again", async () => {
     const world = await asked();
     const untouched = { ...attempt, action: "None" } as const;
     await world.play({ phase: "Restoring", attempt: untouched });

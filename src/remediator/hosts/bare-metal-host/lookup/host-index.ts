@@ -41,7 +41,7 @@ export class HostIndex {
     const { consumerRef } = object;
     const serial = meaningfulSerial(object.serialNumber);
     const serials = serial === undefined ? [] : [serialClaim(serial)];
-    this.#claimants.set(uid, isGone ? [] : [...claimsOf(object).filed, ...serials]);
+    this.#claimants.set(uid, isGone ? [] : [...hostClaimsOf(object).filed, ...serials]);
     this.#byConsumer.set(
       uid,
       isGone || consumerRef === undefined ? [] : [consumerKey(consumerOf(object, consumerRef))],
@@ -139,7 +139,7 @@ export class HostIndex {
 }
 
 /** What a host claims, like a FencingTarget: its System, and the system UUID that its owner has found. */
-export function claimsOf(host: BareMetalHost): { filed: string[]; exclusive: string[] } {
+export function hostClaimsOf(host: BareMetalHost): { filed: string[]; exclusive: string[] } {
   const system = systemClaims(host.bmc.address ?? "");
   const uuid = meaningfulUuid(storedOwner(host)?.systemUUID);
   const uuids = uuid === undefined ? [] : [uuidClaim(uuid)];

@@ -3,7 +3,9 @@ import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
 import type { BootOverride, PowerReading } from "../../../../bmc/interface/driver.ts";
 import { BmcError } from "../../../../bmc/interface/errors.ts";
 import type { BmcErrorCode } from "../../../../bmc/interface/errors.ts";
-import type { IdentityVerdict, Topology, WholeReading } from "../../../../bmc/devices/topology.ts";
+import type { OnceAnswer } from "../../../../bmc/devices/send-once.ts";
+import type { BmcEvidence } from "../../../../bmc/evidence/model.ts";
+import type { IdentityCheck, Topology, WholeReading } from "../../../../bmc/devices/topology.ts";
 import type { KubeErrorCode } from "../../../../kube/errors.ts";
 import { isKubeError } from "../../../../kube/errors.ts";
 import { isLaterVersion } from "../../../../kube/watch/resource-version.ts";
@@ -13,9 +15,16 @@ import { DeadlineError, withDeadline } from "../../../../runtime/deadline.ts";
 import { ON_CHECK_MAX_MS } from "../../../machine/model/timings.ts";
 import type { FencedHost, HostPower, OrderCheck } from "../../model/host.ts";
 import { HostRefusal, OrderNotDueError } from "../../model/host.ts";
-import { foreignHolds, holdOff, isHeld, isUnheld, liftHold, readHost } from "../store/host-store.ts";
+import {
+  foreignOffRequests,
+  requestOff,
+  isOffRequested,
+  isOwnedWithoutOffRequest,
+  withdrawOffRequests,
+  readHost,
+} from "../store/host-store.ts";
 import { judgeHost } from "./judge-host.ts";
-import { hostText, powerPathOf, refusalOf } from "../store/power-path.ts";
+import { hostText, powerPathOf, powerOffRefusal } from "../store/power-path.ts";
 import type { PowerReader } from "./power-reader.ts";
 import type { HostOwner } from "../../../machine/model/host-facts.ts";
 
@@ -50,7 +59,7 @@ export class OperatorPower implements HostPower {
     this.#known = host;
   }
 
-  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityCheck> {
     return asDevice(this.#known, () => this.#reader.verify(node, signal));
   }
 
@@ -59,10 +68,10 @@ export class OperatorPower implements HostPower {
     const host = this.#newest();
     const { owner } = this.#deps;
     if (owner === undefined) return reading;
-    const held = isHeld(host, owner);
-    if (reading.state === (held ? "Off" : "On")) return reading;
+    const isRequested = isOffRequested(host, owner);
+    if (reading.state === (isRequested ? "Off" : "On")) return reading;
     const state = reading.state === "Off" ? "Changing" : reading.state;
-    return { state, raw: `${reading.raw}; ${operatorText(host, held)}` };
+    return { state, raw: `${reading.raw}; ${operatorText(host, isRequested)}` };
   }
 
   /** There is one device: the operator. */
@@ -76,15 +85,16 @@ export class OperatorPower implements HostPower {
     const owner = requireOwner(this.#deps, this.#known);
     await this.#reader.requireVerified(signal);
     const uuid = this.#reader.systemUUID;
-    const hold = (bounded: AbortSignal): Promise<BareMetalHost> => holdOff(runtime, ref, owner, uuid, bounded, check);
+    const request = (bounded: AbortSignal): Promise<BareMetalHost> =>
+      requestOff(runtime, ref, owner, uuid, bounded, check);
     // A write that is cut off may have been stored, so it ends like a timeout.
-    this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, check, signal, hold));
+    this.#known = await asDevice(this.#known, () => inTime(runtime, this.#known, check, signal, request));
   }
 
   async on(signal: AbortSignal): Promise<void> {
     const { runtime, ref } = this.#deps;
     const owner = requireOwner(this.#deps, this.#known);
-    this.#known = await asDevice(this.#known, () => liftHold(runtime, ref, owner, signal));
+    this.#known = await asDevice(this.#known, () => withdrawOffRequests(runtime, ref, owner, signal));
   }
 
   /** @throws BmcError Unsupported for a network boot: the operator installs its hosts itself. */
@@ -96,6 +106,15 @@ export class OperatorPower implements HostPower {
 
   readBootOverride(): Promise<BootOverride> {
     return Promise.resolve("None");
+  }
+
+  async readEvidence(signal: AbortSignal): Promise<BmcEvidence | undefined> {
+    return this.#reader.readEvidence?.(signal);
+  }
+
+  /** The operator has no such request, and ironfence sends no order to a BMC that another operator drives. */
+  async sendNmi(): Promise<OnceAnswer> {
+    return { outcome: "NotSent", message: `${hostText(this.#known)} is powered by its operator, which sends no NMI` };
   }
 
   close(): Promise<void> {
@@ -113,7 +132,7 @@ export class OperatorPower implements HostPower {
 
 /**
  * A host that its operator has detached: ironfence uses its BMC like the devices of a FencingTarget. An earlier request
- * to the operator is removed with the On. Otherwise the operator would hold the host off when it takes the host back.
+ * to the operator is removed with the On. Otherwise the operator would keep the host off when it takes the host back.
  */
 export class DirectPower implements HostPower {
   readonly #deps: HostPowerDeps;
@@ -126,7 +145,7 @@ export class DirectPower implements HostPower {
     this.#host = host;
   }
 
-  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
+  verifyIdentity(node: Node | undefined, signal: AbortSignal): Promise<IdentityCheck> {
     return this.#topology.verify((answers) => judgeFirst(this.#host, node, answers, this.#deps.sameSerial()), signal);
   }
 
@@ -148,7 +167,7 @@ export class DirectPower implements HostPower {
         throw error instanceof DeadlineError ? new OrderNotDueError(error.message, true, { cause: error }) : error;
       },
     );
-    const refusal = refusalOf(current);
+    const refusal = powerOffRefusal(current);
     if (refusal !== undefined) throw refusal;
     if (powerPathOf(current) !== "Direct") {
       throw new HostRefusal(
@@ -163,9 +182,9 @@ export class DirectPower implements HostPower {
   async on(signal: AbortSignal): Promise<void> {
     const { runtime, ref } = this.#deps;
     const owner = requireOwner(this.#deps, this.#host);
-    const lift = (bounded: AbortSignal): Promise<unknown> => liftHold(runtime, ref, owner, bounded);
-    if (this.#needsNoLift(owner)) await asDevice(this.#host, () => this.#tryTo(lift, signal));
-    else await asDevice(this.#host, () => lift(signal));
+    const withdraw = (bounded: AbortSignal): Promise<unknown> => withdrawOffRequests(runtime, ref, owner, bounded);
+    if (this.#hasNothingToWithdraw(owner)) await asDevice(this.#host, () => this.#tryTo(withdraw, signal));
+    else await asDevice(this.#host, () => withdraw(signal));
     await this.#topology.on(signal);
   }
 
@@ -183,12 +202,12 @@ export class DirectPower implements HostPower {
   }
 
   /**
-   * Whether the known state of the host shows that it is detached and that no hold of ironfence exists: then no read is
+   * Whether the known state of the host shows that it is detached and has no off request of ironfence: then no read is
    * needed.
    */
-  #needsNoLift(owner: HostOwner): boolean {
+  #hasNothingToWithdraw(owner: HostOwner): boolean {
     const host = this.#deps.watched() ?? this.#host;
-    return powerPathOf(host) === "Direct" && isUnheld(host, owner);
+    return powerPathOf(host) === "Direct" && isOwnedWithoutOffRequest(host, owner);
   }
 
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
@@ -223,26 +242,26 @@ export function judgeFirst(
   node: Node | undefined,
   answers: Parameters<Parameters<Topology["verify"]>[0]>[0],
   sameSerial: BareMetalHost | undefined,
-): IdentityVerdict {
+): IdentityCheck {
   const [answer] = answers;
   return answer === undefined
     ? { verified: false, reason: "Unknown", message: `${hostText(host)} has no device` }
     : judgeHost(host, node, answer, sameSerial);
 }
 
-/** What the operator was asked for, what it reports, and what else holds the host off. */
-function operatorText(host: BareMetalHost, held: boolean): string {
+/** What the operator was asked for, what it reports, and what else keeps the host off. */
+function operatorText(host: BareMetalHost, isRequested: boolean): string {
   const { poweredOn, errorType, errorMessage = "", online, paused } = host;
-  const asked = held ? "has been asked to hold it off" : "is to power it on";
-  const others = foreignHolds(host);
+  const asked = isRequested ? "has been asked to keep it off" : "is to power it on";
+  const others = foreignOffRequests(host);
   return [
     `the operator of ${hostText(host)} ${asked}, and reports poweredOn ${poweredOn ?? "nothing"}`,
     ...(errorType === undefined ? [] : [`${errorType}: ${errorMessage.slice(0, ERROR_LENGTH_MAX)}`]),
     ...(paused ? ["it is paused"] : []),
-    ...(held || online ? [] : ["spec.online is false"]),
-    ...(held || others.length === 0
+    ...(isRequested || online ? [] : ["spec.online is false"]),
+    ...(isRequested || others.length === 0
       ? []
-      : [`${others.join(", ")}, which ironfence does not remove, holds it off as well`]),
+      : [`${others.join(", ")}, which ironfence does not remove, keeps it off as well`]),
   ].join("; ");
 }
 

@@ -1,7 +1,7 @@
 import type { Node } from "../../../../api/kubernetes/core.ts";
 import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
 import type { HostIdentity } from "../../../../bmc/identity/host-identity.ts";
-import type { IdentityVerdict } from "../../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../../bmc/devices/topology.ts";
 import { meaningfulSerial, meaningfulUuid, sameUuid } from "../../model/identity.ts";
 import { storedOwner } from "../store/host-store.ts";
 import { hostText } from "../store/power-path.ts";
@@ -19,7 +19,7 @@ export function judgeHost(
   node: Node | undefined,
   answer: HostIdentity,
   sameSerial: BareMetalHost | undefined,
-): IdentityVerdict {
+): IdentityCheck {
   const text = hostText(host);
   const uuid = meaningfulUuid(node?.status.nodeInfo?.systemUUID) ?? meaningfulUuid(storedOwner(host)?.systemUUID);
   const answered = meaningfulUuid(answer.systemUUID);
@@ -55,7 +55,7 @@ export function judgeHost(
   return { verified: false, reason: "Unknown", message };
 }
 
-function mismatch(text: string, what: string): IdentityVerdict {
+function mismatch(text: string, what: string): IdentityCheck {
   const message = `another host answers: ${what}. No power order is sent; correct spec.bmc.address of ${text}, or inspect it again if its hardware is new`;
   return { verified: false, reason: "Mismatch", message };
 }

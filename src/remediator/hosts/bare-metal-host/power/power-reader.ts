@@ -1,11 +1,12 @@
 import type { Node } from "../../../../api/kubernetes/core.ts";
 import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
+import type { BmcEvidence } from "../../../../bmc/evidence/model.ts";
 import type { PowerDriver, PowerReading } from "../../../../bmc/interface/driver.ts";
 import { BmcError } from "../../../../bmc/interface/errors.ts";
-import type { IdentityVerdict } from "../../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../../bmc/devices/topology.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../../runtime/time.ts";
-import { isHeld, storedRequest } from "../store/host-store.ts";
+import { isOffRequested, storedRequest } from "../store/host-store.ts";
 import { judgeHost } from "./judge-host.ts";
 import type { HostOwner } from "../../../machine/model/host-facts.ts";
 
@@ -13,11 +14,13 @@ import type { HostOwner } from "../../../machine/model/host-facts.ts";
 export interface PowerReader {
   /** The system UUID of the accepted host; undefined if none was reported, or no host is accepted yet. */
   readonly systemUUID: string | undefined;
-  verify(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict>;
+  verify(node: Node | undefined, signal: AbortSignal): Promise<IdentityCheck>;
   /** @throws BmcError if the host that answers is not accepted. */
   requireVerified(signal: AbortSignal): Promise<void>;
   /** A fresh reading; `Unknown` while another host answers, or the identity is unknown. */
   read(signal: AbortSignal): Promise<PowerReading>;
+  /** What the BMC of the accepted host shows of why the host died. */
+  readEvidence?(signal: AbortSignal): Promise<BmcEvidence | undefined>;
   close(): Promise<void>;
 }
 
@@ -26,7 +29,7 @@ export class BmcPowerReader implements PowerReader {
   readonly #driver: PowerDriver;
   readonly #host: () => BareMetalHost;
   readonly #sameSerial: () => BareMetalHost | undefined;
-  #verdict: IdentityVerdict | undefined;
+  #check: IdentityCheck | undefined;
   #systemUUID: string | undefined;
 
   /**
@@ -43,25 +46,29 @@ export class BmcPowerReader implements PowerReader {
     return this.#systemUUID;
   }
 
-  async verify(node: Node | undefined, signal: AbortSignal): Promise<IdentityVerdict> {
-    this.#verdict = undefined;
+  async verify(node: Node | undefined, signal: AbortSignal): Promise<IdentityCheck> {
+    this.#check = undefined;
     const answer = await this.#driver.identify(signal);
-    const verdict = judgeHost(this.#host(), node, answer, this.#sameSerial());
-    this.#verdict = verdict;
-    this.#systemUUID = verdict.verified ? answer.systemUUID : undefined;
-    return verdict;
+    const check = judgeHost(this.#host(), node, answer, this.#sameSerial());
+    this.#check = check;
+    this.#systemUUID = check.verified ? answer.systemUUID : undefined;
+    return check;
   }
 
   async requireVerified(signal: AbortSignal): Promise<void> {
-    const verdict = this.#verdict ?? (await this.verify(undefined, signal));
-    if (verdict.verified) return;
-    const code = verdict.reason === "Mismatch" ? "SystemNotFound" : "Unsupported";
-    throw new BmcError(code, `no order is given: ${verdict.message}`);
+    const check = this.#check ?? (await this.verify(undefined, signal));
+    if (check.verified) return;
+    const code = check.reason === "Mismatch" ? "SystemNotFound" : "Unsupported";
+    throw new BmcError(code, `no order is given: ${check.message}`);
   }
 
   async read(signal: AbortSignal): Promise<PowerReading> {
-    const verdict = this.#verdict ?? (await this.verify(undefined, signal));
-    return verdict.verified ? this.#driver.readPower(signal) : { state: "Unknown", raw: verdict.message };
+    const check = this.#check ?? (await this.verify(undefined, signal));
+    return check.verified ? this.#driver.readPower(signal) : { state: "Unknown", raw: check.message };
+  }
+
+  async readEvidence(signal: AbortSignal): Promise<BmcEvidence | undefined> {
+    return this.#check?.verified === true ? this.#driver.readEvidence?.(signal) : undefined;
   }
 
   close(): Promise<void> {
@@ -95,7 +102,7 @@ export class StatusPowerReader implements PowerReader {
     this.#readHost = readHost;
   }
 
-  verify(): Promise<IdentityVerdict> {
+  verify(): Promise<IdentityCheck> {
     const message =
       "not checked: an annotation on the host says to trust its operator, because only the operator reaches the BMC";
     return Promise.resolve({ verified: true, message });
@@ -130,8 +137,8 @@ export function powerByStatus(host: BareMetalHost, owner: HostOwner | undefined)
   if (poweredOn === undefined) return { state: "Unknown", raw: "no status.poweredOn" };
   if (poweredOn) return { state: "On", raw: "status.poweredOn true" };
   const raw = "status.poweredOn false";
-  const request = owner !== undefined && isHeld(host, owner) ? storedRequest(host, owner) : undefined;
-  if (request === undefined) return { state: "Changing", raw: `${raw}, but no hold of ironfence keeps it off` };
+  const request = owner !== undefined && isOffRequested(host, owner) ? storedRequest(host, owner) : undefined;
+  if (request === undefined) return { state: "Changing", raw: `${raw}, but no off request of ironfence keeps it off` };
   const isNews = request.poweredOn === "true" || isLater(lastUpdated, request.lastUpdated);
   return isNews ? { state: "Off", raw } : { state: "Changing", raw: `${raw}, as before our request` };
 }

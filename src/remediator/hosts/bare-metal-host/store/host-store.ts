@@ -18,7 +18,7 @@ import { toMicroTime, toTime } from "../../../../runtime/time.ts";
 import type { FencedHost, HostRelease, OrderCheck } from "../../model/host.ts";
 import { HostRefusal } from "../../model/host.ts";
 import { isActiveOwner } from "../../model/active-owner.ts";
-import { hostText, refusalOf } from "./power-path.ts";
+import { hostText, powerOffRefusal } from "./power-path.ts";
 import type { HostOwner } from "../../../machine/model/host-facts.ts";
 
 // All writes to a BareMetalHost: only our own annotations, each by compare-and-swap on the live object. Two owners
@@ -39,8 +39,8 @@ const HARD = JSON.stringify({ mode: "hard" });
 
 type HostRef = FencedHost["ref"];
 
-/** Annotations of others that hold the host off, or are about to reboot it. */
-export function foreignHolds({ metadata }: BareMetalHost): string[] {
+/** Off requests of others (any other annotation of Metal3 that keeps a host off), and requests to reboot it. */
+export function foreignOffRequests({ metadata }: BareMetalHost): string[] {
   const isForeign = (key: string): boolean =>
     (key.startsWith(REBOOT_ANNOTATION_PREFIX) || `${key}/` === REBOOT_ANNOTATION_PREFIX) &&
     !key.startsWith(POWER_OFF_ANNOTATION_PREFIX);
@@ -77,7 +77,7 @@ export function storedReboot({ metadata }: BareMetalHost): FencedHost["lastReboo
 }
 
 /**
- * The status at the time when the operator was asked to hold the host off; undefined for a request of another owner.
+ * The status at the time when the operator was asked to keep the host off; undefined for a request of another owner.
  */
 export function storedRequest(
   { metadata }: BareMetalHost,
@@ -89,29 +89,29 @@ export function storedRequest(
 }
 
 /** Claims the host for `owner`, unless another live remediation has it (see `claimTarget`). */
-export async function claimHost(
+export async function claimBareMetalHost(
   runtime: KubeRuntime,
   ref: HostRef,
   owner: HostOwner,
   signal: AbortSignal,
 ): ReturnType<FencedHost["claim"]> {
-  let rival: HostOwner | undefined;
+  let otherOwner: HostOwner | undefined;
   const change = async (host: BareMetalHost): Promise<AnnotationChange | undefined> => {
     const present = storedOwner(host);
-    rival = undefined;
+    otherOwner = undefined;
     if (present?.uid === owner.uid) return undefined;
     if (present !== undefined && (await isActiveOwner(runtime, present, signal))) {
       const { uid, kind, namespace, name } = present;
-      rival = { uid, kind, namespace, name };
+      otherOwner = { uid, kind, namespace, name };
       return undefined;
     }
     return { [HOST_OWNER]: ownerJson(runtime, owner, undefined) };
   };
   await updateAnnotations(runtime, ref, change, signal);
-  return rival === undefined ? { owned: true } : { owned: false, by: rival };
+  return otherOwner === undefined ? { owned: true } : { owned: false, by: otherOwner };
 }
 
-/** Releases the claim if `owner` has it, and removes the holds unless the host is handed over as it is. */
+/** Releases the claim if `owner` has it, and withdraws the off requests unless the host is handed over as it is. */
 export async function releaseHost(
   runtime: KubeRuntime,
   ref: HostRef,
@@ -121,10 +121,12 @@ export async function releaseHost(
 ): Promise<void> {
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
     const isOwner = storedOwner(host)?.uid === owner.uid;
-    const lifted = asItIs ? {} : liftHolds(host, isOwner ? () => true : (key) => key === powerOffAnnotation(owner));
+    const withdrawn = asItIs
+      ? {}
+      : offRequestsRemoved(host, isOwner ? () => true : (key) => key === powerOffAnnotation(owner));
     // The noted image was restored before, or another user has given the host an image.
     const isNoted = isOwner && host.metadata.annotations?.[REMOVED_IMAGE] !== undefined;
-    const changed = { ...lifted, ...(isOwner && { [HOST_OWNER]: null }), ...(isNoted && { [REMOVED_IMAGE]: null }) };
+    const changed = { ...withdrawn, ...(isOwner && { [HOST_OWNER]: null }), ...(isNoted && { [REMOVED_IMAGE]: null }) };
     return Object.keys(changed).length === 0 ? undefined : changed;
   };
   try {
@@ -145,14 +147,14 @@ export async function recordHostReboot(
 }
 
 /**
- * Asks the operator to hold the host off for `owner`, which must own it. A repeated request wakes an operator that
+ * Asks the operator to keep the host off for `owner`, which must own it. A repeated request wakes an operator that
  * takes the host for off: it reconciles a host at once when its annotations change, and otherwise once a minute.
  *
  * @param systemUUID the UUID of the host that the BMC powers, stored for times without a Node to compare with.
  * @param check checked between the read and each write.
  * @throws HostRefusal if the live host must not be powered off.
  */
-export function holdOff(
+export function requestOff(
   runtime: KubeRuntime,
   ref: HostRef,
   owner: HostOwner,
@@ -163,18 +165,18 @@ export function holdOff(
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
     check?.ensureDue();
     requireOwner(host, owner);
-    const refusal = refusalOf(host);
+    const refusal = powerOffRefusal(host);
     if (refusal !== undefined) throw refusal;
     const key = powerOffAnnotation(owner);
     const knows = systemUUID === undefined || storedOwner(host)?.systemUUID === systemUUID;
-    const asked = isHeld(host, owner) ? storedRequest(host, owner) : undefined;
+    const asked = isOffRequested(host, owner) ? storedRequest(host, owner) : undefined;
     const { poweredOn, lastUpdated } = host;
     // The host is off already, perhaps because of an earlier request. That request stays the one that the status must
     // be newer than.
     const before = poweredOn === false && asked !== undefined ? asked : { poweredOn: String(poweredOn), lastUpdated };
     const request = { uid: owner.uid, at: toMicroTime(runtime.clock.nowMs()), ...before };
     return {
-      ...liftHolds(host, (other) => other !== key),
+      ...offRequestsRemoved(host, (other) => other !== key),
       [key]: HARD,
       [POWER_OFF_REQUEST]: JSON.stringify(request),
       ...(!knows && { [HOST_OWNER]: ownerJson(runtime, owner, systemUUID) }),
@@ -184,10 +186,10 @@ export function holdOff(
 }
 
 /**
- * Removes every hold of ironfence from a host that `owner` owns, including those of earlier owners that handed it over
- * as it was or are gone. Holds of others stay.
+ * Withdraws every off request of ironfence from a host that `owner` owns, including those of earlier owners that handed
+ * it over as it was or are gone. Requests of others stay.
  */
-export function liftHold(
+export function withdrawOffRequests(
   runtime: KubeRuntime,
   ref: HostRef,
   owner: HostOwner,
@@ -195,26 +197,27 @@ export function liftHold(
 ): Promise<BareMetalHost> {
   const change = (host: BareMetalHost): AnnotationChange | undefined => {
     requireOwner(host, owner);
-    const lifted = liftHolds(host, () => true);
-    return Object.keys(lifted).length === 0 ? undefined : lifted;
+    const withdrawn = offRequestsRemoved(host, () => true);
+    return Object.keys(withdrawn).length === 0 ? undefined : withdrawn;
   };
   return updateAnnotations(runtime, ref, change, signal);
 }
 
-/** Whether the object shows that this owner holds the host off. */
-export function isHeld({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
+/** Whether the object shows an off request of this owner. */
+export function isOffRequested({ metadata }: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
   return metadata.annotations?.[powerOffAnnotation(owner)] === HARD;
 }
 
 /**
- * Whether a host belongs to this owner and has no hold of ironfence: then nothing is removed before it is powered on.
+ * Whether a host belongs to this owner and has no off request of ironfence: then nothing is removed before it is
+ * powered on.
  */
-export function isUnheld(host: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
-  return storedOwner(host)?.uid === owner.uid && heldBy(host).length === 0;
+export function isOwnedWithoutOffRequest(host: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
+  return storedOwner(host)?.uid === owner.uid && offRequestersOf(host).length === 0;
 }
 
-/** UIDs of the remediations that hold a host off. */
-export function heldBy({ metadata }: BareMetalHost): string[] {
+/** UIDs of the remediations that request a host to be off. */
+export function offRequestersOf({ metadata }: BareMetalHost): string[] {
   const keys = Object.keys(metadata.annotations ?? {}).filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX));
   return keys.map((key) => key.slice(POWER_OFF_ANNOTATION_PREFIX.length));
 }
@@ -230,15 +233,15 @@ export async function readHost(runtime: KubeRuntime, ref: HostRef, signal: Abort
 /** Annotations to set; null removes one. */
 type AnnotationChange = Record<string, string | null>;
 
-function liftHolds({ metadata }: BareMetalHost, lifts: (key: string) => boolean): AnnotationChange {
+function offRequestsRemoved({ metadata }: BareMetalHost, selects: (key: string) => boolean): AnnotationChange {
   const present = Object.keys(metadata.annotations ?? {});
-  const keys = present.filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && lifts(key));
-  // The request remains when another user has removed a hold.
+  const keys = present.filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && selects(key));
+  // The request remains when another user has removed an annotation.
   const isStale =
     present.includes(POWER_OFF_REQUEST) &&
     !present.some((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && !keys.includes(key));
-  const lifted = isStale ? [...keys, POWER_OFF_REQUEST] : keys;
-  return Object.fromEntries(lifted.map((key) => [key, null]));
+  const withdrawn = isStale ? [...keys, POWER_OFF_REQUEST] : keys;
+  return Object.fromEntries(withdrawn.map((key) => [key, null]));
 }
 
 function requireOwner(host: BareMetalHost, owner: HostOwner): void {

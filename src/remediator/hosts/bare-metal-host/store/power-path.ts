@@ -20,7 +20,7 @@ export function powerPathOf({ detached, operationalStatus }: BareMetalHost): Pow
 const FENCEABLE_STATES: readonly (string | undefined)[] = ["provisioned", "externally provisioned"];
 
 /** Why the host must not be powered off in its present state; undefined if it may. */
-export function refusalOf(host: BareMetalHost): HostRefusal | undefined {
+export function powerOffRefusal(host: BareMetalHost): HostRefusal | undefined {
   const name = hostText(host);
   if (host.metadata.deletionTimestamp !== undefined) {
     return new HostRefusal("HostBeingDeleted", `${name} is being deleted: its operator decides about its power`);

@@ -8,13 +8,13 @@ import type { Subject } from "../../../../../src/nodes/subject.ts";
 import { localNode } from "../../../../../src/nodes/subject.ts";
 import type { Located } from "../../../../../src/remediator/hosts/bare-metal-host/lookup/host-search.ts";
 import { HostIndex } from "../../../../../src/remediator/hosts/bare-metal-host/lookup/host-index.ts";
-import { foreignHolds } from "../../../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
+import { foreignOffRequests } from "../../../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { disputeOf } from "../../../../../src/remediator/hosts/bare-metal-host/lookup/node-claims.ts";
 import { judgeHost } from "../../../../../src/remediator/hosts/bare-metal-host/power/judge-host.ts";
 import {
   maintenanceOf,
   powerPathOf,
-  refusalOf,
+  powerOffRefusal,
 } from "../../../../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 import {
   powerByStatus,
@@ -385,15 +385,15 @@ describe("who powers a host", () => {
     ["HostOffline", { spec: { online: false } }],
   ] as const) {
     it(`a host is refused: ${reason}, for ${JSON.stringify(parts)}`, () => {
-      const refusal = refusalOf(hostOf(parts));
+      const refusal = powerOffRefusal(hostOf(parts));
       assert.equal(refusal?.reason, reason);
       assert.match(refusal?.message ?? "", /BareMetalHost metal3\/h1/);
     });
   }
 
   it("a power order is refused for no host that is provisioned, by its operator or from outside", () => {
-    assert.equal(refusalOf(hostOf()), undefined);
-    assert.equal(refusalOf(hostOf({ status: { provisioning: { state: "externally provisioned" } } })), undefined);
+    assert.equal(powerOffRefusal(hostOf()), undefined);
+    assert.equal(powerOffRefusal(hostOf({ status: { provisioning: { state: "externally provisioned" } } })), undefined);
   });
 
   it("no power order goes to a paused host, which its operator would not power", () => {
@@ -409,7 +409,7 @@ describe("who powers a host", () => {
       "reboot.metal3.io/x": "",
       "ironfence.io/owner": "",
     };
-    assert.deepEqual(foreignHolds(hostOf({ annotations })), ["reboot.metal3.io", "reboot.metal3.io/x"]);
+    assert.deepEqual(foreignOffRequests(hostOf({ annotations })), ["reboot.metal3.io", "reboot.metal3.io/x"]);
   });
 });
 
@@ -517,7 +517,7 @@ describe("power from the status alone", () => {
       { annotations: asked("false", before), status: { poweredOn: false, lastUpdated: before } },
       "Changing",
     ],
-    ["false, and nothing of ironfence holds it off", { status: { poweredOn: false } }, "Changing"],
+    ["false, and nothing of ironfence keeps it off", { status: { poweredOn: false } }, "Changing"],
     [
       "false, and our hold was taken off",
       {

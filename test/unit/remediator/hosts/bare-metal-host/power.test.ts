@@ -222,7 +222,7 @@ describe("the owner of a BareMetalHost", () => {
     assert.equal(fixture.annotations()[HOST_OWNER], "not JSON");
   });
 
-  test("the owner of a BareMetalHost releases it with its hold or as it is, and no other remediation does", async (fixture) => {
+  test("only the owner of a BareMetalHost can release it, with its off request or as it is", async (fixture) => {
     fixture.host();
     fixture.secret();
     const host = await fixture.found();
@@ -343,7 +343,7 @@ describe("a request to the operator of a host", () => {
     await power.forceOff(fixture.signal);
     fixture.edit({ metadata: { annotations: { [powerOffAnnotation(owner)]: '{"mode":"soft"}' } } });
     for (let turns = 0; turns < 10; turns += 1) await settle();
-    assert.equal((await power.readPower(fixture.signal)).state, "Changing", "a soft reboot is no hold");
+    assert.equal((await power.readPower(fixture.signal)).state, "Changing", "a soft reboot is not a hold");
   });
 
   test("a request to the operator of a host is never a network boot, because the operator installs its hosts", async (fixture) => {
@@ -416,7 +416,7 @@ describe("a host's BMC", () => {
     ["no BMC", { bmc: { address: "", credentialsName: "" } }, undefined, "AddressInvalid"],
     ["no password", {}, { username: "admin" }, "SecretInvalid"],
     ["an empty user", {}, { username: "", password: "x" }, "SecretInvalid"],
-    ["an authority that is no certificate", {}, { username: "a", password: "b", "ca.crt": "none" }, "SecretInvalid"],
+    ["an authority that is not a certificate", {}, { username: "a", password: "b", "ca.crt": "none" }, "SecretInvalid"],
   ] as const) {
     test(`a host's BMC cannot be used with ${what}: ${reason}`, async (fixture) => {
       fixture.host({}, spec);
@@ -484,7 +484,7 @@ describe("a FencingTarget next to a BareMetalHost", () => {
     assert.match(await both(fixture, {}), says);
   });
 
-  test("a FencingTarget next to a BareMetalHost for one node makes both unusable if the node's providerID may not lead to the host, too", async (fixture) => {
+  test("a FencingTarget and a BareMetalHost of one node are both unusable, also if the node's providerID may not lead to the host", async (fixture) => {
     fixture.host({ annotations: { [ALLOW_PROVIDER_ID]: "false" } });
     assert.match(await both(fixture, {}), says);
   });
@@ -503,12 +503,12 @@ describe("a FencingTarget next to a BareMetalHost", () => {
     assert.match(await both(fixture, { nodeName: "n2", identity: { systemUUID: NODE_UUID } }), says);
   });
 
-  test("a FencingTarget next to a BareMetalHost is the one that is used once the operator has let go of the host", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost is used after the operator has released the host", async (fixture) => {
     fixture.host({ annotations: { "baremetalhost.metal3.io/detached": "" } }, {}, { operationalStatus: "detached" });
     assert.equal(await both(fixture, {}), "FencingTarget");
   });
 
-  test("a FencingTarget next to a BareMetalHost is used for nothing more once the operator has taken the host back, which is read live", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost is not used any more once a live read shows that the operator has taken the host back", async (fixture) => {
     fixture.host({ annotations: { "baremetalhost.metal3.io/detached": "" } }, {}, { operationalStatus: "detached" });
     let composite: HostDirectory | undefined;
     await both(fixture, {}, (made) => (composite = made));
@@ -529,7 +529,7 @@ describe("a FencingTarget next to a BareMetalHost", () => {
     );
   });
 
-  test("a FencingTarget next to a BareMetalHost is used for nothing more either if only the Machine leads to what its operator has taken back", async (fixture) => {
+  test("a FencingTarget next to a BareMetalHost is not used if only the Machine leads to a host that its operator has taken back", async (fixture) => {
     const consumerRef = { apiVersion: "machine.openshift.io/v1beta1", kind: "Machine", namespace: "okd", name: "w1" };
     fixture.host({}, { consumerRef });
     let composite: HostDirectory | undefined;

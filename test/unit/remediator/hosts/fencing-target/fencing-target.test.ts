@@ -147,7 +147,7 @@ test("the wrong machine is never powered: with swapped addresses nothing is orde
   await assert.rejects(power.on(signal), BmcError);
   await assert.rejects(power.setBootOverride("NetworkOnce", signal), BmcError);
   two.power = { state: "Off", raw: "Off" };
-  assert.equal((await power.readPower(signal)).state, "Unknown", "another host's Off is no proof");
+  assert.equal((await power.readPower(signal)).state, "Unknown", "another host's Off is not proof");
   await power.close();
   assert.deepEqual([...one.orders, ...two.orders], []);
 });
@@ -160,7 +160,7 @@ test("a caller who forgets to verify does not get an order through to another ho
   assert.deepEqual(bmc.orders, []);
 });
 
-test("a rival that appears after the lookup stops the order", async () => {
+test("a competitor that appears after the lookup stops the order", async () => {
   const world = new World();
   const bmc = world.host("n1", uuid(1), { identity: identity(1) });
   const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
@@ -197,7 +197,7 @@ test("a node that reports the same UUID after the lookup stops the order", async
   await power.close();
 });
 
-for (const [what, rival, status, isEnough] of [
+for (const [what, competitor, status, isEnough] of [
   ["a pin of another target", {}, {}, true],
   ["a pin of another target that is being remediated", {}, { owner: OWNER }, false],
   ["a spec.identity", { identity: identity(1) }, {}, false],
@@ -209,7 +209,7 @@ for (const [what, rival, status, isEnough] of [
     world.target("n1", {}, pinned("n1"));
     const power = await hostOf(directoryOf(world), "n1").open(undefined, signal);
     world.host("n2", uuid(2));
-    world.target("n2", rival, { ...pinned("n2"), ...status });
+    world.target("n2", competitor, { ...pinned("n2"), ...status });
     const verdict = await power.verifyIdentity(undefined, signal);
     assert.ok(!verdict.verified && verdict.reason === "Unknown");
     assert.equal(verdict.enoughForOn === true, isEnough);
@@ -293,7 +293,7 @@ test("a host that its node contradicts when it is verified is another one from t
   assert.deepEqual(bmc.orders, []);
 });
 
-test("another host on the first level is no reason to believe the second one's Off", async () => {
+test("another host on the first level is not a reason to believe the second one's Off", async () => {
   const world = new World();
   world.host("n1", uuid(7), { identity: identity(1), devices: [device("n1", 1), device("second", 2)] });
   world.secret("second-bmc", { username: "admin", password: "secret-1" });
@@ -472,6 +472,50 @@ test("a Secret is sent to no address but those that it allows, and over plain HT
   assert.equal(configs.length, 1);
 });
 
+test("an outlet gets the passwords of its Secret, and a community only if its device allows plain text", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const configs: DeviceConfig[] = [];
+  const recording: typeof world.openDevice = (config, deps) => {
+    configs.push(config);
+    return world.openDevice(config, deps);
+  };
+  const open = () => hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
+  const outlet = { ...device("n1"), address: "snmp://pdu-1.example/7" };
+  const snmp = { version: "v3", securityLevel: "authPriv", authProtocol: "SHA", privProtocol: "AES" } as const;
+  const data = { username: "fence", password: "secret-11", privPassword: "secret-22", community: "secret-33" };
+  world.secret("n1-bmc", data, "snmp://pdu-1.example");
+  world.target("n1", { devices: [{ ...outlet, snmp: { ...snmp, mib: "Raritan" } }] });
+  await (await open()).close();
+  const [v3] = configs.splice(0);
+  assert.deepEqual([v3?.username, v3?.password.reveal()], ["fence", "secret-11"]);
+  assert.deepEqual(
+    [v3?.snmp?.privPassword?.reveal(), v3?.snmp?.authProtocol, v3?.snmp?.mib],
+    ["secret-22", "SHA", "Raritan"],
+  );
+  const v2c = { ...snmp, version: "v2c" } as const;
+  world.target("n1", { devices: [{ ...outlet, snmp: v2c }] });
+  const refused = (error: unknown) =>
+    error instanceof TargetError &&
+    error.reason === "AddressNotAllowed" &&
+    /set snmp\.allowPlainText/.test(error.message);
+  await assert.rejects(open(), refused);
+  world.target("n1", { devices: [{ ...outlet, allowPlainHTTP: true, snmp: v2c }] });
+  await assert.rejects(open(), refused);
+  assert.equal(configs.length, 0);
+  world.target("n1", { devices: [{ ...outlet, snmp: { ...v2c, allowPlainText: true } }] });
+  await (await open()).close();
+  assert.deepEqual(
+    configs.map(({ username, password }) => [username, password.reveal()]),
+    [["", "secret-33"]],
+  );
+  world.secret("n1-bmc", { username: "fence", password: "secret-11" }, "snmp://pdu-1.example");
+  await assert.rejects(
+    open(),
+    (error: unknown) => error instanceof TargetError && /no key community/.test(error.message),
+  );
+});
+
 describe("a Secret without the annotation, of a host that 0.1.0 has taken", () => {
   const since = "2026-01-01T00:00:00Z";
   const reachable = (status: Condition["status"], reason: string): Condition => {
@@ -502,7 +546,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
     }
   }
 
-  it("a Secret without the annotation, of a host that 0.1.0 has taken, is sent if 0.1.0 has sent it, so that the upgrade leaves no host off", async () => {
+  it("a Secret without the annotation is sent for a host that 0.1.0 owns if 0.1.0 has sent it already, so that the upgrade leaves no host off", async () => {
     assert.equal(await isSent({ owner: OWNER, condition: ANSWERING }), true);
     assert.equal(await isSent({ owner: OWNER, condition: reachable("False", "Unreachable") }), true);
   });
@@ -517,7 +561,7 @@ describe("a Secret without the annotation, of a host that 0.1.0 has taken", () =
     assert.equal(await isSent({ owner: OWNER }), false);
   });
 
-  it("a Secret without the annotation, of a host that 0.1.0 has taken, is not sent after an edit, nor if one device may hide the fault of another", async () => {
+  it("a Secret without the annotation is not sent for a host that 0.1.0 owns after an edit, or if one device may hide the fault of another", async () => {
     for (const reason of [
       "AddressNotAllowed",
       "SecretNotFound",
@@ -558,6 +602,37 @@ test("the IPMI settings of a device come from its spec, and the BMC's own key fr
   const { bmcKey, ...options } = (await open()) ?? {};
   assert.deepEqual(options, { cipherSuites: [16, 3], bootMode: "Legacy" });
   assert.equal(bmcKey?.reveal(), "own-key");
+});
+
+test("a driver server gets the client certificate that its Secret has now, and a BMC gets none", async () => {
+  const world = new World();
+  world.host("n1", uuid(1));
+  const configs: DeviceConfig[] = [];
+  const recording: typeof world.openDevice = (config, deps) => {
+    configs.push(config);
+    return world.openDevice(config, deps);
+  };
+  const open = async (): Promise<DeviceConfig | undefined> => {
+    const power = await hostOf(directoryOf(world, recording), "n1").open(undefined, signal);
+    await power.close();
+    return configs.at(-1);
+  };
+  const certificate = { "tls.crt": "first", "tls.key": "secret-1" };
+  world.secret("n1-bmc", { username: "admin", password: "secret-2", ...certificate });
+  assert.equal((await open())?.certificate, undefined, "a BMC");
+  const allowed = "driver://power.example";
+  world.target("n1", { devices: [{ ...device("n1"), address: "driver://power.example/n1" }] });
+  world.secret("n1-bmc", certificate, allowed);
+  const alone = await open();
+  assert.deepEqual([alone?.username, alone?.password.reveal(), alone?.certificate?.cert], ["", "", "first"]);
+  world.secret("n1-bmc", { "tls.crt": "renewed", "tls.key": "secret-3" }, allowed);
+  const renewed = await open();
+  assert.deepEqual([renewed?.certificate?.cert, renewed?.certificate?.key.reveal()], ["renewed", "secret-3"]);
+  world.secret("n1-bmc", { username: "id", password: "secret-2", ...certificate }, allowed);
+  const both = await open();
+  assert.deepEqual([both?.password.reveal(), both?.certificate?.cert], ["secret-2", "first"]);
+  world.secret("n1-bmc", { "tls.crt": "first", "tls.key": "" }, allowed);
+  await assert.rejects(open(), /has an empty key tls\.key: add it/);
 });
 
 test("a broken first level leaves the second one to fence with", async () => {

@@ -27,7 +27,7 @@ function updated<T>(object: T): { type: "updated"; object: T; previous: T } {
 }
 
 describe("FencingTargets that point at one BMC", () => {
-  it("FencingTargets that point at one BMC name the same rival whatever is written into their statuses, or each write would cause the next one", () => {
+  it("FencingTargets that point at one BMC always name the same competitor, or each status that is written would cause the next write", () => {
     const names = ["a", "b", "c"];
     const index = new TargetIndex(NAMESPACE);
     for (const name of names) index.apply({ type: "added", object: target(name, "redfish://bmc") });
@@ -36,7 +36,7 @@ describe("FencingTargets that point at one BMC", () => {
     assert.match(before[0] ?? "", /\/b points at/);
     for (const name of [...names, ...names]) {
       const touched = index.apply(updated(target(name, "redfish://bmc", "written")));
-      assert.equal(touched.length, 3, "its rivals are still asked whether they conflict");
+      assert.equal(touched.length, 3, "its competitors are still asked whether they conflict");
       assert.deepEqual(reported(), before);
     }
     assert.equal(index.deviceCount, 3);

@@ -27,6 +27,18 @@ describe("the addresses to which a Secret may be sent", () => {
     ["redfish://192.0.2.*", "redfish://192.0.3.77", false],
     ["redfish://[2001:db8::1]", "redfish://[2001:db8::1]", true],
     ["redfish://[2001:db8::1]", "redfish://[2001:db8::2]", false],
+    ["driver://power.example:8443", "driver+https://power.example:8443/hosts/one", true],
+    ["driver://power.example", "driver+http://power.example/hosts/one", false],
+    ["driver+http://power.example:8080", "driver+http://power.example:8080/hosts/one", true],
+    ["https://power.example", "driver://power.example/hosts/one", false],
+    ["driver://power.example", "https://power.example", false],
+    ["snmp://pdu-1.example", "snmp://pdu-1.example/7", true],
+    ["snmp://pdu-1.example/3", "snmp://pdu-1.example/7", true],
+    ["snmp://pdu-*.example:*", "snmp://pdu-1.example:1161/1.7", true],
+    ["snmp://pdu-1.example", "snmp://pdu-1.example:1161/7", false],
+    ["snmp://pdu-1.example", "snmp://pdu-2.example/7", false],
+    ["ipmi://pdu-1.example:161, https://pdu-1.example", "snmp://pdu-1.example/7", false],
+    ["snmp://pdu-1.example:623", "ipmi://pdu-1.example", false],
     ["*", "redfish://bmc-3.example", false],
     ["redfish://*-*.example", "redfish://a-b.example", false],
     ["redfish://user@bmc-3.example", "redfish://bmc-3.example", false],
@@ -37,11 +49,24 @@ describe("the addresses to which a Secret may be sent", () => {
     });
   }
 
+  it("the addresses to which a Secret may be sent include no driver server if they name only a BMC", () => {
+    assert.equal(isAllowed("https://power.example, ipmi://power.example", "driver://power.example/hosts/one"), false);
+    assert.equal(isAllowed("driver://power.example", "driver://power.example/hosts/one"), true);
+  });
+
   it("the addresses to which a Secret may be sent are named in the form of the annotation", () => {
     assert.equal(originText("redfish://bmc-3.example/redfish/v1/Systems/1"), "https://bmc-3.example:443");
     assert.equal(originText("[2001:db8::1]"), "ipmi://[2001:db8::1]:623");
     assert.equal(originText("no such address"), undefined);
-    for (const address of ["redfish://h", "redfish+http://h:8080", "ipmi://h"]) {
+    for (const address of [
+      "redfish://h",
+      "redfish+http://h:8080",
+      "ipmi://h",
+      "driver://h/one",
+      "driver+http://h/one",
+      "snmp://h/1.7",
+      "snmp://[2001:db8::1]:1161/7",
+    ]) {
       assert.equal(isAllowed(originText(address), address), true, address);
     }
   });

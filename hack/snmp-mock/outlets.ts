@@ -1,0 +1,129 @@
+import type { Rack } from "../rack/rack.ts";
+import type { Clock, Timer } from "../../src/runtime/clock.ts";
+
+/** What an outlet feeds, and how it lies. */
+export interface OutletSpec {
+  /** The index in the table of the vendor. */
+  index: string;
+  label: string;
+  /** A host of the rack, or nothing. */
+  host?: string;
+  isMetered: boolean;
+}
+
+/** How an outlet is wrong. */
+export interface OutletFaults {
+  /** The relay is stuck: the state follows the orders, the power does not. */
+  isWelded: boolean;
+  /** Orders go to the outlet with this index. */
+  switches?: string;
+  /** How long an order waits. Until then the PDU shows it as pending. */
+  delayMs: number;
+  /** The state as it was is shown forever. */
+  isFrozen: boolean;
+  /** The meter is not in the table any more. */
+  hasLostMeter: boolean;
+}
+
+const IDLE_W = 180;
+
+/** One outlet: its relay, what it shows, and what flows. */
+export class Outlet {
+  readonly spec: OutletSpec;
+  readonly faults: OutletFaults = { isWelded: false, delayMs: 0, isFrozen: false, hasLostMeter: false };
+  readonly #strip: OutletStrip;
+  #isOn = true;
+  #shownOn = true;
+  #pending: { wanted: boolean; timer: Timer } | undefined;
+
+  constructor(strip: OutletStrip, spec: OutletSpec) {
+    this.#strip = strip;
+    this.spec = spec;
+  }
+
+  /** What the PDU shows. */
+  get state(): "on" | "off" | "pendingOn" | "pendingOff" {
+    if (this.#pending !== undefined) return this.#pending.wanted ? "pendingOn" : "pendingOff";
+    return this.#shownOn ? "on" : "off";
+  }
+
+  /** The truth: whether the contacts are closed. */
+  get delivers(): boolean {
+    return this.#isOn || this.faults.isWelded;
+  }
+
+  /** What the meter shows; undefined without one. */
+  get watts(): number | undefined {
+    if (!this.spec.isMetered || this.faults.hasLostMeter) return undefined;
+    return this.delivers && this.#strip.draws(this.spec.host) ? IDLE_W : 0;
+  }
+
+  order(wanted: boolean): void {
+    const target = this.#strip.find(this.faults.switches ?? this.spec.index);
+    const { delayMs } = this.faults;
+    this.#pending?.timer.cancel();
+    this.#pending = undefined;
+    const switchNow = (): void => {
+      this.#pending = undefined;
+      if (!this.faults.isFrozen) this.#shownOn = wanted;
+      target?.switchRelay(wanted);
+      this.#strip.settle();
+    };
+    if (delayMs === 0) switchNow();
+    else this.#pending = { wanted, timer: this.#strip.clock.schedule(delayMs, switchNow) };
+  }
+
+  switchRelay(isOn: boolean): void {
+    this.#isOn = isOn;
+    if (this.faults.switches === undefined && !this.faults.isFrozen) this.#shownOn = isOn;
+  }
+
+  stop(): void {
+    this.#pending?.timer.cancel();
+  }
+}
+
+/** The outlets of one PDU. A host has mains power while any outlet of any PDU delivers to it. */
+export class OutletStrip {
+  readonly clock: Clock;
+  readonly outlets: readonly Outlet[];
+  readonly #rack: Rack;
+  readonly #feeds: Map<string, Set<Outlet>>;
+
+  /** @param feeds shared by the PDUs of one rack: the outlets that feed each host. */
+  constructor(clock: Clock, rack: Rack, specs: readonly OutletSpec[], feeds: Map<string, Set<Outlet>>) {
+    this.clock = clock;
+    this.#rack = rack;
+    this.#feeds = feeds;
+    this.outlets = specs.map((spec) => new Outlet(this, spec));
+    for (const outlet of this.outlets) {
+      const { host } = outlet.spec;
+      if (host !== undefined) feeds.set(host, (feeds.get(host) ?? new Set()).add(outlet));
+    }
+  }
+
+  find(index: string): Outlet | undefined {
+    return this.outlets.find(({ spec }) => spec.index === index);
+  }
+
+  /** Without an order, a host with mains power draws some even while it is off: its BMC does. */
+  draws(host: string | undefined): boolean {
+    return host !== undefined && this.#rack.host(host).mains;
+  }
+
+  /** Gives and takes mains power as the outlets say. */
+  settle(): void {
+    for (const [name, outlets] of this.#feeds) {
+      const host = this.#rack.host(name);
+      const hasMains = [...outlets].some((outlet) => outlet.delivers);
+      if (hasMains !== host.mains) {
+        if (hasMains) host.restoreMains();
+        else host.cutMains();
+      }
+    }
+  }
+
+  stop(): void {
+    for (const outlet of this.outlets) outlet.stop();
+  }
+}

@@ -1,0 +1,139 @@
+import { abortReason, sleep } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/**
+ * How long a call may have waited for its answer before what is read besides it is aborted. Such a BMC may answer one
+ * request at a time, and then delays the proof of Off by as much.
+ */
+const PATIENCE_MS = 250;
+
+/** What was read besides was aborted, because a call took long. */
+export class Withdrawn extends Error {
+  override readonly name = "Withdrawn";
+}
+
+/**
+ * Calls to a BMC that take precedence, and requests that are sent to it besides them. A call never waits for such a
+ * request. A request begins only while no call is under way, because many BMCs answer one request at a time.
+ */
+export class Precedence {
+  readonly #clock: Clock;
+  readonly #calls = new Map<string, { count: number; idle: Promise<void>; settle: () => void }>();
+  readonly #onCall = new Map<string, Set<() => void>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Makes a call of the BMC `key` that takes precedence. It begins at once. */
+  async first<T>(key: string, call: () => Promise<T>): Promise<T> {
+    const present = this.#calls.get(key);
+    if (present !== undefined) present.count += 1;
+    else {
+      let settle: () => void = () => undefined;
+      const idle = new Promise<void>((resolve) => {
+        settle = resolve;
+      });
+      this.#calls.set(key, { count: 1, idle, settle });
+      for (const notify of this.#onCall.get(key) ?? []) notify();
+    }
+    try {
+      return await call();
+    } finally {
+      this.#ended(key);
+    }
+  }
+
+  /**
+   * Waits until no call is under way, and none has been for `quietMs`, then sends `request`.
+   *
+   * @throws Withdrawn if a call that began meanwhile has no answer after a while: the request may be what delays it.
+   */
+  async besides<T>(
+    key: string,
+    quietMs: number,
+    signal: AbortSignal,
+    request: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    do {
+      for (let calls = this.#calls.get(key); calls !== undefined; calls = this.#calls.get(key)) {
+        await untilAborted(calls.idle, signal);
+      }
+    } while (!(await this.#staysQuiet(key, quietMs, signal)));
+    if (signal.aborted) throw abortReason(signal);
+    const withdrawal = new AbortController();
+    const stopListening = this.#listen(key, () => void this.#withdrawLate(key, withdrawal));
+    try {
+      return await request(AbortSignal.any([signal, withdrawal.signal]));
+    } catch (error) {
+      if (withdrawal.signal.reason instanceof Withdrawn && !signal.aborted) throw withdrawal.signal.reason;
+      throw error;
+    } finally {
+      stopListening();
+      withdrawal.abort();
+    }
+  }
+
+  /** Whether no call begins for so long. */
+  async #staysQuiet(key: string, quietMs: number, signal: AbortSignal): Promise<boolean> {
+    if (quietMs === 0) return true;
+    const call = new AbortController();
+    const stopListening = this.#listen(key, () => call.abort());
+    try {
+      await sleep(this.#clock, quietMs, AbortSignal.any([signal, call.signal]));
+      return !call.signal.aborted;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return false;
+    } finally {
+      stopListening();
+    }
+  }
+
+  /** Calls `notify` whenever a call begins while none is under way. @returns what ends that. */
+  #listen(key: string, notify: () => void): () => void {
+    const listeners = this.#onCall.get(key) ?? new Set();
+    this.#onCall.set(key, listeners);
+    listeners.add(notify);
+    return () => {
+      listeners.delete(notify);
+      if (listeners.size === 0) this.#onCall.delete(key);
+    };
+  }
+
+  async #withdrawLate(key: string, withdrawal: AbortController): Promise<void> {
+    const call = this.#calls.get(key);
+    try {
+      await sleep(this.#clock, PATIENCE_MS, withdrawal.signal);
+      if (call !== undefined && this.#calls.get(key) === call) {
+        withdrawal.abort(new Withdrawn(`a call of ${key} takes long`));
+      }
+    } catch {
+      // The request has ended.
+    }
+  }
+
+  #ended(key: string): void {
+    const calls = this.#calls.get(key);
+    if (calls === undefined) return;
+    calls.count -= 1;
+    if (calls.count > 0) return;
+    this.#calls.delete(key);
+    calls.settle();
+  }
+}
+
+/** Waits for `event`, or until `signal` aborts. */
+async function untilAborted(event: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) throw abortReason(signal);
+  let onAbort: () => void = () => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(abortReason(signal));
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    await Promise.race([event, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

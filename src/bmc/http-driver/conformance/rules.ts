@@ -1,0 +1,199 @@
+import { requireTaken } from "../answers.ts";
+import type { DriverAnswer } from "../answers.ts";
+import type { SignedRequest } from "../signature.ts";
+import { TIME_WINDOW_S } from "../signature.ts";
+import { freshNonce, RuleBroken } from "./server-under-test.ts";
+import type { ServerUnderTest } from "./server-under-test.ts";
+import { meaningfulSerial, meaningfulUuid } from "../../identity/placeholders.ts";
+
+/** One rule of docs/reference/driver.md, and how to try it. */
+export interface Rule {
+  name: string;
+  /** What the server must do. */
+  says: string;
+  /** What the login of the server needs so that the rule applies. */
+  needs?: "key" | "certificate";
+  /** @returns what was seen. @throws RuleBroken, or any failure of a request. */
+  run(server: ServerUnderTest): Promise<string>;
+}
+
+const OTHER_UUID = "6f0e2c1a-93b7-4d58-8a41-0c9e7b35d210";
+const SLOW_CLIENTS = 8;
+const LATE_READINGS = 12;
+
+export const RULES: readonly Rule[] = [
+  {
+    name: "status",
+    says: "answers a status that is proven for its request, with a known state",
+    async run(server) {
+      const { state, raw } = (await server.readStatus()).reading;
+      if (state === "Unknown" && raw !== "Unknown") throw new RuleBroken(`the state is ${JSON.stringify(raw)}`);
+      if (state !== "On") throw new RuleBroken(`the host reads ${state}: power it on and wait, then check again`);
+      return raw;
+    },
+  },
+  {
+    name: "identity",
+    says: "reports a system UUID or a serial number that no other host has",
+    async run(server) {
+      const { systemUUID, serialNumber } = (await server.readStatus()).identity;
+      const own = meaningfulUuid(systemUUID) ?? meaningfulSerial(serialNumber);
+      if (own === undefined) throw new RuleBroken("it reports neither, or a factory default");
+      return own;
+    },
+  },
+  forCertificate("no-certificate", "refuses an order of a client without a certificate", "none"),
+  forCertificate("other-certificate", "refuses an order of a client with an unknown certificate", "certificate"),
+  forKey("unsigned", "refuses an order without a signature", async (server, off) => {
+    requireRefused(await server.sendUnsigned(off), 401);
+  }),
+  forKey("other-key", "refuses an order with the signature of another key", async (server, off) => {
+    requireRefused(await server.sendByOtherKey(off), 401);
+  }),
+  hostile("old-time", "refuses an order that was sent too long ago", async (server, off) => {
+    requireRefused(await server.send({ ...off, timeS: off.timeS - 2 * TIME_WINDOW_S }), 401);
+  }),
+  hostile("future-time", "refuses an order with a time that is too far ahead", async (server, off) => {
+    requireRefused(await server.send({ ...off, timeS: off.timeS + 2 * TIME_WINDOW_S }), 401);
+  }),
+  forKey("signed-method", "refuses an order with the signature of another method", async (server, off) => {
+    requireRefused(await server.sendSignedAs(off, { ...off, method: "GET" }), 401);
+  }),
+  forKey("signed-path", "refuses an order with the signature of another path", async (server, off) => {
+    requireRefused(await server.sendSignedAs(off, { ...off, path: `${server.path}/on` }), 401);
+  }),
+  forKey("signed-body", "refuses an order with the signature of another body", async (server, off) => {
+    requireRefused(await server.sendSignedAs(off, { ...off, body: JSON.stringify({ systemUUID: OTHER_UUID }) }), 401);
+  }),
+  {
+    name: "replayed-nonce",
+    needs: "key",
+    says: "refuses a request whose nonce was used",
+    async run(server) {
+      const request = server.prepare("GET", "status");
+      requireTaken("the first request", await server.send(request));
+      requireRefused(await server.send(request), 401);
+      return "401";
+    },
+  },
+  hostile("unknown-host", "has no other host than its own: 404, also for an order", async (server, off) => {
+    const path = `${server.path.replace(/[^/]*$/, "")}ironfence-no-such-host`;
+    const { timeS } = off;
+    const read = { method: "GET", path: `${path}/status`, timeS, nonce: freshNonce(), body: "" } as const;
+    requireRefused(await server.send(read), 404);
+    requireRefused(await server.send({ ...off, path: `${path}/off`, nonce: freshNonce() }), 404);
+  }),
+  hostile("other-identity", "refuses an order for a host with another identity: 409", async (server, off) => {
+    requireRefused(await server.send({ ...off, body: JSON.stringify({ systemUUID: OTHER_UUID }) }), 409);
+  }),
+  hostile("no-identity", "refuses an order that names no identity: 400", async (server, off) => {
+    requireRefused(await server.send({ ...off, body: "{}" }), 400);
+    requireRefused(await server.send({ ...off, nonce: freshNonce(), body: "not JSON" }), 400);
+  }),
+  hostile("unknown-request", "refuses requests that are not in the contract", async (server, off) => {
+    requireRefused(await server.send({ ...off, path: `${server.path}/cycle` }), 404, 405, 501);
+  }),
+  {
+    name: "slow-clients",
+    says: "answers while other clients have sent half of a request",
+    async run(server) {
+      await server.withSlowClients(SLOW_CLIENTS, () => server.readStatus());
+      return `${SLOW_CLIENTS} of them`;
+    },
+  },
+  {
+    name: "no-late-effect",
+    says: "does not carry out a refused order later",
+    async run(server) {
+      for (let reading = 0; reading < LATE_READINGS; reading += 1) {
+        await server.requireOn("after the refused orders");
+        await server.pause(250);
+      }
+      return "On";
+    },
+  },
+  {
+    name: "off",
+    says: "powers the host off, and shows Off only from then on",
+    async run(server) {
+      const off = server.prepare("POST", "off", await server.orderBody());
+      server.sentOff = off;
+      requireTaken("off", await server.send(off));
+      return server.waitFor("Off");
+    },
+  },
+  {
+    name: "off-again",
+    says: "accepts an off of a host that is off, which stays off",
+    async run(server) {
+      requireTaken("off", await server.send(server.prepare("POST", "off", await server.orderBody())));
+      return server.waitFor("Off");
+    },
+  },
+  {
+    name: "on",
+    says: "powers the host on",
+    async run(server) {
+      requireTaken("on", await server.send(server.prepare("POST", "on", await server.orderBody())));
+      return server.waitFor("On");
+    },
+  },
+  {
+    name: "on-again",
+    says: "accepts an on of a host that is on, which is not restarted",
+    async run(server) {
+      requireTaken("on", await server.send(server.prepare("POST", "on", await server.orderBody())));
+      const seen = await server.waitFor("On");
+      if (seen !== "On") throw new RuleBroken(`the state was ${seen}`);
+      return seen;
+    },
+  },
+  {
+    name: "replayed-off",
+    needs: "key",
+    says: "refuses the power-off from before a second time",
+    async run(server) {
+      if (server.sentOff === undefined) throw new RuleBroken("no power-off was sent before");
+      requireRefused(await server.send(server.sentOff), 401);
+      await server.pause(1_000);
+      await server.requireOn("after it");
+      return "401";
+    },
+  },
+];
+
+/** A rule that sends orders that must not be carried out. @param attack gets a power-off with a nonce of its own. */
+function hostile(
+  name: string,
+  says: string,
+  attack: (server: ServerUnderTest, off: SignedRequest) => Promise<void>,
+): Rule {
+  return {
+    name,
+    says,
+    async run(server) {
+      await attack(server, server.prepare("POST", "off", await server.orderBody()));
+      await server.requireOn("after the refused order");
+      return "refused, and the host is on";
+    },
+  };
+}
+
+function forKey(...args: Parameters<typeof hostile>): Rule {
+  return { ...hostile(...args), needs: "key" };
+}
+
+function forCertificate(name: string, says: string, has: "certificate" | "none"): Rule {
+  const rule = hostile(name, says, async (server, off) => {
+    const answer = await server.sendAsStranger(off, has);
+    // Some proxies answer 400 for it.
+    if (answer !== undefined) requireRefused({ ...answer, isProven: true }, 400, 401, 403, 495, 496);
+  });
+  return { ...rule, needs: "certificate" };
+}
+
+/** @throws RuleBroken unless the answer has one of these statuses and, other than 401, is proven. */
+function requireRefused({ status, isProven }: DriverAnswer, ...expected: readonly number[]): void {
+  if (!expected.includes(status)) throw new RuleBroken(`HTTP ${status} instead of ${expected.join(" or ")}`);
+  if (status !== 401 && !isProven) throw new RuleBroken(`HTTP ${status} is not proven to be for its request`);
+}

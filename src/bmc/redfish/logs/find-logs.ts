@@ -1,0 +1,58 @@
+import type { BoundedReads } from "./bounded-reads.ts";
+import { EMPTY, linksAt, listAt, objectAt, stringAt } from "../http/json.ts";
+import type { JsonObject } from "../http/json.ts";
+import { plainText } from "../../evidence/plain-text.ts";
+import { isRecord } from "../../../runtime/record.ts";
+import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
+
+/** A log whose entries can be read. */
+export interface FoundLog {
+  name: string;
+  entries: string;
+  /** Entries that the service gives with the log itself; undefined if it gives none. */
+  inlined: JsonObject | undefined;
+}
+
+const LOGS_MAX = 3;
+/** How many logs of a collection are looked at. */
+const LISTED_MAX = 64;
+/** The logs of what has happened to the hardware, by the names of vendors; the better one first. */
+const USEFUL = [/^(?:sel|iml|log1|systemevent)/i, /fault|platform|active|standard|event/i, /^(?:lclog|iel|system)/i];
+/** Logs of who did what, of firmware, and of large dumps. */
+const USELESS =
+  /audit|security|^sl$|dump|post-?code|journal|debug|telemetry|crash|hostlogger|maintenance|remote|^sol|tracing/i;
+
+/** Finds the logs in collections of LogServices, the most useful first. */
+export async function findLogs(reads: BoundedReads, collections: readonly string[]): Promise<FoundLog[]> {
+  const services: { name: string; path: string; body: JsonObject }[] = [];
+  for (const collection of new Set(collections)) {
+    const body = (await reads.get(collection))?.body ?? EMPTY;
+    for (const member of (listAt(body, "Members") ?? []).slice(0, LISTED_MAX)) {
+      const body = isRecord(member) ? member : EMPTY;
+      const path = linksAt({ member }, "member")[0];
+      if (path === undefined) continue;
+      const name = plainText(stringAt(body, "Id") ?? lastOf(path), 40);
+      if (!USELESS.test(name) && !services.some((known) => known.path === path)) services.push({ name, path, body });
+    }
+  }
+  const ranked = services.toSorted((a, b) => usefulness(a.name) - usefulness(b.name)).slice(0, LOGS_MAX);
+  const logs: FoundLog[] = [];
+  for (const { name, path, body } of ranked) {
+    const whole = Object.hasOwn(body, "Entries") ? body : ((await reads.get(path))?.body ?? EMPTY);
+    const entries = linksAt(whole, "Entries")[0];
+    const inlined =
+      listAt(objectAt(whole, "Entries"), "Members") === undefined ? undefined : objectAt(whole, "Entries");
+    if (entries !== undefined || inlined !== undefined) logs.push({ name, entries: entries ?? "", inlined });
+  }
+  return logs;
+}
+
+function usefulness(name: string): number {
+  const at = USEFUL.findIndex((pattern) => pattern.test(name));
+  return at === -1 ? USEFUL.length : at;
+}
+
+/** The last segment of a path. */
+export function lastOf(path: string): string {
+  return withoutTrailingSlashes(path).split("/").at(-1) ?? "";
+}

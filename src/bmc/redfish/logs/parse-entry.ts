@@ -1,0 +1,171 @@
+import { listAt, objectAt, stringAt, stringsAt } from "../http/json.ts";
+import type { JsonObject } from "../http/json.ts";
+import { parseBmcTime } from "../../evidence/bmc-time.ts";
+import type { LogEntry, Rank, Topic } from "../../evidence/model.ts";
+import { plainText, WORDS_MAX } from "../../evidence/plain-text.ts";
+import { rankOf } from "../../evidence/rank.ts";
+import { topicOfSensorName } from "../../evidence/sensor-events.ts";
+import { topicOfId, topicOfWords } from "../../evidence/topics.ts";
+import { isRecord } from "../../../runtime/record.ts";
+
+/** What says only that something began or ended. */
+const DIRECTION = /^(?:de-?)?assert(?:ed|ion)?\.?$/i;
+/** The end of an event, of a sensor with thresholds too (IPMI 2.0, table 42-2). */
+const OVER = /de-?assert|upper .*going low|lower .*going high/i;
+const TIMES = ["Created", "EventTimestamp", "Timestamp", "Updated"] as const;
+const IDS = ["MessageId", "MessageID", "EventId", "EventID"] as const;
+const SEVERITIES = ["MessageSeverity", "Severity", "OemSeverity"] as const;
+/** The sections of a CPER (UEFI 2.10, N.2.2) that say what has failed. */
+const CPER_SECTIONS: Readonly<Record<string, Topic>> = {
+  "a5bc1114-6f64-4ede-b863-3e83ed7c83b1": "Memory",
+  "61ec04fc-48e6-d813-25c9-8daa44750b12": "Memory",
+  "d995e954-bbc1-430f-ad91-b44dcb3c6f35": "PCIe",
+  "c5753963-3b84-4095-bf78-eddad3f9c9dd": "PCIe",
+  "9876ccad-47b4-4bdb-b65e-16f193c4f3db": "CPU",
+  "dc3ea0b0-a144-4797-b95b-53fa242b6e1d": "CPU",
+  "e19e3d16-bc11-11e4-9caa-c2051d5d46b0": "CPU",
+};
+
+/**
+ * Reads a LogEntry (DSP0268) of any vendor, as far as it makes sense.
+ *
+ * @param zone the local time of the BMC, for times without a zone.
+ * @returns undefined for what says nothing, such as a link.
+ */
+export function parseEntry(log: string, body: JsonObject, zone: string | undefined): LogEntry | undefined {
+  const messageId = IDS.map((name) => stringAt(body, name)).find((id) => id !== undefined && id !== "");
+  const sensorType = ownOr(body, "SensorType", "OemSensorType");
+  const entryCode = ownOr(body, "EntryCode", "OemLogEntryCode");
+  const message = messageOf(body);
+  const parts = [sensorType, entryCode].filter((part) => part !== undefined).join(": ");
+  const section = sectionOf(body);
+  const record = section === undefined ? undefined : `${section} error record (CPER)`;
+  const said = message === undefined || DIRECTION.test(message) ? undefined : message;
+  const words = said ?? (parts === "" ? (message ?? messageId ?? record ?? "") : parts);
+  if (words === "") return undefined;
+  const isOver =
+    body["Resolved"] === true || OVER.test(entryCode ?? "") || (said === undefined && OVER.test(message ?? ""));
+  const severity = SEVERITIES.map((name) => stringAt(body, name)).find((text) => text !== undefined && text !== "");
+  const hints = [vendorWords(body), originOf(body)].join(" ");
+  const rank = isOver ? 0 : rankOf(`${words} ${messageId ?? ""}`, severity);
+  const time = TIMES.map((name) => parseBmcTime(body[name], zone)).find((found) => found !== undefined);
+  return {
+    log,
+    id: plainText(textOf(body, "Id") ?? stringAt(body, "@odata.id") ?? "", 80),
+    bmcTimeMs: time,
+    topic: topicOf({ messageId: messageId ?? vendorId(body), section, sensorType, words, hints, rank }),
+    rank,
+    text: plainText(words),
+  };
+}
+
+/** The id decides, then the section of an error record, then the words, then the type of the sensor. */
+function topicOf({
+  messageId,
+  section,
+  sensorType,
+  words,
+  hints,
+  rank,
+}: {
+  messageId: string | undefined;
+  section: Topic | undefined;
+  sensorType: string | undefined;
+  words: string;
+  hints: string;
+  rank: Rank;
+}): Topic {
+  const byId = messageId === undefined ? undefined : topicOfId(messageId);
+  const ofWords = topicOfWords(words);
+  // "Power" is the least specific: an id that means a change of power may come with the words of its cause.
+  // A part that is too hot is reported under the ids of the part.
+  const isGeneral = byId === "Power" ? ofWords !== "None" : ofWords === "Thermal";
+  if (byId !== undefined && !isGeneral) return byId;
+  if (section !== undefined) return section;
+  const bySensor = sensorType === undefined ? undefined : topicOfSensorName(sensorType);
+  // A processor can be too hot, and a power unit merely switched: the words say more than the type.
+  if (ofWords !== "None" && !(ofWords === "Power" && bySensor !== undefined)) {
+    // A shutdown that is a fault has a cause, of which the words may say nothing.
+    const byHints = ofWords === "Power" && rank > 0 ? topicOfWords(hints) : "None";
+    return byHints === "None" ? ofWords : byHints;
+  }
+  return bySensor ?? topicOfWords(hints);
+}
+
+/** What the section of an error record is about. */
+function sectionOf(body: JsonObject): Topic | undefined {
+  const cper = objectAt(body, "CPER");
+  const section = stringAt(cper, "SectionType") ?? stringAt(cper, "NotificationType");
+  return section === undefined ? undefined : CPER_SECTIONS[section.toLowerCase()];
+}
+
+/** An id of the vendor besides one of the DMTF. */
+function vendorId(body: JsonObject): string | undefined {
+  return Object.values(objectAt(body, "Oem"))
+    .filter(isRecord)
+    .map((vendor) => stringAt(vendor, "CommonEventID"))
+    .find((id) => id !== undefined);
+}
+
+/** A value of the schema, or that of the vendor if the first says no more than that there is one. */
+function ownOr(body: JsonObject, name: string, ofVendor: string): string | undefined {
+  const value = textOf(body, name);
+  return value === undefined || value.toUpperCase() === "OEM" ? textOf(body, ofVendor) : value;
+}
+
+/**
+ * The message, with the arguments of its registry put in if the service has left that to its reader. Together they have
+ * a bound: a short message can name a long argument thousands of times.
+ */
+function messageOf(body: JsonObject): string | undefined {
+  const message = textOf(body, "Message") ?? textOf(body, "Description") ?? textOf(body, "EventMessage");
+  if (message === undefined) return undefined;
+  const args = stringsAt(body, "MessageArgs") ?? [];
+  let left = WORDS_MAX;
+  const expanded = message.replaceAll(/%(\d)/g, (whole, digit: string) => {
+    const put = (args[Number(digit) - 1] ?? whole).slice(0, left);
+    left -= put.length;
+    return put;
+  });
+  return expanded.slice(0, WORDS_MAX);
+}
+
+/** What vendors say of an entry in their own fields: its class, its category, its part. */
+function vendorWords(body: JsonObject): string {
+  const oem = objectAt(body, "Oem");
+  const texts = Object.values(oem)
+    .filter(isRecord)
+    .flatMap((vendor) => [
+      ...[
+        "Class",
+        "ClassDescription",
+        "Category",
+        "EventType",
+        "SubjectType",
+        "Component",
+        "Subsystem",
+        "AffectedSubsystem",
+        "AlertGroup",
+        "Source",
+      ].map((name) => stringAt(vendor, name)),
+      ...(stringsAt(vendor, "Categories") ?? []),
+    ]);
+  return texts
+    .filter((text) => text !== undefined)
+    .join(" ")
+    .slice(0, 400);
+}
+
+function originOf(body: JsonObject): string {
+  const origin = stringAt(objectAt(objectAt(body, "Links"), "OriginOfCondition"), "@odata.id") ?? "";
+  return origin.split("/").slice(-2).join(" ");
+}
+
+function textOf(body: JsonObject, name: string): string | undefined {
+  const value = body[name];
+  if (typeof value === "number" && Object.hasOwn(body, name)) return String(value);
+  const text = stringAt(body, name)?.slice(0, WORDS_MAX).trim();
+  if (text !== undefined) return text === "" ? undefined : text;
+  const first = listAt(body, name)?.[0];
+  return isRecord(first) ? stringAt(first, "Member")?.slice(0, WORDS_MAX) : undefined;
+}

@@ -1,0 +1,52 @@
+import { BoundedReads } from "./bounded-reads.ts";
+import { findLogs } from "./find-logs.ts";
+import { readLog } from "./read-log.ts";
+import { readSensors } from "./read-sensors.ts";
+import { EMPTY, linksAt, stringAt } from "../http/json.ts";
+import type { Service } from "../session/service.ts";
+import type { System } from "../system/system.ts";
+import { parseBmcTime } from "../../evidence/bmc-time.ts";
+import type { BmcEvidence, LogEntry } from "../../evidence/model.ts";
+import { plainText } from "../../evidence/plain-text.ts";
+import type { ReadingBudget } from "../../gate/reading-budget.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
+
+/**
+ * Reads the logs and sensors of a host besides the calls that fence it: the clock of its BMC first, then the logs, then
+ * the sensors. What cannot be read is missing.
+ *
+ * @param system as the fence has read it. It is not read again: it can be as large as all that may be read.
+ */
+export async function readEvidence(
+  service: Service,
+  system: System,
+  budget: ReadingBudget,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<BmcEvidence> {
+  const reads = new BoundedReads(service, budget, signal);
+  const entries: LogEntry[] = [];
+  const [managerPath] = system.managers;
+  const manager = managerPath === undefined ? undefined : await reads.get(managerPath);
+  const zone = stringAt(manager?.body ?? EMPTY, "DateTimeLocalOffset");
+  const bmcNowMs = parseBmcTime(manager?.body["DateTime"], zone) ?? parseBmcTime(reads.date);
+  const clockAheadMs = bmcNowMs === undefined ? undefined : bmcNowMs - clock.nowMs();
+  const collections = [
+    system.logServices ?? `${withoutTrailingSlashes(system.path)}/LogServices`,
+    ...(manager === undefined ? [] : linksAt(manager.body, "LogServices")),
+  ];
+  const logs = await findLogs(reads, collections);
+  if (logs.length === 0) reads.note("the BMC shows no log of its hardware");
+  for (const log of logs) entries.push(...(await readLog(reads, log, zone)));
+  const [chassis] = system.chassis;
+  const sensors = chassis === undefined ? [] : await readSensors(reads, chassis);
+  const incomplete = budget.incomplete;
+  return {
+    clockAheadMs,
+    entries,
+    sensors,
+    lastResetMs: parseBmcTime(system.lastReset, zone),
+    incomplete: incomplete === undefined ? undefined : plainText(reads.hide(incomplete), 200),
+  };
+}

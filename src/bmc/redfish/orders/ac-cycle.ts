@@ -1,0 +1,98 @@
+import { listAt, objectAt, stringAt } from "../http/json.ts";
+import type { JsonObject } from "../http/json.ts";
+import { pathOnOrigin } from "../http/reference.ts";
+import type { Resource, Service } from "../session/service.ts";
+import { isOfOneHost, parseAllowed, parseSystem } from "../system/system.ts";
+import { isRecord } from "../../../runtime/record.ts";
+
+/** An action that takes the mains power of a host away and gives it back. */
+export interface AcCycleAction {
+  path: string;
+  body: Readonly<Record<string, string>>;
+}
+
+interface Known {
+  action: string;
+  type: string;
+  /** Other parameters. */
+  parameters?: Readonly<Record<string, string>>;
+}
+
+/** The standard's `PowerCycle` is none of them: it leaves the BMC and the standby power on (DSP0268, ResetType). */
+const STANDARD = "FullPowerCycle";
+
+// Actions of vendors come first: on some hosts the standard's does not reach each board.
+const OF_SYSTEM: readonly Known[] = [
+  { action: "#HpeComputerSystemExt.SystemReset", type: "AuxCycle" },
+  { action: "#LenovoComputerSystem.SystemReset", type: "ACPowerCycle" },
+  { action: "#ComputerSystem.Reset", type: STANDARD },
+];
+const OF_CHASSIS: readonly Known[] = [
+  // Off, so that the host starts by our order, after its identity was verified again.
+  { action: "#DellOemChassis.ExtendedReset", type: "PowerCycle", parameters: { FinalPowerState: "Off" } },
+  { action: "#NvidiaChassis.AuxPowerReset", type: "AuxPowerCycle" },
+  { action: "#Chassis.Reset", type: STANDARD },
+];
+
+/**
+ * The action of the System, or of a Chassis that has the power of this System alone. Undefined if there is none: a
+ * Chassis with other hosts is never cycled.
+ */
+export async function findAcCycle(
+  service: Service,
+  resource: Resource,
+  signal: AbortSignal,
+): Promise<AcCycleAction | undefined> {
+  const { origin } = service;
+  const system = parseSystem(origin, resource);
+  const own = await offered(service, resource.body, OF_SYSTEM.slice(0, -1), signal);
+  if (own !== undefined) return own;
+  for (const link of system.chassis) {
+    const chassis = await service.find(pathOnOrigin(origin, link, "the link of the System to its chassis"), signal);
+    if (chassis === undefined || !isOfOneHost(origin, chassis.body, system.paths)) continue;
+    const found = await offered(service, chassis.body, OF_CHASSIS, signal);
+    if (found !== undefined) return found;
+  }
+  return offered(service, resource.body, OF_SYSTEM.slice(-1), signal);
+}
+
+/** The first known action that a resource offers with its type. */
+async function offered(
+  service: Service,
+  body: JsonObject,
+  known: readonly Known[],
+  signal: AbortSignal,
+): Promise<AcCycleAction | undefined> {
+  const actions = actionsOf(body);
+  for (const { action: name, type, parameters } of known) {
+    const action = actions.find((each) => isRecord(each[name]))?.[name];
+    if (!isRecord(action)) continue;
+    const target = stringAt(action, "target");
+    const allowed =
+      parseAllowed(action, "ResetType@Redfish.AllowableValues") ?? (await typesOf(service, action, signal));
+    if (target === undefined || allowed?.includes(type) !== true) continue;
+    const path = pathOnOrigin(service.origin, target, `the target of ${name}`);
+    return { path, body: { ResetType: type, ...parameters } };
+  }
+  return undefined;
+}
+
+/** The places of actions: those of the standard, of OEMs, and of HPE, which has them in its own object. */
+function actionsOf(body: JsonObject): JsonObject[] {
+  const actions = objectAt(body, "Actions");
+  const vendors = Object.values(objectAt(body, "Oem")).filter((vendor) => isRecord(vendor));
+  return [actions, objectAt(actions, "Oem"), ...vendors.map((vendor) => objectAt(vendor, "Actions"))];
+}
+
+async function typesOf(
+  service: Service,
+  action: JsonObject,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const reference = stringAt(action, "@Redfish.ActionInfo");
+  if (reference === undefined) return undefined;
+  const info = await service.find(pathOnOrigin(service.origin, reference, "the link to an action's info"), signal);
+  const parameters = (listAt(info?.body ?? {}, "Parameters") ?? []).filter((item) => isRecord(item));
+  const parameter = parameters.find((item) => stringAt(item, "Name") === "ResetType");
+  return parameter === undefined ? undefined : parseAllowed(parameter, "AllowableValues");
+}

@@ -1,0 +1,56 @@
+import type { Mib } from "../../interface/mibs.ts";
+
+// What an outlet table of a vendor looks like. The files next to this one are data.
+
+/** What one object says about the outlet. `Doubtful`: the value says that the state is not known now. */
+export type OutletState = "Off" | "On" | "Changing" | "Doubtful";
+
+/**
+ * One object of the MIB. `{index}` stands for the index of the outlet as in the address, `{unit}` for its first number.
+ */
+export interface MibObject {
+  /** The name that the MIB gives it. */
+  name: string;
+  oid: string;
+}
+
+/** An object that an Off needs besides the state of the outlet. */
+export interface OffCondition extends MibObject {
+  /** What its values mean; any other value is `Doubtful`. */
+  values: Readonly<Record<number, { text: string; means: "Fine" | "Changing" | "Doubtful" }>>;
+}
+
+/** The power that the outlet delivers now. */
+export interface Meter extends MibObject {
+  /** What one step of its value is. */
+  unit: string;
+  /** Another object has this value while the meter works. */
+  works?: MibObject & { value: number };
+}
+
+/** An order: one SET of one INTEGER. */
+export interface OutletOrder extends MibObject {
+  value: number;
+}
+
+export interface OutletTable {
+  mib: Mib;
+  vendor: string;
+  /** The MIB module that defines the objects. */
+  module: string;
+  /** The sysObjectID of its PDUs begins with this. */
+  sysObjectId: string;
+  /** What the numbers of an index are, for messages. */
+  index: readonly string[];
+  state: MibObject & { values: Readonly<Record<number, { text: string; means: OutletState }>> };
+  conditions: readonly OffCondition[];
+  meter: Meter | undefined;
+  off: OutletOrder;
+  on: OutletOrder;
+  /** The serial number of the PDU or of the unit. */
+  serial: MibObject;
+  /** The name that a user has given the outlet. */
+  label: MibObject;
+  /** Whether the outlet has a relay; a PDU without this object is taken to have one. */
+  switchable?: MibObject & { value: number };
+}

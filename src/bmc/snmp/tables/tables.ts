@@ -1,0 +1,43 @@
+import { APC_RPDU } from "./apc-rpdu.ts";
+import { APC_RPDU2 } from "./apc-rpdu2.ts";
+import { EATON } from "./eaton.ts";
+import { RARITAN } from "./raritan.ts";
+import { SERVERTECH3 } from "./servertech3.ts";
+import { SERVERTECH4 } from "./servertech4.ts";
+import type { OutletTable } from "./table.ts";
+import { VERTIV } from "./vertiv.ts";
+import { BmcError } from "../../interface/errors.ts";
+import type { Mib } from "../../interface/mibs.ts";
+
+/** The tables of all vendors. */
+export const OUTLET_TABLES: Readonly<Record<Mib, OutletTable>> = {
+  "APC-rPDU2": APC_RPDU2,
+  "APC-rPDU": APC_RPDU,
+  Raritan: RARITAN,
+  Eaton: EATON,
+  Vertiv: VERTIV,
+  "ServerTech-3": SERVERTECH3,
+  "ServerTech-4": SERVERTECH4,
+};
+
+/** The table of the PDUs with this sysObjectID; undefined if none is known. */
+export function tableOf(sysObjectId: string): OutletTable | undefined {
+  return Object.values(OUTLET_TABLES).find(({ sysObjectId: prefix }) => `${sysObjectId}.`.startsWith(`${prefix}.`));
+}
+
+/** The OID of an object for one outlet. */
+export function oidOf({ oid }: { oid: string }, outlet: string): string {
+  return oid.replace("{index}", outlet).replace("{unit}", outlet.split(".", 1)[0] ?? "");
+}
+
+/**
+ * Each outlet has one index, so that no second spelling of an address means the same outlet.
+ *
+ * @throws BmcError SystemNotFound for an index with more or fewer numbers than the table has.
+ */
+export function requireIndex({ index, vendor }: OutletTable, outlet: string, what: string): void {
+  if (outlet.split(".").length === index.length) return;
+  const form = index.map((part) => part.toUpperCase()).join(".");
+  const message = `${what}: outlet ${outlet} has not the form ${form} that the outlets of ${vendor} have`;
+  throw new BmcError("SystemNotFound", message);
+}

@@ -1,0 +1,29 @@
+import type { Logger } from "../../telemetry/logger.ts";
+
+/**
+ * How long an agent that has handed its lease over waits before it ends and is started again. The other agents check
+ * the lease every few seconds, so one of them takes it first.
+ */
+export const HAND_OVER_MS = 20_000;
+
+/** Ends the term of this leader because the agent asks for it. */
+export class HandOver {
+  readonly #logger: Logger;
+  readonly #begun = new AbortController();
+  why: string | undefined;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  begin(why: string): void {
+    if (this.why !== undefined) return;
+    this.why = why;
+    this.#logger.warn({ why }, "handing the lease over to another agent");
+    this.#begun.abort(new Error(`the lease is handed over: ${why}`));
+  }
+
+  signalBeside(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#begun.signal]);
+  }
+}

@@ -1,0 +1,132 @@
+import type { Counter, Registry } from "prom-client";
+import type { Observation } from "../../api/ironfence/observation.ts";
+import { readObservations } from "../../api/ironfence/observation.ts";
+import { WOULD_HAVE_REMEDIATED } from "../../api/names/annotations.ts";
+import type { RemediationListener, StartedRemediation } from "../../detector/shared/model/started-remediation.ts";
+import type { EventNote, EventRecorder } from "../../kube/events.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { toTime } from "../../runtime/time.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { createCounter, metric } from "../../telemetry/metric.ts";
+
+/** How many observations are kept; older ones are in the log, and in Kubernetes Events until those expire. */
+const KEPT_MAX = 20;
+/** Longest text of a remedy or a reason that the Lease carries, in characters. */
+const TEXT_LENGTH_MAX = 240;
+/** How many open observations are told apart; each is a short text. */
+const OPEN_MAX = 10_000;
+
+export const OBSERVED_METRIC = metric({
+  name: "ironfence_would_have_remediated_total",
+  type: "counter",
+  help: "Remediations that an agent with `--observe` would have started",
+  labels: {},
+});
+
+/** Kubernetes Events that say that something was written; an agent that only observes does not record them. */
+const ACTS: readonly string[] = [
+  "RemediationCreated",
+  "RemediationRemoved",
+  "DurationSkipped",
+  "MachineMarkedUnhealthy",
+  "MachineDeleted",
+  "ExternalAnnotationAdded",
+];
+
+export interface ObservationsDeps {
+  clock: Clock;
+  logger: Logger;
+  events: EventRecorder;
+  registry: Registry;
+}
+
+/** What an agent that only observes would have done: reported, and kept for `ironfence status`. */
+export class Observations implements RemediationListener {
+  readonly #deps: ObservationsDeps;
+  readonly #counter: Counter;
+  /** Undefined until those of the last leader have been read. */
+  #kept: Observation[] | undefined;
+  /** Those that were open when the last leader ended; no decision about them was made since. */
+  readonly #inherited = new Set<string>();
+  /** What has begun and not ended: in a large outage more than is kept for `ironfence status`. */
+  readonly #open = new Set<string>();
+
+  constructor(deps: ObservationsDeps) {
+    this.#deps = deps;
+    this.#counter = createCounter(OBSERVED_METRIC, deps.registry);
+  }
+
+  /** Takes over what the last leader has left in the Lease. */
+  restore(annotations: Readonly<Record<string, string>> | undefined): void {
+    this.#kept = readObservations(annotations);
+    for (const known of this.#kept) if (known.until === undefined) this.#inherited.add(outageOf(known));
+  }
+
+  /** Ends those that the last leader has left open and whose nodes are well now. */
+  endInherited(isWell: (node: string) => boolean): void {
+    const until = toTime(this.#deps.clock.nowMs());
+    this.#kept = this.#kept?.map((known) => {
+      const outage = outageOf(known);
+      if (!this.#inherited.has(outage) || known.until !== undefined || !isWell(known.node)) return known;
+      this.#inherited.delete(outage);
+      return { ...known, until };
+    });
+  }
+
+  /** For the Lease. */
+  get annotations(): Record<string, string> {
+    return this.#kept === undefined ? {} : { [WOULD_HAVE_REMEDIATED]: JSON.stringify(this.#kept) };
+  }
+
+  /** Records the Events of the detector, but for those of acts. */
+  get events(): EventRecorder {
+    return {
+      record: (note: EventNote) => {
+        if (!ACTS.includes(note.reason)) this.#deps.events.record(note);
+      },
+    };
+  }
+
+  started({ healthCheck, subject, about, remedy, because }: StartedRemediation): void {
+    const kept = (this.#kept ??= []);
+    const isSame = (known: Observation): boolean =>
+      known.until === undefined &&
+      known.node === subject &&
+      known.healthCheck === healthCheck &&
+      kindOf(known.remedy) === kindOf(remedy);
+    // The agent was started again, or another controller has written to the objects.
+    const same = kept.find(isSame);
+    if (same !== undefined) this.#inherited.delete(outageOf(same));
+    const open = `${healthCheck} ${subject} ${kindOf(remedy)}`;
+    const isKnown = same !== undefined || this.#open.has(open);
+    if (this.#open.size < OPEN_MAX) this.#open.add(open);
+    if (isKnown) return;
+    const { clock, logger, events } = this.#deps;
+    const at = toTime(clock.nowMs());
+    const texts = { remedy: remedy.slice(0, TEXT_LENGTH_MAX), because: because.slice(0, TEXT_LENGTH_MAX) };
+    this.#kept = [...kept, { at, node: subject, healthCheck, ...texts }].slice(-KEPT_MAX);
+    this.#counter.inc();
+    logger.warn({ node: subject, healthCheck, ...texts }, "would remediate; nothing is written (--observe)");
+    const note = `${healthCheck} would remediate it by ${remedy}, because ${because}. Nothing was done: this agent only observes`;
+    events.record({ regarding: about, type: "Warning", reason: "WouldRemediate", action: "Observe", note });
+  }
+
+  ended({ healthCheck, subject }: Pick<StartedRemediation, "healthCheck" | "subject">): void {
+    for (const open of this.#open) if (open.startsWith(`${healthCheck} ${subject} `)) this.#open.delete(open);
+    const until = toTime(this.#deps.clock.nowMs());
+    this.#kept = this.#kept?.map((known) =>
+      known.until === undefined && known.node === subject && known.healthCheck === healthCheck
+        ? { ...known, until }
+        : known,
+    );
+  }
+}
+
+function outageOf({ healthCheck, node }: Observation): string {
+  return `${healthCheck} ${node}`;
+}
+
+/** The first word: a step of another kind is another remediation. */
+function kindOf(remedy: string): string {
+  return remedy.split(" ")[0] ?? remedy;
+}

@@ -1,0 +1,197 @@
+import { buildCommand } from "@stricli/core";
+import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
+import { PODS } from "../../api/kubernetes/core-types.ts";
+import type { Pod } from "../../api/kubernetes/core.ts";
+import { isOutletAddress } from "../../bmc/interface/address.ts";
+import { ENROLL_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
+import type { ClusterOptions } from "../../config/cluster-options.ts";
+import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
+import { OptionError, requireOption } from "../../config/option.ts";
+import { reviewPermissions } from "../../kube/reviews/permission-review.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { OpenedDevice } from "../../remediator/hosts/fencing-target/devices.ts";
+import { openDevices } from "../../remediator/hosts/fencing-target/devices.ts";
+import { withRuntime } from "../cluster/connect.ts";
+import { readUserName } from "../cluster/user-name.ts";
+import type { EnrollPlan } from "../enroll/plan.ts";
+import { concernsOf, planEnrolment } from "../enroll/plan.ts";
+import { EnrollProcedure } from "../enroll/procedure.ts";
+import { CommandRefusal } from "../errors/failures.ts";
+import { isUnfinished, nodeOf } from "../fence/preview.ts";
+import { flagsOf } from "../flags/flags.ts";
+import { proposeTargets } from "../flags/proposals.ts";
+import type { TargetContext } from "../hosts/targets.ts";
+import { readTarget } from "../hosts/targets.ts";
+import { confirm } from "../terminal/confirm.ts";
+import type { CliContext } from "../terminal/context.ts";
+import { printLine, printNote } from "../terminal/context.ts";
+import { WaitingLine } from "../terminal/waiting-line.ts";
+
+const OPTIONS = { ...CLUSTER_OPTIONS, output: OUTPUT_OPTION, timeout: ENROLL_TIMEOUT_OPTION };
+type EnrollFlags = Readonly<Partial<Record<keyof typeof OPTIONS, string>> & { dryRun: boolean; yes: boolean }>;
+
+/** `ironfence enroll`: shows that outlets of PDUs feed one host, and stores that. */
+export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliContext>({
+  func: async function enroll(this: CliContext, { dryRun, yes, ...texts }, targetName) {
+    const { env } = this.process;
+    if (targetName === "") throw new OptionError("name the FencingTarget whose outlets are to be enrolled");
+    const options = resolveClusterOptions(texts, env);
+    const output = requireOption(OUTPUT_OPTION, texts, env);
+    const timeoutMs = requireOption(ENROLL_TIMEOUT_OPTION, texts, env);
+    await withRuntime(this, options, async (runtime) => {
+      const { host, plan } = await prepare(this, runtime, options, targetName);
+      printNote(this, `an enrolment of the outlets of FencingTarget ${targetName} would`);
+      for (const [index, step] of plan.steps.entries()) printNote(this, `  ${index + 1}. ${step}`);
+      ensureAllowed(targetName, plan);
+      const opened = await openDevices({ runtime, openDevice: this.openDevice }, host.target, this.signal);
+      try {
+        const labels = await readLabels(opened, this.signal);
+        for (const label of labels) printNote(this, `  ${label}`);
+        if (dryRun || host.node === undefined) return;
+        await confirm(this, `switch these outlets off and on`, concernsOf(host.node, labels), yes);
+        // The user may have taken long to answer.
+        const now = await prepare(this, runtime, options, targetName);
+        ensureAllowed(targetName, now.plan);
+        ensureUnchanged(targetName, host, now.host);
+        const enrolment = await switchOutlets(this, runtime, host, opened, timeoutMs);
+        if (output === "json") printLine(this, JSON.stringify({ target: targetName, enrolment }));
+        else {
+          printLine(this, `the outlets of FencingTarget ${targetName} are enrolled for node ${enrolment.nodeName}`);
+          printNote(this, "next: set spec.maintenance to false, and uncordon the node");
+        }
+      } finally {
+        await Promise.all(opened.map(({ driver }) => driver.close()));
+      }
+    });
+  },
+  parameters: {
+    positional: {
+      kind: "tuple",
+      parameters: [
+        { brief: "The FencingTarget", placeholder: "target", parse: String, proposeCompletions: proposeTargets },
+      ],
+    },
+    flags: {
+      dryRun: {
+        kind: "boolean",
+        default: false,
+        withNegated: false,
+        brief: "Show each step, and what prevents the enrolment; switch nothing",
+      },
+      yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      ...flagsOf(OPTIONS),
+    },
+    aliases: { n: "namespace", o: "output", y: "yes" },
+  },
+  docs: {
+    brief: "Show that outlets of PDUs feed a host, and enrol them for it",
+    fullDescription: [
+      "Switches each outlet of the target off and on: the node must keep running. Then it switches all of them off, for a minute:",
+      "the node must stop. They are switched on again, and the node must come back Ready in a new boot. Only then is the enrolment",
+      "stored, and any edit of it ends it (docs/how-to/enrol-pdu-outlets.md). It takes 5 to 15 minutes.",
+      "The target has to be in maintenance, and its node cordoned and drained. No option overrides this.",
+      "After a failure and after Ctrl-C the outlets are switched on again, and the last lines say what is left.",
+      "Exit codes: 0 enrolled, 1 not shown or failed, 2 wrong command line, 3 refused (nothing was switched).",
+    ].join("\n"),
+    customUsage: [
+      { input: "worker-3 --dry-run", brief: "each step, and what prevents it" },
+      { input: "worker-3", brief: "asks before it begins" },
+      { input: "worker-3 --yes -o json", brief: "for scripts" },
+    ],
+  },
+});
+
+interface Prepared {
+  host: TargetContext;
+  plan: EnrollPlan;
+}
+
+async function prepare(
+  context: CliContext,
+  runtime: KubeRuntime,
+  { namespace }: ClusterOptions,
+  targetName: string,
+): Promise<Prepared> {
+  const { signal, openDevice } = context;
+  const { client } = runtime;
+  const host = await readTarget({ runtime, openDevice }, namespace, { targetName }, signal);
+  const { nodeName } = host.target.spec;
+  const { group, plural } = FENCING_TARGETS;
+  const wanted = [
+    { verb: "patch", group, resource: `${plural}/status`, namespace },
+    { verb: "get", group: "coordination.k8s.io", resource: "leases", namespace: "kube-node-lease", name: nodeName },
+  ];
+  const [{ items: pods }, { items: remediations }, reviews] = await Promise.all([
+    client.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${nodeName}` }, signal),
+    client.list<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, {}, signal),
+    reviewPermissions(client, "self", wanted, signal),
+  ]);
+  const conflict = host.directory.conflictOf(host.target.metadata.uid)?.message;
+  const underWay = remediations.filter((found) => isUnfinished(found) && nodeOf(found) === nodeName);
+  const plan = planEnrolment({ host, conflict, pods, underWay });
+  const lacking = reviews
+    .filter(({ allowed }) => !allowed)
+    .map(({ permission }) => `${permission.verb} ${permission.resource}`);
+  if (lacking.length > 0) plan.obstacles.push(`you lack permissions: ${lacking.join(", ")} (Role ironfence-enroller)`);
+  return { host, plan };
+}
+
+function ensureAllowed(targetName: string, { obstacles }: EnrollPlan): void {
+  if (obstacles.length === 0) return;
+  const why = `the outlets of FencingTarget ${targetName} are not enrolled, since ${obstacles.join("; and ")}`;
+  throw new CommandRefusal("Refused", `${why}. Nothing was switched`);
+}
+
+function ensureUnchanged(targetName: string, agreed: TargetContext, now: TargetContext): void {
+  const isSame =
+    agreed.target.metadata.uid === now.target.metadata.uid &&
+    agreed.target.metadata.generation === now.target.metadata.generation;
+  if (isSame) return;
+  throw new CommandRefusal(
+    "Refused",
+    `FencingTarget ${targetName} was edited since it was shown. Nothing was switched`,
+  );
+}
+
+/** What the PDUs say of the outlets. @throws CommandRefusal if one cannot be used. */
+async function readLabels(opened: readonly OpenedDevice[], signal: AbortSignal): Promise<string[]> {
+  const labels: string[] = [];
+  for (const { address, driver, failure } of opened.filter((device) => isOutletAddress(device.address))) {
+    if (failure !== undefined) throw new CommandRefusal("Refused", `${failure.message}. Nothing was switched`);
+    const found = await driver.identifyOutlet?.(signal);
+    const label = found?.label === undefined ? "no label" : `"${found.label}"`;
+    labels.push(`${address} is outlet ${found?.outlet} of PDU ${found?.pdu} (${label})`);
+  }
+  return labels;
+}
+
+async function switchOutlets(
+  context: CliContext,
+  runtime: KubeRuntime,
+  { target }: TargetContext,
+  opened: readonly OpenedDevice[],
+  timeoutMs: number,
+) {
+  const { signal } = context;
+  const isOutlet = ({ address }: OpenedDevice): boolean => isOutletAddress(address);
+  const usable = opened.filter(({ failure }) => failure === undefined);
+  const subject = {
+    target,
+    outlets: opened.filter(isOutlet).map(({ driver }) => driver),
+    bmcs: usable.filter((device) => !isOutlet(device)).map(({ driver }) => driver),
+    enrolledBy: await readUserName(runtime.client, signal),
+    timeoutMs,
+  };
+  const waiting = new WaitingLine(context);
+  const note = (text: string): void => {
+    waiting.clear();
+    printNote(context, `  ${text}`);
+  };
+  try {
+    return await new EnrollProcedure(runtime, subject, { note, wait: (what) => waiting.show(what) }).run(signal);
+  } finally {
+    waiting.clear();
+  }
+}

@@ -1,0 +1,80 @@
+import type { IncomingMessage } from "node:http";
+import type { Answer, Authorizer } from "../../../telemetry/http-server.ts";
+import { pathOf } from "../../../telemetry/http-server.ts";
+import { renderNotice } from "../render/document.ts";
+import { html } from "../render/html.ts";
+import type { RequestGuard } from "./server.ts";
+import { notice } from "./server.ts";
+
+/** The path that a user must be allowed to `get`, whichever page it is. */
+export const STATUS_PATH = "/ironfence/status";
+
+const LOGIN_PATH = "/login";
+/** The prefix has browsers accept it over TLS only, and for this very host. */
+const COOKIE = "__Host-ironfence-token";
+const BODY_BYTES_MAX = 16_384;
+/** A shift. The API server may end the token sooner. */
+const COOKIE_SECONDS = 12 * 3_600;
+
+/**
+ * Lets in users whose token the API server allows to read the path above: in the header Authorization, as programs send
+ * it, or in a cookie that a browser gets for a token that its user pastes.
+ */
+export function createTokenGuard(authorizer: Authorizer): RequestGuard {
+  return async (request) => {
+    const path = pathOf(request.url ?? "");
+    if (path === LOGIN_PATH && request.method === "POST") return logIn(request, authorizer);
+    // They hold nothing of the cluster, and the form looks better with them.
+    if (path === "/page.css") return undefined;
+    const refusal = await authorizer(authorizationOf(request), STATUS_PATH);
+    return refusal === undefined ? undefined : loginForm(refusal.status, WHY[refusal.status] ?? "");
+  };
+}
+
+const WHY: Readonly<Record<number, string>> = {
+  401: "Paste a token of a user who may read this page.",
+  403: `The user of this token may not get ${STATUS_PATH}: bind the ClusterRole ironfence-status-reader to it.`,
+  503: "The API server did not answer the permission check. Try again, or use ironfence dashboard.",
+};
+
+function authorizationOf({ headers }: IncomingMessage): string | undefined {
+  if (headers.authorization !== undefined) return headers.authorization;
+  const sent = (headers.cookie ?? "").split("; ").find((each) => each.startsWith(`${COOKIE}=`));
+  return sent === undefined ? undefined : `Bearer ${sent.slice(COOKIE.length + 1)}`;
+}
+
+async function logIn(request: IncomingMessage, authorizer: Authorizer): Promise<Answer> {
+  // Browsers name the origin of a form: another site must not choose the token that the user reads with.
+  if (request.headers.origin !== `https://${request.headers.host ?? ""}`) return notice(403, "Wrong Origin");
+  const body = await readBody(request);
+  if (body === undefined) return notice(413, "That is not a token");
+  const token = new URLSearchParams(body).get("token")?.trim() ?? "";
+  const refusal = await authorizer(`Bearer ${token}`, STATUS_PATH);
+  if (refusal !== undefined) return loginForm(refusal.status, WHY[refusal.status] ?? "");
+  // The authorizer has found it to be a token, which holds no character that ends a cookie.
+  const cookie = `${COOKIE}=${token}; Path=/; Max-Age=${COOKIE_SECONDS}; Secure; HttpOnly; SameSite=Strict`;
+  return { ...notice(303, "Logged in"), headers: { "set-cookie": cookie, location: "/" } };
+}
+
+function loginForm(status: number, why: string): Answer {
+  const form = html`<p>${why}</p>
+    <form method="post" action="/login" autocomplete="off">
+      <p><label for="token">Token</label> <input id="token" name="token" type="password" required /></p>
+      <p><button>Show the page</button></p>
+    </form>
+    <p>Get one with <code>kubectl create token SERVICEACCOUNT -n NAMESPACE</code>.</p>`;
+  const headers = status === 401 ? { "www-authenticate": "Bearer" } : {};
+  return { status, contentType: "text/html; charset=utf-8", body: renderNotice("Log in", form), headers };
+}
+
+/** Undefined if it is longer than a token may be. It arrives within the time that the server gives a request. */
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > BODY_BYTES_MAX) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

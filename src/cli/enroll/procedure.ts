@@ -1,0 +1,252 @@
+import type { Enrolment, FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import type { OutletIdentity, PowerDriver } from "../../bmc/interface/driver.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import { enrolledSpecDigest } from "../../remediator/hosts/model/enrolment.ts";
+import { readLiveTarget, updateTargetStatus } from "../../remediator/hosts/fencing-target/target-store.ts";
+import { sleep } from "../../runtime/clock.ts";
+import { formatDuration } from "../../runtime/duration.ts";
+import { toTime } from "../../runtime/time.ts";
+import { CommandFailure } from "../errors/failures.ts";
+import { BmcWitness } from "./bmc-witness.ts";
+import { OutletSwitch } from "./outlet-switch.ts";
+import { NodeWatch } from "./watch-node.ts";
+
+const POLL_MS = 2_000;
+/** What a host may still renew with the energy in its supplies, and what a renewal may take on its way. */
+export const HOLD_UP_MS = 5_000;
+/** With one outlet off, the node has to renew its lease this often within this time. */
+const RENEWALS_ALONE = 3;
+const ALONE_MAX_MS = 90_000;
+/** A supply needs a moment after its outlet is on before the next one may go. */
+const SETTLE_MS = 15_000;
+/** With all outlets off, no renewal may come for this long: several times what a live kubelet takes. */
+const DARK_MS = 60_000;
+/** A node that renews its lease again in its old boot gets this long to report a new one. */
+const SAME_BOOT_MS = 60_000;
+
+export interface EnrollSubject {
+  target: FencingTarget;
+  outlets: readonly PowerDriver[];
+  bmcs: readonly PowerDriver[];
+  enrolledBy: string | undefined;
+  /** How long the node may take to come back. */
+  timeoutMs: number;
+}
+
+export interface EnrollReport {
+  note(text: string): void;
+  wait(what: string): void;
+}
+
+/**
+ * Shows that outlets, and nothing else, feed a host, and stores it. Whatever happens, the outlets are switched on again
+ * at the end.
+ */
+export class EnrollProcedure {
+  readonly #runtime: KubeRuntime;
+  readonly #subject: EnrollSubject;
+  readonly #report: EnrollReport;
+  readonly #watch: NodeWatch;
+  readonly #switch: OutletSwitch;
+  readonly #bmc: BmcWitness;
+
+  constructor(runtime: KubeRuntime, subject: EnrollSubject, report: EnrollReport) {
+    this.#runtime = runtime;
+    this.#subject = subject;
+    this.#report = report;
+    this.#watch = new NodeWatch(runtime, subject.target.spec.nodeName);
+    this.#switch = new OutletSwitch(runtime.clock);
+    this.#bmc = new BmcWitness(runtime.clock, subject.bmcs);
+  }
+
+  /** @throws CommandFailure if the outlets do not show to be the host's: nothing is enrolled then. */
+  async run(signal: AbortSignal): Promise<Enrolment> {
+    const { outlets } = this.#subject;
+    try {
+      await this.#begin(signal);
+      if (outlets.length > 1) for (const outlet of outlets) await this.#switchAlone(outlet, signal);
+      const dark = await this.#switchAllOff(signal);
+      const bootIDAfter = await this.#comeBack(dark, signal);
+      return await this.#store(dark.bootID, bootIDAfter, signal);
+    } finally {
+      await this.#restore();
+    }
+  }
+
+  async #restore(): Promise<void> {
+    if (!this.#switch.mayBeOff) return;
+    this.#report.note("switching the outlets on again");
+    try {
+      await this.#switch.on();
+      this.#report.note("all outlets are on again");
+    } catch {
+      const left = this.#switch.leftOff.join(", ");
+      this.#report.note(`left behind: these outlets may be off: ${left}; switch them on at their PDU`);
+    }
+  }
+
+  /** Every outlet is on, the node lives, and what was enrolled before does not count any more. */
+  async #begin(signal: AbortSignal): Promise<void> {
+    const { outlets } = this.#subject;
+    for (const outlet of outlets) {
+      const { state, raw } = await outlet.readPower(signal);
+      if (state !== "On") fail(`${outlet.address} is not on (${raw}): switch it on first`);
+    }
+    await this.#bmc.begin(signal);
+    await this.#renewals(1, "the node to renew its lease", signal);
+    await this.#write({ enrolment: null }, signal);
+  }
+
+  /** With one outlet off, the host has to keep running: otherwise the others are not shown to feed it. */
+  async #switchAlone(outlet: PowerDriver, signal: AbortSignal): Promise<void> {
+    await this.#ensureHeld(signal);
+    const boot = this.#watch.bootID;
+    await this.#switch.off([outlet], signal);
+    await sleep(this.#runtime.clock, HOLD_UP_MS, signal);
+    await this.#renewals(RENEWALS_ALONE, `the node to keep running without ${outlet.address}`, signal);
+    if (this.#watch.bootID !== boot) fail(`the node began a new boot while ${outlet.address} alone was off`);
+    await this.#switch.on();
+    await sleep(this.#runtime.clock, SETTLE_MS, signal);
+    this.#report.note(`the node keeps running without ${outlet.address}`);
+  }
+
+  /** @returns the boot that ended, and when, on the wall clock. */
+  async #switchAllOff(signal: AbortSignal): Promise<{ bootID: string; offAtMs: number }> {
+    const { clock } = this.#runtime;
+    await this.#renewals(1, "the node to renew its lease", signal);
+    await this.#ensureHeld(signal);
+    const bootID = this.#watch.bootID ?? fail("the node reports no boot ID");
+    const begunAtMs = clock.nowMs();
+    await this.#switch.off(this.#subject.outlets, signal);
+    const offAtMs = clock.monotonicMs();
+    while (clock.monotonicMs() - offAtMs < DARK_MS) {
+      await this.#watch.read(signal);
+      const ranOnMs = this.#watch.renewedAtMs - offAtMs;
+      if (ranOnMs > HOLD_UP_MS) {
+        fail(
+          `the node still renewed its lease ${Math.round(ranOnMs / 1_000)} s after all outlets were off: the host has another supply, or a battery`,
+        );
+      }
+      if (clock.monotonicMs() - offAtMs > HOLD_UP_MS) await this.#bmc.ensureNotOn(signal);
+      this.#report.wait("the node to stop without its outlets");
+      await sleep(clock, POLL_MS, signal);
+    }
+    await this.#ensureHeld(signal);
+    this.#report.note(`the node has been silent for ${DARK_MS / 1_000} s with all outlets off`);
+    return { bootID, offAtMs: begunAtMs };
+  }
+
+  /** @returns the boot that began. */
+  async #comeBack(dark: { bootID: string; offAtMs: number }, signal: AbortSignal): Promise<string> {
+    const { clock } = this.#runtime;
+    const onAtMs = clock.monotonicMs();
+    const onAtEpochMs = clock.nowMs();
+    await this.#switch.on();
+    this.#report.note("all outlets are on again");
+    let sameSinceMs: number | undefined;
+    for (;;) {
+      await this.#watch.read(signal);
+      const { bootID: boot, isReady, renewedAtMs } = this.#watch;
+      const isRenewed = renewedAtMs > onAtMs;
+      const isNewBoot = isRenewed && isReady && boot !== undefined && boot !== dark.bootID;
+      if (isNewBoot && (await this.#bmc.agrees({ offAtMs: dark.offAtMs, onAtMs: onAtEpochMs }, signal))) {
+        this.#report.note("the node is Ready in a new boot");
+        return boot;
+      }
+      if (isRenewed && boot === dark.bootID) sameSinceMs ??= clock.monotonicMs();
+      else sameSinceMs = undefined;
+      if (sameSinceMs !== undefined && clock.monotonicMs() - sameSinceMs >= SAME_BOOT_MS) {
+        fail(
+          "the node is back in the same boot, so its host never lost its power: the outlets feed something else, such as its switch",
+        );
+      }
+      if (clock.monotonicMs() - onAtMs >= this.#subject.timeoutMs) {
+        const next = "power the host on by hand, and let it power on after a loss of power in its firmware settings";
+        fail(
+          `the node did not come back Ready in a new boot within ${formatDuration(this.#subject.timeoutMs)}: ${next}`,
+        );
+      }
+      this.#report.wait(isNewBoot ? "the BMC, to compare its history" : "the node to come back in a new boot");
+      await sleep(clock, POLL_MS, signal);
+    }
+  }
+
+  async #store(bootIDBefore: string, bootIDAfter: string, signal: AbortSignal): Promise<Enrolment> {
+    const { target, outlets, enrolledBy } = this.#subject;
+    const { nodeName, clusterRef } = target.spec;
+    const { node } = this.#watch;
+    const answers: (OutletIdentity & { address: string })[] = [];
+    for (const outlet of outlets) {
+      const identity = (await outlet.identifyOutlet?.(signal)) ?? fail(`${outlet.address} is not an outlet`);
+      answers.push({ ...identity, address: outlet.address });
+    }
+    const enrolment: Enrolment = {
+      time: toTime(this.#runtime.clock.nowMs()),
+      ...(enrolledBy !== undefined && { enrolledBy }),
+      nodeName,
+      ...(clusterRef !== undefined && { clusterRef }),
+      nodeUID: node?.metadata.uid ?? "",
+      systemUUID: node?.status.nodeInfo?.systemUUID ?? "",
+      bootIDBefore,
+      bootIDAfter,
+      specDigest: enrolledSpecDigest(target),
+      outlets: answers.map(({ address, pdu, outlet, label, metered }) => ({
+        address,
+        pdu,
+        outlet,
+        ...(label !== undefined && { label }),
+        ...(metered !== undefined && { metered }),
+      })),
+    };
+    await this.#write({ enrolment }, signal);
+    return enrolment;
+  }
+
+  /** Writes into the status, if the target is as it was when the user agreed. */
+  async #write(change: { enrolment: Enrolment | null }, signal: AbortSignal): Promise<void> {
+    await updateTargetStatus(
+      this.#runtime,
+      this.#ref(),
+      (live) => {
+        this.#ensureSame(live);
+        return change;
+      },
+      signal,
+    );
+  }
+
+  /** The agent sends no order to the host. Read live, since the steps take minutes. */
+  async #ensureHeld(signal: AbortSignal): Promise<void> {
+    this.#ensureSame(await readLiveTarget(this.#runtime, this.#ref(), signal));
+  }
+
+  #ensureSame({ metadata, spec, status }: FencingTarget): void {
+    if (metadata.generation !== this.#subject.target.metadata.generation || !spec.maintenance) {
+      fail("the target was edited meanwhile");
+    }
+    if (status?.owner !== undefined) fail("a remediation has taken the host meanwhile");
+  }
+
+  #ref(): { kind: string; namespace: string; name: string; uid: string } {
+    const { kind, metadata } = this.#subject.target;
+    return { kind, namespace: metadata.namespace ?? "", name: metadata.name, uid: metadata.uid };
+  }
+
+  /** Until the node has renewed its lease some more times. */
+  async #renewals(times: number, what: string, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#runtime;
+    const endMs = clock.monotonicMs() + ALONE_MAX_MS;
+    await this.#watch.read(signal);
+    const wanted = this.#watch.renewals + times;
+    while (this.#watch.renewals < wanted) {
+      if (clock.monotonicMs() >= endMs) fail(`the agent waited ${ALONE_MAX_MS / 1_000} s in vain for ${what}`);
+      this.#report.wait(what);
+      await sleep(clock, POLL_MS, signal);
+      await this.#watch.read(signal);
+    }
+  }
+}
+
+function fail(why: string): never {
+  throw new CommandFailure("EnrolmentFailed", `nothing is enrolled: ${why}`);
+}

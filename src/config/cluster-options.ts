@@ -1,0 +1,59 @@
+import type { Option, FlagTexts } from "./option.ts";
+import { requireOption, resolveOption } from "./option.ts";
+import type { OutputFormat } from "./parsers.ts";
+import { parseName, parseOutputFormat, parseText, proposeOutputs } from "./parsers.ts";
+
+/** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
+export const CLUSTER_OPTIONS = {
+  kubeconfig: {
+    name: "kubeconfig",
+    env: "IRONFENCE_KUBECONFIG",
+    defaultText: undefined,
+    placeholder: "file",
+    brief: "Kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config, then the service account of the pod",
+    parse: parseText,
+  },
+  context: {
+    name: "context",
+    env: "IRONFENCE_CONTEXT",
+    defaultText: undefined,
+    placeholder: "name",
+    brief: "Context of the kubeconfig; without it the current one",
+    parse: parseText,
+  },
+  namespace: {
+    name: "namespace",
+    env: "POD_NAMESPACE",
+    defaultText: "ironfence-system",
+    placeholder: "name",
+    brief: "Namespace of the agent, with its FencingTargets, Secrets, lease and pause",
+    parse: parseName,
+  },
+} satisfies Record<string, Option<string>>;
+
+/** How a command prints what it found. */
+export const OUTPUT_OPTION: Option<OutputFormat> = {
+  name: "output",
+  env: "IRONFENCE_OUTPUT",
+  defaultText: "table",
+  placeholder: "format",
+  brief: "table for reading, json for scripts",
+  parse: parseOutputFormat,
+  propose: proposeOutputs,
+};
+
+/** How a command reaches its cluster. */
+export interface ClusterOptions {
+  kubeconfig: string | undefined;
+  context: string | undefined;
+  namespace: string;
+}
+
+/** @throws OptionError naming the flag or variable at fault. */
+export function resolveClusterOptions(flags: FlagTexts, env: FlagTexts): ClusterOptions {
+  return {
+    kubeconfig: resolveOption(CLUSTER_OPTIONS.kubeconfig, flags, env),
+    context: resolveOption(CLUSTER_OPTIONS.context, flags, env),
+    namespace: requireOption(CLUSTER_OPTIONS.namespace, flags, env),
+  };
+}

@@ -1,0 +1,95 @@
+import type { KubeError } from "../../../kube/errors.ts";
+import type { Random } from "../../../runtime/random.ts";
+import { backoffMs } from "../../../runtime/random.ts";
+import {
+  API_REPEAT_MS,
+  API_REPORT_AFTER_MS,
+  API_RETRY_MAX_MS,
+  API_RETRY_MIN_MS,
+  UNTAINT_RETRY_MAX_MS,
+} from "../../machine/model/timings.ts";
+import type { ApiCall, ApiFailure } from "../../machine/model/api-failure.ts";
+
+/** A call that is not repeated within this time, although it may be, is not needed any more. */
+const FORGOTTEN_AFTER_MS = 10_000;
+
+/** After so many tries the failure is not going to pass within seconds. */
+const URGENT_TRIES = 60;
+
+/** What takes our out-of-service taint off: it has to be off soon, whatever else fails. */
+const TAKES_TAINT_OFF: ReadonlySet<ApiCall> = new Set<ApiCall>(["untaint", "swapMarks", "clearMarks"]);
+
+export function takesTaintOff(call: ApiCall): boolean {
+  return TAKES_TAINT_OFF.has(call);
+}
+
+/**
+ * The kinds of calls to the API that fail for one remediation, each with a back-off of its own: a list that is refused
+ * must not hold back the patch that takes a taint off.
+ */
+export class ApiFailures {
+  readonly #failures = new Map<ApiCall, ApiFailure>();
+  /** When the operator was last warned of each. */
+  readonly #warnedAtMs = new Map<ApiCall, number>();
+
+  /** @param startedMs when the call began. */
+  failed(call: ApiCall, error: KubeError, random: Random, times: { startedMs: number; nowMs: number }): ApiFailure {
+    const known = this.#failures.get(call);
+    const failures = (known?.failures ?? 0) + 1;
+    const urgent = takesTaintOff(call) && failures < URGENT_TRIES;
+    const longestMs = urgent ? UNTAINT_RETRY_MAX_MS : API_RETRY_MAX_MS;
+    const ownMs = backoffMs(random, API_RETRY_MIN_MS, longestMs, failures - 1);
+    const failure = {
+      call,
+      message: error.nextStep === undefined ? error.message : `${error.message}: ${error.nextStep}`,
+      refused: !error.retryable,
+      failures,
+      // A taint that may stand on a host that runs does not wait until the server would like to be asked again.
+      retryAtMs: times.nowMs + (urgent ? ownMs : Math.max(ownMs, error.retryAfterMs ?? 0)),
+      sinceMs: known?.sinceMs ?? times.startedMs,
+    };
+    this.#failures.set(call, failure);
+    return failure;
+  }
+
+  /**
+   * Whether the operator is to be warned of it: after a while, and again from time to time, since events are not kept
+   * for long.
+   */
+  isWarningDue({ call, sinceMs }: ApiFailure, nowMs: number): boolean {
+    const warnedAtMs = this.#warnedAtMs.get(call) ?? -Infinity;
+    if (nowMs - sinceMs < API_REPORT_AFTER_MS || nowMs - warnedAtMs < API_REPEAT_MS) return false;
+    this.#warnedAtMs.set(call, nowMs);
+    return true;
+  }
+
+  succeeded(call: ApiCall): void {
+    this.#failures.delete(call);
+    this.#warnedAtMs.delete(call);
+  }
+
+  /** The remediation has moved on: other calls are due. */
+  clear(): void {
+    this.#failures.clear();
+    this.#warnedAtMs.clear();
+  }
+
+  /** Failures in a row of one kind of call. */
+  failuresOf(call: ApiCall): number {
+    return this.#failures.get(call)?.failures ?? 0;
+  }
+
+  /** The time until all of `calls` may be made, in milliseconds; 0 if they may be made now. */
+  waitMs(calls: readonly ApiCall[], nowMs: number): number {
+    const waitsMs = calls.map((call) => (this.#failures.get(call)?.retryAtMs ?? -Infinity) - nowMs);
+    return Math.max(0, ...waitsMs);
+  }
+
+  /** What has failed for longest, of what is still being tried. */
+  oldest(nowMs: number): ApiFailure | undefined {
+    for (const [call, { retryAtMs }] of this.#failures) {
+      if (nowMs > retryAtMs + FORGOTTEN_AFTER_MS) this.#failures.delete(call);
+    }
+    return [...this.#failures.values()].toSorted((a, b) => a.sinceMs - b.sinceMs)[0];
+  }
+}

@@ -1,0 +1,319 @@
+import { EarlyWait } from "./early-wait.ts";
+import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../../api/names/annotations.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../api/ironfence/bare-metal-remediation.ts";
+import { trimMeta } from "../../../api/kubernetes/trim.ts";
+import { isLaterVersion } from "../../../kube/watch/resource-version.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { serverTimeMs } from "../../../kube/server-time.ts";
+import { parseTimeMs } from "../../../runtime/time.ts";
+import type { TracedFence } from "../../telemetry/fence-tracer.ts";
+import { ApiFailures } from "./api-failures.ts";
+import { SessionWatches } from "./session-watches.ts";
+import type { BoundedStrategy, ParsedStrategy } from "../../machine/model/strategy.ts";
+import { parseStrategy } from "../../machine/model/strategy.ts";
+import type { Observations } from "../../machine/model/observations.ts";
+import type { Now } from "../../machine/model/snapshot.ts";
+import type { State } from "../../machine/model/state.ts";
+import { parseState, withUnknownSpec } from "../../machine/model/state.ts";
+import type { NodeCluster, NodeClusters } from "../../clusters/node-clusters.ts";
+import type { Subject } from "../../../nodes/subject.ts";
+import { clusterKey, clusterOf, isUnresolved, subjectOf } from "../../../nodes/subject.ts";
+import type { FencedHost, HostPower } from "../../hosts/model/host.ts";
+import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../../machine/model/timings.ts";
+import { nothingObserved, observe } from "../../machine/observe.ts";
+import type { RemediationEvent } from "../../machine/model/event.ts";
+import type { DecisionRecorder } from "../../machine/log/recorder.ts";
+
+export interface SessionDeps {
+  runtime: KubeRuntime;
+  clusters: NodeClusters;
+  /** Receives every event; nothing is recorded if it is absent. */
+  recorder?: DecisionRecorder | undefined;
+}
+
+/**
+ * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the
+ * watches that wake it. It ends with `close`.
+ */
+export class RemediationSession {
+  readonly uid: string;
+  /** The newest state of the object that this process knows; the watch may lag behind our own writes. */
+  remediation: BareMetalRemediation;
+  /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
+  wasReadLive = false;
+  power: HostPower | undefined;
+  /** Failed guards in a row. */
+  conflicts = 0;
+  /** Calls to the API that fail. */
+  readonly apiFailures = new ApiFailures();
+  /** Monotonic time at which the present state was entered, for metrics. */
+  enteredAtMs: number;
+  /**
+   * When the node left Ready before it was fenced, by the time of its API server, as this process has seen it; for
+   * metrics.
+   */
+  #downSinceMs: number | undefined;
+  /** Whether the release of the workloads was counted. */
+  isReleaseCounted = false;
+  readonly #runtime: KubeRuntime;
+  readonly #recorder: DecisionRecorder | undefined;
+  #observations: Observations = nothingObserved();
+  readonly #clusters: NodeClusters;
+  readonly #rewinds: number | undefined;
+  readonly earlyWait = new EarlyWait();
+  readonly #watches: SessionWatches;
+  readonly #lifetime = new AbortController();
+  readonly wake: () => void;
+  #heldKey = "";
+  #release: () => void = () => undefined;
+  #targetVersion: string | undefined;
+  #deadline: { key: string; atMs: number } | undefined;
+  #state: { of: BareMetalRemediation; state: State } | undefined;
+  #unreadSinceMs: number | undefined;
+  #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
+
+  /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
+  constructor(
+    { runtime, clusters, recorder }: SessionDeps,
+    remediation: BareMetalRemediation,
+    wake: () => void,
+    rewinds?: number,
+  ) {
+    this.#runtime = runtime;
+    this.#clusters = clusters;
+    this.#rewinds = rewinds;
+    this.uid = remediation.metadata.uid;
+    this.#recorder = recorder;
+    this.wake = wake;
+    this.#watches = new SessionWatches(this, runtime, wake);
+    this.remediation = remediation;
+    this.enteredAtMs = runtime.clock.monotonicMs();
+    recorder?.begin(this.uid, `${remediation.metadata.namespace ?? ""}/${remediation.metadata.name}`);
+  }
+
+  /** What this process has learned about the remediation: by `observe` alone. */
+  get observations(): Observations {
+    return this.#observations;
+  }
+
+  observe(event: RemediationEvent): void {
+    this.#observations = observe(this.#observations, event);
+    this.#recorder?.event(this.uid, event);
+  }
+
+  get subject(): Subject {
+    return subjectOf(this.remediation);
+  }
+
+  /** Undefined while it is not known, and for a Machine that has not become a Node. */
+  get nodeName(): string | undefined {
+    return this.subject.nodeName;
+  }
+
+  /**
+   * The cluster that holds the node, its lease and its pods, as it is now: of a Machine that was read, and is not on
+   * record yet, its own. It is kept connected from the first question on.
+   */
+  get cluster(): NodeCluster {
+    const { subjectMachine: read } = this.observations;
+    const isNews = isUnresolved(this.remediation) && read?.found === true;
+    const cluster = isNews ? clusterOf(read.machine) : this.subject.cluster;
+    const key = clusterKey(cluster);
+    if (key !== this.#heldKey) {
+      const previous = this.#release;
+      this.#heldKey = key;
+      this.#release = this.#clusters.hold(cluster);
+      previous();
+    }
+    return this.#clusters.of(cluster);
+  }
+
+  /** The fence, as its trace names it. */
+  get traced(): TracedFence {
+    const { uid, nodeName } = this;
+    const { namespace, name, creationTimestamp } = this.remediation.metadata;
+    return { uid, name: `${namespace ?? ""}/${name}`, nodeName, createdMs: parseTimeMs(creationTimestamp) };
+  }
+
+  /**
+   * How long ago the node left Ready before it was fenced; undefined if it had not, or if this process has not seen
+   * that.
+   */
+  get downSeconds(): number | undefined {
+    const { nodeName, cluster } = this;
+    const node = nodeName === undefined ? undefined : cluster.nodes.get({ name: nodeName });
+    const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
+    const { attempt } = this.status;
+    const sinceMs = ready?.status === "True" ? undefined : parseTimeMs(ready?.lastTransitionTime);
+    // A node that was Ready leaves Ready because of the fence.
+    const isOfFence = attempt !== undefined && (sinceMs ?? 0) > (parseTimeMs(attempt.startedAt) ?? 0);
+    if (!isOfFence) this.#downSinceMs ??= sinceMs;
+    if (this.#downSinceMs === undefined) return undefined;
+    return Math.max(0, serverTimeMs(cluster.runtime) - this.#downSinceMs) / 1_000;
+  }
+
+  get status(): BareMetalRemediationStatus {
+    return this.remediation.status ?? {};
+  }
+
+  get state(): State {
+    const { remediation } = this;
+    // It is asked for at every step, and each version of the object is an object of its own.
+    if (this.#state?.of !== remediation) this.#state = { of: remediation, state: this.#readState() };
+    return this.#state.state;
+  }
+
+  #readState(): State {
+    const { status, metadata } = this.remediation;
+    const known = parseState(status);
+    const { unknown } = this.#parseStrategy();
+    // It is taken back from any state, whatever was asked for.
+    const isGivenUp = metadata.deletionTimestamp !== undefined || metadata.annotations?.[NHC_TIMED_OUT] !== undefined;
+    return unknown === undefined || isGivenUp ? known : withUnknownSpec(known, unknown);
+  }
+
+  /** The strategy as far as this version knows the spec. `state` is `Unknown` if it does not know all of it. */
+  get strategy(): BoundedStrategy {
+    return this.#parseStrategy().strategy;
+  }
+
+  #parseStrategy(): ParsedStrategy {
+    const { generation } = this.remediation.metadata;
+    // The API server counts the generation up with each change of the spec, and the strategy is read at every step.
+    if (this.#strategy === undefined || generation === undefined || this.#strategy.generation !== generation) {
+      this.#strategy = { generation, ...parseStrategy(this.remediation.spec) };
+    }
+    return this.#strategy;
+  }
+
+  /** Whether it is about that object, in the history that its view is of now (`Watched.rewinds`). */
+  isOf(watched: BareMetalRemediation | undefined, rewinds: number | undefined): boolean {
+    return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;
+  }
+
+  /** Takes the object as it was read live, or as a write has left it; what caches do not keep is dropped. */
+  learn(current: BareMetalRemediation): void {
+    this.#take(trimRemediation(current));
+    this.wasReadLive = true;
+  }
+
+  /** Takes what the watch says, unless it is older than what is known already. */
+  absorb(watched: BareMetalRemediation): void {
+    if (isLaterVersion(watched.metadata.resourceVersion, this.remediation.metadata.resourceVersion)) {
+      this.#take(watched);
+    }
+  }
+
+  /**
+   * Takes a newer version of the object. A new status counts as stored even if the answer to our own write was lost.
+   */
+  #take(next: BareMetalRemediation): void {
+    const [before, from, namedBefore] = [this.remediation.status, this.state, this.nodeName];
+    this.remediation = next;
+    const after = next.status;
+    const isNodeNamed = this.nodeName !== namedBefore;
+    if (after?.phase === before?.phase && after?.attempt?.id === before?.attempt?.id && !isNodeNamed) return;
+    this.observe({ type: "StatusStored", from, to: this.state, isNodeNamed });
+  }
+
+  /**
+   * Takes note of how the host's target is configured: what was learned from its devices, and the open connections to
+   * them, count for nothing once it is edited, since they may be another host's.
+   */
+  async useTarget({ ref, version }: Pick<FencedHost, "ref" | "version">): Promise<void> {
+    const isEdited = this.#targetVersion !== undefined && this.#targetVersion !== version;
+    this.#targetVersion = version;
+    const { claim } = this.observations;
+    const isOther = claim?.owned === true && claim.targetUid !== ref.uid;
+    if (isEdited || isOther) this.observe({ type: "TargetChanged", targetUid: ref.uid, isEdited });
+    if (!isEdited) return;
+    await this.closeDevices();
+  }
+
+  /** Whether anything that it needs was unread when that was last checked. */
+  get waitsForInput(): boolean {
+    return this.#unreadSinceMs !== undefined;
+  }
+
+  /** Records what the remediation needs and the agent cannot read; undefined if everything is read. */
+  waitsFor(unread: string | undefined): { message: string; forMs: number } | undefined {
+    const { monotonicMs } = this.now();
+    this.#unreadSinceMs = unread === undefined ? undefined : (this.#unreadSinceMs ?? monotonicMs);
+    if (unread === undefined || this.#unreadSinceMs === undefined) return undefined;
+    return { message: unread, forMs: monotonicMs - this.#unreadSinceMs };
+  }
+
+  now(): Now {
+    const { clock } = this.#runtime;
+    return { epochMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+  }
+
+  /**
+   * What is left of the present state's time. The stored deadline is a wall-clock time; from the moment at which this
+   * process first sees it, only its own clock counts, so that a jump of the wall clock ends nothing early.
+   */
+  remainingMs(state: State, strategy: BoundedStrategy): number {
+    if (!("attempt" in state) || state.attempt === undefined) return Infinity;
+    const key = `${state.name} ${state.attempt.deadlineMs}`;
+    const now = this.now();
+    if (this.#deadline?.key !== key) {
+      const longestMs = Math.max(
+        strategy.timeoutMs,
+        strategy.powerOffTimeoutMs,
+        strategy.powerOnTimeoutMs,
+        strategy.drainTimeoutMs,
+      );
+      // A leader with another clock does not put the power-off off for longer than was asked for.
+      const dumpMs = strategy.diagnosticsTimeoutMs + strategy.powerOffTimeoutMs;
+      const isDumping = state.name === "Verifying" && this.status.diagnostics !== undefined;
+      const mostMs = isDumping ? dumpMs : longestMs + DEVICE_FINAL_RETRY_MS;
+      // While no agent ran, no order to power the host on was sent.
+      const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;
+      const storedMs = state.attempt.deadlineMs - now.epochMs;
+      const leftMs = Math.min(Math.max(storedMs, leastMs), mostMs);
+      this.#deadline = { key, atMs: now.monotonicMs + leftMs };
+    }
+    return this.#deadline.atMs - now.monotonicMs;
+  }
+
+  /** Whether it is past the deadline of its state. What has not begun waits for others, whose time is not its own. */
+  get isOverdue(): boolean {
+    const { state } = this;
+    return state.name !== "Resolving" && this.remainingMs(state, this.strategy) <= 0;
+  }
+
+  /** Aborts when the session ends. */
+  get lifetime(): AbortSignal {
+    return this.#lifetime.signal;
+  }
+
+  /** Starts and ends the watches that the state needs. */
+  watch(state: State["name"], signal: AbortSignal): void {
+    this.#watches.keep(state, signal);
+  }
+
+  /** Ends watches, closes devices and releases the node's cluster. Never throws. */
+  async close(): Promise<void> {
+    this.#lifetime.abort();
+    this.#watches.close();
+    this.#release();
+    this.#recorder?.end(this.uid);
+    await this.closeDevices();
+  }
+
+  async closeDevices(): Promise<void> {
+    const { power } = this;
+    this.power = undefined;
+    await power?.close();
+  }
+}
+
+/** What caches keep of a remediation. */
+export function trimRemediation(raw: KubeObject): BareMetalRemediation {
+  const remediation = raw as BareMetalRemediation;
+  return { ...remediation, metadata: trimMeta(remediation.metadata, [NODE_NAME, NHC_TIMED_OUT, CONFIRM]) };
+}

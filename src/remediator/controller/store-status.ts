@@ -1,0 +1,90 @@
+import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { keyOf } from "../../kube/watched.ts";
+import { fieldsOf } from "../effects/effect-context.ts";
+import { CAUSE_OF_DEATH } from "../machine/rules/evidence.ts";
+import type { RemediatorMetrics } from "../telemetry/metrics.ts";
+import type { RemediationSession } from "./session/session.ts";
+import type { State } from "../machine/model/state.ts";
+import { isFinal } from "../machine/model/state.ts";
+import { statusCondition } from "../machine/model/status.ts";
+import { stepLevel } from "../machine/model/step-level.ts";
+import { clusterKey } from "../../nodes/subject.ts";
+import type { Note } from "../machine/model/decision.ts";
+import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { FenceTracer } from "../telemetry/fence-tracer.ts";
+
+export interface StoreStatusDeps {
+  runtime: KubeRuntime;
+  metrics: RemediatorMetrics;
+  tracer: FenceTracer | undefined;
+}
+
+/** Stores a status, guarded; reports to the operator only then. */
+export async function storeStatus(
+  deps: StoreStatusDeps,
+  session: RemediationSession,
+  from: State,
+  status: BareMetalRemediationStatus,
+  notes: readonly Note[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { runtime, metrics } = deps;
+  const { metadata } = session.remediation;
+  const isNewCause = session.status.evidence === undefined && status.evidence !== undefined;
+  const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
+  const stored = await runtime.client.patch<BareMetalRemediation>(
+    BARE_METAL_REMEDIATIONS,
+    keyOf(session.remediation),
+    guard,
+    [{ op: "add", path: "/status", value: status }],
+    { subresource: "status" },
+    signal,
+  );
+  session.learn(stored);
+  if (isNewCause) metrics.cause(status.evidence?.class ?? "None");
+  const to = session.state.name;
+  countOutage(metrics, session, from.name, to);
+  for (const { type, reason, message } of notes) {
+    const fields = { ...fieldsOf(session), state: to, step: reason, message };
+    runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
+    const { nodeName, cluster } = session.subject;
+    // Events are recorded in the cluster of the remediation, which has no node of another one.
+    const isThere = clusterKey(cluster) === "" && nodeName !== undefined;
+    const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
+    const regarding = session.remediation;
+    const related = node === undefined ? {} : { related: node };
+    runtime.events.record({ regarding, ...related, type, reason, action: to, note: message });
+    if (node === undefined || to === from.name || reason === CAUSE_OF_DEATH) continue;
+    // `kubectl describe node` shows what is about the Node itself: one event a state, so that they are few.
+    const { namespace, name } = regarding.metadata;
+    const note = `${regarding.kind} ${namespace}/${name}, ${to}: ${message}`;
+    runtime.events.record({ regarding: node, related: regarding, type, reason, action: to, note });
+  }
+  if (to === from.name) return;
+  const nowMs = session.now().monotonicMs;
+  const seconds = (nowMs - session.enteredAtMs) / 1_000;
+  const verdict = isFinal(to) ? (statusCondition(status, "Succeeded")?.reason ?? to) : undefined;
+  metrics.left(from.name, seconds);
+  deps.tracer?.left(session.traced, { state: from.name, to, seconds, verdict });
+  session.enteredAtMs = nowMs;
+  if (to === "Succeeded" || to === "Failed") metrics.finished(to, verdict ?? to);
+}
+
+const AFTER_RELEASE: readonly State["name"][] = ["Provisioning", "PoweringOn"];
+
+/** Counts, once each, how long after a node's failure its workloads were released and it was restored. */
+function countOutage(
+  metrics: RemediatorMetrics,
+  session: RemediationSession,
+  from: State["name"],
+  to: State["name"],
+): void {
+  const { downSeconds } = session;
+  if (downSeconds === undefined || from === to) return;
+  if (from === "Releasing" && AFTER_RELEASE.includes(to) && !session.isReleaseCounted) {
+    session.isReleaseCounted = true;
+    metrics.released(downSeconds);
+  }
+  if (to === "Succeeded") metrics.restored(downSeconds);
+}

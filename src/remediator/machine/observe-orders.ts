@@ -1,0 +1,72 @@
+import type { PowerState } from "../../bmc/interface/driver.ts";
+import type { RemediationEvent, OrderFailure } from "./model/event.ts";
+import type { PowerOrder, Observations, SentOrder } from "./model/observations.ts";
+import { DEVICE_RETRY_MIN_MS } from "./model/timings.ts";
+import { maybeEffectiveAtMs } from "./rules/power-orders.ts";
+
+/** What the answer of the devices to a power order says of the order, the devices and the power. */
+export function orderAnswered(
+  observations: Observations,
+  event: Extract<RemediationEvent, { type: "OrderAnswered" }>,
+): Observations {
+  const { attemptId, action, failure, atMs } = event;
+  const { order: previous } = observations;
+  const outcome = failure === undefined ? "Acknowledged" : outcomeOf(failure, previous);
+  const device = afterOrder(observations.device, action, atMs);
+  const problem = outcome === "Rejected" && device !== undefined ? { problem: device } : {};
+  const order: SentOrder = { attemptId, action, outcome, atMs, ...earlierEffect(previous, action), ...problem };
+  const isUnseen = action === "ForceOff" && maybeEffectiveAtMs(order) === atMs;
+  const count = (observations.unseenOffs?.count ?? 0) + 1;
+  return { ...observations, device, order, ...(isUnseen && { unseenOffs: { count, lastAtMs: atMs } }) };
+}
+
+/** The first Off after another reading, or after none, shows the effect of one power-off order. */
+export function unseenAfter(
+  { unseenOffs, power }: Observations,
+  state: PowerState | undefined,
+): Observations["unseenOffs"] {
+  if (unseenOffs === undefined || state !== "Off" || power.last?.state === "Off") return unseenOffs;
+  return unseenOffs.count > 1 ? { ...unseenOffs, count: unseenOffs.count - 1 } : undefined;
+}
+
+/** An order that was not sent leaves everything to be checked again, as after a restart. */
+export function orderDropped(
+  observations: Observations,
+  event: Extract<RemediationEvent, { type: "OrderDropped" }>,
+): Observations {
+  const { attemptId, action, isLate, atMs } = event;
+  const { order: previous } = observations;
+  const problem = previous?.action === action ? previous.problem : undefined;
+  const unsent = { attemptId, action, outcome: "Rejected", atMs, ...earlierEffect(previous, action) } as const;
+  return {
+    ...observations,
+    identity: undefined,
+    order: { ...unsent, ...(problem && { problem }), ...(isLate && { isLate }) },
+  };
+}
+
+function earlierEffect(previous: SentOrder | undefined, action: PowerOrder): { earlierEffectAtMs?: number } {
+  const earlierEffectAtMs = previous?.action === action ? maybeEffectiveAtMs(previous) : undefined;
+  return earlierEffectAtMs === undefined ? {} : { earlierEffectAtMs };
+}
+
+/** Problems of an order that say nothing against a reading. */
+const OF_ORDERS: ReadonlySet<string> = new Set(["BMCPrivilegeTooLow", "BMCUnsupported"]);
+
+/**
+ * A device that permanently refuses to power the host off can still report its power: an undo and the verdict that
+ * follows it come as soon as that is read, not after the long pause that keeps accounts from being locked.
+ */
+function afterOrder(device: Observations["device"], action: PowerOrder, atMs: number): Observations["device"] {
+  if (device === undefined || action !== "ForceOff" || !OF_ORDERS.has(device.reason)) return device;
+  return { ...device, retryAtMs: atMs + DEVICE_RETRY_MIN_MS };
+}
+
+/**
+ * What a failed order came to. One that got no connection was not sent, or its connection broke: it is sent again once;
+ * a BMC that does so every time (it restarts, it drops connections) is believed by its state.
+ */
+function outcomeOf({ code, isPartlyTaken }: OrderFailure, previous: SentOrder | undefined): SentOrder["outcome"] {
+  if (isPartlyTaken || code === "Timeout" || code === "BadResponse") return "Uncertain";
+  return code === "Unreachable" && previous?.outcome === "Rejected" ? "Uncertain" : "Rejected";
+}

@@ -1,0 +1,174 @@
+import { untilNextRead } from "./powering-off.ts";
+import { orderOn } from "./powering-on.ts";
+import { freshIdentityCheck, transition, run, waitBecause } from "../rules/transitions.ts";
+import { holdsOrder, ensureNotHeld } from "../rules/holds.ts";
+import {
+  backBySupply,
+  isOnDue,
+  isSettled,
+  isSpent,
+  hadNoPowerOff,
+  pendingOffMessage,
+  readsOn,
+} from "../rules/power-orders.ts";
+import type { SentOrder } from "../model/observations.ts";
+import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
+import type { Attempt } from "../model/state.ts";
+import { mayHaveTurnedOff } from "../model/state.ts";
+import { IDENTITY_AGE_MAX_MS, ON_AWAITED_MS, SUCCESSOR_AGE_MAX_MS } from "../model/timings.ts";
+import type { Decision } from "../model/decision.ts";
+import { allowsOn } from "../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
+
+/** Clears the boot override and powers the host on. Undefined once that is done, not owed, or given up. */
+export function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { attempt, observations } = snapshot;
+  const owesOn = mayHaveTurnedOff(attempt);
+  if (!owesOn && !attempt.bootOverride) return undefined;
+  if (owesOn) {
+    const { successor } = observations;
+    if (successor === undefined) return run({ do: "checkSuccessor" });
+    const isOld = now.monotonicMs - successor.atMs > SUCCESSOR_AGE_MAX_MS;
+    if (isOld && snapshot.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });
+    // A successor orders nothing off while power-offs are held, so the host would stay off for as long.
+    if (successor.waiting && !attempt.bootOverride && snapshot.hold === undefined) return undefined;
+  }
+  const isHeld = holdsOrder(snapshot.hold, "On");
+  const resumed = isHeld ? undefined : ensureNotHeld(snapshot, now, "On", attempt, snapshot.strategy.powerOnTimeoutMs);
+  if (resumed !== undefined) return resumed;
+  if (hasGivenUp(snapshot)) return undefined;
+  const device = deviceWait(snapshot, now);
+  if (device !== undefined) return device;
+  if (attempt.bootOverride) return clearOverride(snapshot, now);
+  return powerOn(snapshot, now);
+}
+
+/** Whether another party powers the host now: the undo waits until that party has powered it on, and sends no order. */
+function isTakenBack({ host }: AttemptSnapshot): boolean {
+  return host.found && host.facts.takenBack !== undefined;
+}
+
+/**
+ * Tries of a device that refuses us permanently before the host is left as it is: the operator may have fixed it before
+ * the second.
+ */
+const FINAL_TRIES = 2;
+
+/**
+ * Whether the undo has stopped trying to power the host on. A remediation that is being deleted continues to try,
+ * unless another operator powers the host.
+ */
+function hasGivenUp(snapshot: AttemptSnapshot): boolean {
+  const { device, kube } = snapshot.observations;
+  // No device has refused: an API that fails, and keeps credentials from being read, answers again some time.
+  if (device === undefined && kube !== undefined && snapshot.observations.power.last === undefined) return false;
+  if (
+    (snapshot.remediation.deleting && !isTakenBack(snapshot)) ||
+    holdsOrder(snapshot.hold, "On") ||
+    (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined
+  )
+    return false;
+  return device?.final === true ? device.failures >= FINAL_TRIES : snapshot.remainingMs <= 0;
+}
+
+function deviceWait(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { device } = snapshot.observations;
+  const inMs = device === undefined ? 0 : device.retryAtMs - now.monotonicMs;
+  return device === undefined || inMs <= 0
+    ? undefined
+    : waitBecause(snapshot, now, device.reason, device.message, inMs);
+}
+
+function clearOverride(snapshot: AttemptSnapshot, now: Now): Decision {
+  if (snapshot.observations.override !== "None") return run({ do: "setBootOverride", override: "None" });
+  const message = "no boot override is left";
+  return transition(snapshot, now, {
+    to: "Undoing",
+    step: "BootOverrideCleared",
+    message,
+    attempt: { ...snapshot.attempt, bootOverride: false },
+  });
+}
+
+function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
+  const { attempt, observations, strategy } = snapshot;
+  const { last } = observations.power;
+  const order = observations.order?.action === "On" ? observations.order : undefined;
+  const on = readsOn(snapshot) ?? backBySupply(snapshot);
+  const isOn = last !== undefined && on !== undefined && isSettled(snapshot, last.atMs, now);
+  if (isOn && !isOnOwed(snapshot, now)) {
+    return transition(snapshot, now, {
+      to: "Undoing",
+      step: "PoweredOnAgain",
+      ...on,
+      attempt: {
+        ...attempt,
+        action: "On",
+        actionAtMs: now.epochMs,
+        sent: true,
+        done: true,
+        deadlineMs: now.epochMs + strategy.timeoutMs,
+      },
+      conditions: [{ type: "PoweredOn", status: "True", reason: "ReadOn", message: on.message }],
+    });
+  }
+  const due = isOnDue(attempt, order, now, { unbounded: snapshot.remediation.deleting, runs: last?.runs });
+  if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot))) {
+    const held = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
+    if (held !== undefined) return held;
+    const check = freshIdentityCheck(snapshot, now);
+    if (check === undefined) return run({ do: "verifyIdentity" });
+    if (!check.verified && !allowsOn(check)) return waitForIdentity(snapshot, check, now);
+    return orderOn(snapshot, order, now);
+  }
+  // The devices do not say how they are while they are not accepted, which may have changed.
+  const { identity } = observations;
+  if (last?.state === "Unknown" && (identity === undefined || !allowsOn(identity.check))) {
+    const check = freshIdentityCheck(snapshot, now);
+    if (check === undefined) return run({ do: "verifyIdentity" });
+    if (!check.verified && !allowsOn(check)) return waitForIdentity(snapshot, check, now);
+  }
+  const inMs = untilNextRead(snapshot, now);
+  if (inMs <= 0) return run({ do: "readWhole" });
+  if (snapshot.remainingMs > 0 || isOrderYoung(attempt, now)) return { notes: [], effects: [], nextCheckMs: inMs };
+  if (on !== undefined)
+    return waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(snapshot.nodeName), inMs);
+  const message =
+    last?.supplied === true
+      ? `the outlets of the host are on, but its BMC does not answer, so the host may have stayed off: check the host, and power it on by hand`
+      : `the host does not read On although it was ordered on; ironfence repeats the order every few minutes: check the host, and power it on by hand`;
+  return waitBecause(snapshot, now, "PowerOnTimeout", message, inMs);
+}
+
+/** Whether the host may simply not have carried out an On yet that a late device let out only after the deadline. */
+function isOrderYoung({ action, actionAtMs }: Attempt, now: Now): boolean {
+  return action === "On" && now.epochMs - actionAtMs < ON_AWAITED_MS;
+}
+
+function waitForIdentity(
+  snapshot: AttemptSnapshot,
+  check: Extract<IdentityCheck, { verified: false }>,
+  now: Now,
+): Decision {
+  const reason = check.reason === "Mismatch" ? "IdentityMismatch" : "IdentityUnknown";
+  return waitBecause(snapshot, now, reason, check.message, IDENTITY_AGE_MAX_MS);
+}
+
+/**
+ * Whether the host is ordered on although it reads On: some BMCs report an old state for a long time, and nothing else
+ * would power the host on. False if no order may be sent now: then the reading has to be trusted.
+ */
+function isOnOwed(snapshot: AttemptSnapshot, now: Now): boolean {
+  const { attempt, observations, hold, remainingMs } = snapshot;
+  const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
+  if (holdsOrder(hold, "On") || isTakenBack(snapshot) || remainingMs <= 0 || isSpent(attempt, "On", order))
+    return false;
+  if (order !== undefined && (order.action === "On" ? wasSent(order) : hadNoPowerOff(snapshot, order))) return false;
+  const check = freshIdentityCheck(snapshot, now);
+  return check === undefined || allowsOn(check);
+}
+
+/** Whether an order has left this process: its intent, which is stored before, says nothing of that. */
+function wasSent({ outcome, problem }: SentOrder): boolean {
+  return outcome !== "Rejected" || problem !== undefined;
+}

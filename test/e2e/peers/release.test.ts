@@ -1,0 +1,244 @@
+import assert from "node:assert/strict";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { Chronicle } from "../../../hack/demo/chronicle.ts";
+import { observe } from "../../../hack/demo/observe.ts";
+import { isReady } from "../../../hack/demo/ready.ts";
+import { play, SCENES } from "../../../hack/demo/scenes.ts";
+import { startWorld } from "../../../hack/demo/world.ts";
+import type { ChartTools } from "../../../hack/e2e/chart-tools.ts";
+import { prepareChartTools } from "../../../hack/e2e/chart-tools.ts";
+import { repositoryPath } from "../../../hack/e2e/world.ts";
+import { withHelmFolder } from "../../../hack/chart/render.ts";
+import { startChild, tail } from "../../../hack/lib/processes.ts";
+import { run } from "../../../hack/lib/run.ts";
+import { systemClock } from "../../../src/runtime/system.ts";
+
+// Everything that `npm run release -- --dry-run` makes: checked with the tools that its users have, and the image run
+// by a container engine.
+
+const COMMAND_TIMEOUT_MS = 420_000;
+const START_TIMEOUT_MS = 30_000;
+/** Everything that is in the image for amd64. */
+const FILES = [
+  "app/ironfence.js",
+  "app/ironfence.js.cdx.json",
+  "app/package.json",
+  "etc/group",
+  "etc/nsswitch.conf",
+  "etc/passwd",
+  "etc/ssl/certs/ca-certificates.crt",
+  "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+  "lib/x86_64-linux-gnu/libc.so.6",
+  "lib/x86_64-linux-gnu/libdl.so.2",
+  "lib/x86_64-linux-gnu/libgcc_s.so.1",
+  "lib/x86_64-linux-gnu/libm.so.6",
+  "lib/x86_64-linux-gnu/libpthread.so.0",
+  "lib64/ld-linux-x86-64.so.2",
+  "usr/bin/node",
+  "usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+  "usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
+  "usr/share/doc/ca-certificates/copyright",
+  "usr/share/doc/gcc-12-base/copyright",
+  "usr/share/doc/libc6/copyright",
+  "usr/share/doc/node/copyright",
+];
+/** Numbers of the processors in the header of an ELF file (e_machine, ELF specification, "ELF Header"). */
+const E_MACHINE = { amd64: 62, arm64: 183 } as const;
+type Architecture = keyof typeof E_MACHINE;
+
+interface Config {
+  architecture: string;
+  config: { User: string; Entrypoint: string[]; Cmd: string[] };
+}
+
+const command = (program: string, ...args: string[]): Promise<string> =>
+  run(program, args, { env: {}, timeoutMs: COMMAND_TIMEOUT_MS, signal: new AbortController().signal });
+
+/** The processor that a program is for. */
+async function machineOf(file: string): Promise<number> {
+  const content = await readFile(file);
+  assert.equal(content.toString("latin1", 0, 4), "\u007fELF", file);
+  return content.readUInt16LE(18);
+}
+
+/** Names of the libraries that a program is linked with. */
+async function linkedWith(file: string): Promise<string[]> {
+  const printed = await command("readelf", "--dynamic", file);
+  return [...printed.matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name = ""]) => name);
+}
+
+void describe("a release", () => {
+  let folder: string;
+  let release: string;
+  let version: string;
+  let tools: ChartTools;
+  const roots = {} as Record<Architecture, { files: string; config: Config }>;
+
+  const imageOf = (architecture: Architecture): string =>
+    join(release, `ironfence-image-${version}-${architecture}.tar`);
+
+  /** Unpacks an image as a container engine does. */
+  const unpack = async (architecture: Architecture): Promise<{ files: string; config: Config }> => {
+    const layout = join(folder, `layout-${architecture}`);
+    const files = join(folder, `root-${architecture}`);
+    for (const made of [layout, files]) await mkdir(made);
+    await command("tar", "-xf", imageOf(architecture), "-C", layout);
+    const [manifest] = JSON.parse(await readFile(join(layout, "manifest.json"), "utf8")) as {
+      Config: string;
+      Layers: string[];
+    }[];
+    const config = JSON.parse(await readFile(join(layout, manifest?.Config ?? ""), "utf8")) as Config;
+    await command("tar", "-xzf", join(layout, manifest?.Layers[0] ?? ""), "-C", files);
+    return { files, config };
+  };
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), "ironfence-release-test-"));
+    release = join(folder, "release");
+    ({ version } = JSON.parse(await readFile(repositoryPath("package.json"), "utf8")) as { version: string });
+    const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
+    tools = await prepareChartTools(progress, new AbortController().signal);
+    await command(process.execPath, repositoryPath("hack/release/main.ts"), "--dry-run", "--output", release);
+    for (const architecture of ["amd64", "arm64"] as const) roots[architecture] = await unpack(architecture);
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  void test("a release has chart, images, executables, kubectl plugin, bills of materials and notes, each with its checksum", async () => {
+    const perArchitecture = (["amd64", "arm64"] as const).flatMap((name) => [
+      `ironfence-${version}-linux-${name}.tar.gz`,
+      `ironfence-image-${version}-${name}.cdx.json`,
+      `ironfence-image-${version}-${name}.tar`,
+    ]);
+    const others = [`ironfence-${version}.tgz`, `kubectl-ironfence-${version}.tar.gz`, "ironfence.yaml", "NOTES.md"];
+    const wanted = [...perArchitecture, ...others].toSorted();
+    const sums = await readFile(join(release, "SHA256SUMS"), "utf8");
+    assert.deepEqual(
+      sums
+        .trim()
+        .split("\n")
+        .map((line) => line.slice(66)),
+      wanted,
+    );
+    assert.deepEqual((await readdir(release)).toSorted(), [...wanted, "SHA256SUMS"].toSorted());
+    await run("sha256sum", ["--check", "--strict", "SHA256SUMS"], {
+      cwd: release,
+      env: {},
+      timeoutMs: COMMAND_TIMEOUT_MS,
+      signal: new AbortController().signal,
+    });
+  });
+
+  void test("a release is refused if its commit has no tag, or without the address for its files", async () => {
+    await assert.rejects(
+      command(process.execPath, repositoryPath("hack/release/main.ts"), "--output", join(folder, "refused")),
+      /--base-url is missing[\s\S]*--dry-run/,
+    );
+  });
+
+  void test("a release's chart passes helm lint, and has the version of the release", async () => {
+    const chart = join(release, `ironfence-${version}.tgz`);
+    const shown = await withHelmFolder(async (options) => {
+      await run(tools.helm, ["lint", chart, "--strict"], options);
+      return run(tools.helm, ["show", "chart", chart], options);
+    });
+    assert.match(shown, new RegExp(`^version: ${version.replaceAll(".", "\\.")}$`, "m"));
+  });
+
+  void test("a release's executable runs without Node on the PATH, and the one for arm64 is for that processor", async () => {
+    for (const architecture of ["amd64", "arm64"] as const) {
+      const unpacked = join(folder, `executable-${architecture}`);
+      await mkdir(unpacked);
+      await command("tar", "-xzf", join(release, `ironfence-${version}-linux-${architecture}.tar.gz`), "-C", unpacked);
+      assert.deepEqual((await readdir(unpacked)).toSorted(), ["LICENSE", "LICENSE.node", "ironfence"]);
+      assert.equal(await machineOf(join(unpacked, "ironfence")), E_MACHINE[architecture]);
+    }
+    const program = join(folder, "executable-amd64/ironfence");
+    const alone = (...args: string[]): Promise<string> => command("env", "--ignore-environment", program, ...args);
+    assert.equal((await alone("version")).split("\n")[0], version);
+    assert.match(await alone("run", "--help"), /--families/);
+  });
+
+  void test("the image is the same, byte for byte, if it is built again", async () => {
+    const again = join(folder, "again.tar");
+    await command(process.execPath, repositoryPath("hack/image/main.ts"), "--output", again);
+    assert.ok((await readFile(again)).equals(await readFile(imageOf("amd64"))));
+  });
+
+  void test("the image has the agent, Node and what Node is linked with: no shell, no npm and no package manager", async () => {
+    const { files } = roots.amd64;
+    const found = await command("find", files, "(", "-type", "f", "-o", "-type", "l", ")", "-printf", "%P\n");
+    assert.deepEqual(found.trim().split("\n").toSorted(), FILES.toSorted());
+    const manifest = JSON.parse(await readFile(join(files, "app/package.json"), "utf8")) as Record<string, unknown>;
+    assert.deepEqual(Object.keys(manifest), ["name", "version", "description", "license", "type"]);
+  });
+
+  void test("the images for both processors have every library that their programs are linked with", async () => {
+    for (const [architecture, { files, config }] of Object.entries(roots) as [Architecture, typeof roots.amd64][]) {
+      assert.equal(config.architecture, architecture);
+      const found = (await command("find", files, "-name", "*.so*", "-printf", "%f\n")).trim().split("\n");
+      const programs = (await command("find", files, "-type", "f", "-size", "+10k")).trim().split("\n");
+      const elf = programs.filter((path) => /\.so\.|\/node$/.test(path) && !path.includes("/doc/"));
+      assert.equal(elf.length, 8, architecture);
+      for (const path of elf) {
+        assert.equal(await machineOf(path), E_MACHINE[architecture], path);
+        for (const name of await linkedWith(path)) assert.ok(found.includes(name), `${path} needs ${name}`);
+      }
+      const interpreter = /interpreter: (.*)\]/.exec(
+        await command("readelf", "--program-headers", join(files, "usr/bin/node")),
+      )?.[1];
+      await stat(join(files, (await command("readlink", join(files, interpreter ?? ""))).trim()));
+    }
+  });
+
+  void test("the image's agent fences the hanging host of the demo, run by podman with a read-only root and without capabilities", async () => {
+    const { config } = roots.amd64.config;
+    assert.equal(config.User, "65532:65532");
+    assert.deepEqual(config.Cmd, ["run"]);
+    const demo = join(folder, "demo");
+    await mkdir(demo);
+    // podman keeps everything below the folder of this test.
+    const engine = ["--root", join(folder, "podman"), "--runroot", join(folder, "podman-run")];
+    const podman = [...engine, "--runtime=runc", "--cgroup-manager=cgroupfs"];
+    await command("podman", ...podman, "load", "--quiet", "--input", imageOf("amd64"));
+    const world = await startWorld(demo);
+    const chronicle = new Chronicle(systemClock);
+    // The user of the image reads the kubeconfig; a pod has it from its ServiceAccount.
+    await chmod(world.kubeconfigPath, 0o644);
+    await chmod(demo, 0o755);
+    const name = `ironfence-test-${process.pid}`;
+    const limits = ["--ulimit=nofile=1024:4096", "--ulimit=nproc=1024:1024"];
+    const locked = ["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"];
+    const container = ["run", "--rm", `--name=${name}`, "--network=host", ...limits, ...locked];
+    const mount = `--volume=${world.kubeconfigPath}:/kubeconfig:ro`;
+    const listen = ["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"];
+    const agent = [`localhost/ironfence:${version}`, "run", "--kubeconfig=/kubeconfig", ...listen];
+    const logFile = join(folder, "agent.log");
+    const child = startChild("podman", "podman", [...podman, ...container, mount, ...agent], { logFile });
+    const observed = observe(world, chronicle);
+    try {
+      assert.ok(await chronicle.until(() => isReady(world), START_TIMEOUT_MS), tail(logFile));
+      const [scene] = SCENES;
+      assert.ok(scene !== undefined);
+      const result = await play(scene, 1, world, chronicle);
+      assert.deepEqual(result.problems, [], tail(logFile));
+      assert.deepEqual(observed.violations, []);
+    } finally {
+      observed.stop();
+      await child.stop();
+      await command("podman", ...podman, "rm", "--force", "--ignore", "--time=5", name);
+      await command("podman", ...podman, "rmi", "--all", "--force");
+      await world.stop();
+    }
+  });
+
+  void test("the workflows of the hosted CI pass actionlint", async () => {
+    const names = (await readdir(repositoryPath(".github/workflows"))).map((name) =>
+      repositoryPath(`.github/workflows/${name}`),
+    );
+    assert.ok(names.length > 0);
+    await command(tools.actionlint, "-shellcheck=", "-pyflakes=", ...names);
+  });
+});

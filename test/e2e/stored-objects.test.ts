@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { startControlPlane } from "../../hack/control-plane/control-plane.ts";
+import type { ControlPlane } from "../../hack/control-plane/control-plane.ts";
+import { fillSchema } from "../../hack/e2e/fill-schema.ts";
+import type { Schema } from "../../hack/e2e/fill-schema.ts";
+import { checkOutFirstVersion } from "../../hack/e2e/first-version.ts";
+import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
+import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
+import { cli } from "../integration/cli-fixture.ts";
+import type { JsonObject } from "../../hack/lib/kube-api.ts";
+
+// Objects that 0.1.0's CRDs have accepted, under the CRDs of this version and back, as docs/how-to/upgrade.md has it.
+
+const START_TIMEOUT_MS = 120_000;
+
+interface Crd {
+  spec: {
+    group: string;
+    scope: string;
+    names: { kind: string; plural: string };
+    versions: { name: string; schema: { openAPIV3Schema: Schema } }[];
+  };
+}
+
+interface Stored extends JsonObject {
+  metadata: { name: string; labels?: Record<string, string> };
+  spec: JsonObject;
+  status?: JsonObject;
+}
+
+/** What a full object may not have, since fields exclude each other: a form of each kind for each choice. */
+const FORMS: Readonly<Record<string, Readonly<Record<string, (spec: JsonObject) => void>>>> = {
+  BareMetalRemediation: { full: () => undefined },
+  BareMetalRemediationTemplate: { full: () => undefined },
+  FencingTarget: {
+    trusted: ({ devices }) => void delete tlsOf(devices)["insecureSkipVerify"],
+    untrusted: ({ devices }) => {
+      for (const name of ["caSecretRef", "sha256Fingerprint"]) delete tlsOf(devices)[name];
+    },
+    // This version takes no such names any more.
+    "odd-names": (spec) => {
+      delete tlsOf(spec["devices"])["insecureSkipVerify"];
+      spec["nodeName"] = "Worker_1";
+      Object(spec["devices"])[0].credentialsSecretRef.name = "Secret_1";
+      // 0.1.0 has no limit on its length.
+      Object(spec["devices"])[0].timeouts.call = `${"0".repeat(40)}5s`;
+    },
+  },
+  NodeHealthCheck: {
+    template: (spec) => leaveOut(spec, ["escalatingRemediations", "maxUnhealthy"]),
+    escalating: (spec) => leaveOut(spec, ["remediationTemplate", "minHealthy"]),
+    // This version takes no empty list any more.
+    "no-condition": (spec) => {
+      leaveOut(spec, ["escalatingRemediations", "maxUnhealthy"]);
+      spec["unhealthyConditions"] = [];
+    },
+  },
+};
+
+/** A change that a user makes to a field which the CRDs of both versions take. */
+const EDITS: Readonly<Record<string, (round: string) => JsonObject>> = {
+  BareMetalRemediationTemplate: (round) => ({ template: { spec: { strategy: { retryLimit: round.length } } } }),
+  FencingTarget: (round) => ({ maintenance: round !== "present" }),
+  NodeHealthCheck: (round) => ({ pauseRequests: [round] }),
+};
+
+function leaveOut(spec: JsonObject, names: readonly string[]): void {
+  for (const name of names) delete spec[name];
+  Object(spec["selector"]).matchExpressions[0].operator = "In";
+}
+
+function tlsOf(devices: unknown): JsonObject {
+  return (devices as { tls: JsonObject }[])[0]?.tls ?? {};
+}
+
+void describe("objects that are stored by the CRDs of 0.1.0", () => {
+  let controlPlane: ControlPlane;
+  let firstVersion: string;
+  /** By their paths. */
+  const stored = new Map<string, Stored>();
+
+  before(async () => {
+    firstVersion = await mkdtemp(join(tmpdir(), "ironfence-0.1.0-"));
+    await checkOutFirstVersion(firstVersion);
+    const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
+    const signal = AbortSignal.timeout(START_TIMEOUT_MS);
+    controlPlane = await startControlPlane({ progress, nodeMonitorGracePeriodMs: 50_000 }, signal);
+    const { api } = controlPlane;
+    await applyObject(api, { apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } });
+    await applyManifests(api, join(firstVersion, "deploy/crds"));
+    for (const crd of (await readManifests(join(firstVersion, "deploy/crds"))) as unknown as Crd[]) await store(crd);
+  });
+  after(async () => {
+    await controlPlane?.stop();
+    await rm(firstVersion, { recursive: true, force: true });
+  });
+
+  async function store({ spec: { group, scope, names, versions } }: Crd): Promise<void> {
+    const { api } = controlPlane;
+    const [{ name: version, schema } = { name: "", schema: { openAPIV3Schema: {} } }] = versions;
+    const fields = schema.openAPIV3Schema.properties ?? {};
+    const namespace = scope === "Namespaced" ? `/namespaces/${NAMESPACE}` : "";
+    const collection = `/apis/${group}/${version}${namespace}/${names.plural}`;
+    for (const [form, adapt] of Object.entries(FORMS[names.kind] ?? {})) {
+      const spec = fillSchema(fields["spec"] ?? {}) as JsonObject;
+      adapt(spec);
+      const type = { apiVersion: `${group}/${version}`, kind: names.kind };
+      await api.create(`${collection}?fieldValidation=Strict`, { ...type, metadata: { name: form }, spec });
+      const path = `${collection}/${form}`;
+      if (fields["status"] !== undefined)
+        await api.mergePatch(`${path}/status?fieldValidation=Strict`, { status: fillSchema(fields["status"]) });
+      stored.set(path, await api.get<Stored>(path));
+    }
+  }
+
+  const contentOf = ({ spec, status }: Stored): JsonObject => ({ spec, status });
+
+  /** Each object reads as it was stored, and takes a label, a status and a change of its spec. */
+  async function assertUsable(round: string): Promise<void> {
+    const { api } = controlPlane;
+    for (const [path, before] of stored) {
+      assert.deepEqual(contentOf(await api.get<Stored>(path)), contentOf(before), `${round}: ${path}`);
+      await api.mergePatch(path, { metadata: { labels: { round } } });
+      const { kind, status } = before;
+      if (status !== undefined) {
+        const [condition] = status["conditions"] as JsonObject[];
+        await api.mergePatch(`${path}/status`, { status: { conditions: [{ ...condition, message: round }] } });
+      }
+      const edit = EDITS[String(kind)];
+      if (edit !== undefined) await api.mergePatch(path, { spec: edit(round) });
+      const after = await api.get<Stored>(path);
+      assert.equal(after.metadata.labels?.["round"], round);
+      stored.set(path, after);
+    }
+  }
+
+  /** What `ironfence check` complains of in one of its checks. */
+  async function findingsOf(id: string): Promise<string[]> {
+    const { out, err } = await cli(["check", "-o", "json", "--kubeconfig", controlPlane.kubeconfig]);
+    const { checks } = JSON.parse(out) as { checks: { id: string; findings: { level: string; message: string }[] }[] };
+    const found = checks.find((check) => check.id === id);
+    assert.ok(found, err);
+    return found.findings.filter(({ level }) => level !== "ok").map(({ message }) => message);
+  }
+
+  void test("each is read, labelled and given a status under the CRDs of this version, and under those of 0.1.0 again", async () => {
+    const { api } = controlPlane;
+    assert.equal(stored.size, 8);
+    await assertUsable("first");
+    for (const folder of ["deploy/node-health-check", "deploy/crds"]) await applyManifests(api, repositoryPath(folder));
+    await assertUsable("present");
+    assert.deepEqual(await findingsOf("custom-resources"), []);
+    // A health check without a condition selects no node that is unhealthy: the user has to change it.
+    assert.match((await findingsOf("health-checks")).join("\n"), /no-condition/);
+    await applyManifests(api, join(firstVersion, "deploy/crds"));
+    assert.match((await findingsOf("custom-resources")).join("\n"), /CRD of FencingTarget does not know/);
+    await assertUsable("again");
+  });
+});

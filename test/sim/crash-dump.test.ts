@@ -1,0 +1,282 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { HostSpec } from "../../hack/rack/host.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Node } from "../../src/api/kubernetes/core.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// A crash dump by an NMI before the first power-off: it is ordered once, it delays the power-off for no longer than its
+// bound, and it proves nothing.
+
+const NMI = { diagnostics: "NMI", retryLimit: 0 };
+
+const HOSTS = (first: Partial<HostSpec>) => [{ name: "n1", ...first }, { name: "n2" }, { name: "n3" }];
+
+/** When each order of that type reached n1, in milliseconds. */
+function ordersOf(world: World, type: string): number[] {
+  return world.rack
+    .host("n1")
+    .orders.filter((order) => order.type === type)
+    .map(({ atMs }) => atMs);
+}
+
+function maintain(world: World, maintenance: boolean): void {
+  world.server.collection(FENCING_TARGETS).mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance } });
+}
+
+const diagnosticsOf = (world: World, name = "n1") => world.remediation(name)?.status?.diagnostics;
+
+describe("a crash dump by an NMI", () => {
+  it("a crash dump by an NMI is written, and the host that is Ready in a new boot is not powered off", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 20_000 }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", NMI);
+      await world.phase("n1", "Succeeded");
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+      assert.deepEqual(ordersOf(world, "ForceOff"), []);
+      assert.deepEqual(world.markLog, [], "no taint is put on: nothing is proven");
+      const { timeline = [] } = world.remediation("n1")?.status ?? {};
+      const recovered = timeline.find(({ step }) => step === "Recovered");
+      const [nmiMs = NaN] = ordersOf(world, "Nmi");
+      assert.ok(Date.parse(recovered?.time ?? "") - nmiMs < 50_000, "it does not wait for the end of its time");
+    }));
+
+  it("a crash dump by an NMI that takes longer than its time is cut off by the power-off", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 600_000 }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "45s" });
+      await world.phase("n1", "Succeeded");
+      const [nmiMs = NaN] = ordersOf(world, "Nmi");
+      const [offMs = NaN] = ordersOf(world, "ForceOff");
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+      assert.ok(offMs - nmiMs >= 44_000 && offMs - nmiMs <= 46_000, `${offMs - nmiMs} ms`);
+      assert.ok(world.markLog.includes("n1 +taint"));
+    }));
+
+  it("a crash dump by an NMI after which the host hangs, or which it ignores, delays the power-off by its time", async () => {
+    for (const onNmi of ["hang", "ignore"] as const) {
+      await World.run({ hosts: HOSTS({ onNmi }) }, async (world) => {
+        await world.hang("n1");
+        world.remediate("n1", { ...NMI, diagnosticsTimeout: "30s" });
+        await world.phase("n1", "Succeeded");
+        const [nmiMs = NaN] = ordersOf(world, "Nmi");
+        const [offMs = NaN] = ordersOf(world, "ForceOff");
+        assert.ok(offMs - nmiMs >= 29_000 && offMs - nmiMs <= 31_000, `${onNmi}: ${offMs - nmiMs} ms`);
+      });
+    }
+  });
+
+  it("a crash dump by an NMI of a host that boots again and is never Ready ends 20 s after the new boot", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 10_000 }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "10m" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      // It comes up, reports its boot once, and nothing more.
+      world.network.cut.add("n1");
+      world.server
+        .collection<Node>(NODES)
+        .mergePatch({ name: "n1" }, { status: { nodeInfo: { bootID: "another" } } }, "status");
+      await world.until("n1 is ordered off", () => ordersOf(world, "ForceOff").length === 1);
+      world.network.cut.delete("n1");
+      await world.phase("n1", "Succeeded");
+      const rebooted = world.remediation("n1")?.status?.timeline?.find(({ step }) => step === "HostRebooted");
+      const [offMs = NaN] = ordersOf(world, "ForceOff");
+      const waitedMs = offMs - Date.parse(rebooted?.time ?? "");
+      assert.ok(waitedMs >= 19_000 && waitedMs <= 21_000, `${waitedMs} ms`);
+    }));
+
+  it("a crash dump by an NMI is not ordered unless the strategy says so", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { retryLimit: 0 });
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(ordersOf(world, "Nmi"), []);
+      assert.equal(diagnosticsOf(world), undefined);
+    }));
+
+  it("a crash dump by an NMI is ordered once, however many power cycles follow", () =>
+    World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
+      const host = await world.hang("n1");
+      host.failDisk();
+      world.remediate("n1", { ...NMI, retryLimit: 1, timeout: "30s", diagnosticsTimeout: "10s" });
+      await world.phase("n1", "Failed");
+      assert.equal(ordersOf(world, "ForceOff").length, 2);
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+    }));
+
+  for (const [what, moment] of [
+    ["between its intent and the NMI", "intent"],
+    ["right after the NMI", "sent"],
+  ] as const) {
+    it(`a crash dump by an NMI is not ordered again by the agent that follows one that ended ${what}`, () =>
+      World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
+        await world.hang("n1");
+        let killed: Promise<void> | undefined;
+        const kill = (): void => {
+          killed ??= world.killAgent();
+        };
+        if (moment === "intent") {
+          const stop = world.server.onChange(() => {
+            if (diagnosticsOf(world) === undefined) return;
+            stop();
+            queueMicrotask(kill);
+          });
+        } else {
+          world.rack.subscribe((event) => {
+            if (event.type === "ordered" && event.order === "Nmi") queueMicrotask(kill);
+          });
+        }
+        world.remediate("n1", { ...NMI, diagnosticsTimeout: "30s" });
+        await world.until("the agent has ended", () => killed !== undefined);
+        await killed;
+        await world.clock.advance(2_000);
+        world.startAgent();
+        await world.phase("n1", "Succeeded");
+        assert.ok(ordersOf(world, "Nmi").length <= 1, "one NMI at most");
+        const [offMs = NaN] = ordersOf(world, "ForceOff");
+        const orderedMs = Date.parse(diagnosticsOf(world)?.orderedAt ?? "");
+        assert.ok(offMs - orderedMs >= 29_000, "what is not known counts as sent, and the host gets its time");
+        assert.ok(offMs - orderedMs <= 36_000);
+      }));
+  }
+});
+
+describe("an NMI that must not be sent", () => {
+  it("an NMI that must not be sent: that of a strategy that was edited after the first power-off", () =>
+    World.run({}, async (world) => {
+      const host = await world.hang("n1");
+      host.failDisk();
+      world.remediate("n1", { retryLimit: 1, timeout: "30s" });
+      await world.phase("n1", "Rejoining");
+      world.server
+        .collection(BARE_METAL_REMEDIATIONS)
+        .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { strategy: { diagnostics: "NMI" } } });
+      await world.phase("n1", "Failed");
+      assert.equal(ordersOf(world, "ForceOff").length, 2);
+      assert.deepEqual(ordersOf(world, "Nmi"), []);
+    }));
+
+  it("an NMI that must not be sent: that of a control plane host without which etcd has no quorum", () =>
+    World.run({ hosts: HOSTS({}), labels: { "node-role.kubernetes.io/control-plane": "" } }, async (world) => {
+      for (const name of ["n1", "n2"]) world.rack.host(name).hang();
+      for (const name of ["n1", "n2"]) await world.until(`${name} is not Ready`, () => !world.isReady(name));
+      world.remediate("n1", { ...NMI, powerOffTimeout: "30s" });
+      await world.phase("n1", "Failed");
+      assert.equal(world.condition("n1", "Succeeded"), "False ControlPlaneQuorum");
+      assert.deepEqual(ordersOf(world, "Nmi"), []);
+    }));
+});
+
+describe("an NMI that is not sent", () => {
+  for (const [what, fault] of [
+    ["refuses it", (world: World) => world.faults.refuses.add("n1 Nmi")],
+    ["does not permit it", (world: World) => world.faults.denies.add("n1 Nmi")],
+  ] as const) {
+    it(`an NMI that is not sent because the BMC ${what} delays no power-off`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        fault(world);
+        world.remediate("n1", NMI);
+        await world.phase("n1", "Succeeded");
+        assert.deepEqual(ordersOf(world, "Nmi"), []);
+        const orderedMs = Date.parse(diagnosticsOf(world)?.orderedAt ?? "");
+        const [offMs = NaN] = ordersOf(world, "ForceOff");
+        assert.ok(offMs - orderedMs < 2_000, `${offMs - orderedMs} ms`);
+        assert.equal(diagnosticsOf(world)?.result, "NotSent");
+        assert.ok(world.notes.some(({ reason, type }) => reason === "NmiNotSent" && type === "Warning"));
+      }));
+  }
+
+  it("an NMI is not sent to a host that reads Off", () =>
+    World.run({}, async (world) => {
+      const host = await world.hang("n1");
+      host.order("ForceOff");
+      await world.until("n1 is off", () => host.power === "Off");
+      world.remediate("n1", NMI);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(ordersOf(world, "Nmi"), []);
+      assert.match(diagnosticsOf(world)?.message ?? "", /not On/);
+    }));
+
+  it("an NMI is not sent to a host that is not the one that is meant", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      world.remediate("n1", NMI);
+      await world.phase("n1", "Failed");
+      assert.deepEqual(ordersOf(world, "Nmi"), []);
+      assert.deepEqual(world.rack.host("n2").orders, []);
+    }));
+
+  it("an NMI is not sent while power orders are held by maintenance", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      maintain(world, true);
+      world.remediate("n1", NMI);
+      await world.clock.advance(60_000);
+      assert.deepEqual(ordersOf(world, "Nmi"), []);
+      maintain(world, false);
+      await world.phase("n1", "Succeeded");
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+    }));
+});
+
+describe("an NMI whose answer is lost", () => {
+  it("an NMI whose answer is lost counts as sent, and is not repeated", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 20_000 }) }, async (world) => {
+      await world.hang("n1");
+      world.faults.losesAnswer.add("n1 Nmi");
+      world.remediate("n1", NMI);
+      await world.phase("n1", "Succeeded");
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+      assert.deepEqual(ordersOf(world, "ForceOff"), []);
+      assert.ok(world.notes.some(({ note }) => note?.includes("counts as sent") ?? false));
+    }));
+
+  it("an NMI that the BMC carries out late is not repeated, and the power-off comes in its time", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 600_000 }) }, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").orderDelayMs = 8_000;
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "30s" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      world.rack.bmc("n1").orderDelayMs = 0;
+      await world.phase("n1", "Succeeded");
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+    }));
+});
+
+describe("a remediation that waits for a crash dump", () => {
+  it("a remediation that waits for a crash dump and is deleted sends nothing more", () =>
+    World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "5m" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      await world.until("it is gone", () => world.remediation("n1") === undefined, 60_000);
+      assert.deepEqual(ordersOf(world, "ForceOff"), []);
+      world.assertClean();
+    }));
+
+  it("a remediation that waits for a crash dump and gets a leader whose clock is behind waits no longer for that", () =>
+    World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "30s" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      await world.killAgent();
+      world.startAgent(-3_600_000);
+      await world.until("n1 is ordered off", () => ordersOf(world, "ForceOff").length === 1, 45_000);
+      await world.phase("n1", "Succeeded");
+    }));
+
+  it("a remediation that waits for a crash dump while its clock is set back waits no longer for that", () =>
+    World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "30s" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      world.jumpAgentClock(-3_600_000);
+      await world.until("n1 is ordered off", () => ordersOf(world, "ForceOff").length === 1, 40_000);
+      await world.phase("n1", "Succeeded");
+    }));
+});

@@ -1,0 +1,174 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FENCED_BY } from "../../src/api/names/annotations.ts";
+import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease, Node, Pod } from "../../src/api/kubernetes/core.ts";
+import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
+import { parseTimeMs, toMicroTime } from "../../src/runtime/time.ts";
+import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
+import type { World } from "./world.ts";
+
+// What others do, and what fails, while hosts lose their power and their nodes still say that they are Ready.
+
+const gone = (world: World): Promise<void> =>
+  world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);
+const taintsOf = (world: World, name: string): NonNullable<Node["spec"]["taints"]> =>
+  world.node(name)?.spec.taints ?? [];
+const setTaints = (world: World, taints: Node["spec"]["taints"]): void =>
+  void world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
+
+describe("the release of a node that still says that it is Ready", () => {
+  it("the release of a node that still says that it is Ready ends its pods, and does not put a taint on again that another client has taken off", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      world.holdPods();
+      cutPower(world, "n1");
+      await world.until("a taint", () => isTainted(world, "n1"), BEFORE_UNKNOWN_MS);
+      const left = taintsOf(world, "n1").filter(({ key }) => key !== OUT_OF_SERVICE.key);
+      setTaints(world, left);
+      await world.clock.advance(10_000);
+      world.freePod();
+      await gone(world);
+      assert.deepEqual(
+        world.markLog.filter((mark) => mark === "n1 +taint"),
+        ["n1 +taint"],
+      );
+      assert.equal(world.rack.host("n1").power, "Off");
+    }));
+
+  it("the release of a node that still says that it is Ready leaves a taint alone that another client has put on meanwhile", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      cutPower(world, "n1");
+      await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+      setTaints(world, [...taintsOf(world, "n1"), OUT_OF_SERVICE]);
+      await gone(world);
+      assert.equal(world.node("n1")?.metadata.annotations?.[FENCED_BY], undefined);
+      world.somebodyOrders("n1", "On");
+      await world.until("it is over", () => begun(world).length === 0 && world.isReady("n1"), 200_000);
+      assert.equal(isTainted(world, "n1"), true, "the taint of the other client");
+    }));
+
+  it("the release of a node that still says that it is Ready ends with no pod half deleted if its host comes on between the status of a pod and its deletion", () =>
+    runEarly({ hosts: ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 })) }, async (world) => {
+      const names = ["db", "web", "cache"];
+      for (const name of names) world.createPod("n1", name);
+      const before = world.pods("n1").map(({ metadata }) => metadata.uid);
+      const stop = world.server.onChange(({ object }) => {
+        if (object.kind !== "Pod" || (object as Pod).status?.phase !== "Failed") return;
+        stop();
+        queueMicrotask(() => world.somebodyOrders("n1", "On"));
+      });
+      const booted = world.node("n1")?.status.nodeInfo?.bootID;
+      cutPower(world, "n1");
+      await world.until("a new boot", () => world.node("n1")?.status.nodeInfo?.bootID !== booted, 60_000);
+      await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
+      const failed = world.pods("n1").filter(({ status }) => status?.phase === "Failed");
+      assert.deepEqual(
+        failed.filter(({ metadata }) => before.includes(metadata.uid)),
+        [],
+      );
+      await world.until("it is over", () => begun(world).length === 0 && world.isReady("n1"), 200_000);
+      assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1, world.powerLog.join(", "));
+      world.assertClean();
+    }));
+});
+
+describe("nothing begins early", () => {
+  it("nothing begins early while a kubelet restarts, and its host is on", () =>
+    runEarly({}, async (world) => {
+      for (const downMs of [13_000, 20_000, 35_000]) {
+        world.network.cut.add("n1");
+        await world.clock.advance(downMs);
+        world.network.cut.delete("n1");
+        await world.clock.advance(25_000);
+      }
+      assert.equal(begun(world).length, 0);
+      assert.deepEqual(ordersOfAgent(world), []);
+    }));
+
+  it("nothing begins early after an outage of the API server that kubelets have not got over, though a BMC says Off of a host that is on", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      world.rack.bmc("n1").pretendPower("Off", 600_000);
+      for (const name of ["n1", "n2"]) world.network.cut.add(name);
+      const match = { client: "agent" };
+      const end = world.server.faults.inject({ match, times: Infinity, action: { kind: "hang" } });
+      world.server.faults.cutWatches({ client: "agent" });
+      await world.clock.advance(20_000);
+      end();
+      await world.clock.advance(18_000);
+      for (const name of ["n1", "n2"]) world.network.cut.delete(name);
+      await world.clock.advance(20_000);
+      assert.equal(begun(world).length, 0);
+      assert.equal(world.pods("n1").length, 1);
+    }));
+
+  it("nothing begins early of a node that renews its lease after it was read live, while the watch on leases lags, though its BMC says Off", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      world.rack.bmc("n1").pretendPower("Off", 600_000);
+      world.network.cut.add("n1");
+      const from = world.devices.calls.length;
+      await world.until("a reading", () => world.devices.calls.length > from, 30_000);
+      const proofs: unknown[] = [];
+      world.server.onChange(({ object }) => {
+        if (object.kind === "FencingTarget")
+          proofs.push(...[(object as FencingTarget).status?.earlyOffProof ?? []].flat());
+      });
+      const leases = { client: "agent", pathPrefix: "/apis/coordination.k8s.io" };
+      world.server.faults.lagWatches(leases, 60_000);
+      // A kubelet that restarts renews its lease first.
+      const key = { namespace: "kube-node-lease", name: "n1" };
+      const renewTime = toMicroTime(world.clock.nowMs());
+      world.server.collection<Lease>(LEASES).mergePatch(key, { spec: { renewTime } });
+      await world.clock.advance(15_000);
+      assert.deepEqual(proofs, []);
+      world.server.faults.lagWatches(leases, 0);
+      world.network.cut.delete("n1");
+      await world.clock.advance(15_000);
+      assert.equal(begun(world).length, 0);
+    }));
+
+  it("nothing begins early while one of three API servers fails, though a host has lost its power", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      cutPower(world, "n1");
+      const match = { client: "agent", watch: false };
+      for (let elapsedMs = 0; elapsedMs < BEFORE_UNKNOWN_MS; elapsedMs += 3_000) {
+        world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 503 } });
+        await world.clock.advance(3_000);
+      }
+      assert.equal(begun(world).length, 0);
+      assert.deepEqual(ordersOfAgent(world), []);
+    }));
+
+  it("nothing begins early without the detector, whose health check another detector serves", () =>
+    runEarly({ detector: false }, async (world) => {
+      world.createPod("n1", "db");
+      cutPower(world, "n1");
+      await world.clock.advance(BEFORE_UNKNOWN_MS + 60_000);
+      assert.equal(begun(world).length, 0);
+      assert.deepEqual(ordersOfAgent(world), []);
+      assert.equal(isTainted(world, "n1"), false);
+    }));
+});
+
+describe("the clock of the API server is set back after an early release", () => {
+  for (const hours of [8, 48]) {
+    it(`a host that was released early is powered on within 11 min although the clock of the API server is set back by ${hours} h`, () => {
+      let aheadMs = 0;
+      return runEarly({ interference: { serverAheadMs: () => aheadMs } }, async (world) => {
+        world.createPod("n1", "db");
+        cutPower(world, "n1");
+        await world.until("a remediation", () => begun(world).length > 0, 45_000);
+        const notBeforeMs = parseTimeMs(begun(world)[0]?.spec.powerOnNotBefore) ?? assert.fail();
+        await world.clock.advance(30_000);
+        aheadMs = -hours * 3_600_000;
+        await world.until("n1 is On", () => world.rack.host("n1").power === "On", 700_000);
+        assert.ok(world.clock.nowMs() >= notBeforeMs - 1_000);
+      });
+    });
+  }
+});

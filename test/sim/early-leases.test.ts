@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { begun, cutPower, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
+
+// A kubelet that takes a lease over keeps its duration (newLease of the lease controller of component-helpers). One
+// whose nodeLeaseDurationSeconds was raised from 40 to 120 renews every 30 s under a lease that says 40.
+const TAKEN_OVER = { kubelets: { leaseDurationSeconds: 40, leasePeriodMs: 30_000 } };
+/** Two renewals. */
+const SEEN_MS = 65_000;
+
+describe("leases that are older than the configuration of their kubelets", () => {
+  it("no release is early of a node that lives and renews every 30 s, though its BMC says Off for 40 s", () =>
+    runEarly(TAKEN_OVER, async (world) => {
+      world.rack.bmc("n1").pretendPower("Off", 45_000);
+      await world.clock.advance(120_000);
+      assert.deepEqual(ordersOfAgent(world), []);
+    }));
+
+  it("no release is early of a node that lives and renews every 30 s, whose BMC leads to another host that is off", () =>
+    runEarly(TAKEN_OVER, async (world) => {
+      await world.clock.advance(SEEN_MS);
+      world.createPod("n1", "db");
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
+      await world.clock.advance(5_000);
+      world.rack.host("n2").order("ForceOff");
+      for (let step = 0; step < 240; step += 1) {
+        await world.clock.advance(500);
+        assert.equal(isTainted(world, "n1"), false);
+      }
+    }));
+
+  it("no BMC is called at rest but for the usual probe of nodes that renew every 30 s", () =>
+    runEarly(TAKEN_OVER, async (world) => {
+      await world.clock.advance(SEEN_MS);
+      const from = world.devices.calls.length;
+      await world.clock.advance(600_000);
+      const logins = world.devices.calls.slice(from).filter(({ call }) => call === "identify");
+      assert.ok(logins.length <= world.rack.hosts.length, `${logins.length} calls`);
+    }));
+
+  it("a host that loses its power is remediated early although its kubelet renewed every 30 s", () =>
+    runEarly(TAKEN_OVER, async (world) => {
+      await world.clock.advance(SEEN_MS);
+      cutPower(world, "n1");
+      await world.until("a remediation", () => begun(world).length > 0, 45_000);
+      assert.equal(world.isReady("n1"), true);
+    }));
+});

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { Enrolment, FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { EnrollProcedure } from "../../src/cli/enroll/procedure.ts";
+import type { KubeRuntime } from "../../src/kube/runtime.ts";
+import { openDevices } from "../../src/remediator/hosts/fencing-target/devices.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { kubeletClient } from "./kubelet-client.ts";
+import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// `ironfence enroll` on the rack: what the plugs of hosts are truly in decides what it finds.
+
+const [FIRST, SECOND] = OUTLETS;
+const KEY = { namespace: NAMESPACE, name: "n1" };
+
+interface Outcome {
+  enrolment: Enrolment | undefined;
+  error: string;
+  notes: string[];
+}
+
+function edit(world: World, spec: Record<string, unknown>): void {
+  world.server.collection<FencingTarget>(FENCING_TARGETS).mergePatch(KEY, { spec });
+}
+
+/** Runs the procedure on n1. @param onNote is called with each line that it prints. */
+async function enroll(
+  world: World,
+  { onNote = () => undefined, timeoutMs = 600_000 }: { onNote?: (note: string) => void; timeoutMs?: number } = {},
+  signal: AbortSignal = new AbortController().signal,
+): Promise<Outcome> {
+  const { clock } = world;
+  const runtime = { client: kubeletClient(world.server, clock), clock, logger: createLogger("silent") };
+  const target = world.target("n1") ?? assert.fail("no target");
+  const deps = { runtime: runtime as unknown as KubeRuntime, openDevice: world.devices.openDevice };
+  const opened = await openDevices(deps, target, signal);
+  const isOutlet = (address: string): boolean => address.startsWith("snmp:");
+  const outlets = opened.filter(({ address }) => isOutlet(address)).map(({ driver }) => driver);
+  const bmcs = opened.filter(({ address }) => !isOutlet(address)).map(({ driver }) => driver);
+  const outcome: Outcome = { enrolment: undefined, error: "", notes: [] };
+  const report = {
+    note: (text: string): void => {
+      outcome.notes.push(text);
+      onNote(text);
+    },
+    wait: () => undefined,
+  };
+  const subject = { target, outlets, bmcs, enrolledBy: "jane", timeoutMs };
+  let isOver = false;
+  const over = new EnrollProcedure(deps.runtime, subject, report)
+    .run(signal)
+    .then((enrolment) => (outcome.enrolment = enrolment))
+    .catch((error: Error) => (outcome.error = error.message))
+    .finally(() => (isOver = true));
+  await world.until("the enrolment is over", () => isOver, 2_400_000);
+  await over;
+  await Promise.all(opened.map(({ driver }) => driver.close()));
+  return outcome;
+}
+
+/** Runs `test` on a world in which n1 has outlets, and is in maintenance. */
+async function inMaintenance(
+  { hosts = ["n1", "n2", "n3"].map((name) => ({ name })), addresses = OUTLETS as readonly string[] },
+  test: (world: World) => Promise<void>,
+): Promise<void> {
+  await World.run({ hosts }, async (world) => {
+    giveOutlets(world, "n1", { addresses });
+    edit(world, { maintenance: true });
+    await world.clock.advance(5_000);
+    await test(world);
+  });
+}
+
+/** Nothing is enrolled, and all outlets of n1 are on. */
+function assertRefused(world: World, { enrolment, error }: Outcome, why: RegExp): void {
+  assert.equal(enrolment, undefined);
+  assert.match(error, why);
+  assert.equal(world.target("n1")?.status?.enrolment, undefined);
+  for (const address of OUTLETS) assert.equal(world.devices.pdus.outlet(address).isOn, true, `${address} is on`);
+}
+
+describe("ironfence enroll", () => {
+  it("outlets that feed one host, and no other, are enrolled, and the host is then fenced by them", () =>
+    inMaintenance({}, async (world) => {
+      const bootID = world.rack.host("n1").bootID;
+      const { enrolment, error } = await enroll(world);
+      assert.equal(error, "");
+      assert.equal(enrolment?.bootIDBefore, bootID);
+      assert.equal(enrolment.bootIDAfter, world.rack.host("n1").bootID);
+      assert.deepEqual([enrolment.nodeName, enrolment.enrolledBy, enrolment.outlets.length], ["n1", "jane", 2]);
+      edit(world, { maintenance: false });
+      await world.clock.advance(5_000);
+      const enrolled = world.target("n1")?.status?.conditions?.find(({ type }) => type === "OutletsEnrolled");
+      assert.equal(enrolled?.status, "True", enrolled?.message);
+      world.rack.bmc("n1").setReachability("silent");
+      await world.hang("n1");
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+
+  it("outlets of another host are not enrolled, since the node keeps running without them", () =>
+    inMaintenance({}, async (world) => {
+      for (const address of OUTLETS) world.devices.pdus.outlet(address).feeds = ["n2"];
+      // An earlier one does not outlive it.
+      storeEnrolment(world, "n1");
+      world.rack.bmc("n1").setReachability("silent");
+      assertRefused(world, await enroll(world), /still renewed its lease \d+ s after all outlets were off/);
+    }));
+
+  it("outlets are not enrolled if one of them feeds another host", () =>
+    inMaintenance({}, async (world) => {
+      world.devices.pdus.outlet(SECOND).feeds = ["n2"];
+      const outcome = await enroll(world);
+      assertRefused(world, outcome, /in vain for the node to keep running without snmp:\/\/pdu-1\/1/);
+    }));
+
+  it("outlets are not enrolled of a host with another supply that no outlet feeds", () =>
+    inMaintenance({}, async (world) => {
+      for (const address of OUTLETS) world.devices.pdus.outlet(address).feeds = [];
+      assertRefused(world, await enroll(world), /redfish:\/\/n1 reads On although all outlets are off/);
+    }));
+
+  for (const [what, isReset] of [
+    ["the switch of the node", false],
+    ["the switch of a node that resets itself when it is cut off", true],
+  ] as const) {
+    it(`outlets that feed ${what} are not enrolled, although node and BMC fall silent`, () =>
+      inMaintenance({ addresses: [FIRST] }, async (world) => {
+        const host = world.rack.host("n1");
+        world.devices.pdus.plug(SECOND, []);
+        const outlet = world.devices.pdus.outlet(FIRST);
+        outlet.feeds = [];
+        outlet.onSwitch = (isOn) => {
+          world.rack.bmc("n1").setReachability(isOn ? "up" : "silent");
+          if (isOn) world.network.cut.delete("n1");
+          else world.network.cut.add("n1");
+          if (!isOn && isReset) world.clock.schedule(20_000, () => host.order("ForceRestart"));
+        };
+        const outcome = await enroll(world);
+        const why = isReset ? /something else has reset it/ : /back in the same boot, so its host never lost its power/;
+        assertRefused(world, outcome, why);
+      }));
+  }
+
+  it("an outlet with a relay that is welded is not enrolled", () =>
+    inMaintenance({}, async (world) => {
+      world.devices.pdus.outlet(SECOND).isWelded = true;
+      assertRefused(world, await enroll(world), /pdu-1\/2 did not read Off within 90 s/);
+    }));
+
+  it("an edit of the target while its outlets are switched ends the enrolment", () =>
+    inMaintenance({}, async (world) => {
+      const onNote = (note: string): void => {
+        if (note.includes("without snmp://pdu-1/1")) edit(world, { maintenance: false });
+      };
+      assertRefused(world, await enroll(world, { onNote }), /the target was edited meanwhile/);
+    }));
+
+  it("Ctrl-C while all outlets are off switches them on again", () =>
+    inMaintenance({}, async (world) => {
+      const stopped = new AbortController();
+      world.clock.schedule(180_000, () => stopped.abort(new Error("interrupted")));
+      const outcome = await enroll(world, {}, stopped.signal);
+      assert.ok(outcome.notes.includes("all outlets are on again"), outcome.notes.join("\n"));
+      assertRefused(world, outcome, /interrupted/);
+    }));
+
+  it("a host that does not come back is not enrolled, and its outlets are on", () =>
+    inMaintenance({ hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }] as never }, async (world) => {
+      assertRefused(world, await enroll(world), /did not come back Ready in a new boot within 10m/);
+    }));
+});

@@ -1,0 +1,35 @@
+import { parseTimeMs } from "../../../src/runtime/time.ts";
+import type { Facts, Invariant, OrderRecord } from "./facts.ts";
+
+// Rules about remediations that began before the duration of their nodes was over.
+
+/** From the moment at which a host that was off is powered on to the last order that may not know of it. */
+const READ_GRACE_MS = 6_000;
+
+/**
+ * S16. Until the duration of its node is over, a host belongs to the user who powers it on: a remediation that began
+ * early neither forces it off once it has come back, nor powers it on, unless it undoes what it did. What a device has
+ * misreported excuses a power-off.
+ */
+export const leavesReturned: Invariant = {
+  name: "S16",
+  says: "before the duration of a node is over, its host is neither forced off once it has come back nor powered on",
+  check: (facts, step) => {
+    if (step.type !== "ordered" || step.record.outcome !== "Started" || !isEarly(facts, step.record)) return undefined;
+    const { host, order, remediation = "" } = step.record;
+    if (order === "On") {
+      const isUndone = facts.remediations.get(remediation)?.status?.phase === "Undoing";
+      return isUndone ? undefined : `${host} was powered on before the duration of its node was over`;
+    }
+    const sinceMs = Math.max(facts.notOffSinceMs.get(host) ?? facts.atMs, facts.calmSinceMs);
+    const forMs = facts.atMs - sinceMs;
+    return forMs > READ_GRACE_MS && facts.devicesWell
+      ? `${host} was forced off before the duration of its node was over, ${forMs} ms after it had come back`
+      : undefined;
+  },
+};
+
+function isEarly(facts: Facts, { remediation = "" }: OrderRecord): boolean {
+  const notBeforeMs = parseTimeMs(facts.remediations.get(remediation)?.spec.powerOnNotBefore);
+  return notBeforeMs !== undefined && facts.epochMs < notBeforeMs && facts.clocksAgree && !facts.isServerClockSet;
+}

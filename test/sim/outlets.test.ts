@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+const [FIRST, SECOND] = OUTLETS;
+
+/** A host whose BMC is dead, with its enrolled outlets on level 2. */
+async function withDeadBmc(test: (world: World) => Promise<void>, prepare?: (world: World) => void): Promise<void> {
+  await World.run({}, async (world) => {
+    giveOutlets(world, "n1");
+    storeEnrolment(world, "n1");
+    prepare?.(world);
+    world.rack.bmc("n1").setReachability("silent");
+    await world.hang("n1");
+    await test(world);
+  });
+}
+
+const spec = (world: World, change: Record<string, unknown>): void => {
+  world.server
+    .collection<FencingTarget>(FENCING_TARGETS)
+    .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: change });
+};
+
+const isRelease = (mark: string): boolean => mark.endsWith("+taint");
+
+const messagesOf = (world: World): string =>
+  (world.remediation("n1")?.status?.timeline ?? []).map(({ message }) => message ?? "").join("\n");
+
+const ordersOff = (world: World): string[] => world.devices.pdus.orders.filter((order) => order.endsWith("Off"));
+
+describe("a host with enrolled outlets", () => {
+  it("a host whose BMC is dead is fenced by all its outlets, released, and comes back without its BMC", () =>
+    withDeadBmc(async (world) => {
+      world.createPod("n1", "db");
+      world.remediate("n1", QUICK);
+      await world.until("it is off", () => world.rack.host("n1").power === "Off");
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(ordersOff(world).toSorted(), [`${FIRST} Off`, `${SECOND} Off`]);
+      assert.deepEqual(
+        world.markLog.filter((mark) => mark.endsWith("taint")),
+        ["n1 +taint", "n1 -taint"],
+      );
+      assert.equal(world.rack.host("n1").power, "On");
+      world.assertClean();
+    }));
+
+  it("a host that stays off when its power returns is ordered on through its BMC as soon as that answers", () =>
+    World.run(
+      { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },
+      async (world) => {
+        giveOutlets(world, "n1");
+        storeEnrolment(world, "n1");
+        world.rack.bmc("n1").setReachability("silent");
+        await world.hang("n1");
+        world.remediate("n1", QUICK);
+        await world.until("it is off", () => world.rack.host("n1").power === "Off");
+        world.rack.bmc("n1").setReachability("up");
+        await world.phase("n1", "Succeeded");
+        assert.deepEqual(world.powerLog, ["n1 On"]);
+        world.assertClean();
+      },
+    ));
+
+  it("a host that stays off when its power returns, and whose BMC stays dead, fails with words that say so", () =>
+    World.run(
+      { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },
+      async (world) => {
+        giveOutlets(world, "n1");
+        storeEnrolment(world, "n1");
+        world.rack.bmc("n1").setReachability("silent");
+        await world.hang("n1");
+        world.remediate("n1", QUICK);
+        await world.phase("n1", "Failed");
+        assert.match(messagesOf(world), /stays off when its power returns; power it on by hand/);
+      },
+    ));
+
+  it("a host with one outlet that stays on, by a relay that is welded, is never proven off", () =>
+    withDeadBmc(
+      async (world) => {
+        world.remediate("n1", QUICK);
+        await world.phase("n1", "Failed");
+        assert.deepEqual(world.markLog.filter(isRelease), []);
+        assert.match(messagesOf(world), /outlets that are on show nothing about the host/);
+      },
+      (world) => {
+        world.devices.pdus.outlet(SECOND).isWelded = true;
+      },
+    ));
+
+  it("a host whose outlets are off and whose BMC says On, by a supply that no outlet feeds, is not proven off", () =>
+    World.run(
+      { interference: { call: (_agent, what) => (what === "ForceOff n1" ? { error: "Refused" } : undefined) } },
+      async (world) => {
+        giveOutlets(world, "n1");
+        storeEnrolment(world, "n1");
+        for (const address of OUTLETS) world.devices.pdus.outlet(address).feeds = [];
+        await world.hang("n1");
+        world.remediate("n1", QUICK);
+        await world.phase("n1", "Failed");
+        assert.ok(ordersOff(world).length > 0, "the outlets were switched off");
+        assert.deepEqual(world.markLog.filter(isRelease), []);
+        for (const address of OUTLETS) assert.equal(world.devices.pdus.outlet(address).isOn, true, "they are on again");
+      },
+    ));
+
+  it("a host whose BMC does not answer is on or off by no probe of its outlets", () =>
+    World.run({ detector: true }, async (world) => {
+      giveOutlets(world, "n1");
+      storeEnrolment(world, "n1");
+      world.rack.bmc("n1").setReachability("silent");
+      await world.hang("n1");
+      await world.clock.advance(120_000);
+      assert.equal(world.target("n1")?.status?.powerState, "Unknown");
+      assert.equal(world.target("n1")?.status?.offProof, undefined);
+    }));
+});
+
+describe("outlets that do not count as those of the host", () => {
+  for (const [what, change] of [
+    ["were enrolled for another node", (world: World) => storeEnrolment(world, "n1", { nodeName: "other" })],
+    ["belong to a PDU that was replaced", (world: World) => (world.devices.pdus.outlet(SECOND).pdu = "SN-PDU-NEW")],
+    [
+      "have no meter any more",
+      (world: World) => {
+        world.devices.pdus.outlet(FIRST).metered = true;
+        storeEnrolment(world, "n1");
+        delete world.devices.pdus.outlet(FIRST).metered;
+      },
+    ],
+    ["have another label now", (world: World) => (world.devices.pdus.outlet(FIRST).label = "n7 left")],
+    [
+      "are waived by verification None, and have no enrolment",
+      (world: World) => {
+        spec(world, { identity: { systemUUID: null, verification: "None" } });
+        storeEnrolment(world, "n1", null);
+      },
+    ],
+    ["were enrolled for another target", (world: World) => storeEnrolment(world, "n1", { specDigest: "0".repeat(64) })],
+    [
+      "were edited, by another outlet",
+      (world: World) => {
+        world.devices.pdus.plug("snmp://pdu-1/3", ["n1"]);
+        giveOutlets(world, "n1", { addresses: [FIRST, "snmp://pdu-1/3"] });
+      },
+    ],
+    [
+      "share their level with the BMC",
+      (world: World) => {
+        giveOutlets(world, "n1", { level: 1 });
+        storeEnrolment(world, "n1");
+      },
+    ],
+    [
+      "stand on two levels",
+      (world: World) => {
+        const devices = world.target("n1")?.spec.devices.map((device, index) => ({ ...device, level: index + 1 }));
+        spec(world, { devices });
+        storeEnrolment(world, "n1");
+      },
+    ],
+    [
+      "were enrolled on hardware that the node does not run on",
+      (world: World) => {
+        spec(world, { identity: { systemUUID: null, serialNumber: "SN-N1" } });
+        storeEnrolment(world, "n1", { systemUUID: "4c4c4544-0042-4a10-8054-b9c04f503132" });
+      },
+    ],
+    [
+      "were enrolled on hardware that the target does not expect",
+      (world: World) => {
+        storeEnrolment(world, "n1", { systemUUID: "4c4c4544-0042-4a10-8054-b9c04f503132" });
+      },
+    ],
+  ] as const) {
+    it(`outlets that ${what} are never switched, and the target says so`, () =>
+      withDeadBmc(
+        async (world) => {
+          world.remediate("n1", QUICK);
+          await world.phase("n1", "Failed");
+          assert.deepEqual(world.devices.pdus.orders, []);
+          assert.equal(world.rack.host("n1").power, "On");
+          const enrolled = world.target("n1")?.status?.conditions?.find(({ type }) => type === "OutletsEnrolled");
+          assert.equal(enrolled?.status, "False", enrolled?.message);
+        },
+        (world) => void change(world),
+      ));
+  }
+
+  it("a target whose outlets are not enrolled is fenced by its BMC, and says how to enrol them", () =>
+    World.run({}, async (world) => {
+      // One is off for the sake of another host that it feeds.
+      for (const outlet of giveOutlets(world, "n1")) outlet.isOn = outlet.outlet === "1";
+      for (const outlet of OUTLETS) world.devices.pdus.outlet(outlet).feeds = [];
+      await world.clock.advance(20_000);
+      const ready = world.target("n1")?.status?.conditions?.find(({ type }) => type === "Ready");
+      assert.equal(`${ready?.status} ${ready?.reason}`, "True Degraded");
+      assert.match(ready?.message ?? "", /run ironfence enroll n1 in maintenance/);
+      await world.hang("n1");
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(world.devices.pdus.orders, []);
+      world.assertClean();
+    }));
+
+  it("outlets on the level of a BMC that answers are not switched because the BMC is identified", () =>
+    World.run({}, async (world) => {
+      giveOutlets(world, "n1", { level: 1 });
+      storeEnrolment(world, "n1");
+      await world.hang("n1");
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Failed");
+      assert.deepEqual([world.devices.pdus.orders, world.powerLog], [[], []]);
+    }));
+
+  it("outlets by which a host was powered off are put on again although their enrolment has ended since", () =>
+    withDeadBmc(async (world) => {
+      world.remediate("n1", QUICK);
+      await world.until("it is off", () => world.rack.host("n1").power === "Off");
+      spec(world, { identity: { serialNumber: "SN-N1" } });
+      await world.until("it is on", () => world.rack.host("n1").power === "On");
+      await world.until("it is over", () =>
+        ["Succeeded", "Failed"].includes(world.remediation("n1")?.status?.phase ?? ""),
+      );
+      assert.deepEqual(
+        OUTLETS.map((address) => world.devices.pdus.outlet(address).isOn),
+        [true, true],
+      );
+    }));
+
+  it("an outlet that two targets name is switched by neither of them", () =>
+    withDeadBmc(async (world) => {
+      giveOutlets(world, "n2", { addresses: [SECOND, "snmp://pdu-1/4"] });
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Failed");
+      assert.deepEqual(world.devices.pdus.orders, []);
+    }));
+});

@@ -1,0 +1,65 @@
+import type { Enrolment, FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import type { OutletIdentity } from "../../src/bmc/interface/driver.ts";
+import { enrolledSpecDigest } from "../../src/remediator/hosts/model/enrolment.ts";
+import type { Outlet } from "./pdus.ts";
+import type { World } from "./world.ts";
+import { NAMESPACE } from "./world.ts";
+
+// Hosts whose targets have outlets of a PDU besides their BMC.
+
+export const OUTLETS = ["snmp://pdu-1/1", "snmp://pdu-1/2"] as const;
+
+export const QUICK = {
+  retryLimit: 0,
+  powerOffTimeout: "60s",
+  powerOnTimeout: "30s",
+  drainTimeout: "20s",
+  timeout: "60s",
+};
+
+const key = (name: string) => ({ namespace: NAMESPACE, name });
+
+/** Adds outlets to the target of a host, whose supplies they are. */
+export function giveOutlets(
+  world: World,
+  host: string,
+  {
+    addresses = OUTLETS,
+    level = 2,
+    identity = {},
+  }: { addresses?: readonly string[]; level?: number; identity?: Partial<OutletIdentity> } = {},
+): Outlet[] {
+  const credentialsSecretRef = { name: "bmc" };
+  const bmc = { address: `redfish://${host}`, credentialsSecretRef, timeouts: { call: "15s" } };
+  const outlets = addresses.map((address) => ({ address, level, credentialsSecretRef }));
+  world.server
+    .collection<FencingTarget>(FENCING_TARGETS)
+    .mergePatch(key(host), { spec: { devices: [bmc, ...outlets] } });
+  return addresses.map((address) => world.devices.pdus.plug(address, [host], identity));
+}
+
+/** Stores, or removes, the enrolment of the outlets that the target of a host has now, as `ironfence enroll` does. */
+export function storeEnrolment(world: World, host: string, change: Partial<Enrolment> | null = {}): void {
+  const target = world.target(host);
+  const node = world.node(host);
+  if (target === undefined || node === undefined) throw new Error(`no target or node ${host}`);
+  const addresses = target.spec.devices.map(({ address }) => address).filter((address) => address.startsWith("snmp:"));
+  const enrolment: Enrolment = {
+    time: "2026-01-01T00:00:00Z",
+    nodeName: host,
+    nodeUID: node.metadata.uid,
+    systemUUID: world.rack.host(host).spec.systemUUID,
+    bootIDBefore: "before",
+    bootIDAfter: node.status.nodeInfo?.bootID ?? "",
+    specDigest: enrolledSpecDigest(target),
+    outlets: addresses.map((address) => {
+      const { pdu, outlet, label, metered } = world.devices.pdus.outlet(address);
+      const isMetered = metered !== undefined && { metered };
+      return { address, pdu, outlet, ...(label !== undefined && { label }), ...isMetered };
+    }),
+  };
+  world.server
+    .collection<FencingTarget>(FENCING_TARGETS)
+    .mergePatch(key(host), { status: { enrolment: change === null ? null : { ...enrolment, ...change } } }, "status");
+}

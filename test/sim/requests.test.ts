@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
+import { RequestTally } from "../../hack/bench/detector-requests.ts";
+import { begun, INSTANT, runEarly } from "./early-world.ts";
+
+// More requests are no mistake, but they need a reason: thousands of nodes may fail at once.
+
+/**
+ * What the agent asks the API server for from the end of a duration until the node is back, with one pod, without
+ * watches and Events. A rule needs most reads to be live: of the node before its remediation is created and deleted,
+ * before the power-off and before each change of its marks; of the target, the Secret and the pause before each order.
+ */
+const WHOLE_FENCE = {
+  "create baremetalremediations": 1,
+  "create leases": 1,
+  "delete baremetalremediations": 1,
+  "delete pods": 1,
+  "get baremetalremediations": 3,
+  "get configmaps": 2,
+  "get fencingtargets": 4,
+  "get leases": 3,
+  "get nodes": 8,
+  "get secrets": 3,
+  // The detector begins to watch FencingTargets when it has its first remediation.
+  "list discovery": 1,
+  "list fencingtargets": 2,
+  "list leases": 1,
+  "list nodes": 1,
+  "list pods": 3,
+  "list volumeattachments": 1,
+  "patch baremetalremediations": 2,
+  "patch baremetalremediations/status": 10,
+  "patch fencingtargets/status": 3,
+  "patch nodehealthchecks": 1,
+  "patch nodehealthchecks/status": 3,
+  "patch nodes": 3,
+  "patch pods/status": 1,
+};
+
+it("a whole fence sends no more requests than its steps need", () =>
+  runEarly({ hosts: [{ name: "n1", ...INSTANT }], annotations: { [SKIP_DURATION_IF_OFF]: "false" } }, async (world) => {
+    world.createPod("n1", "db");
+    world.rack.host("n1").hang();
+    await world.until("n1 is not Ready", () => !world.isReady("n1"));
+    await world.clock.advance(280_000);
+    const tally = new RequestTally(world.server, "agent");
+    await world.until("n1 is remediated", () => begun(world).length > 0);
+    await world.until("n1 is back", () => begun(world).length === 0 && world.isReady("n1"));
+    await world.clock.advance(1_000);
+    const counts = Object.fromEntries(Object.entries(tally.counts).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+    assert.deepEqual(counts, WHOLE_FENCE);
+    world.assertClean();
+  }));

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { supplyPower } from "../../../../src/bmc/devices/outlets.ts";
+import type { IdentityCheck } from "../../../../src/bmc/devices/topology.ts";
+import { Topology } from "../../../../src/bmc/devices/topology.ts";
+import type { PowerDriver, PowerState } from "../../../../src/bmc/interface/driver.ts";
+import { BmcError } from "../../../../src/bmc/interface/errors.ts";
+import { decidingLevel } from "../../../../src/remediator/probes/target-status.ts";
+import { VirtualClock } from "../../../lib/virtual-clock.ts";
+
+const signal = new AbortController().signal;
+const VERIFIED: IdentityCheck = { verified: true, message: "enrolled" };
+const UNKNOWN: IdentityCheck = { verified: false, reason: "Unknown", message: "not enrolled" };
+
+class FakeOutlet {
+  state: PowerState = "On";
+  readonly orders: string[] = [];
+  readonly driver: PowerDriver;
+
+  constructor(address: string) {
+    const driver: Partial<PowerDriver> = {
+      address,
+      identify: () => Promise.resolve({ device: address }),
+      identifyOutlet: () => Promise.resolve({ pdu: "SN", outlet: "1" }),
+      readPower: () => Promise.resolve({ state: this.state, raw: this.state }),
+      forceOff: async () => void this.orders.push("Off"),
+      on: async () => void this.orders.push("On"),
+    };
+    this.driver = driver as PowerDriver;
+  }
+}
+
+const bmc = (driver: Partial<PowerDriver>): PowerDriver => ({ address: "bmc", ...driver }) as PowerDriver;
+const deadBmc = (): PowerDriver => {
+  const fail = (): Promise<never> => Promise.reject(new BmcError("Unreachable", "bmc: no answer"));
+  return bmc({ identify: fail, readPower: fail, forceOff: fail, on: fail });
+};
+
+/** A host with a BMC on level 1 and two outlets on level 2. */
+function hostOf(first: PowerDriver, judge: () => IdentityCheck = () => VERIFIED) {
+  const outlets = [new FakeOutlet("snmp://pdu/1"), new FakeOutlet("snmp://pdu/2")];
+  const devices = [{ level: 1, driver: first }, ...outlets.map(({ driver }) => ({ level: 2, driver }))];
+  const topology = new Topology(devices, () => VERIFIED, { clock: new VirtualClock(), judge });
+  return { topology, outlets, orders: () => outlets.flatMap(({ orders }) => orders) };
+}
+
+test("outlets show that their host is off only if each of them answers and is off", () => {
+  const reading = (state: PowerState) => ({ state, raw: state, address: "snmp://pdu/1" });
+  for (const [states, outlets, expected] of [
+    [["Off", "Off"], 2, "Off"],
+    [["Off"], 2, "Unknown"],
+    [["Off", "On"], 2, "Unknown"],
+    [["On", "On"], 2, "Unknown"],
+    [["Off", "Changing"], 2, "Unknown"],
+    [["Off", "Unknown"], 2, "Unknown"],
+    [[], 0, "Unknown"],
+  ] as const) {
+    assert.equal(supplyPower(states.map(reading), outlets).state, expected, `${states.join(", ")} of ${outlets}`);
+  }
+});
+
+test("outlets that are on show nothing about a host whose BMC is dead, and what they show is part of the error", async () => {
+  const { topology, outlets } = hostOf(deadBmc());
+  await assert.rejects(topology.readPower(signal), /bmc: no answer; outlets that are on show nothing/);
+  const { runs, supplied, ...whole } = await topology.readWhole(signal);
+  assert.deepEqual([whole.state, runs, supplied], ["Unknown", false, true]);
+  for (const outlet of outlets) outlet.state = "Off";
+  const reading = await topology.readPower(signal);
+  assert.deepEqual([reading.state, reading.bySupply], ["Off", true]);
+});
+
+test("a BMC that answers decides about the power of its host, whatever its outlets show", async () => {
+  for (const state of ["On", "Off", "Changing"] as const) {
+    const answers = { identify: () => Promise.resolve({ device: "bmc" }) };
+    const { topology, outlets } = hostOf(bmc({ ...answers, readPower: () => Promise.resolve({ state, raw: state }) }));
+    for (const outlet of outlets) outlet.state = state === "Off" ? "On" : "Off";
+    assert.equal((await topology.readPower(signal)).state, state);
+  }
+});
+
+test("outlets are compared with their enrolment right before each order to switch them off", async () => {
+  let check: IdentityCheck = VERIFIED;
+  const { topology, orders } = hostOf(deadBmc(), () => check);
+  assert.deepEqual(await topology.verify(() => VERIFIED, signal), VERIFIED);
+  check = UNKNOWN;
+  await assert.rejects(topology.forceOff(signal), /no order is sent: not enrolled/);
+  assert.deepEqual(orders(), []);
+});
+
+test("outlets that are not the host's are not switched on for it, and the other levels are", async () => {
+  const sent: string[] = [];
+  const answering = bmc({
+    identify: () => Promise.resolve({ device: "bmc" }),
+    on: async () => void sent.push("On"),
+  });
+  const { topology, orders } = hostOf(answering, () => UNKNOWN);
+  await topology.on(signal);
+  assert.deepEqual([sent, orders()], [["On"], []]);
+});
+
+test("outlets are switched on before the BMC that may need them is called", async () => {
+  const { topology, orders } = hostOf(deadBmc());
+  await assert.rejects(topology.on(signal), /bmc: no answer/);
+  assert.deepEqual(orders(), ["On", "On"]);
+});
+
+test("outlets are never used for a host without a FencingTarget", async () => {
+  const outlet = new FakeOutlet("snmp://pdu/1");
+  const topology = new Topology([{ level: 1, driver: outlet.driver }], () => VERIFIED);
+  outlet.state = "Off";
+  assert.equal((await topology.readPower(signal)).state, "Unknown");
+  await assert.rejects(topology.forceOff(signal), /only through a FencingTarget/);
+  assert.deepEqual(outlet.orders, []);
+});
+
+test("outlets that were switched off by hand show no power in the status of a target, and prove no host off", () => {
+  const off = { ok: true, identity: { device: "d" }, reading: { state: "Off", raw: "off" } } as const;
+  const outlet = { ...off, address: "snmp://pdu/1", level: 2, index: 1, outlet: { pdu: "SN", outlet: "1" } };
+  const dead = { ok: false, reason: "Unreachable", message: "", address: "redfish://n1", level: 1, index: 0 } as const;
+  assert.equal(decidingLevel([dead, outlet]).state, "Unknown");
+  assert.equal(decidingLevel([{ ...dead, ...off }, outlet]).state, "Off");
+});

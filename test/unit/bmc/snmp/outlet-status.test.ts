@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decodeVarbinds } from "../../../../src/bmc/snmp/session/decode.ts";
+import type { SnmpValue } from "../../../../src/bmc/snmp/session/values.ts";
+import { readStatus, statusOids } from "../../../../src/bmc/snmp/outlet-status.ts";
+import type { OutletStatus } from "../../../../src/bmc/snmp/outlet-status.ts";
+import { OUTLET_TABLES, oidOf, requireIndex, tableOf } from "../../../../src/bmc/snmp/tables/tables.ts";
+import type { MibObject, OutletTable } from "../../../../src/bmc/snmp/tables/table.ts";
+import { BmcError } from "../../../../src/bmc/interface/errors.ts";
+import { MIBS } from "../../../../src/bmc/interface/mibs.ts";
+
+const UP_TIME = "1.3.6.1.2.1.1.3.0";
+const ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0";
+const integer = (value: number): SnmpValue => ({ type: "integer", value });
+const text = (value: string): SnmpValue => ({ type: "bytes", value: Buffer.from(value) });
+const NONE: SnmpValue = { type: "none" };
+
+const indexOf = (table: OutletTable): string => table.index.map(() => "3").join(".");
+
+function valueNamed(values: Readonly<Record<number, { means: string }>>, means: string): number {
+  return Number(Object.entries(values).find(([, value]) => value.means === means)?.[0]);
+}
+
+/** An answer with an outlet that is off, as the table has it, and what differs from that. */
+function statusOf(
+  table: OutletTable,
+  changes: readonly [object: MibObject | string, value: SnmpValue][] = [],
+  wasMetered = false,
+): OutletStatus {
+  const outlet = indexOf(table);
+  const answers = new Map<string, SnmpValue>(statusOids(table, outlet).map((oid) => [oid, NONE]));
+  const set = (object: MibObject | string, value: SnmpValue): void => {
+    answers.set(typeof object === "string" ? object : oidOf(object, outlet), value);
+  };
+  set(UP_TIME, { type: "ticks", value: 500_000 });
+  set(table.state, integer(valueNamed(table.state.values, "Off")));
+  for (const condition of table.conditions) set(condition, integer(valueNamed(condition.values, "Fine")));
+  set(table.serial, text("SN-1"));
+  if (table.meter !== undefined) set(table.meter, integer(0));
+  if (table.meter?.works !== undefined) set(table.meter.works, integer(table.meter.works.value));
+  for (const [object, value] of changes) set(object, value);
+  return readStatus(table, outlet, answers, { what: "read", wasMetered });
+}
+
+for (const mib of MIBS) {
+  const table = OUTLET_TABLES[mib];
+
+  test(`an outlet by the table ${mib} is Off only if everything that the table has says so`, () => {
+    assert.equal(statusOf(table).reading.state, "Off");
+    for (const [value, { means }] of Object.entries(table.state.values)) {
+      const expected = means === "Doubtful" ? "Unknown" : means;
+      assert.equal(statusOf(table, [[table.state, integer(Number(value))]]).reading.state, expected, value);
+    }
+    for (const condition of table.conditions) {
+      for (const [value, { means }] of Object.entries(condition.values)) {
+        const expected = { Fine: "Off", Changing: "Changing", Doubtful: "Unknown" }[means];
+        assert.equal(statusOf(table, [[condition, integer(Number(value))]]).reading.state, expected, condition.name);
+      }
+    }
+  });
+
+  test(`an outlet by the table ${mib} is not Off if a value is missing, of another type, or not known to the MIB`, () => {
+    for (const object of [table.state, ...table.conditions]) {
+      for (const value of [
+        integer(4_711),
+        integer(-1),
+        text("off"),
+        { type: "gauge", value: 2 } as const,
+        { type: "other" } as const,
+      ]) {
+        assert.equal(statusOf(table, [[object, value]]).reading.state, "Unknown", object.name);
+      }
+    }
+    for (const condition of table.conditions) {
+      assert.equal(statusOf(table, [[condition, NONE]]).reading.state, "Unknown", condition.name);
+    }
+  });
+
+  test(`an outlet by the table ${mib} is Off only with its meter at 0, if it has one`, () => {
+    const { meter } = table;
+    assert.ok(meter);
+    const none = (value: SnmpValue): [MibObject, SnmpValue][] => [
+      [meter, value],
+      ...(meter.works && value.type === "none" ? [[meter.works, NONE] as [MibObject, SnmpValue]] : []),
+    ];
+    for (const value of [1, 180]) assert.equal(statusOf(table, none(integer(value))).reading.state, "Changing");
+    assert.equal(statusOf(table, none({ type: "gauge", value: 5 })).reading.state, "Changing");
+    for (const value of [text("0"), { type: "ticks", value: 0 } as const, { type: "other" } as const]) {
+      assert.equal(statusOf(table, none(value)).reading.state, "Unknown");
+    }
+    for (const absent of [NONE, integer(-1), { type: "gauge", value: 4_294_967_295 } as const]) {
+      assert.equal(statusOf(table, none(absent)).reading.state, "Off");
+      assert.equal(statusOf(table, none(absent), true).reading.state, "Unknown");
+    }
+    if (meter.works === undefined) return;
+    for (const broken of [integer(2), NONE, text("1")]) {
+      assert.equal(statusOf(table, [[meter.works, broken]]).reading.state, "Unknown");
+    }
+  });
+
+  test(`an outlet by the table ${mib} has one index, and its PDUs are known by their sysObjectID`, () => {
+    assert.equal(tableOf(table.sysObjectId), table);
+    assert.equal(tableOf(`${table.sysObjectId}.1.2`), table);
+    assert.notEqual(tableOf(`${table.sysObjectId}0`), table);
+    const outlet = indexOf(table);
+    requireIndex(table, outlet, "read");
+    for (const other of [`${outlet}.3`, outlet.slice(2)]) {
+      if (other !== "") assert.throws(() => requireIndex(table, other, "read"), BmcError);
+    }
+    const oids = statusOids(table, outlet);
+    assert.equal(new Set(oids).size, oids.length);
+    for (const oid of [...oids, oidOf(table.off, outlet), oidOf(table.on, outlet)]) {
+      assert.match(oid, /^1\.3\.6\.1(?:\.\d+)+$/);
+    }
+    assert.notEqual(`${table.off.oid} ${table.off.value}`, `${table.on.oid} ${table.on.value}`);
+  });
+}
+
+test("a PDU is known by its serial number, otherwise by its engine ID, and not at all without both", () => {
+  const table = OUTLET_TABLES["APC-rPDU2"];
+  const engineId: SnmpValue = { type: "bytes", value: Buffer.from("8000013e0461", "hex") };
+  assert.equal(statusOf(table, [[ENGINE_ID, engineId]]).pdu, "SN-1");
+  assert.equal(
+    statusOf(table, [
+      [ENGINE_ID, engineId],
+      [table.serial, text("  ")],
+    ]).pdu,
+    "8000013e0461",
+  );
+  assert.throws(() => statusOf(table, [[table.serial, NONE]]), /neither rPDU2IdentSerialNumber nor snmpEngineID/);
+  assert.throws(() => statusOf(table, [[UP_TIME, NONE]]), /no sysUpTime/);
+});
+
+test("a text of a PDU is cut and made printable", () => {
+  const table = OUTLET_TABLES["APC-rPDU2"];
+  const { label } = statusOf(table, [[table.label, text(`a\u001b[31m\n\u202eb${"x".repeat(500)}`)]]);
+  assert.match(label ?? "", /^a \[31m b?x*/);
+  assert.ok((label ?? "").length <= 64);
+});
+
+test("values of a PDU count only for the objects that were asked for, in their order", () => {
+  const varbind = (oid: string): { oid: string; type: number; value: number } => ({ oid, type: 2, value: 1 });
+  assert.equal(decodeVarbinds("read", ["1.3.1", "1.3.2"], [varbind("1.3.1"), varbind("1.3.2")]).size, 2);
+  for (const answer of [["1.3.2", "1.3.1"], ["1.3.1"], ["1.3.1", "1.3.2", "1.3.3"], ["1.3.1", "1.3.9"]]) {
+    assert.throws(() => decodeVarbinds("read", ["1.3.1", "1.3.2"], answer.map(varbind)), /another question/);
+  }
+});

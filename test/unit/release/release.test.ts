@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { imageBillOfMaterials } from "../../../hack/image/bill-of-materials.ts";
+import { changesOf, releaseNotes } from "../../../hack/release/notes.ts";
+
+const CHANGELOG = `# Changelog
+
+## [Unreleased]
+
+### Added
+- A second thing.
+
+## [1.2.0] - 2026-01-02
+
+- A first thing, see [Unreleased].
+
+## [1.1.0] - 2026-01-01
+
+[1.2.0]: https://example.test/1.2.0
+`;
+
+describe("the notes of a release", () => {
+  it("the notes of a release have the entries of its version, and no others", () => {
+    assert.equal(changesOf(CHANGELOG, "Unreleased"), "### Added\n- A second thing.");
+    assert.equal(changesOf(CHANGELOG, "1.2.0"), "- A first thing, see [Unreleased].");
+  });
+
+  it("the changelog has no changes for a version without entries, or without a section", () => {
+    assert.equal(changesOf(CHANGELOG, "1.1.0"), undefined);
+    assert.equal(changesOf(CHANGELOG, "1.2"), undefined);
+  });
+
+  it("the notes of a release name the digest of each image, and each file", () => {
+    const notes = releaseNotes({
+      version: "1.2.0",
+      changes: "- A first thing.",
+      images: { amd64: "sha256:a", arm64: "sha256:b" },
+      files: ["ironfence-1.2.0.tgz"],
+    });
+    for (const part of [/amd64 \| `sha256:a`/, /arm64 \| `sha256:b`/, /`ironfence-1\.2\.0\.tgz`/, /- A first thing\./])
+      assert.match(notes, part);
+  });
+
+  it("the repository's changelog has changes to release", () => {
+    const changelog = readFileSync(new URL("../../../CHANGELOG.md", import.meta.url), "utf8");
+    assert.match(changesOf(changelog, "Unreleased") ?? "", /^### \w+/m);
+  });
+});
+
+describe("the bill of materials of an image", () => {
+  it("the bill of materials of an image lists the packages of the bundle, Node, and Debian's packages with checksums", () => {
+    const npm = { serialNumber: "urn:1", metadata: { timestamp: "now", tools: [] }, components: [{ name: "undici" }] };
+    const bill = JSON.parse(imageBillOfMaterials(JSON.stringify(npm), "arm64")) as {
+      serialNumber?: string;
+      metadata: object;
+      components: { name: string; purl?: string; hashes?: { content: string }[] }[];
+    };
+    const names = bill.components.map(({ name }) => name);
+    for (const name of ["undici", "node", "libc6", "libstdc++6", "ca-certificates"])
+      assert.ok(names.includes(name), name);
+    const libc = bill.components.find(({ name }) => name === "libc6");
+    assert.match(libc?.purl ?? "", /^pkg:deb\/debian\/libc6@.*arch=arm64/);
+    assert.match(libc?.hashes?.[0]?.content ?? "", /^[0-9a-f]{64}$/);
+  });
+
+  it("the bill of materials of an image has neither a random number nor a time, so that the image stays the same", () => {
+    const npm = { serialNumber: "urn:1", metadata: { timestamp: "now", tools: [] }, components: [] };
+    assert.doesNotMatch(imageBillOfMaterials(JSON.stringify(npm), "amd64"), /urn:1|"timestamp"/);
+  });
+});
