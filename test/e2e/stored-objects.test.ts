@@ -61,6 +61,9 @@ const FORMS: Readonly<Record<string, Readonly<Record<string, (spec: JsonObject) 
   },
 };
 
+/** What the CRDs of this version add to a strategy that 0.1.0 has stored, and those of 0.1.0 leave out again. */
+const ADDED_DEFAULTS = { acCycleTimeout: "300s", diagnostics: "None", diagnosticsTimeout: "60s", powerOn: "On" };
+
 /** A change that a user makes to a field which the CRDs of both versions take. */
 const EDITS: Readonly<Record<string, (round: string) => JsonObject>> = {
   BareMetalRemediationTemplate: (round) => ({ template: { spec: { strategy: { retryLimit: round.length } } } }),
@@ -117,13 +120,32 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
     }
   }
 
-  const contentOf = ({ spec, status }: Stored): JsonObject => ({ spec, status });
+  /** Where the strategy of a remediation or of its template is in a spec. */
+  function strategyIn(spec: JsonObject): JsonObject | undefined {
+    const { template } = spec as { template?: { spec?: JsonObject } };
+    return (template?.spec ?? spec)["strategy"] as JsonObject | undefined;
+  }
+
+  /** An object without the defaults that only one of the two versions knows. */
+  function contentOf({ spec, status }: Stored): JsonObject {
+    const content = structuredClone({ spec, status });
+    const strategy = strategyIn(content.spec) ?? {};
+    for (const name of Object.keys(ADDED_DEFAULTS)) delete strategy[name];
+    return content;
+  }
 
   /** Each object reads as it was stored, and takes a label, a status and a change of its spec. */
-  async function assertUsable(round: string): Promise<void> {
+  async function assertUsable(round: "first" | "present" | "again"): Promise<void> {
     const { api } = controlPlane;
+    const added = round === "present" ? ADDED_DEFAULTS : {};
     for (const [path, before] of stored) {
-      assert.deepEqual(contentOf(await api.get<Stored>(path)), contentOf(before), `${round}: ${path}`);
+      const read = await api.get<Stored>(path);
+      assert.deepEqual(contentOf(read), contentOf(before), `${round}: ${path}`);
+      const strategy = strategyIn(read.spec);
+      if (strategy !== undefined) {
+        const known = Object.keys(ADDED_DEFAULTS).filter((name) => name in strategy);
+        assert.deepEqual(Object.fromEntries(known.map((name) => [name, strategy[name]])), added, `${round}: ${path}`);
+      }
       await api.mergePatch(path, { metadata: { labels: { round } } });
       const { kind, status } = before;
       if (status !== undefined) {
