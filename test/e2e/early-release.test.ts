@@ -37,7 +37,7 @@ void describe("a host that loses its power under a health check with a duration 
     const pod = await database.pod();
     assert.ok(pod);
 
-    // An agent that has just started has not seen a lease renewed, and waits longer.
+    // In the middle between two renewals.
     await awaitRenewal(world, node, 0.5);
     const lostMs = losePower(world, node);
     const times = await measureRelease(world, database, { pod, node, lostMs });
