@@ -60,7 +60,7 @@ void describe("clients of other makes on our simulated BMC, over TLS", () => {
         bootTarget: "Pxe",
         bootEnabled: "Once",
         after: "On",
-        resetTypes: ["ForceOff", "ForceRestart", "GracefulShutdown", "On", "PowerCycle"],
+        resetTypes: ["ForceOff", "ForceRestart", "GracefulShutdown", "Nmi", "On", "PowerCycle"],
       });
       assert.deepEqual(world.orders("host-2").slice(before), ["ForceOff", "On"]);
       assert.equal(world.sessionCount, 0, "the session was ended");
