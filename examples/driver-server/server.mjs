@@ -2,8 +2,9 @@
 //
 //   HOSTS=worker-1,worker-2 TLS_CERT=tls.crt TLS_KEY=tls.key CLIENT_CA=client-ca.crt PORT=8443 node server.mjs
 //
-// Each domain of HOSTS is a host at driver://SERVER:8443/hosts/DOMAIN. Every client with a certificate that CLIENT_CA has
-// signed may power them, so use an authority of its own for ironfence. For another tool, replace `read` and `order`.
+// Each domain of HOSTS is a host at driver://SERVER:8443/hosts/DOMAIN. Every client with a certificate that CLIENT_CA
+// has signed may power them, so use an authority of its own for ironfence. For another tool, replace `read` and
+// `order`.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:https";

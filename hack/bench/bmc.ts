@@ -173,7 +173,7 @@ function count(what: string, value: number, aim: number): void {
   figure({ what, value, unit: "", aim, fails: true });
 }
 
-/** Wall and CPU time of one thing that was done over and over. */
+/** Wall and CPU time of one thing that was repeated. */
 class Sample {
   readonly #wallMs: number[] = [];
   readonly #cpuMs: number[] = [];

@@ -1,7 +1,7 @@
 import { parseAllDocuments, stringify } from "yaml";
 
 // The permissions of an agent that only observes are made from those of an agent that acts: what only reads stays, with
-// the right to record Kubernetes Events and to hold one Lease.
+// the permission to record Kubernetes Events and to hold one Lease.
 
 interface Rule {
   apiGroups: string[];

@@ -24,7 +24,7 @@ controllers; its BMC drivers on servers that others wrote; and the simulated BMC
                          those that prove something about it (hack/control-plane/kubernetes has the versions)
 
 A run of all files also compares the permissions in deploy with what the agents have asked of their API servers (audit logs), and fails
-for a right that was never used; each run fails for a call that was refused.
+for a permission that was never used; each run fails for a call that was refused.
 
 $IRONFENCE_E2E_AUDIT names an empty folder in which those audit logs are kept. $IRONFENCE_E2E_LOGS names a folder in which the agents keep their logs. $IRONFENCE_REDFISH_SCHEMAS names the folder of DMTF's
 CSDL files (the csdl folder of the bundle DSP8010); without it they are fetched from DMTF. $IRONFENCE_E2E_FOREIGN_CRDS
@@ -100,7 +100,7 @@ const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   "late-crds",
   // One of the faults is a family without its permissions.
   "night-shift-agents",
-  // Permissions, the ServiceAccount and the namespace are taken away.
+  // Permissions, the ServiceAccount and the namespace are deleted.
   "removal",
   // The bundle alone grants no permission to fence.
   "olm-bundle",

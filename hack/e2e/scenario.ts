@@ -11,7 +11,7 @@ import type { HealthCheckExample, TargetOverrides } from "./examples.ts";
 import { DEFAULT_WORLD, NAMESPACE, startWorld } from "./world.ts";
 import type { World, WorldOptions } from "./world.ts";
 
-// What the end-to-end tests do over and over.
+// What several end-to-end tests do.
 
 const START_TIMEOUT_MS = 120_000;
 const TARGETS_READY_TIMEOUT_MS = 60_000;

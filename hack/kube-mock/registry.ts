@@ -364,7 +364,7 @@ export class Registry {
   }
 
   #check(resource: ServedResource, causes: readonly Cause[], { metadata }: ApiObject): void {
-    // An event is refused as one of the core group, in which it is stored, through whichever group it came.
+    // An event is refused as one of the core group, in which it is stored, also if it came through another group.
     const [storageGroup = ""] = resource.storage.split("/");
     if (causes.length > 0) throw invalid(storageGroup, resource.kind, metadata.name, causes);
   }

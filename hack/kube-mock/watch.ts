@@ -95,7 +95,7 @@ export class Watch implements AsyncIterable<string> {
     this.#onEnd.add(() => this.#lagTimer?.cancel());
   }
 
-  /** Calls `listener` once it is over, whichever side ended it. */
+  /** Calls `listener` once either side has ended it. */
   onEnd(listener: () => void): void {
     if (this.#state === "open") this.#onEnd.add(listener);
     else listener();

@@ -1,4 +1,4 @@
-import { parse } from "@babel/parser";
+import { parseCode } from "./parse.ts";
 
 /** A piece of prose, and the line of its file on which it begins. */
 export interface Piece {
@@ -18,9 +18,9 @@ interface Token {
 /** What stands for a value in a template: code, which no rule reads. */
 const VALUE = "`value`";
 
-/** The comments of a TypeScript file, and its strings of several words: messages, descriptions, help. */
-export function proseOfTypeScript(source: string): Piece[] {
-  const { comments, tokens } = parse(source, { sourceType: "module", plugins: ["typescript"], tokens: true });
+/** The comments of a file of code, and its strings of several words: messages, descriptions, help, texts of JSX. */
+export function proseOfCode(source: string, file: string): Piece[] {
+  const { comments, tokens } = parseCode(source, file);
   const blocks = (comments ?? []).map(({ value, loc }): Piece => ({
     line: loc?.start.line ?? 1,
     text: value.replaceAll(/^[ \t]*\*? ?/gm, ""),
@@ -48,7 +48,7 @@ function joinLineComments(pieces: readonly Piece[], source: string): Piece[] {
 function stringsOf(tokens: readonly Token[], source: string): Piece[] {
   const pieces: Piece[] = [];
   for (const { type, value, start, end, loc } of tokens) {
-    if (type.label === "string") add(pieces, loc.start.line, String(value));
+    if (type.label === "string" || type.label === "jsxText") add(pieces, loc.start.line, String(value));
     else if (type.label === "...`") add(pieces, loc.start.line, source.slice(start + 1, end - 1));
     else if (type.label === "...${") add(pieces, loc.start.line, source.slice(start + 1, end - 2) + VALUE);
   }

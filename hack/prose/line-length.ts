@@ -1,5 +1,5 @@
-import { parse } from "@babel/parser";
 import type { Finding } from "./lint.ts";
+import { parseCode } from "./parse.ts";
 
 export const LINE_LENGTH_MAX = 120;
 
@@ -8,7 +8,7 @@ export const LINE_LENGTH_MAX = 120;
  * line without a blank to break at, such as a URL, has no limit.
  */
 export function longCommentLines(file: string, source: string): Finding[] {
-  const { comments } = parse(source, { sourceType: "module", plugins: ["typescript"] });
+  const { comments } = parseCode(source, file);
   const lines = source.split("\n");
   const inComments = new Set<number>();
   for (const { loc } of comments ?? []) {

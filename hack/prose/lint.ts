@@ -4,7 +4,8 @@ import markdown from "@textlint/textlint-plugin-markdown";
 import terminology from "textlint-rule-terminology";
 import { VOCABULARY, wholeWords } from "./vocabulary.ts";
 import type { Piece } from "./extract.ts";
-import { proseOfTypeScript, proseOfYaml } from "./extract.ts";
+import { proseOfCode, proseOfYaml } from "./extract.ts";
+import { isCode } from "./parse.ts";
 
 export interface Finding {
   file: string;
@@ -30,10 +31,10 @@ const OPTIONS = {
   ],
 } satisfies TextlintKernelOptions;
 
-/** What the vocabulary has against a file: a page, or the comments and messages of TypeScript and YAML. */
+/** What the vocabulary has against a file: a page, or the comments and messages of code and YAML. */
 export async function lintProse(file: string, source: string): Promise<Finding[]> {
   if (file.endsWith(".md")) return lintMarkdown(file, source, (line) => line);
-  const pieces = file.endsWith(".ts") ? proseOfTypeScript(source) : proseOfYaml(source);
+  const pieces = isCode(file) ? proseOfCode(source, file) : proseOfYaml(source);
   const { text, lines } = join(pieces);
   return lintMarkdown(file, text, (line) => lines[line - 1] ?? 1);
 }

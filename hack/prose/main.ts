@@ -4,13 +4,21 @@ import { fileURLToPath } from "node:url";
 import { longCommentLines } from "./line-length.ts";
 import type { Finding } from "./lint.ts";
 import { lintProse } from "./lint.ts";
+import { isCode } from "./parse.ts";
 import { lintTestNames } from "./test-names.ts";
 
 // Checks all texts for readers against the vocabulary: pages, comments and messages. It also checks the length of
 // comment lines and the names of tests. Files can be named.
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const FILES = ["*.md", "docs/**/*.md", "examples/*.yaml", "deploy/**/*.{yaml,md}", "{src,hack,test}/**/*.ts"];
+const FILES = [
+  "*.md",
+  "docs/**/*.md",
+  "deploy/**/*.{yaml,md}",
+  "examples/**/*.{yaml,mjs}",
+  "{src,hack,test}/**/*.ts",
+  "plugins/headlamp/{src,test}/**/*.{ts,tsx}",
+];
 /** They hold the expressions that others must not have, and the messages of the Redfish standard. */
 const QUOTING = ["hack/prose/vocabulary.ts", "test/unit/docs/prose.test.ts", "hack/redfish-mock/service.ts"];
 const named = process.argv.slice(2);
@@ -30,7 +38,7 @@ if (count > 0) {
 async function findingsIn(file: string): Promise<Finding[]> {
   const source = readFileSync(join(ROOT, file), "utf8");
   const findings = await lintProse(file, source);
-  if (file.endsWith(".ts")) findings.push(...longCommentLines(file, source));
-  if (file.endsWith(".test.ts")) findings.push(...lintTestNames(file, source));
+  if (isCode(file)) findings.push(...longCommentLines(file, source));
+  if (/\.test\.tsx?$/.test(file)) findings.push(...lintTestNames(file, source));
   return findings;
 }

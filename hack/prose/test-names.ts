@@ -1,5 +1,5 @@
-import { parse } from "@babel/parser";
 import type { Finding } from "./lint.ts";
+import { parseCode } from "./parse.ts";
 
 /** A test's name has at most so many characters: a longer one is two tests, or explains what its body shows. */
 const NAME_LENGTH_MAX = 160;
@@ -47,8 +47,8 @@ interface TestName {
 }
 
 /** The names of the tests of a file, as written: with `${…}` for values. */
-export function testNames(source: string): TestName[] {
-  const { tokens } = parse(source, { sourceType: "module", plugins: ["typescript"], tokens: true });
+export function testNames(source: string, file: string): TestName[] {
+  const { tokens } = parseCode(source, file);
   const code = ((tokens ?? []) as Token[]).filter(({ type }) => type.label !== undefined);
   const names: TestName[] = [];
   for (const [index, token] of code.entries()) {
@@ -75,7 +75,7 @@ function literal(code: readonly Token[], index: number, source: string): string 
 export function lintTestNames(file: string, source: string): Finding[] {
   const findings: Finding[] = [];
   const known = new Set<string>();
-  for (const { line, name } of testNames(source)) {
+  for (const { line, name } of testNames(source, file)) {
     const refuse = (message: string): void =>
       void findings.push({ file, line, message: `test name ${message}: “${name}”` });
     const [firstWord = ""] = name.split(/[\s,:]/);

@@ -59,6 +59,35 @@ const IDIOM: readonly Term[] = [
   ["goes? on where", "continue", { wrong: "It goes on where it stopped." }],
   ["trying on|tries on", "trying again"],
   ["that right", "that permission", { wrong: "Grant that right to the agent." }],
+  [
+    "(?:the|a|no) rights? (?:to|that was)(?! left)",
+    "permission",
+    { wrong: "It needs the right to list Secrets.", right: "The right one answers." },
+  ],
+  [
+    "may not be (?:read|sent|listed|written):|may not be (?:listed|written)",
+    "cannot read … (forbidden)",
+    { wrong: "Secret a may not be read: forbidden.", right: "The answer may not be the last one." },
+  ],
+  [
+    "(?:BMC|server|agent|operator)s? that (?:is|are|was|were|stays?) away|BMC (?:was|stays) away|agent (?:is|was) away",
+    "does not answer, does not run, cannot be reached",
+    { wrong: "A BMC that is away.", right: "The agent takes the taint away." },
+  ],
+  [
+    "(?:edited|cordoned it|was away|host) meanwhile",
+    "since then, during …, or nothing",
+    { wrong: "The target was edited meanwhile.", right: "The agent reads the power meanwhile." },
+  ],
+  ["correct whichever|in whichever|of whichever|by whichever", "any, also if another"],
+  ["nothing to do with", "serves none of, does not concern"],
+  ["by record|put on record", "recorded in the status"],
+  ["over and over", "again, repeatedly"],
+  ["credentials to be had|none to be had|new to be had", "available, provides"],
+  ["healthy no more", "no longer healthy"],
+  ["have it go on|has it go on", "continue it"],
+  ["goes without us|go without us", "is deleted without an undo"],
+  ["beyond dispute", "undisputed: say what must hold"],
 ];
 
 /** Words that are not in common use any more, or that the style guides advise against. */

@@ -52,7 +52,7 @@ type AwayConnection = Extract<ClusterConnection, { state: "away" }>;
 
 /**
  * The connection to one workload cluster: reads its Secret again and again, and follows what it says. The Secret is
- * read by name rather than watched, since a watch would take the right to list all Secrets.
+ * read by name rather than watched, since a watch would need the permission to list all Secrets.
  */
 export class WorkloadConnection {
   readonly #deps: LinkDeps;
@@ -136,7 +136,11 @@ export class WorkloadConnection {
       if (error instanceof KubeconfigError) {
         this.#problem = { reason: "KubeconfigInvalid", message: `${name}: ${error.message}`, sinceMs };
       } else if (isKubeError(error, "Forbidden")) {
-        this.#problem = { reason: "KubeconfigMissing", message: `${name} may not be read: ${error.message}`, sinceMs };
+        this.#problem = {
+          reason: "KubeconfigMissing",
+          message: `cannot read ${name} (forbidden): ${error.message}`,
+          sinceMs,
+        };
       } else {
         // It is the management cluster that cannot be reached: what was read last still holds.
         logger.warn({ err: error, cluster: this.#cluster }, "cannot read the kubeconfig of a workload cluster");

@@ -313,7 +313,7 @@ export function resolveRunOptions(flags: FlagTexts, env: FlagTexts): RunOptions 
   const families = requireOption(RUN_OPTIONS.families, flags, env);
   if (!components.has("remediator") && !DETECTOR_FAMILIES.some((family) => families.has(family))) {
     throw new OptionError(
-      `${flagName("families")}: the detector has nothing to do with these; add one of ${DETECTOR_FAMILIES.join(", ")}`,
+      `${flagName("families")}: the detector serves none of these families: add one of ${DETECTOR_FAMILIES.join(", ")}`,
     );
   }
   const leaseName = requireOption(RUN_OPTIONS.leaseName, flags, env);

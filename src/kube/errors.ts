@@ -89,7 +89,7 @@ export class ClusterConfigError extends Error {
   override readonly name = "ClusterConfigError";
 }
 
-/** There are no credentials to be had from `source` at present. */
+/** `source` provides no credentials at present. */
 export function noCredentials(source: string, cause: unknown): KubeError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new KubeError("Unauthorized", `no credentials from ${source}: ${reason}`, { cause });

@@ -19,7 +19,7 @@ export interface MachineRef {
   uid: string;
 }
 
-/** A Cluster, and what was found out about it when it was put on record. */
+/** A Cluster, and what was found out about it when the status recorded it. */
 export interface KnownCluster extends ClusterRef {
   /** Distinguishes it from another cluster that its kubeconfig may lead to later (`readClusterUid`). */
   uid?: string | undefined;

@@ -276,7 +276,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     const { host, bmc } = { host: world.rack.host(name), bmc: world.rack.bmc(name) };
     await world.api.mergePatch(`/api/v1/nodes/${name}`, { metadata: { labels: { "example.com/rack": "r7" } } });
     const uid = await uidOf(name);
-    // The BMC is away, then loses an order, then the host hangs in its first boot.
+    // The BMC does not answer, then loses an order, then the host hangs in its first boot.
     bmc.setReachability("refused");
     bmc.orderDelayMs = NEVER_MS;
     const stop = world.rack.subscribe((event) => {

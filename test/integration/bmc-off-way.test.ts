@@ -224,7 +224,7 @@ describe("the permissions of the account, if it may read them", () => {
   for (const [what, account, role] of [
     ["a role that only reads", {}, { Id: "ReadOnly", AssignedPrivileges: ["Login", "ConfigureSelf"] }],
     [
-      "an iLO's account without the right to virtual power",
+      "an iLO's account without the privilege of virtual power",
       { Oem: { Hpe: { Privileges: { VirtualPowerAndResetPriv: false } } } },
       {},
     ],
@@ -249,7 +249,7 @@ describe("the permissions of the account, if it may read them", () => {
     ["a role of an account that may not even log in", {}, { AssignedPrivileges: [] }],
     ["a role without a list", {}, {}],
     [
-      "an iLO's account with the right to virtual power",
+      "an iLO's account with the privilege of virtual power",
       { Oem: { Hpe: { Privileges: { VirtualPowerAndResetPriv: true } } } },
       { AssignedPrivileges: ["Login"] },
     ],

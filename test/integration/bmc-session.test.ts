@@ -163,7 +163,7 @@ test("a wrong password is AuthFailed with basic authentication too, and tried on
   assert.equal(bmc.log().filter((line) => line === `GET ${SYSTEM}`).length, 1);
 });
 
-test("a login that is forbidden counts as refused: it is tried once, by whichever caller is first", async () => {
+test("a login that is forbidden counts as refused: the first caller tries it once, and no other one does", async () => {
   await using bmc = await startFakeBmc();
   bmc.override = ({ path }) => (path === SESSIONS ? { status: 403 } : undefined);
   for (const words of [/HTTP 403/, /not tried again/]) {

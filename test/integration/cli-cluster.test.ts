@@ -76,7 +76,7 @@ describe("a command on a cluster", () => {
     assert.doesNotMatch(listening.err + secure.err, /^ +at /m, "no stack");
   });
 
-  it("a command on a cluster pauses with a reason, which status shows, and resumes, whichever client made the switch", async () => {
+  it("a command on a cluster pauses with a reason, which status shows, and resumes, also if another client created the switch", async () => {
     const paused = await ironfence("pause", "--reason", "rack 4 is being rewired");
     assert.equal(paused.code, 0, paused.err);
     assert.match(paused.out, /^no new power-off is sent: paused by .* since .*rack 4 is being rewired\n/);

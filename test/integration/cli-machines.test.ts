@@ -208,7 +208,7 @@ describe("ironfence in a management cluster", () => {
     assert.deepEqual([withoutCluster, bareMetalHosts.length], [["tenant/lost"], 2]);
   });
 
-  it("ironfence in a management cluster shows the rest if a family's kind may not be listed", async () => {
+  it("ironfence in a management cluster shows the rest if the caller is not allowed to list a family's kind", async () => {
     const match = { pathPrefix: "/apis/metal3.io/v1alpha1/baremetalhosts" };
     management.server.faults.inject({ match, times: Infinity, action: { kind: "status", status: 403 } });
     const { out, code } = await ironfence("status");

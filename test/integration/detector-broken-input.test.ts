@@ -112,7 +112,7 @@ describe("detector: what can be missing or broken", () => {
     );
   });
 
-  it("the right to list templates: they are read one by one", async () => {
+  it("without the permission to list templates the detector reads them one by one", async () => {
     world = new DetectorWorld();
     const forbidden = { kind: "status", status: 403 } as const;
     const path = "/apis/fence.example/v1/fencetemplates";

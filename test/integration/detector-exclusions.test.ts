@@ -160,7 +160,7 @@ describe("detector: the lease of a node", () => {
     assert.deepEqual(world.leases(), []);
   });
 
-  it("detector: the lease of a node counts as taken if leases may not be written, and that is reported", async () => {
+  it("detector: the lease of a node counts as taken if the detector is not allowed to write leases, and that is reported", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases" };
     world.server.faults.inject({ match, times: 2, action: { kind: "status", status: 403 } });

@@ -191,7 +191,7 @@ describe("a detector that cannot get proofs", () => {
     ["FencingTargets", `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/fencingtargets`],
     ["the stop switch", `/api/v1/namespaces/${NAMESPACE}/configmaps`],
   ] as const) {
-    it(`a detector that cannot get proofs works on without the right to read ${what}, and says so once`, async () => {
+    it(`a detector that cannot get proofs continues without the permission to read ${what}, and says so once`, async () => {
       await enabled({ targets: [] });
       await world.stop();
       target();

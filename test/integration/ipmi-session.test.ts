@@ -115,7 +115,7 @@ test("a level that is refused only once the session is open is lowered there", a
   await assert.rejects(world.open().readPower(forever()), hasCode("PrivilegeTooLow"));
 });
 
-test("a user without the right to control power: PrivilegeTooLow", async () => {
+test("a user without the privilege to control power gets PrivilegeTooLow", async () => {
   await using world = await startIpmiWorld({ mock: { privilegeMax: 2 } });
   await assert.rejects(world.open().forceOff(forever()), hasCode("PrivilegeTooLow"));
 });

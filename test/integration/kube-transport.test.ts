@@ -275,7 +275,11 @@ test("credentials that are refused are replaced once, and the call is made again
     if (headers.authorization === "Bearer new") json(response, 200, {});
     else json(response, 401, failure(401, "Unauthorized", "Unauthorized"));
   });
-  assert.equal((await withTokens.send(get(), never)).status, 401, "nothing new to be had: the refusal is the answer");
+  assert.equal(
+    (await withTokens.send(get(), never)).status,
+    401,
+    "the source has no new token, so the refusal is the answer",
+  );
   assert.equal(stub.requests.length, 1);
   token = "new";
   assert.equal((await withTokens.send(get(), never)).status, 401, "not asked for again so soon");
@@ -329,7 +333,7 @@ test("a watch that breaks, is stopped, or does not begin is an error", async () 
   );
 });
 
-test("a reflector lives through resets, half a line, a server that is away, and 410 on a real connection", async () => {
+test("a reflector survives resets, half a line, an unreachable server, and 410 on a real connection", async () => {
   let version = 10;
   const nodes = new Map<string, KubeObject>([["a", nodeObject("a", "ua", 5)]]);
   let watches = 0;

@@ -50,7 +50,7 @@ describe("an AC cycle", () => {
       assert.equal(cyclesOf(world).length, 1);
       assert.equal(power, "Off");
       assert.ok(untaintedAtMs <= cycledMs, "the taint is gone before");
-      assert.ok(onMs - cycledMs > 50_000, `the BMC is away for 53 s: ${onMs - cycledMs} ms`);
+      assert.ok(onMs - cycledMs > 50_000, `the BMC does not answer for 53 s: ${onMs - cycledMs} ms`);
       assert.equal(cycleOf(world)?.result, "Done");
       assert.ok(!stepsOf(world).includes("PowerOffPending"), "nothing more is waited for");
       assert.ok(world.isReady("n1"));

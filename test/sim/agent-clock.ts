@@ -10,7 +10,7 @@ export interface ClockFault {
 
 /**
  * No timer is finer. At another rate than the world's a time may be reached but for a rounding error: code that waits
- * for the rest would otherwise wait over and over, and no time would pass.
+ * for the rest would otherwise wait again and again, and no time would pass.
  */
 const TICK_MS = 0.001;
 

@@ -4,8 +4,8 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NAMESPACE, World } from "./world.ts";
 
-// Nodes that come back, by themselves or by a person, while the agent is away or held: the outage is over, and no
-// agent powers them off for it.
+// Nodes that come back, by themselves or by a person, while no agent runs or while it is held: the outage is over, and
+// no agent powers them off for it.
 
 /** n1 is fenced, with its taint on, and a pod that does not leave. */
 async function fence(world: World): Promise<void> {
@@ -43,7 +43,7 @@ async function assertSpared(world: World, offs = 1): Promise<void> {
 }
 
 describe("a node that came back", () => {
-  it("a node that came back while the agent was away, from Releasing, is not powered off again", () =>
+  it("a node that came back while no agent ran, from Releasing, is not powered off again", () =>
     World.run({}, async (world) => {
       await fence(world);
       await world.killAgent();
@@ -54,7 +54,7 @@ describe("a node that came back", () => {
       await assertSpared(world);
     }));
 
-  it("a node that came back while the agent was away, from PoweringOff, is not powered off again", () =>
+  it("a node that came back while no agent ran, from PoweringOff, is not powered off again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });
@@ -83,7 +83,7 @@ describe("a node that came back", () => {
       world.assertClean();
     }));
 
-  it("a node that came back while the agent was away, which does not know whether its order was sent, is not powered off again", () =>
+  it("a node that came back while no agent ran, which does not know whether its order was sent, is not powered off again", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });

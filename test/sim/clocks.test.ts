@@ -41,8 +41,8 @@ describe("an agent whose clock is ten minutes ahead", () => {
     }));
 });
 
-describe("a node that comes back while its BMC is away", () => {
-  it("a node that comes back while its BMC is away is not powered off for an outage that is over", () =>
+describe("a node that comes back while its BMC does not answer", () => {
+  it("a node that comes back while its BMC does not answer is not powered off for an outage that is over", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");
@@ -59,7 +59,7 @@ describe("a node that comes back while its BMC is away", () => {
       world.assertClean();
     }));
 
-  it("a node that comes back while its BMC is away is fenced if it was Ready from the start, after a new read and a quarantine, with its last boot on record", () =>
+  it("a node that comes back while its BMC does not answer is fenced if it was Ready from the start, after a new read and a quarantine, with its last boot recorded", () =>
     World.run({}, async (world) => {
       world.rack.bmc("n1").setReachability("refused");
       world.remediate("n1");

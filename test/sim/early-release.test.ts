@@ -260,7 +260,7 @@ describe("no release is early", () => {
       "while its BMC answers as another host",
       (world) => world.rack.bmc("n1").pretendIdentity({ systemUUID: "11111111-2222-4333-8444-555555555555" }),
     ],
-    ["while its BMC is away", (world) => world.rack.bmc("n1").setReachability("silent")],
+    ["while its BMC does not answer", (world) => world.rack.bmc("n1").setReachability("silent")],
   ];
   for (const [name, arrange] of cases) {
     it(`no release is early ${name}`, () =>

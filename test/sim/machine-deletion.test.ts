@@ -198,7 +198,7 @@ describe("a node whose reboots did not help", () => {
       assert.equal(isDeleting(okd, "m2"), false);
     }));
 
-  it("a node whose reboots did not help keeps its Machine if the BMC was away: no reboot was proven", () =>
+  it("a node whose reboots did not help keeps its Machine if the BMC did not answer: no reboot was proven", () =>
     run(async (okd, world) => {
       await fail(world, "n1");
       world.rack.bmc("n1").setReachability("silent");

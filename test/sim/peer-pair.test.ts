@@ -80,7 +80,7 @@ describe("unlike the operators of today", () => {
       world.assertClean();
     }));
 
-  it("a BMC that is away for an hour is waited for, visibly, and used when it is back", () =>
+  it("a BMC that does not answer for an hour is waited for, which the status shows, and used when it answers again", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");

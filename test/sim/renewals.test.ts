@@ -53,7 +53,7 @@ describe("a host that is dead", () => {
     });
   }
 
-  it("a host that is dead waits for its kubelet if it may have had no chance to renew: the API server was away, for this agent too", () =>
+  it("a host that is dead waits for its kubelet if it may have had no chance to renew: the API server could not be reached, by this agent either", () =>
     World.run({ controllers: TUNED }, async (world) => {
       await world.hang("n1");
       world.server.faults.inject({ match: { client: "agent" }, times: Infinity, action: { kind: "drop" } });

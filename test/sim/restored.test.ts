@@ -45,7 +45,7 @@ describe("etcd is restored to an earlier state", () => {
 /**
  * Rules that a restore breaks by its nature: pods are back that had left, while others run in their place (S2); an
  * attempt id that has been used is stored as unused (S4); the Lease names an earlier holder (S9); a host is owned by
- * whichever remediation owned it, and a verdict is gone (S10).
+ * that any remediation has owned, and a verdict is gone (S10).
  */
 const BROKEN_BY_RESTORE = ["S2", "S4", "S9", "S10"];
 

@@ -63,7 +63,7 @@ describe("a node that may be alive", () => {
 });
 
 describe("a BMC", () => {
-  it("a BMC that is away is waited for within the deadline, visibly, and no mark is set meanwhile", () =>
+  it("a BMC that does not answer is waited for until the deadline, which the status shows, and no mark is set until then", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("refused");
@@ -76,7 +76,7 @@ describe("a BMC", () => {
       world.assertClean();
     }));
 
-  it("a BMC that stays away fails every attempt, and the verdict reports why", () =>
+  it("a BMC that never answers fails every attempt, and the verdict reports why", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.rack.bmc("n1").setReachability("silent");
@@ -350,7 +350,7 @@ describe("an undo", () => {
       world.assertClean();
     }));
 
-  it("an undo whose BMC is away goes on trying for as long as the remediation is being deleted, and says why", () =>
+  it("an undo whose BMC does not answer keeps trying while the remediation is being deleted, and reports why", () =>
     World.run({}, async (world) => {
       await world.holdPod();
       world.remediate("n1", QUICK);
@@ -367,9 +367,9 @@ describe("an undo", () => {
     }));
 });
 
-describe("an API server that is away for a minute", () => {
+describe("an API server that cannot be reached for a minute", () => {
   for (const phase of ["PoweringOff", "Releasing", "PoweringOn", "Rejoining"]) {
-    it(`an API server that is away for a minute in ${phase} does no harm`, () =>
+    it(`an API server that cannot be reached for a minute in ${phase} does no harm`, () =>
       World.run({}, async (world) => {
         await world.holdPod();
         if (phase !== "Releasing") world.freePod();

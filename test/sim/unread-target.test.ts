@@ -81,7 +81,7 @@ for (const [how, action] of Object.entries(FAILURES)) {
   });
 }
 
-describe("a remediation that is undone, and whose agent is away past the time for that", () => {
+describe("a remediation that is undone, and whose agent does not run until that is overdue", () => {
   for (const awayMs of [40_000, 3_600_000]) {
     it(`an undo that the agent could not finish in time powers the host on before the verdict is given (agent away for ${awayMs} ms)`, () =>
       World.run({}, async (world) => {

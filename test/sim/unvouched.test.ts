@@ -28,7 +28,7 @@ function hasReason(world: World, reason: string): boolean {
   return world.notes.some((note) => note.reason === reason);
 }
 
-/** The agent is away; the next one starts; a user powers the fenced host on. */
+/** No agent runs; the next one starts; a user powers the fenced host on. */
 async function nextLeader(world: World): Promise<void> {
   world.startAgent();
   await world.clock.advance(10_000);
@@ -101,7 +101,7 @@ describe("the taint of a remediation whose next leader cannot go on", () => {
       );
     }));
 
-  it("the taint of a remediation whose next leader cannot go on comes off while BareMetalHosts cannot be listed, and their operator is away", () =>
+  it("the taint of a remediation whose next leader cannot go on comes off while BareMetalHosts cannot be listed, and their operator does not run", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1", { retryLimit: 0, drainTimeout: "30m" });

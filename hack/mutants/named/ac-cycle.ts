@@ -10,7 +10,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cycle-ordered-again",
     "machine/rules/ac-cycle",
-    "a power cycle orders one AC cycle at most, whichever agent stored that it does",
+    "a power cycle orders one AC cycle at most, also if another agent stored the order",
     "return status.acCycle?.attemptID === attempt.id ? status.acCycle : undefined;",
     "return status.acCycle?.attemptID === attempt.id && status.acCycle.result ? status.acCycle : undefined;",
     SIM,
@@ -42,7 +42,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cycle-over-too-early",
     "machine/rules/ac-cycle",
-    "a host is not powered on before its BMC was away and is back",
+    "a host is not powered on before its BMC has stopped answering and answers again",
     "(acCycle?.isAway === true || hasRestarted(last.bmcUpMs, cycle, now))",
     "acCycle?.isAway !== undefined",
     SIM,

@@ -153,7 +153,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   mutant(
     "unlisted-hosts-cover",
     "lines/target-checks",
-    "no node is called covered by BareMetalHosts that may not be listed",
+    "no node is called covered by BareMetalHosts that the caller is not allowed to list",
     "...(bareMetalHosts === undefined ? [] : HOSTS)",
     "...(bareMetalHosts === undefined ? HOSTS : [])",
     CHECKS,

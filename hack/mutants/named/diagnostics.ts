@@ -11,7 +11,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "dump-ordered-again",
     "machine/rules/diagnostics",
-    "a remediation orders one NMI at most, whichever agent stored that it does",
+    "a remediation orders one NMI at most, also if another agent stored the order",
     "if (status.diagnostics !== undefined) return undefined;",
     'if (status.diagnostics?.result === "Sent") return undefined;',
     SIM,

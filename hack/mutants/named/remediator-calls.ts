@@ -232,7 +232,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   mutant(
     "host-of-another-by-record",
     "effects/claim-host",
-    "a host is a remediation's by record only where the watch shows it so, too",
+    "the recorded owner of a host counts only if the watch shows the same owner",
     "&& owner?.uid === uid && !observations",
     "&& owner !== undefined && uid !== undefined && !observations",
     OWNERSHIP,

@@ -154,7 +154,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   mutant(
     "unknown-part-loops",
     "machine/states/unknown",
-    "a part of a status that is not known does not begin an undo over and over",
+    "a part of a status that is not known does not restart an undo at every reconcile",
     "const PARTS = { replacement, backup, node, machine, target };",
     "const PARTS = { replacement, backup, machine, target, ...(node === undefined && { node }) };",
     "test/unit/remediator/machine/decide-unknown.test.ts",

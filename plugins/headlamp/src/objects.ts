@@ -115,7 +115,10 @@ export function remediationSummary({ status }: Remediation): Summary {
   return { health, state: status?.phase ?? "Resolving", ...textOf(said, "no agent has begun it yet") };
 }
 
-/** Whether the host of a target could be powered off, by its last probe. It agrees with `judgeTarget` of ironfence, but for the age of the probe. */
+/**
+ * Whether the host of a target could be powered off, by its last probe. It agrees with `judgeTarget` of ironfence, but
+ * for the age of the probe.
+ */
 export function targetSummary({ metadata, spec, status }: Target): Summary {
   const ready = conditionOf(status?.conditions, "Ready");
   if (spec.maintenance === true) {

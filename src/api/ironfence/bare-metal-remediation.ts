@@ -47,15 +47,15 @@ const strategySchema = z
     ),
     powerOn: z.enum(["On", "ACCycle"]).default("On").meta({
       description:
-        "ACCycle: before the power-on of a reboot the BMC takes the mains power of the host away and gives it back, once, for boards that need that. It is ordered only after the host was proven off, its workloads have left and its taint is gone.",
+        "ACCycle: before the power-on of a reboot the BMC interrupts the mains power of the host once, for boards that need that. It is ordered only after the host was proven off, its workloads have left and its taint is gone.",
     }),
     acCycleTimeout: duration(
       "300s",
-      "How long the BMC may be away for an AC cycle, before the host is powered on as usual. No duration counts for more than 30m.",
+      "How long the agent waits for the BMC to answer again after an AC cycle before it powers the host on as usual. No duration counts for more than 30m.",
     ),
     requireReboot: z.boolean().default(true).meta({
       description:
-        "Refuse to reprovision a host unless a proven reboot of this outage is on record: a host is never erased because its BMC was unreachable.",
+        "Refuse to reprovision a host unless the status records a proven reboot of this outage: a host is never erased because its BMC was unreachable.",
     }),
   })
   .meta({ description: "What is done to bring the node back." });
@@ -130,7 +130,7 @@ const diagnosticsSchema = z
     endsAt: z.string().meta({ format: "date-time", description: "When the power-off no longer waits for the host." }),
     result: z.enum(["Sent", "Uncertain", "NotSent", "Rebooted"]).optional().meta({
       description:
-        "Uncertain: the answer of the BMC was lost, so it counts as sent. Rebooted: the node reports another boot. Absent until the BMC has answered; an agent that starts meanwhile takes it for sent.",
+        "Uncertain: the answer of the BMC was lost, so it counts as sent. Rebooted: the node reports another boot. Absent until the BMC has answered; an agent that starts before that treats it as sent.",
     }),
     message: z.string().max(512).optional().meta({ description: "What the BMC answered." }),
   })
@@ -143,7 +143,7 @@ const acCycleSchema = z
     endsAt: z.string().meta({ format: "date-time", description: "When the power-on no longer waits for the BMC." }),
     result: z.enum(["Done", "NotSent", "Unseen"]).optional().meta({
       description:
-        "Done: the BMC was away and is back. Unseen: it was not seen to go, or did not come back in time. Absent until then; an agent that starts meanwhile takes it for sent.",
+        "Done: the BMC stopped answering and answers again. Unseen: it never stopped answering, or did not answer again in time. Absent until then; an agent that starts before that treats it as sent.",
     }),
     message: z.string().max(512).optional().meta({ description: "The result in words." }),
   })

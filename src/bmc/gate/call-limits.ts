@@ -11,7 +11,7 @@ interface Calls {
 }
 
 /**
- * Bounds the concurrent calls to one host, or to one BMC, whichever driver they come from: a semaphore for each key.
+ * Bounds the concurrent calls to one host, or to one BMC, through any driver: a semaphore for each key.
  */
 export class CallLimits {
   /** Only the keys under which calls run or wait. */

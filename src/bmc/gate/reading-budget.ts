@@ -23,7 +23,10 @@ const WITHDRAWALS_MAX = 3;
  */
 const QUIET_MS = 700;
 
-/** What may still be read of one BMC. A request that may not be sent, or that fails, yields nothing. */
+/**
+ * What may still be read of one BMC. A request that would exceed it is not sent, and yields nothing, like one that
+ * fails.
+ */
 export class ReadingBudget {
   readonly #clock: Clock;
   readonly #precedence: Precedence;

@@ -127,8 +127,8 @@ export interface PowerDriver {
   findOffObstacle?(signal: AbortSignal): Promise<OffObstacle | undefined>;
   /**
    * Reads what the BMC shows of why its host died: the last entries of its logs, and sensors beyond their thresholds.
-   * Other calls of the driver do not wait for it, and may be made meanwhile. It needs a device that has been identified
-   * before. Whatever fails, it returns what it has read. Missing if the protocol has no logs.
+   * Other calls of the driver do not wait for it, and may be made at the same time. It needs a device that has been
+   * identified before. Whatever fails, it returns what it has read. Missing if the protocol has no logs.
    *
    * @throws BmcError Aborted
    */
@@ -141,7 +141,7 @@ export interface PowerDriver {
    */
   sendNmi?(signal: AbortSignal): Promise<void>;
   /**
-   * Takes the mains power of the host away and gives it back, of its BMC too, which then does not answer for a while.
+   * Interrupts the mains power of the host and of its BMC, which then does not answer for a while.
    * The caller has read the host Off. Missing if the protocol has no such order.
    *
    * @throws BmcError Unsupported if the BMC does not list it, Refused if the host is not off. Nothing is sent then.

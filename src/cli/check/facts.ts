@@ -30,7 +30,7 @@ export interface ApiFacts {
    * How far the clock of the API server is ahead of the clock of this machine; undefined if its answers do not show it.
    */
   clockOffset: ClockOffset | undefined;
-  /** The agents' leases, in whichever namespace. */
+  /** The agents' leases, in all namespaces. */
   leases: Fact<readonly LeaderLease[]>;
 }
 

@@ -222,9 +222,9 @@ export class EnrollProcedure {
 
   #ensureSame({ metadata, spec, status }: FencingTarget): void {
     if (metadata.generation !== this.#subject.target.metadata.generation || !spec.maintenance) {
-      fail("the target was edited meanwhile");
+      fail("the target was edited during the procedure");
     }
-    if (status?.owner !== undefined) fail("a remediation has taken the host meanwhile");
+    if (status?.owner !== undefined) fail("a remediation took the host during the procedure");
   }
 
   #ref(): { kind: string; namespace: string; name: string; uid: string } {

@@ -34,7 +34,7 @@ export async function cordon(runtime: KubeRuntime, planned: Node, mark: string, 
     if (node.spec.unschedulable === true) {
       throw new CommandRefusal(
         "Refused",
-        `no drill on node ${name}, since another user or tool has cordoned it meanwhile. Nothing was changed`,
+        `no drill on node ${name}, since another user or tool has cordoned it. Nothing was changed`,
       );
     }
     const guard = { uid, resourceVersion: node.metadata.resourceVersion };

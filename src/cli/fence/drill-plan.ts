@@ -64,7 +64,7 @@ function cordonObstacles(node: Node, mark: string | undefined): string[] {
   if (mark !== undefined) {
     return hasCordon(node, mark)
       ? []
-      : [`node ${name} is not cordoned by this drill any more: it was changed meanwhile`];
+      : [`node ${name} is not cordoned by this drill any more: another user or tool has changed it`];
   }
   if (node.spec.unschedulable !== true) return [];
   const earlier = node.metadata.annotations?.[DRILL];

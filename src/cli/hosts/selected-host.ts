@@ -100,7 +100,7 @@ async function withTarget<T>(
         const { uid, generation } = live.target.metadata;
         // The open devices are those of the spec that was read at the start.
         if (uid !== target.metadata.uid || generation !== target.metadata.generation) {
-          throw new CommandRefusal("Refused", `${name} was changed meanwhile: run the command again`);
+          throw new CommandRefusal("Refused", `${name} has changed since it was read: run the command again`);
         }
         const obstacles = [...live.obstacles, ...nodeObstacles(live.node, order)];
         if (obstacles.length > 0) {

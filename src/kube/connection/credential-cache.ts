@@ -26,7 +26,7 @@ export class CredentialCache {
     this.#clock = clock;
   }
 
-  /** @throws KubeError Unauthorized if there are none to be had. */
+  /** @throws KubeError Unauthorized if the source provides none. */
   async current(): Promise<Credentials> {
     const held = this.#held;
     if (held === undefined) return await this.#load(false);

@@ -16,7 +16,7 @@ const OUTAGE_MIN_MS = 5_000;
 const CLOCK_JUMP_MIN_MS = 5_000;
 /** What a load balancer or a server that is going down answers in place of the API server. */
 const NOT_SERVED: ReadonlySet<number> = new Set([502, 503, 504]);
-/** What a server answers that cannot read its etcd, or is overloaded: watches get no news meanwhile. */
+/** What a server answers that cannot read its etcd, or is overloaded: watches receive no events until it recovers. */
 const NOT_READ: ReadonlySet<number> = new Set([429, 500]);
 /**
  * How the errors of etcd begin that the API server passes on with a 500 (etcd, api/v3rpc/rpctypes/error.go), for

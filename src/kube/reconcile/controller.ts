@@ -11,7 +11,7 @@ const MIN_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 60_000;
 
 /**
- * Bounds how often a controller starts anything at all, so that a fault that makes every key due over and over cannot
+ * Bounds how often a controller starts anything at all, so that a fault that makes every key due again and again cannot
  * turn into a busy loop against the API server. High enough that 5,000 nodes are looked at within seconds of a start.
  */
 const STARTS_PER_SECOND_MAX = 1_000;

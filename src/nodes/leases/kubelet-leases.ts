@@ -104,7 +104,7 @@ export class KubeletLeases {
     else this.#take(change.object);
   }
 
-  /** A version other than the last one is a change, whichever of them is the later one. */
+  /** A version other than the last one is a change. Which of the two is later does not matter. */
   #take({ metadata: { name, uid, resourceVersion }, durationMs, renewTimeMs }: LeaseRecord): void {
     const known = this.#observed.get(name);
     if (known?.uid === uid && known.resourceVersion === resourceVersion) return;

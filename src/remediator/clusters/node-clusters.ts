@@ -215,12 +215,12 @@ class ConnectedCluster {
 }
 
 function posing({ namespace, name }: ClusterRef): ClusterProblem {
-  const message = `the API server of cluster ${namespace}/${name} claims to be the cluster that ironfence runs in, which is not believed. If it is, start ironfence with --own-cluster=${namespace}/${name}. If it is not, do not trust its kubeconfig or its API server`;
+  const message = `the API server of cluster ${namespace}/${name} claims to be the cluster that ironfence runs in, and ironfence does not trust this claim. If it is true, start ironfence with --own-cluster=${namespace}/${name}. If it is false, do not trust its kubeconfig or its API server`;
   return { reason: "ClusterExchanged", message };
 }
 
 function notNamed({ namespace, name }: ClusterRef): ClusterProblem {
-  const message = `the remediation began while cluster ${namespace}/${name} counted as the one that ironfence runs in: start ironfence with --own-cluster=${namespace}/${name} to have it go on`;
+  const message = `the remediation began while cluster ${namespace}/${name} counted as the one that ironfence runs in: start ironfence with --own-cluster=${namespace}/${name} to continue it`;
   return { reason: "ClusterExchanged", message };
 }
 

@@ -55,7 +55,7 @@ function hasLostFinalizer({ metadata, status }: BareMetalRemediation): boolean {
   return metadata.finalizers?.includes(FINALIZER) !== true;
 }
 
-/** @returns true if the finalizer is back; false if the object has changed meanwhile, which the watch shows. */
+/** @returns true if the finalizer is back; false if the object has changed, which the watch shows. */
 async function putBack(runtime: KubeRuntime, remediation: BareMetalRemediation, signal: AbortSignal): Promise<boolean> {
   const { uid, resourceVersion, finalizers = [] } = remediation.metadata;
   const value = [...finalizers, FINALIZER];

@@ -184,7 +184,7 @@ async function inTime(
 /** States in which a taint may stand, or a Node be deleted, for a host that is proven off. */
 const PROVEN_STATES: readonly State["name"][] = ["PoweringOff", "Releasing", "Provisioning"];
 
-/** Effects during which the power may not be read: they call the devices themselves. */
+/** Effects during which the power is not read: they call the devices themselves. */
 const CALLS_DEVICES: readonly string[] = [
   ...DEVICE_EFFECTS,
   "examine",

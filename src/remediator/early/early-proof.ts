@@ -168,7 +168,7 @@ export class EarlyProof {
   #whyNotOff(reading: PowerReading): string | undefined {
     if (!mayHaveRestarted(reading)) return whyNotOff(reading);
     this.#calls.onDeviceFailure();
-    return "one of its devices has failed, and may be of the same BMC";
+    return "another device of the host did not answer, and may belong to the same BMC";
   }
 
   /** Why the proof is void, by what is watched. */
@@ -178,7 +178,7 @@ export class EarlyProof {
     const observed = leases.of(name);
     if (observed?.uid !== lease.uid || observed.resourceVersion !== lease.resourceVersion)
       return "its node has renewed its lease";
-    if (runtime.contact().sinceMs > observed.sinceMs) return "the API server was away meanwhile";
+    if (runtime.contact().sinceMs > observed.sinceMs) return "the API server could not be reached for a while";
     const present = nodes.get({ name });
     const current = directory.index.byUid(target.metadata.uid);
     if (present?.metadata.uid !== node.metadata.uid) return "the Node is another one";
@@ -248,8 +248,8 @@ export class EarlyProof {
 }
 
 /**
- * Whether the devices that show an Off may have restarted meanwhile: they failed themselves, or others did, which may
- * be of the same BMC (Redfish and IPMI), and nothing says since when theirs has been up.
+ * Whether a device that shows an Off may have just restarted: it failed before, or another device failed that may
+ * belong to the same BMC (Redfish and IPMI), and the reading does not show how long the BMC has been up.
  */
 function mayHaveRestarted({ state, failed, bmcUpMs }: PowerReading): boolean {
   return state === "Off" && (failed === "Same" || (failed === "Other" && bmcUpMs === undefined));

@@ -24,7 +24,10 @@ export async function claimHost(context: EffectContext, signal: AbortSignal): Pr
     await inTime(context, host, signal, (bounded) => takeHost(context, host, bounded));
   } catch (error) {
     if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;
-    context.runtime.logger.warn({ ...fieldsOf(session), err: error }, "the host's target not read, held by record");
+    context.runtime.logger.warn(
+      { ...fieldsOf(session), err: error },
+      "cannot read the target of the host: the remediation keeps the host that its status records",
+    );
     session.observe({ type: "HostClaimed", targetUid: host.ref.uid });
   }
 }

@@ -30,7 +30,10 @@ async function isUnhealthyForOwner(context: EffectContext, signal: AbortSignal):
     );
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    runtime.logger.warn({ ...fieldsOf(session), err: error }, "the owner of a remediation may not be read");
+    runtime.logger.warn(
+      { ...fieldsOf(session), err: error },
+      "cannot read the owner of the remediation (forbidden): no health check confirms the remediation",
+    );
     return false;
   }
 }

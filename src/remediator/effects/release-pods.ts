@@ -78,7 +78,7 @@ async function releasePod({ client, clock, writes }: ReleaseDeps, pod: Pod, sign
     }
     await client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, signal);
   } catch (error) {
-    // Gone, or changed meanwhile: the count that follows shows whether it has to be tried again.
+    // Gone, or changed: the count that follows shows whether to try again.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
   }
 }

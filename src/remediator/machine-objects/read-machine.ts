@@ -11,7 +11,7 @@ import { groupOf, machineOwners, machineResource } from "../../nodes/subject.ts"
 import type { MachineReading } from "../machine/model/observations.ts";
 
 /**
- * Reads the one live Machine that owns an object, in whichever version it is served. Its UID must be the reference's.
+ * Reads the one live Machine that owns an object, in any version that is served. Its UID must be the reference's.
  */
 export async function readOwnerMachine(
   runtime: Pick<KubeRuntime, "client">,

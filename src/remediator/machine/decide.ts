@@ -148,8 +148,8 @@ function mayBeOrdered({ name }: State): boolean {
 
 function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
   const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
-  // No host was taken, and the object goes without us. One that took a host, and that the finalizer of another
-  // controller keeps, is undone.
+  // If no host was taken, there is nothing to undo. If one was taken and the finalizer of another controller keeps the
+  // object, the remediation is undone.
   if (deleting && !hasFinalizer && snapshot.status.target === undefined) return { notes: [], effects: [] };
   // A health check deletes its remediation as soon as the node is Ready: what is left then is the end of a success.
   if (deleting && isNodeBack(snapshot)) return undefined;

@@ -163,7 +163,7 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
     if (patch.length > 0) taken = node;
     return patch;
   };
-  // The node may not be readable live. Only our taint on it saves the read: a watch that shows none may be late.
+  // The live read of the node may fail. Only our taint on it saves the read: a watch that shows none may be late.
   const watched = clusters.of(id.cluster).nodes.get({ name: id.name });
   const known = isOurs(watched, id.cluster) ? watched : undefined;
   await patchNode(nodeRuntime.client, id.name, patchFor, signal, known);

@@ -83,7 +83,7 @@ export const BUILT_IN_KINDS: readonly ConformanceCase[] = [
     ],
   },
   {
-    name: "a new Pod is Pending whatever it says, and tolerates a node that is away for five minutes",
+    name: "a new Pod is Pending whatever it says, and tolerates an unreachable node for five minutes",
     run: async (api) => {
       const body = { metadata: { name: "a" }, spec: SPEC, status: { phase: "Running" } };
       const created = await api.send("POST", api.core("pods"), body);

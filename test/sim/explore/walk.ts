@@ -77,7 +77,7 @@ function isHidden(act: Act, more: readonly Act[]): boolean {
 const ROUNDS_MAX = 5;
 /** From one round to the next: time for a fence, with a retry, and for the node to be seen as dead before. */
 const ROUND_MS = 75_000;
-/** Of hosts whose disk is broken: each is fenced over and over, in vain, until the end of the round. */
+/** Of hosts whose disk is broken: each is fenced repeatedly, without success, until the end of the round. */
 const RETRIES_MAX = 8;
 const RETRY_MS = 40_000;
 
@@ -90,7 +90,7 @@ interface Round {
 }
 
 /**
- * A rack whose hosts die over and over, under the same faults as a random run: many fences at once, in
+ * A rack whose hosts die repeatedly, under the same faults as a random run: many fences at once, in
  * failure zones and under limits, restarts in between. The same for the same seed on every machine.
  */
 export function rackOf(seed: number): Run {

@@ -100,7 +100,7 @@ export function holdOrder(
   // Who gives a host up lets it go with the same write.
   const remediation = (storedOwner(now) ?? storedOwner(before))?.uid;
   const { attempt, retryCount = 0 } = remediations.get(remediation ?? "")?.status ?? {};
-  // A hold that is removed from a host that is on, whichever program powered it, orders nothing.
+  // A hold that is removed from a host that is on, which any program has powered, orders nothing.
   if (!isHeld && power !== "Off" && power !== "PoweringOff") return undefined;
   const isChange = !isHeld || power === "On" || power === "PoweringOn";
   return {

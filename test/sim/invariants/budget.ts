@@ -101,12 +101,12 @@ export const limitsHold: Invariant = {
 
 /**
  * S8, the other half. A remediation waits for admission only while as many others are at work as the limits
- * allow: one whose host reads On, whose cluster or API is away, or that is past its deadline makes no other wait. etcd
- * may.
+ * allow: one whose host reads On, whose cluster or API cannot be reached, or that is past its deadline makes no other
+ * wait. etcd may.
  */
 export const nobodyStarves: Invariant = {
   name: "S8",
-  says: "no remediation waits behind one whose host reads On, or whose cluster or API is away",
+  says: "no remediation waits behind one whose host reads On, or whose cluster or API cannot be reached",
   check: (facts, step) => {
     const { limits, clocksAgree, calmSinceMs, atMs } = facts;
     const isBounded = limits.hosts !== Infinity || limits.perZone !== Infinity;

@@ -37,7 +37,7 @@ describe("a BareMetalHost that two Nodes say that they run on", () => {
 });
 
 describe("an operator of BareMetalHosts", () => {
-  it("the operator of BareMetalHosts is never bypassed: while it is away the host stays on, the verdict says why, and no mark of ironfence is left", () =>
+  it("the operator of BareMetalHosts is never bypassed: while it does not run the host stays on, the verdict says why, and no mark of ironfence is left", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.operator.setAway(true);

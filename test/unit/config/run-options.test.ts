@@ -54,7 +54,7 @@ describe("the parser of the options of `ironfence run`", () => {
     const families = "metal3-remediation,bare-metal-host";
     assert.throws(
       () => resolveRunOptions({ components: "detector", families }, {}),
-      /--families: the detector has nothing to do/,
+      /--families: the detector serves none of these families/,
     );
     assert.equal(resolveRunOptions({ components: "remediator", families }, {}).families.size, 2);
   });

@@ -37,6 +37,11 @@ describe("the check of prose", () => {
     assert.deepEqual(await linesOf("a.ts", 'const tells = { anew: "anew" }; // calls `tells`\n'), []);
   });
 
+  it("the check of prose finds an expression in the texts of JSX and in JavaScript", async () => {
+    assert.deepEqual(await linesOf("a.tsx", "export const a = <b>It starts anew.</b>;\n"), [1]);
+    assert.deepEqual(await linesOf("a.mjs", "// It starts anew.\nexport const a = 1;\n"), [1]);
+  });
+
   it("the check of prose finds an expression in comments of YAML", async () => {
     assert.deepEqual(await linesOf("a.yaml", "kind: A\n# It starts anew.\nname: anew\n"), [2]);
   });

@@ -270,8 +270,8 @@ describe("a leader that loses a lease of the cluster", () => {
   });
 });
 
-describe("an API server that refuses the right to a lease of the cluster", () => {
-  it("an API server that refuses the right to a lease of the cluster is taken at its word after a lease duration: the agent leads without it, and says so", async () => {
+describe("an API server that forbids a lease of the cluster", () => {
+  it("an API server that forbids a lease of the cluster is taken at its word after a lease duration: the agent leads without it, and says so", async () => {
     const allow = hamper("a", CLUSTER, REFUSED);
     const a = agent("a", "first");
     await clock.advance(DURATION_MS);
@@ -285,7 +285,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a);
   });
 
-  it("an API server that refuses the right to a lease of the cluster is not taken at its word while another installation is known to work", async () => {
+  it("an API server that forbids a lease of the cluster is not taken at its word while another installation is known to work", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -298,7 +298,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a, b);
   });
 
-  it("an API server that refuses the right to a lease of the cluster is taken at its word once the other installation's term was seen to run out", async () => {
+  it("an API server that forbids a lease of the cluster is taken at its word once the other installation's term was seen to run out", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const match = { client: "b", pathPrefix: LEASES_OF(CLUSTER), method: "PATCH" };
@@ -325,7 +325,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(b, next);
   });
 
-  it("an API server that refuses the right to a lease of the cluster is not taken at its word if it refuses for a moment, twice", async () => {
+  it("an API server that forbids a lease of the cluster is not taken at its word if it refuses for a moment, twice", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const faults = [REFUSED, { kind: "hang" } as const, REFUSED];
@@ -356,7 +356,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     await ended(a, b);
   });
 
-  it("an API server that refuses the right to a lease of the cluster has the lease taken once it allows that, and ends the term if another installation has it by then", async () => {
+  it("an API server that forbids a lease of the cluster has the lease taken once it allows that, and ends the term if another installation has it by then", async () => {
     for (const other of [undefined, "default/second"]) {
       startAnew();
       let allow = hamper("a", CLUSTER, REFUSED);
@@ -396,7 +396,7 @@ describe("an API server that refuses the right to a lease of the cluster", () =>
     }
   });
 
-  it("an API server that refuses the right to a lease of the cluster leads to no second leader if only writing is refused", async () => {
+  it("an API server that forbids a lease of the cluster leads to no second leader if only writing is refused", async () => {
     const match = { client: "a", pathPrefix: LEASES_OF(CLUSTER), method: "PATCH" };
     const allow = server.faults.inject({ match, times: Infinity, action: REFUSED });
     const a = agent("a", "first");

@@ -147,7 +147,7 @@ test("a series whose event the server has forgotten begins again", async () => {
   assert.deepEqual(bodies()[2]?.["series"], { count: 2, lastObservedTime: "2026-01-01T00:00:00.001000Z" });
 });
 
-test("an event is tried again while the server is away, and a lost answer does not make two of it", async () => {
+test("an Event is sent again while the API server cannot be reached, and a lost answer does not create it twice", async () => {
   const events = recorder();
   let tries = 0;
   respond = (request) => {

@@ -386,7 +386,7 @@ test("a lease that a user deleted is created again", async () => {
   await settle();
 });
 
-test("a candidate keeps trying while the API server is away, and ends with its signal", async () => {
+test("a candidate keeps trying while the API server cannot be reached, and ends with its signal", async () => {
   const a = candidate("a");
   a.cut = true;
   await clock.advance(60_000);

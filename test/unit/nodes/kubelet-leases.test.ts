@@ -40,7 +40,7 @@ function setUp() {
 }
 
 describe("leases of nodes", () => {
-  it("leases of nodes are overdue by their own silence, whichever was renewed last", async () => {
+  it("a lease of a node is overdue by its own silence, also if another lease was renewed later", async () => {
     const { clock, leases, renew } = setUp();
     for (const name of ["a", "b", "long"]) renew(name, name === "long" ? 80_000 : 40_000);
     await clock.advance(10_000);

@@ -40,7 +40,7 @@ describe("metrics behind TLS and a login", () => {
     await writeCertificate("first");
     const review = (token: { reveal(): string }): Promise<AccessReviewResult> => {
       asked.push(token.reveal());
-      if (token.reveal() === "away") return Promise.reject(new Error("the API server is away"));
+      if (token.reveal() === "away") return Promise.reject(new Error("the API server cannot be reached"));
       return Promise.resolve(VERDICTS[token.reveal()] ?? "unauthenticated");
     };
     const authorizer = createAuthorizer(review, { clock, logger: createLogger("silent") }, AbortSignal.timeout(60_000));

@@ -5,7 +5,7 @@ import type { Resource, Service } from "../session/service.ts";
 import { isOfOneHost, parseAllowed, parseSystem } from "../system/system.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
-/** An action that takes the mains power of a host away and gives it back. */
+/** An action that interrupts the mains power of a host for a moment. */
 export interface AcCycleAction {
   path: string;
   body: Readonly<Record<string, string>>;

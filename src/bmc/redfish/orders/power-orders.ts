@@ -77,7 +77,7 @@ export class PowerOrders {
     if (refusal !== undefined) throw refusal;
   }
 
-  /** Takes the mains power of a host that is off away, if the service offers that. @throws BmcError */
+  /** Interrupts the mains power of a host that is off, if the service offers that. @throws BmcError */
   async acCycle(signal: AbortSignal): Promise<void> {
     const { text } = this.#address;
     const { state, raw } = await this.#system.readPower(signal);

@@ -39,7 +39,7 @@ const ERRORS: Readonly<
   11: { code: "SystemNotFound", why: "there is no such object (noCreation)" },
   13: { code: "Busy", why: "it has no resources now (resourceUnavailable)" },
   16: { code: "PrivilegeTooLow", why: "the user may not do this (authorizationError)" },
-  17: { code: "PrivilegeTooLow", why: "the object may not be written (notWritable)" },
+  17: { code: "PrivilegeTooLow", why: "the object is not writable (notWritable)" },
   18: { code: "SystemNotFound", why: "there is no such object (inconsistentName)" },
 };
 

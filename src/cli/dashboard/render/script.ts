@@ -161,7 +161,7 @@ export const SCRIPT = String.raw`"use strict";
     source.addEventListener("trouble", ({ data }) => hear("The cluster cannot be read, so this page may be out of date: " + data));
     source.addEventListener("error", () => {
       if (source.readyState !== EventSource.CLOSED) return;
-      // The browser gives up after a refusal, which may be an API server that is away for a moment.
+      // The browser gives up after a refusal, which may come from an API server that cannot be reached for a moment.
       hear("The server has refused this page and is asked again. If that goes on, open the page as you did before");
       source = undefined;
       setTimeout(listen, retryMs);

@@ -6,7 +6,7 @@ import { html } from "../render/html.ts";
 import type { RequestGuard } from "./server.ts";
 import { notice } from "./server.ts";
 
-/** The path that a user must be allowed to `get`, whichever page it is. */
+/** The path that a user must be allowed to `get` to see any page. */
 export const STATUS_PATH = "/ironfence/status";
 
 const LOGIN_PATH = "/login";

@@ -12,7 +12,7 @@ export interface DisconnectionAdvice {
   why: string;
 }
 
-/** What is known of one node. `unread`: something that the advice needs may not be read. */
+/** What is known of one node. `unread`: the caller is not allowed to read something that the advice needs. */
 export interface DisconnectionFacts {
   nodeName: string;
   node: Node | undefined;

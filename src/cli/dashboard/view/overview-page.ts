@@ -35,7 +35,7 @@ export interface OverviewPage {
   now: Fence[];
   held: Held[];
   ended: Ended[];
-  /** Lists that may not be read: what they would show is missing above. */
+  /** Lists that the caller is not allowed to read. Their objects are missing above. */
   gaps: string[];
   problems: Problem[];
 }

@@ -147,7 +147,7 @@ async function readAgent(
   return lease === undefined ? noLease(where) : agentOf(lease, where, latestServerTimeMs(runtime));
 }
 
-/** What is known of an agent that only observes; undefined if there is none, or if its Lease may not be read. */
+/** What is known of an agent that only observes; undefined if there is none, or if its Lease cannot be read. */
 async function readObserver(
   runtime: KubeRuntime,
   key: { namespace: string; name: string },

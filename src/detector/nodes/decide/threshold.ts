@@ -49,7 +49,7 @@ export function chooseCounts(threshold: Threshold, watched: NodeCounts, live: No
   return live === undefined || judgeThreshold(threshold, live).isMet ? watched : live;
 }
 
-/** The counts if nodes whose renewals are overdue are healthy no more. */
+/** The counts if nodes with an overdue renewal no longer count as healthy. */
 export function withoutOverdue(counts: NodeCounts, overdueNodes: number): NodeCounts {
   return { ...counts, healthy: counts.healthy - overdueNodes };
 }

@@ -70,7 +70,7 @@ export class NodeStartGuard {
   }
 
   /**
-   * Whether the threshold would also be met if the nodes were healthy no more whose renewals are overdue. After
+   * Whether the threshold would also be met if all nodes with an overdue renewal counted as unhealthy. Called after
    * `mayStart`.
    */
   mayStartEarly(check: HealthCheckObject, state: NodeCheckState, { policy, tracker }: CompiledNodeCheck): boolean {

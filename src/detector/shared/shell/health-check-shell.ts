@@ -244,8 +244,8 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
 }
 
 /**
- * The Event for a health check that cannot be changed. Another writer that was faster is none: the next reconcile meets
- * its version. The key has no error text, which may differ at each try.
+ * The Event for a health check that cannot be changed. A conflict with another writer gets no Event: the next reconcile
+ * reads the new version. The key has no error text, which may differ at each try.
  */
 function refusalOf(error: unknown): Announcement[] {
   if (!isKubeError(error) || FASTER_OR_AWAY.has(error.code)) return [];

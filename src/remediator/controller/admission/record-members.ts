@@ -86,7 +86,7 @@ async function write(
     await updateTargetStatus(
       runtime,
       ref,
-      // Of a target that was changed meanwhile the watch shows what is to be recorded.
+      // If the target has changed since it was read, its next watch event starts this again.
       (live) => (live.metadata.generation === target.metadata.generation ? { etcdMember } : undefined),
       signal,
       target,

@@ -34,7 +34,7 @@ interface Preparation {
 
 /**
  * Devices that were opened before a remediation needs them: connected, logged in, and verified to be the host's. They
- * give no right to anything: a remediation that takes them verifies the identity again before it sends an order.
+ * permit nothing: a remediation that takes them verifies the identity again before it sends an order.
  */
 export class PreparedHosts {
   readonly #byTarget = new Map<string, Preparation>();

@@ -193,7 +193,7 @@ type Exclusive = { claims: readonly string[] } & (
 
 /** A UUID in a spec, which is then the identity of the host of that target. */
 const givenClaim = (uuid: string): string => `given uuid ${canonicalUuid(uuid)}`;
-/** A UUID that a device has reported. It may not be that of the host of the target. */
+/** A UUID that a device has reported. It may be the UUID of a host other than that of the target. */
 const reportedClaim = (uuid: string): string => `reported uuid ${canonicalUuid(uuid)}`;
 const serialClaim = (serial: string): string => `serial ${serial}`;
 const nodeClaim = (node: NodeId): string => `node ${nodeKey(node)}`;

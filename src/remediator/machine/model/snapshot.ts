@@ -56,7 +56,7 @@ export interface Snapshot {
   unread: { message: string; forMs: number } | undefined;
   /** Why the agent cannot work with the cluster of the node; undefined if it can. */
   clusterProblem: ClusterProblem | undefined;
-  /** Which cluster answers; undefined for the agent's own, and while it is away. */
+  /** Which cluster answers; undefined for the agent's own, and while it cannot be reached. */
   clusterUid: string | undefined;
   /** The subject's cluster is the one that the operator has named as the agent's own. */
   isOwnCluster: boolean;

@@ -207,7 +207,7 @@ export function isUnderWay(status: BareMetalRemediationStatus | undefined, epoch
   return phase !== "Resolving" && !isFinal(phase);
 }
 
-/** What a remediation waits for that may be away for long, and that does not concern others. */
+/** What a remediation waits for that may take long and does not affect other remediations. */
 const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "ClusterUnreachable",
   "ClusterExchanged",

@@ -22,7 +22,7 @@ export interface BoundedStrategy {
   /** How long the first power-off waits for a crash dump. */
   diagnosticsTimeoutMs: number;
   powerOn: "On" | "ACCycle";
-  /** How long the power-on waits for a BMC that an AC cycle has taken away. */
+  /** How long the power-on waits for a BMC that an AC cycle has interrupted. */
   acCycleTimeoutMs: number;
   /** By the clock of the API server; absent if the remediation began at the end of a duration, or without one. */
   powerOnNotBeforeMs?: number;

@@ -43,7 +43,7 @@ export const ON_AWAITED_MS = 30_000;
 export const ON_PAUSE_MAX_MS = 300_000;
 /** How long the BMC has for taking an NMI, or an AC cycle. */
 export const ONCE_CALL_MAX_MS = 10_000;
-/** Between readings of a BMC that an AC cycle takes away. */
+/** Between readings of a BMC that an AC cycle interrupts. */
 export const AC_CYCLE_POLL_MS = 2_000;
 /**
  * How long a node that has begun another boot during the wait for its crash dump may take to be Ready, before it is

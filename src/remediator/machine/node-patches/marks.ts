@@ -57,7 +57,7 @@ function fencerOf(node: Node, cluster: ClusterRef | undefined): string | undefin
   return fencer !== "" && digest === digestOf(clusterKey(cluster)) ? fencer : undefined;
 }
 
-/** Whether the node has a mark of ironfence's, of whichever remediation. */
+/** Whether the node has a mark that ironfence set for any remediation. */
 export function isMarked(node: Node): boolean {
   return voucherOn(node) !== undefined || isQuarantined(node);
 }
@@ -68,7 +68,7 @@ export function outOfServiceOf(node: Node): "Ours" | "Foreign" | "None" {
   return voucherOn(node) === undefined ? "Foreign" : "Ours";
 }
 
-/** Whether the node has an out-of-service taint that ironfence has signed, in whichever remediation. */
+/** Whether the node has an out-of-service taint that ironfence has signed for any remediation. */
 export function signedTaint(node: Node): boolean {
   return outOfServiceOf(node) === "Ours";
 }

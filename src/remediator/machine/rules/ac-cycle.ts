@@ -54,7 +54,7 @@ function orderCycle(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   if (check === undefined) return run({ do: "verifyIdentity" });
   if (!check.verified) return undefined;
   const endsAtMs = now.epochMs + strategy.acCycleTimeoutMs;
-  const message = `the BMC takes the mains power of the host away and gives it back: the power-on waits for at most ${strategy.acCycleTimeoutMs / 1_000} s until it answers again`;
+  const message = `the BMC interrupts the mains power of the host: the power-on waits for at most ${strategy.acCycleTimeoutMs / 1_000} s until it answers again`;
   const decision = store(snapshot, now, {
     step: "ACCycleOrdered",
     message,

@@ -19,7 +19,7 @@ const WAITS_FOR_OTHERS: readonly (string | undefined)[] = [
 ] satisfies Reason[];
 
 /**
- * Reports, once, that an API call which the remediation needs keeps failing, and what happens to the host meanwhile.
+ * Reports once that an API call which the remediation needs keeps failing, and what this means for the host.
  * Undefined if there is nothing to report, or if the status cannot be stored either.
  */
 export function reportApiFailure(snapshot: Snapshot, now: Now): Decision | undefined {
@@ -60,10 +60,10 @@ export function reportApiRecovered(snapshot: Snapshot, now: Now): Decision | und
 
 /** What an operator has to do. */
 function nextStepOf({ state, observations, nodeName }: Snapshot): string {
-  const advice = `look for a failing admission webhook, a right that was taken away, or an API server that is overloaded`;
+  const advice = `look for a failing admission webhook, a missing RBAC permission, or an overloaded API server`;
   const isOff = "attempt" in state && state.attempt !== undefined && mayHaveTurnedOff(state.attempt);
   if (!isOff) return advice;
   return observations.taintCleared
-    ? `${advice}: the host may be OFF, and is powered on when the time of this state is over`
+    ? `${advice}: the host may be OFF, and is powered on at the deadline of this state`
     : `${advice}: the host stays OFF while node ${nodeName} may have the out-of-service taint. If that cannot be fixed, remove the taint by hand`;
 }

@@ -97,7 +97,10 @@ function causeAmong(concerned: readonly TimedEntry[], { lostAtMs, orderedAtMs }:
   )[0];
 }
 
-/** A watchdog bites because of something else, and what has no time may be of another outage. */
+/**
+ * A watchdog reset has a cause of its own, so other entries rank higher. An entry without a time may be of another
+ * outage.
+ */
 function gravity({ entry, atMs }: TimedEntry): number {
   return entry.rank * 4 - (entry.topic === "Watchdog" ? 5 : 0) - (atMs === undefined ? 2 : 0);
 }

@@ -22,7 +22,7 @@ const MESSAGE_MAX = 512;
 export function orderDump(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { strategy, status, attempt } = snapshot;
   if (strategy.diagnostics !== "NMI" || strategy.diagnosticsTimeoutMs <= 0) return undefined;
-  // What is stored counts as sent, whichever agent stored it: a second NMI would break off the dump.
+  // What is stored counts as sent, also if another agent stored it: a second NMI would break off the dump.
   if (status.diagnostics !== undefined) return undefined;
   // A host that may be off has nothing to dump.
   if (attempt.action !== "None" || isEarly(snapshot)) return undefined;

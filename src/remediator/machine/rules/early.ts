@@ -160,7 +160,7 @@ export function ensurePowerOnDue(snapshot: AttemptSnapshot, readsOn: boolean, no
 
 /**
  * The monotonic time at which the silence of the lease that this agent has seen is long enough for an early release,
- * whatever happened to the host meanwhile; Infinity if it has seen none.
+ * for any state of the host; Infinity if the agent has seen none.
  */
 export function unchangedSilentAtMs({ leaseUnchanged }: Snapshot, lease: ObservedLease): number {
   const isSame = leaseUnchanged?.uid === lease.uid && leaseUnchanged.resourceVersion === lease.resourceVersion;

@@ -82,7 +82,7 @@ function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): n
  * - If Kubernetes already considers the node dead, its silence before the order counts too, by the clock of the API
  *   server if it stamps writes. A single lost request costs a kubelet one more time-out.
  * - If the remediation began early, its node may say that it is Ready long after its host has lost its power. Then the
- *   silence counts that this process has seen since the last change of the lease, whichever order came meanwhile.
+ *   all silence counts that this process has seen since the last change of the lease, before the order and after it.
  * - Silence does not count while the API server was unreachable, or before this process had contact with it.
  */
 export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, provenAtMs: number): number {
@@ -118,8 +118,8 @@ function silenceFor(durationMs: number): number {
 }
 
 /**
- * Milliseconds from a proof within which a lease is known to be silent, unless the API server is away or its kubelet
- * lives.
+ * Milliseconds from a proof within which a lease is known to be silent, unless the API server cannot be reached or its
+ * kubelet lives.
  */
 export function longestSilenceMs({ durationMs }: ObservedLease): number {
   return renewalWait(durationMs) + RENEWAL_TIMEOUT_MS;

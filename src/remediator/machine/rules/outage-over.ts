@@ -44,13 +44,13 @@ export function endIfBack(
       ? ["BroughtBack", `node ${nodeName} is Ready in another boot, and its host On: it is not powered off again`]
       : action === "Inherited"
         ? ["BroughtBack", `node ${nodeName} was brought back by another remediation while this one waited for its host`]
-        : ["BackLate", `node ${nodeName} came back after the time of its attempt`];
+        : ["BackLate", `node ${nodeName} came back after the deadline of its attempt`];
   const wasDeleted = statusCondition(status, "PermanentNodeDeletionExpected") !== undefined;
   return transition(snapshot, now, {
     to: "Restoring",
     step,
     message,
-    // Whatever comes now, the host is owed no On.
+    // From here on the host needs no power-on.
     attempt: {
       ...attempt,
       ...(rebooted ? { action: "On", done: true } : { action: "None" }),

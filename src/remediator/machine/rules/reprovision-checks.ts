@@ -135,8 +135,8 @@ function whyKept(
 
 /**
  * Waits for admission to have the Machine replaced, before the host is powered off for that. One Machine is replaced
- * at a time, so that a wrong health check costs one Machine. The clock of the state stands still meanwhile. Undefined
- * if there is nothing to wait for.
+ * at a time, so that a wrong health check costs one Machine. The time of the wait does not count toward the deadline of
+ * the state. Undefined if there is nothing to wait for.
  */
 export function ensureReplacementAdmitted(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, strategy, observations, status } = snapshot;

@@ -15,7 +15,7 @@ import type { Decision } from "../model/decision.ts";
 export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now): Decision {
   const { remediation, status, observations, clusterProblem, strategy } = snapshot;
   if (remediation.deleting) {
-    // No host was taken, and the object goes without us.
+    // No host was taken, so there is nothing to undo and no finalizer to remove.
     if (!remediation.hasFinalizer && status.target === undefined) return { notes: [], effects: [] };
     const known = withoutUnknown(status);
     const isNodeLost = status.node !== undefined && known.node === undefined;
@@ -43,9 +43,9 @@ const { installation, replacement, backup, node, machine, target } = bareMetalRe
 const PARTS = { replacement, backup, node, machine, target };
 
 /**
- * The status as far as an undo can be read again once it is stored: else it would begin over and over. What is known of
- * an image that was taken off is kept, so that the image is put back; and so is each field of another part that can be
- * read.
+ * The status without the parts that this version cannot read. An undo that stored an unreadable part could not read its
+ * own status and would restart at every reconcile. The record of an image that was taken off is kept, so that the image
+ * is put back, and so is every field of the other parts that can be read.
  */
 function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
   const { installation: taken, ...rest } = status;

@@ -62,8 +62,8 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   if (refused !== undefined) return refused;
   const waiting = ensureDeviceUsable(snapshot, now);
   if (waiting !== undefined) return waiting;
-  // What is known of the node must be as fresh as the identity: it may have rebooted, or come back, while its BMC was
-  // away.
+  // The facts about the node must be as fresh as the identity: the node may have rebooted or come back while its BMC
+  // did not answer.
   if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined)
     return run({ do: "examine" });
   // A taint that an earlier remediation left must not stand on a host of which nothing is proven.
@@ -84,7 +84,7 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   );
 }
 
-/** Whose host it is must be beyond dispute before it is powered off. */
+/** A host is powered off only if no other object claims that it belongs to another node. */
 export function ensureUndisputed(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const dispute = snapshot.observations.examined?.dispute;
   return dispute === undefined ? undefined : fail(snapshot, now, "Ambiguous", dispute);
@@ -201,7 +201,7 @@ function targetRecord({ host }: AttemptSnapshot): Pick<Snapshot["status"], "targ
   return host.found ? { target: { ...host.facts.ref, ...host.facts.identity } } : {};
 }
 
-/** The node as it is now, with what is on record of it permanently. */
+/** The node as it is now, with the fields that the status keeps permanently. */
 export function nodeRecord(snapshot: Snapshot, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {
   const { wasReady, bootIDAtStart, zone, cluster } = snapshot.status.node ?? {};
   if (node === undefined) return snapshot.status.node ?? { name: snapshot.nodeName };

@@ -298,7 +298,7 @@ describe("the checks", () => {
     );
   });
 
-  it("the checks do not call nodes covered while BareMetalHosts may not be listed", () => {
+  it("the checks do not call nodes covered while the caller is not allowed to list BareMetalHosts", () => {
     const bareMetalHosts = { problem: "list BareMetalHost: 403 Forbidden" };
     assertOne(withOverview({ bareMetalHosts }), /^warning nodes-covered: cannot be checked: list BareMetalHost: 403/);
   });

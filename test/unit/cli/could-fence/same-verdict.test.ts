@@ -139,7 +139,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     verdict: "yes NoHealthCheck",
     level: "ok",
   },
-  "the Machines may not be listed": {
+  "the caller is not allowed to list Machines": {
     change: { ...machineCheck("own"), machines: FORBIDDEN },
     verdict: "unknown HealthChecksUnread",
     level: "failed",
@@ -191,12 +191,12 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     verdict: "yes",
     level: "ok",
   },
-  "the targets may not be listed": {
+  "the caller is not allowed to list targets": {
     change: { targets: FORBIDDEN },
     verdict: "unknown TargetsUnread",
     level: "failed",
   },
-  "the remediations may not be listed": {
+  "the caller is not allowed to list remediations": {
     change: { remediations: FORBIDDEN },
     verdict: "unknown RemediationsUnread",
     level: "failed",

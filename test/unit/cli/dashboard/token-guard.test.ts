@@ -32,7 +32,7 @@ describe("the dashboard that the agent serves", () => {
     await writeFile(join(folder, "tls.key"), keyPem);
     const review = (token: { reveal(): string }, path: string): Promise<AccessReviewResult> => {
       paths.add(path);
-      if (token.reveal() === "away") return Promise.reject(new Error("the API server is away"));
+      if (token.reveal() === "away") return Promise.reject(new Error("the API server cannot be reached"));
       return Promise.resolve(VERDICTS[token.reveal()] ?? "unauthenticated");
     };
     const deps = { clock: systemClock, logger: createLogger("silent") };

@@ -28,5 +28,5 @@ export async function disputeWithConsumer(
   const { metadata, nodeName: owner } = found.machine;
   if (owner === nodeName) return undefined;
   const whose = owner === undefined ? "has no node yet" : `is node ${owner}`;
-  return `node ${nodeName} refers to ${hostText(host)}, but Machine ${metadata.namespace}/${metadata.name}, which uses that host, ${whose}: correct whichever is wrong; neither is trusted`;
+  return `node ${nodeName} refers to ${hostText(host)}, but Machine ${metadata.namespace}/${metadata.name}, which uses that host, ${whose}: ironfence uses neither; correct the wrong one`;
 }

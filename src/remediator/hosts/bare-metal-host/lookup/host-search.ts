@@ -89,7 +89,7 @@ export class HostSearch {
     const way = this.#notAllowed?.host === host ? undefined : this.#notAllowed?.way;
     if (other === undefined && way === undefined) return { found: true, host };
     if (way !== undefined) {
-      const message = `node ${nodeName} has the name of ${hostText(host)}, but ${way}: correct whichever is wrong`;
+      const message = `node ${nodeName} has the name of ${hostText(host)}, but ${way}: correct the wrong one`;
       return { found: false, reason: "Ambiguous", message };
     }
     const message = `${named.map(hostText).join(" and ")} have the name of node ${nodeName}, and nothing else shows to which node they belong`;
@@ -100,7 +100,7 @@ export class HostSearch {
   result(subject: Subject): Located | undefined {
     const [first, second] = this.#named.values();
     const ambiguous = (what: string): Located => {
-      const message = `${what}: correct whichever is wrong; neither is trusted`;
+      const message = `${what}: ironfence uses neither; correct the wrong one`;
       return { found: false, reason: "Ambiguous", message };
     };
     if (first !== undefined && second !== undefined) {
@@ -141,7 +141,7 @@ export class HostSearch {
    * @param consumers the consumers that must use the host for the reference to be valid. Otherwise a user who may write
    * to their own Machines could have any host powered off.
    * @param isReportedByNode whether a kubelet reports the reference about its own Node. A host without a consumer,
-   * which may not be a node at all, is found that way only if an annotation on it allows it.
+   * which is possibly not a node at all, is found that way only if an annotation on it allows it.
    */
   #nameFor(consumers: readonly Consumer[], host: BareMetalHost, way: string, isReportedByNode: boolean): void {
     if (

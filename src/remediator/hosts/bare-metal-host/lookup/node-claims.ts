@@ -24,7 +24,7 @@ export function disputeOf(
 ): string | undefined {
   const providerID = node?.spec.providerID ?? "";
   if (node !== undefined && namesHost(providerID, host) === false) {
-    return `spec.providerID ${providerID} of Node ${node.metadata.name} names another BareMetalHost than ${hostText(host)}, UID ${host.metadata.uid}, which its Machine has: correct whichever is wrong; neither is trusted`;
+    return `spec.providerID ${providerID} of Node ${node.metadata.name} names another BareMetalHost than ${hostText(host)}, UID ${host.metadata.uid}, which its Machine has: ironfence uses neither; correct the wrong one`;
   }
   for (const other of nodes) {
     const way = other.metadata.name === nodeName ? undefined : claimOf(host, node, other);
@@ -41,7 +41,7 @@ function claimOf(host: BareMetalHost, node: Node | undefined, other: Node): stri
   const providerID = other.spec.providerID ?? "";
   const named = parseConsumer(providerID);
   const isCurrent = named === undefined || consumerRef === undefined || named === consumerRef.name;
-  // A providerID that names a former consumer is not trusted, whichever Node has it.
+  // A providerID that names a former consumer is not trusted on any Node.
   if (namesHost(providerID, host) === true && isCurrent) return `spec.providerID ${providerID}`;
   const machine = other.metadata.annotations?.[MACHINE];
   const okdMachine = `${consumerRef?.namespace ?? metadata.namespace}/${consumerRef?.name}`;
