@@ -16,7 +16,7 @@ import { rackOf, walkOf, worldOf } from "./walk.ts";
 const USAGE = `npm run sim -- [options]
 
 Plays fences in simulated clusters with faults of every kind, and checks the safety rules after every step
-(docs/evidence/simulation.md). Ends with 1 where a rule is broken.
+(docs/evidence/simulation.md). Ends with 1 if a rule is broken.
 
   --budget 30m        how long (1m)
   --mode NAME         one kind of exploration, may be given several times: ${Object.keys(MODES).join(", ")}
@@ -24,8 +24,8 @@ Plays fences in simulated clusters with faults of every kind, and checks the saf
   --from N            first seed of the random runs (drawn from the time)
   --workers N         threads (${availableParallelism()})
   --seed N            plays the random run of that seed and prints its story
-  --rack N            plays the rack of that seed and prints its story
-  --world N           plays the random run of that seed in a world in which more fails, and prints its story
+  --rack N            plays the run of mode rack with that seed and prints its story
+  --world N           plays the run of mode world with that seed and prints its story
   --replay JSON       plays a run that was printed, and prints its story
   --record FILE       with one of the last four: writes the log of decisions, for ironfence replay FILE
 `;
