@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { globSync, readFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
+import { importsOfFiles, importsOfFolders, onCircles } from "../../../hack/graph/graph.ts";
 
 // The lint rules of .oxlintrc.json name the arrows that are forbidden one by one. These tests find a circle whatever
 // folders it runs through, also through folders that no rule names yet.
@@ -10,16 +9,10 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
 describe("the folders and files of src", () => {
-  const imports = readImports();
+  const imports = importsOfFiles(ROOT);
 
   it("no two folders of src import each other, directly or through other folders", () => {
-    const folders = new Map<string, Set<string>>();
-    for (const [file, imported] of imports) {
-      const own = dirname(file);
-      const others = folders.get(own) ?? new Set();
-      for (const other of imported) if (dirname(other) !== own) others.add(dirname(other));
-      folders.set(own, others);
-    }
+    const folders = importsOfFolders(imports);
     assert.ok(folders.size > 50, `${folders.size} folders`);
     assert.deepEqual(onCircles(folders), []);
   });
@@ -40,30 +33,3 @@ describe("the folders and files of src", () => {
     assert.deepEqual(onCircles(graph), ["a", "b", "c"]);
   });
 });
-
-/** Each file of src with the files of src that it imports. */
-function readImports(): Map<string, Set<string>> {
-  const files = new Map<string, Set<string>>();
-  for (const file of globSync("src/**/*.ts", { cwd: ROOT })) {
-    const source = readFileSync(join(ROOT, file), "utf8");
-    const specifiers = [...source.matchAll(/(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)].map(
-      ([, specifier = ""]) => specifier,
-    );
-    files.set(file, new Set(specifiers.map((specifier) => relative(ROOT, join(ROOT, dirname(file), specifier)))));
-  }
-  return files;
-}
-
-/** What leads back to itself. */
-function onCircles(graph: ReadonlyMap<string, ReadonlySet<string>>): string[] {
-  return [...graph.keys()].filter((start) => {
-    const reached = new Set<string>();
-    const open = [...(graph.get(start) ?? [])];
-    for (let next = open.pop(); next !== undefined; next = open.pop()) {
-      if (reached.has(next)) continue;
-      reached.add(next);
-      open.push(...(graph.get(next) ?? []));
-    }
-    return reached.has(start);
-  });
-}
