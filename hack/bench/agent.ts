@@ -29,6 +29,8 @@ const SETTLE_MS_MAX = 300_000;
  */
 const SETTLE_MS = 5_000;
 const SETTLED_WRITES_MAX = 5;
+/** Then two quiet minutes, after which the agent has collected the garbage of its start. */
+const REST_MS = 130_000;
 const IDLE_MS = 60_000;
 const ROUNDS = 20;
 
@@ -81,6 +83,7 @@ async function measure(
   requests: { readonly reads: number; readonly writes: number },
 ): Promise<undefined> {
   await settled(server, nodeCount, requests);
+  await delay(REST_MS);
   const atRest = await measureRest(nodeCount, pid, requests);
   const delays: number[] = [];
   const readsEach: number[] = [];

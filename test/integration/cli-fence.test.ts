@@ -23,6 +23,7 @@ import { attributeOf, startCollector } from "../lib/trace-collector.ts";
 import { runAgent } from "../../src/cli/agent/agent.ts";
 import { EXIT_FAILURE, EXIT_REFUSED, EXIT_USAGE } from "../../src/cli/errors/failures.ts";
 import { BARE_METAL_HOSTS } from "../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
+import { systemMemory } from "../../src/runtime/memory.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
@@ -409,6 +410,7 @@ describe("ironfence fence", () => {
         random: systemRandom,
         logger: createLogger("silent"),
         openDevice: openDeviceOn(systemClock),
+        memory: systemMemory(),
       },
       stop.signal,
     );

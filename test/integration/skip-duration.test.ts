@@ -13,6 +13,7 @@ import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts
 import { openDeviceOn } from "../lib/open-device.ts";
 import { runAgent } from "../../src/cli/agent/agent.ts";
 import { resolveRunOptions } from "../../src/config/run-options.ts";
+import { systemMemory } from "../../src/runtime/memory.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
@@ -45,7 +46,8 @@ async function setUp(t: TestContext) {
     const options = resolveRunOptions({ kubeconfig, namespace: NAMESPACE, ...addresses }, {});
     const logger = createLogger("silent");
     const openDevice = openDeviceOn(systemClock);
-    return runAgent(options, { clock: systemClock, random: systemRandom, logger, openDevice }, signal);
+    const memory = systemMemory();
+    return runAgent(options, { clock: systemClock, random: systemRandom, logger, openDevice, memory }, signal);
   });
   const { server } = world;
   const target = (name: string) =>

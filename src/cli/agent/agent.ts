@@ -24,6 +24,7 @@ import type { KubeTransport } from "../../kube/transport.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { sleep } from "../../runtime/clock.ts";
+import type { Memory } from "../../runtime/memory.ts";
 import type { Random } from "../../runtime/random.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { countAgent } from "./agent-metrics.ts";
@@ -47,6 +48,7 @@ import { VERSION } from "../../runtime/version.ts";
 import { recordTo } from "./record-decisions.ts";
 import { readCertificate, servePagesOf, serveStatusPage } from "./agent-pages.ts";
 import { HandOver, HAND_OVER_MS } from "./hand-over.ts";
+import { collectAtRest } from "./memory-at-rest.ts";
 
 /** Longest text about why the agent is not ready that each renewal of its lease carries, in characters. */
 const NOT_READY_CHARS_MAX = 2_000;
@@ -57,6 +59,7 @@ export interface AgentDeps {
   random: Random;
   logger: Logger;
   openDevice: OpenDevice;
+  memory: Memory;
 }
 
 /**
@@ -129,7 +132,7 @@ async function runAgentOn(
     const pageRuntime = { ...kube, client: agentClient(kube.pageClient, { families: options.families, nodes }) };
     const source = agentSource(pageRuntime, options, { server: cluster.server, source: cluster.source });
     await serveStatusPage(options, { ...deps, source, authorizer }, closeServers);
-    background.push(kube.run(running));
+    background.push(kube.run(running), collectAtRest(clock, deps.memory, running));
     const tracer = await startTracing(options, deps, background, running);
     logger.info(
       {

@@ -1,6 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import { RUN_OPTIONS, resolveRunOptions } from "../../config/run-options.ts";
 import { CLUSTER_OPTIONS } from "../../config/cluster-options.ts";
+import { systemMemory } from "../../runtime/memory.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { runAgent } from "../agent/agent.ts";
 import type { CliContext } from "../terminal/context.ts";
@@ -13,7 +14,7 @@ export const runCommand = buildCommand<FlagTexts, [], CliContext>({
     const options = resolveRunOptions(flags, this.process.env);
     const logger = createLogger(options.logLevel);
     const { clock, random, openDevice, signal } = this;
-    await runAgent(options, { clock, random, logger, openDevice }, signal);
+    await runAgent(options, { clock, random, logger, openDevice, memory: systemMemory() }, signal);
   },
   parameters: { flags: flagsOf({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS }), aliases: { n: "namespace" } },
   docs: {
