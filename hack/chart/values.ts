@@ -6,10 +6,11 @@ import type { ValueSchema } from "./schema.ts";
 
 const ANY_OBJECT = { type: "object" };
 const NAME = { type: "string", pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", maxLength: 63 };
-/** An IPv4 or IPv6 network in CIDR notation; the API server checks the numbers. */
+const OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+/** An IPv4 or IPv6 network in CIDR notation. */
 const NETWORK = {
   type: "string",
-  pattern: "^([0-9.]+/([12]?[0-9]|3[0-2])|[0-9a-fA-F.:]*:[0-9a-fA-F.:]*/([1-9]?[0-9]|1[01][0-9]|12[0-8]))$",
+  pattern: `^((${OCTET}[.]){3}${OCTET}/([12]?[0-9]|3[0-2])|[0-9a-fA-F.:]*:[0-9a-fA-F.:]*/([1-9]?[0-9]|1[01][0-9]|12[0-8]))$`,
 };
 const PORT = { type: "integer", minimum: 1, maximum: 65_535 };
 const NAMESPACED_NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
@@ -86,7 +87,7 @@ const agent = group("Options of the agent. If one is empty, the agent uses its d
   ),
   logLevel: text("How much the agent logs.", "info", { enum: ["trace", "debug", "info", "warn", "error"] }),
   extraArgs: list("Further options, as `--NAME=VALUE`.", [], { type: "string" }),
-  extraEnv: list("Further environment variables, such as those of a proxy.", [], ANY_OBJECT),
+  extraEnv: list("Further environment variables. The agent uses no proxy.", [], ANY_OBJECT),
 });
 
 const pod = group("The pods of the agent.", {

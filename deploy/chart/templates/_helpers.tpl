@@ -181,6 +181,11 @@ subjects: {{- toYaml .subjects | nindent 2 }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- range $values.agent.extraArgs }}
+{{- if hasPrefix "--lease-name" . -}}
+{{- fail "agent.extraArgs has --lease-name, but the Role of the chart allows no Lease but `ironfence`: remove the option" -}}
+{{- end -}}
+{{- end -}}
 {{- if and $values.bareMetalHostNamespaces (not (has "bare-metal-host" $families)) -}}
 {{- fail "bareMetalHostNamespaces needs the family bare-metal-host: add it to families" -}}
 {{- end -}}

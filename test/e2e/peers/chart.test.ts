@@ -77,6 +77,8 @@ void describe("the chart", () => {
       { image: { digest: "sha256:short" } },
       { networkPolicy: { bmc: { networks: ["10.0.0.0"] } } },
       { networkPolicy: { bmc: { networks: ["10.0.0.0/99"] } } },
+      { networkPolicy: { bmc: { networks: ["999.1.0.0/8"] } } },
+      { networkPolicy: { bmc: { networks: ["10.1/8"] } } },
       { image: { repository: "https://registry.example/ironfence" } },
       { agent: { otlpEndpoint: "https://user:password@collector.example:4318" } },
       { networkPolicy: { bmc: { ports: [{ port: 70_000, protocol: "UDP" }] } } },
@@ -97,6 +99,7 @@ void describe("the chart", () => {
       [{ metrics: { enabled: false, podMonitor: { enabled: true } } }, /metrics\.enabled is false/],
       [{ families: [], agent: { components: ["detector"] } }, /the detector alone has nothing to do/],
       [{ podDisruptionBudget: { minAvailable: 2 } }, /must be less than replicas/],
+      [{ agent: { extraArgs: ["--lease-name=mine"] } }, /no Lease but `ironfence`/],
     ];
     for (const [values, message] of contradictions) await assert.rejects(render(values), message);
   });

@@ -19,16 +19,16 @@ const AGENT: Readonly<Record<string, Case>> = {
     optionCase("ownCluster", "own-cluster", "caps/one", "caps/one"),
     optionCase("otlpEndpoint", "otlp-endpoint", "http://otel.example:4318", "http://otel.example:4318"),
     optionCase("logLevel", "log-level", "debug", "debug", "info"),
-    optionCase("extraArgs", "lease-name", ["--lease-name=mine"], "mine"),
+    optionCase("extraArgs", "leader-elect", ["--leader-elect=false"], "false"),
   ]),
   "agent.extraEnv": {
-    set: { agent: { extraEnv: [{ name: "HTTPS_PROXY", value: "http://proxy.example:3128" }] } },
+    set: { agent: { extraEnv: [{ name: "NODE_EXTRA_CA_CERTS", value: "/etc/ssl/own/ca.crt" }] } },
     read: (rendered) => {
       const variables = rendered.container("env") as { name: string; value?: string }[];
-      return variables.find(({ name }) => name === "HTTPS_PROXY")?.value;
+      return variables.find(({ name }) => name === "NODE_EXTRA_CA_CERTS")?.value;
     },
     before: undefined,
-    after: "http://proxy.example:3128",
+    after: "/etc/ssl/own/ca.crt",
   },
 };
 

@@ -72,9 +72,10 @@ const GENERAL: Readonly<Record<string, Case>> = {
       rendered.option("observe"),
       rendered.names("Lease"),
       JSON.stringify(rendered.find("ClusterRole", "ironfence-agent")?.["rules"]).includes('"delete"'),
+      rendered.names("Pod"),
     ],
-    before: [undefined, ["ironfence-detector", "ironfence-remediator"], true],
-    after: ["true", [], false],
+    before: [undefined, ["ironfence-detector", "ironfence-remediator"], true, ["ironfence-check"]],
+    after: ["true", [], false, []],
   },
   reprovision: {
     set: { reprovision: true },
@@ -166,11 +167,12 @@ const KINDS: Readonly<Record<string, Case>> = {
     read: (rendered) => [
       rendered.names("Namespace"),
       rendered.option("node-lease-namespace"),
+      rendered.field("Pod", "ironfence-check", "spec.containers.0.args"),
       rendered.find("Role", "ironfence-agent", "maintenance") !== undefined,
       rendered.find("RoleBinding", "ironfence-agent", "maintenance") !== undefined,
     ],
-    before: [["medik8s-leases"], undefined, false, false],
-    after: [["maintenance"], "maintenance", true, true],
+    before: [["medik8s-leases"], undefined, ["check", "--wait=5m"], false, false],
+    after: [["maintenance"], "maintenance", ["check", "--wait=5m", "--node-lease-namespace=maintenance"], true, true],
   },
   "leaseNamespace.create": {
     set: { leaseNamespace: { create: false } },

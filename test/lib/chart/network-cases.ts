@@ -135,8 +135,8 @@ const CHECK: Readonly<Record<string, Case>> = {
   "check.wait": {
     set: { check: { wait: "90s" } },
     read: (rendered) => at(checkPod(rendered), "spec.containers.0.args"),
-    before: ["check", "--wait", "5m"],
-    after: ["check", "--wait", "90s"],
+    before: ["check", "--wait=5m"],
+    after: ["check", "--wait=90s"],
   },
   "check.hooks": {
     set: { check: { hooks: ["test", "post-upgrade"] } },
