@@ -12,11 +12,12 @@ import { olmFiles } from "../olm/generate.ts";
 import { readManifests } from "../lib/apply.ts";
 import { bundleRoles } from "./bundle-role.ts";
 import { readDeployed } from "./deployed.ts";
+import { healthCheckFieldsPage, remediationFieldsPage } from "./fields-page.ts";
 import { metricsPage } from "./metrics-page.ts";
 
 // Writes the CRDs under deploy from the schemas in src/api, what `ironfence check` knows about deploy, the roles of
-// `ironfence bundle`, the page of the metrics, what is in deploy/monitoring, the chart but for its templates, and the
-// bundle of OLM. With --check it only compares, and fails if a file is out of date.
+// `ironfence bundle`, the pages of the metrics and of the fields, what is in deploy/monitoring, the chart but for its
+// templates, and the bundle of OLM. With --check it only compares, and fails if a file is out of date.
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 // YAML 1.1 quotes On, Off and similar words: to `kubectl apply -f`, which reads that, they would be booleans.
@@ -42,6 +43,8 @@ generated.set(
   ROLES_HEADER + roles.map((role) => stringify(role, STYLE)).join("---\n"),
 );
 generated.set("docs/reference/metrics.md", metricsPage());
+generated.set("docs/reference/remediation-fields.md", remediationFieldsPage());
+generated.set("docs/reference/node-health-check-fields.md", healthCheckFieldsPage());
 const MONITORING_HEADER = "# Generated from hack/monitoring by `npm run generate`; do not edit.\n";
 for (const [name, content] of Object.entries({
   "rules.yaml": plainRules(),
