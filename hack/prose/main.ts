@@ -23,6 +23,7 @@ const FILES = [
 const QUOTING = ["hack/prose/vocabulary.ts", "test/unit/docs/prose.test.ts", "hack/redfish-mock/service.ts"];
 const named = process.argv.slice(2);
 const files = named.length > 0 ? named : globSync(FILES, { cwd: ROOT, exclude: QUOTING }).sort();
+const testNames = new Map<string, string>();
 let count = 0;
 for (const file of files) {
   for (const { line, message } of await findingsIn(file)) {
@@ -39,6 +40,6 @@ async function findingsIn(file: string): Promise<Finding[]> {
   const source = readFileSync(join(ROOT, file), "utf8");
   const findings = await lintProse(file, source);
   if (isCode(file)) findings.push(...longCommentLines(file, source));
-  if (/\.test\.tsx?$/.test(file)) findings.push(...lintTestNames(file, source));
+  if (/\.test\.tsx?$/.test(file)) findings.push(...lintTestNames(file, source, testNames));
   return findings;
 }

@@ -30,6 +30,11 @@ const CLUMSY: readonly [RegExp, string][] = [
   [/\bover and over\b/, "“again”, “repeatedly”"],
   [/\b(?:counts?|asks?|waits?|used) for nothing\b/, "“does not count”, “makes no request”"],
   [/, too$/, "“also”"],
+  [/\bat its word\b/, "say what the agent does"],
+  [/\bto who (?:knows|know)\b/, "name who"],
+  [/\b(?:has|have) let go of\b/, "“detached”, “released”"],
+  [/\bin the way of\b/, "“prevents”, “obstacle”"],
+  [/\bthe news of\b/, "“event”, “change”"],
 ];
 
 interface Token {
@@ -71,10 +76,13 @@ function literal(code: readonly Token[], index: number, source: string): string 
   return last === undefined ? undefined : source.slice(first.start + 1, last.end - 1);
 }
 
-/** What is wrong with the names of a file's tests. Each has to stand alone: "a host that is off is not powered off". */
-export function lintTestNames(file: string, source: string): Finding[] {
+/**
+ * What is wrong with the names of a file's tests. Each has to stand alone: "a host that is off is not powered off".
+ *
+ * @param known the file of each name so far, so that a name occurs once in all files.
+ */
+export function lintTestNames(file: string, source: string, known = new Map<string, string>()): Finding[] {
   const findings: Finding[] = [];
-  const known = new Set<string>();
   for (const { line, name } of testNames(source, file)) {
     const refuse = (message: string): void =>
       void findings.push({ file, line, message: `test name ${message}: “${name}”` });
@@ -86,8 +94,9 @@ export function lintTestNames(file: string, source: string): Finding[] {
       const [found] = phrase.exec(name) ?? [];
       if (found !== undefined) refuse(`is hard to read at “${found.trim()}”: ${instead}`);
     }
-    if (known.has(name)) refuse("stands twice in this file");
-    known.add(name);
+    const other = known.get(name);
+    if (other !== undefined) refuse(`also stands in ${other}`);
+    known.set(name, file);
   }
   return findings;
 }

@@ -108,7 +108,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
     });
   });
 
-  void test("a worker whose first reboot does not help is rebooted again", async () => {
+  void test("a worker under Metal3 v1beta2 whose first reboot does not help is rebooted again", async () => {
     const name = "retries";
     hangTwice(name);
     await look.explain("a request", () => look.requestOf(name));
@@ -137,7 +137,7 @@ void describe("with Metal3RemediationTemplates of v1beta2, on two real API serve
   });
 
   void describe("a node of the control plane", { concurrency: 1 }, () => {
-    void test("a node of the control plane is rebooted, and its Machine stays", async () => {
+    void test("a node of the control plane under Metal3 v1beta2 is rebooted, and its Machine stays", async () => {
       const name = "cp-1";
       const { uid } = (await look.machineOf(name)).metadata;
       world.rack.host(name).hang();

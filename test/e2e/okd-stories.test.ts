@@ -425,7 +425,7 @@ void describe("health checks of OKD's form go through their whole stories", { co
     assert.equal(await isAsked(name), false);
   });
 
-  void test("without external-baremetal nothing is deleted while too many are unhealthy, nor what is back by then", async () => {
+  void test("without external-baremetal no Machine is deleted while too many are unhealthy, and none that is healthy again afterwards", async () => {
     const [dead, spared] = ["deleted", "spared"] as const;
     const uid = await uidOf(spared);
     const check = (): Promise<ObjectView> => world.api.get<ObjectView>(`${HEALTH_CHECKS}/deleted`);

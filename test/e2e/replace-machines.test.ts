@@ -161,7 +161,7 @@ void describe("after reboots that do not help", { concurrency: true }, () => {
     assert.deepEqual(look.ordersOf(name), []);
   });
 
-  void test("a worker whose host Metal3 has let go of is rebooted by the FencingTarget of the document", async () => {
+  void test("a worker whose host Metal3 has detached is rebooted through the FencingTarget of the guide", async () => {
     const name = "detached";
     const host = `${PATHS.hosts}/${name}`;
     await world.api.mergePatch(host, { metadata: { annotations: { "baremetalhost.metal3.io/detached": "" } } });

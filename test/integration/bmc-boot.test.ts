@@ -20,7 +20,7 @@ test("the override is set for one boot, read back and cleared, and the boot mode
   );
 });
 
-test("clearing what is not set sends nothing", async () => {
+test("the driver sends no request to clear a boot override that is not set", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   await device.setBootOverride("None", forever());

@@ -181,7 +181,7 @@ describe("a way to Off that is blocked is found while the host is on", () => {
     await assert.rejects(device.forceOff(forever()), hasCode("Unsupported", /no Reset action/));
   });
 
-  it("a running host that is offered no ForceOff; one that is off need not be offered it", async () => {
+  it("the check of a power-off finds an obstacle if a running host offers no ForceOff, but not if the host is off", async () => {
     await using bmc = await startFakeBmc();
     list(bmc, "On", "GracefulShutdown");
     await using device = openFake(bmc);
@@ -191,7 +191,7 @@ describe("a way to Off that is blocked is found while the host is on", () => {
     assert.equal(await device.findOffObstacle?.(forever()), undefined);
   });
 
-  it("nothing is ordered, and nothing is in the way of a plain host", async () => {
+  it("the check of a power-off finds no obstacle on an ordinary host, and sends no order", async () => {
     await using bmc = await startFakeBmc();
     await using device = openFake(bmc);
     assert.equal(await device.findOffObstacle?.(forever()), undefined);

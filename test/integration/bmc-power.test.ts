@@ -176,7 +176,7 @@ test("the order goes to the action's own target, without If-Match", async () => 
   assert.equal(order?.headers["if-match"], undefined);
 });
 
-test("without AllowableValues the action's info is asked, and without either ForceOff is tried", async () => {
+test("the driver reads the ActionInfo of a Reset without AllowableValues, and sends ForceOff if there is neither", async () => {
   await using bmc = await startFakeBmc();
   for (const nothing of [undefined, null, []]) {
     reset(bmc)["ResetType@Redfish.AllowableValues"] = nothing;
@@ -223,7 +223,7 @@ test("a BMC without ForceOff is not asked for anything weaker", async () => {
   assert.deepEqual(orders(bmc), []);
 });
 
-test("a list of what is taken in the present state alone is read again after each order", async () => {
+test("a list of resets that holds for the present power state only is read again after each order", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc);
   const list = (): void => {

@@ -56,7 +56,7 @@ test("without sessions, or with a login that is not there, basic authentication 
   }
 });
 
-test("a wrong password is AuthFailed, and asked of the BMC once however often we are called", async () => {
+test("a wrong password is AuthFailed, and the driver tries it once, even if it is called again", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { password: "wrong" });
   await assert.rejects(device.readPower(forever()), hasCode("AuthFailed"));
@@ -154,7 +154,7 @@ test("a session that the BMC locates by a name of its own is ended on the addres
   assert.equal(bmc.sessions.size, 0);
 });
 
-test("a wrong password is AuthFailed with basic authentication too, and tried once", async () => {
+test("a wrong password is AuthFailed with basic authentication also, and the driver tries it once", async () => {
   await using bmc = await startFakeBmc();
   bmc.override = ({ path }) => (path === "/redfish/v1/" ? ok({}) : undefined);
   await using device = openFake(bmc, { password: "wrong", path: SYSTEM });
@@ -241,7 +241,7 @@ test("after a new log-in nothing is ordered if another host answers than before"
   assert.equal(bmc.system["PowerState"], "Off");
 });
 
-test("after a new log-in the host is identified again before an order, once, and the same host gets it", async () => {
+test("after a new log-in over Redfish the host is identified again, once, before the next order is sent to it", async () => {
   await using bmc = await startFakeBmc();
   await using device = openFake(bmc, { path: SYSTEM });
   const looks = (): number => bmc.log().filter((line) => line === `GET ${SYSTEM}`).length;

@@ -284,7 +284,7 @@ describe("ironfence bundle", () => {
     assert.ok((files.get("check.json") ?? "") !== "");
   });
 
-  it("ironfence bundle prints for scripts if the file is, what is in it, what is missing and what was removed", async (t) => {
+  it("ironfence bundle -o json prints the path of the file, its contents, what is missing and what was redacted", async (t) => {
     t.after(() => (world.refuse = () => undefined));
     world.refuse = (path) => (path.includes("/proxy/") ? 503 : undefined);
     const { out, path, files } = await bundle(["-o", "json"]);

@@ -463,7 +463,7 @@ describe("ironfence fence", () => {
     assert.match(different.err, /line \d+, remediation .*decides differently/);
   });
 
-  test("ironfence fence goes on without the person who ends the waiting", async () => {
+  test("ironfence fence leaves the remediation in progress if the user ends the wait", async () => {
     const stop = new AbortController();
     const left = ironfence("fence --node node-6 --yes", {
       signal: stop.signal,

@@ -35,7 +35,7 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(world.told("Disabled").length, 1);
   });
 
-  it("a template that is deleted and made again: nothing new starts in between, and what is under way goes on", async () => {
+  it("while a template is missing no new remediation starts, and remediations in progress continue", async () => {
     await enabled();
     await fenced("n1");
     world.server.collection(vendorType("FenceTemplate")).delete({ namespace: "fencing", name: "fence-template" });
@@ -173,7 +173,7 @@ describe("detector: what can be missing or broken", () => {
     assert.equal(entry("n1")?.remediations?.[0]?.resource.uid, world.fences()[0]?.metadata.uid);
   });
 
-  it("the news of a CR that a user deletes meanwhile: it is read live, and does not count forever", async () => {
+  it("a CR that a user deletes while the watch on it lags is read live, and another CR is created", async () => {
     await enabled();
     world.server.faults.lagWatches({ pathPrefix: "/apis/fence.example/v1/fences" }, 3_600_000);
     world.ready("n1", "Unknown");
@@ -185,7 +185,7 @@ describe("detector: what can be missing or broken", () => {
     assert.notEqual(fenceOf("n1")?.metadata.uid, first?.uid);
   });
 
-  it("the permission to create CRs: its absence is reported", async () => {
+  it("a detector without the permission to create CRs reports that, and creates the CR once it has the permission", async () => {
     await enabled();
     const match = { method: "POST", pathPrefix: "/apis/fence.example/v1/namespaces/fencing/fences" };
     world.server.faults.inject({ match, times: 1, action: { kind: "status", status: 403 } });
@@ -194,7 +194,7 @@ describe("detector: what can be missing or broken", () => {
     await world.until("a CR", () => fenceOf("n1") !== undefined, 20_000);
   });
 
-  it("a health check is deleted: its Kubernetes garbage collection cleans up, and others go on", async () => {
+  it("the garbage collection of Kubernetes deletes the CRs of a health check that is deleted, and other health checks continue", async () => {
     await enabled();
     await fenced();
     world.server.collection(NODE_HEALTH_CHECKS).delete({ name: "check" });

@@ -331,7 +331,7 @@ test("a BMC that has shown the host on since it was silent has looked: its Off c
   assert.equal((await device.readPower(forever())).state, "Off");
 });
 
-test("a caller who gives up does not make others doubt the BMC", async () => {
+test("a reading that a caller aborts does not count as a sign that the BMC has restarted", async () => {
   await using world = await startIpmiWorld({ host: { power: "Off" } });
   const device = world.open();
   await device.readPower(forever());
@@ -390,7 +390,7 @@ test("an order is refused and an Off is not believed if another host answers aft
   );
 });
 
-test("after a new log-in the host is identified again before an order, once, and the same host gets it", async () => {
+test("after a new log-in over IPMI the host is identified again, once, before the next order is sent to it", async () => {
   await using world = await startIpmiWorld();
   const device = world.open();
   const asked = (): number => world.mock.steps().filter((step) => step === "GetSystemGUID").length;

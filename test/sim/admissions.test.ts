@@ -54,7 +54,7 @@ describe("many hosts that fail at once", () => {
       world.assertClean();
     }));
 
-  it("no more after the agent is killed again and again, since what counts is what is stored", () =>
+  it("no more hosts than the limit are remediated although the agent is killed eight times, because the stored status counts", () =>
     World.run({ hosts: HOSTS, limits: { hosts: 2, perZone: Infinity } }, async (world) => {
       const most = countUnderWay(world);
       await hangAll(world, HOSTS);
@@ -72,7 +72,7 @@ describe("many hosts that fail at once", () => {
       world.assertClean();
     }));
 
-  it("no more while the watch on remediations lags: what the agent has stored itself counts before it is shown", () =>
+  it("no more hosts than the limit are remediated while the watch lags, because what the agent has stored itself counts at once", () =>
     World.run({ hosts: HOSTS, limits: { hosts: 2, perZone: Infinity } }, async (world) => {
       const most = countUnderWay(world);
       await hangAll(world, HOSTS);

@@ -104,7 +104,7 @@ describe("a host that heeds no order to power on", () => {
       world.assertClean();
     }));
 
-  it("a host that heeds no order to power on is never given up by a remediation that is being deleted, which orders it on every few minutes", () =>
+  it("a remediation that is being deleted keeps ordering its host on every few minutes while the host ignores the orders", () =>
     World.run({}, async (world) => {
       await world.hang("n1");
       world.remediate("n1", QUICK);

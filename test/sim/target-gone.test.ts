@@ -59,7 +59,7 @@ describe("a target that is deleted during a fence", () => {
       world.assertClean();
     }));
 
-  it("a target that is deleted during a fence and created again for another host does not: nothing is ordered, and the verdict says what is left", () =>
+  it("a target that is deleted during a fence and created again for another host orders nothing, and the verdict says what is left", () =>
     World.run({}, async (world) => {
       await loseTarget(world);
       world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });

@@ -45,7 +45,7 @@ void describe("the chart", () => {
     }
   });
 
-  void test("the chart has a case for every value, and none for another", () => {
+  void test("the test of the chart has a case for every value, and no case for a value that does not exist", () => {
     const paths = leavesOf(VALUES).map(({ path }) => path);
     assert.deepEqual(Object.keys(CASES).toSorted(), paths.toSorted());
   });

@@ -65,7 +65,8 @@ for (const suite of ["3", "17"]) {
       await overrideBoot(device);
     });
 
-    void test("a wrong password is AuthFailed", () => assertReadFails(open(port, "admin", "wrong"), "AuthFailed"));
+    void test("a wrong password is AuthFailed on the BMC of pyghmi", () =>
+      assertReadFails(open(port, "admin", "wrong"), "AuthFailed"));
   });
 }
 

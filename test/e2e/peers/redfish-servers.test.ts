@@ -39,12 +39,14 @@ void describe("our Redfish driver on sushy-emulator, over TLS with basic authent
     assert.deepEqual(await emulator.records(second.uuid), []);
   });
 
-  void test("the driver chooses none of two Systems", () => assertReadFails(open({ path: "" }), "SystemAmbiguous"));
+  void test("the driver reports SystemAmbiguous for a service with two Systems and an address that names neither", () =>
+    assertReadFails(open({ path: "" }), "SystemAmbiguous"));
 
   void test("a certificate that no known CA has signed is TlsUntrusted", async () => {
     const device = openPeer({ address: emulator.url, username: BMC_USERNAME, password: BMC_PASSWORD });
     await assertReadFails(device, "TlsUntrusted");
   });
 
-  void test("a wrong password is AuthFailed", () => assertReadFails(open({ password: "wrong" }), "AuthFailed"));
+  void test("a wrong password is AuthFailed on the sushy emulator", () =>
+    assertReadFails(open({ password: "wrong" }), "AuthFailed"));
 });

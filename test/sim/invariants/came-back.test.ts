@@ -56,7 +56,7 @@ describe("S12", () => {
     assertHolds("S12", held("n1", 95_000), on);
   });
 
-  it("S12 leaves no host off for a target that cannot be read, and powers none off", () => {
+  it("S12 allows a power-on while the target cannot be read, but no power-off", () => {
     const hamperedAtMs = (call: string): number | undefined => (call === "get fencingtargets" ? 95_000 : undefined);
     assertHolds("S12", { ...held("n1", 80_000), hamperedAtMs }, on);
     assertBroken("S12", { ...held("n1", 80_000), hamperedAtMs }, off, /in maintenance/);
@@ -84,7 +84,7 @@ describe("S13", () => {
     assertHolds("S13", world({ ...begun(true), checks: new Map([["all", check]]) }), step);
   });
 
-  it("S13 takes for stale what Velero has restored, and what is older than ten minutes", () => {
+  it("S13 treats a remediation as stale if Velero has restored it or it is older than ten minutes", () => {
     const made = (metadata: Record<string, unknown>): boolean =>
       isStale(object("BareMetalRemediation", "n1", { metadata }), Date.parse("2026-01-01T01:00:00Z"));
     assert.equal(made({ creationTimestamp: "2026-01-01T00:50:00Z" }), true);

@@ -61,7 +61,7 @@ describe("S6", () => {
 });
 
 describe("L1", () => {
-  it("L1 names what is not settled", () => {
+  it("L1 names each remediation, mark and owner that is left when all faults have ended", () => {
     assert.deepEqual(unsettled(world()), []);
     assert.match(
       unsettled(world(remediations(remediation({ phase: "Releasing" })))).join(),

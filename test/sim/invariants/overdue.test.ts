@@ -50,7 +50,7 @@ describe("S14: what waits past its deadline is reported", () => {
     assertBroken("S14", world({ ...again, ...warnedAt(29_000), hamperedAtMs }), PASSED, /without a warning/);
   });
 
-  it("S14: what waits past its deadline is reported asks nothing of who can list no remediations", () => {
+  it("S14: what waits past its deadline is reported demands no report from an agent that cannot list remediations", () => {
     const unlisted = (ms: number) => (call: string) => (call === "list baremetalremediations" ? ms : undefined);
     assertHolds("S14", world({ ...waiting("Releasing", 0), hamperedAtMs: unlisted(50_000) }), PASSED);
     assertBroken("S14", world({ ...waiting("Releasing", 0), hamperedAtMs: unlisted(20_000) }), PASSED, /n1/);

@@ -37,7 +37,7 @@ describe("S1", () => {
     assertHolds("S1", off, wrote(pod, pod, "agent", "DELETED"));
   });
 
-  it("S1 excuses what is done to a host that another client has just powered on, not one that we have, nor later", () => {
+  it("S1 excuses acts on a host for a moment after another client has powered it on, but not after ironfence has", () => {
     const justOn = { ...hosts(host("n1", { power: "PoweringOn" })), notOffSinceMs: new Map([["n1", 97_000]]) };
     const ours = { ...ORDER, order: "On", atMs: 97_000 } as const;
     const step = wrote(node(FENCED), node());

@@ -53,7 +53,7 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("an operator of BareMetalHosts away at the power-on, leaves the host off; our off request is withdrawn and the verdict says what is missing", () =>
+  it("a host whose operator does not run at the power-on stays off: ironfence withdraws its request to be off, and the verdict says what is missing", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
@@ -67,7 +67,7 @@ describe("an operator of BareMetalHosts", () => {
       await world.until("it is on as soon as the operator is back", () => world.rack.host("n1").power === "On");
     }));
 
-  it("an operator of BareMetalHosts restarts during a fence, and the fence goes on", () =>
+  it("a fence continues if the operator of BareMetalHosts restarts during it", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1");
@@ -116,7 +116,7 @@ describe("an operator of BareMetalHosts", () => {
       world.assertClean();
     }));
 
-  it("an operator of BareMetalHosts heeds the off requests of others too: ironfence leaves them, and the verdict names them", () =>
+  it("off requests of other clients on a BareMetalHost stay, keep the host off, and are named in the verdict", () =>
     Metal3World.run({}, async (world) => {
       await world.hang();
       world.remediate("n1", { retryLimit: 0, powerOnTimeout: "60s" });
@@ -169,7 +169,7 @@ describe("an agent that is killed", () => {
 });
 
 describe("an agent that has not read its hosts yet", () => {
-  it("an agent that has not read its hosts yet takes none of them for deleted", () =>
+  it("an agent that has not read its hosts yet treats none of them as deleted", () =>
     Metal3World.run({}, async (world) => {
       await world.hangWithHeldPod();
       world.remediate("n1");
@@ -279,8 +279,8 @@ describe("two remediations of one host", () => {
     }));
 });
 
-describe("a host that its operator has let go of", () => {
-  it("a host that its operator has let go of is powered by ironfence alone, without an off request", () =>
+describe("a detached BareMetalHost", () => {
+  it("a BareMetalHost that is detached from its operator is powered by ironfence alone, without an off request", () =>
     Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
       await world.until("it is detached", () => world.bmh().operationalStatus === "detached");
       await world.hang();
@@ -294,7 +294,7 @@ describe("a host that its operator has let go of", () => {
       world.assertClean();
     }));
 
-  it("a host that its operator has let go of and takes back during a fence is asked from then on", () =>
+  it("a BareMetalHost that is attached to its operator again during a fence is powered by requests from then on", () =>
     Metal3World.run({ annotations: { "baremetalhost.metal3.io/detached": "" } }, async (world) => {
       world.createPod("n1", "db");
       await world.until("it is detached", () => world.bmh().operationalStatus === "detached");

@@ -38,7 +38,7 @@ function pty(): Pty {
 const forever = new AbortController().signal;
 
 describe("the terminal", () => {
-  it("the terminal shows what is typed to a question, and nothing of a secret", async () => {
+  it("the terminal shows what a user types as an answer, but not if the answer is a secret", async () => {
     const open = pty();
     const name = open.terminal.ask("User: ", { echo: true }, forever);
     open.input.write("fencing\r");

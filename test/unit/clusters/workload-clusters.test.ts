@@ -205,7 +205,7 @@ describe("a workload cluster", () => {
     assert.equal(held.connection.state, "connected");
   });
 
-  it("a workload cluster has one connection for all who hold it, which is closed a while after the last one lets go", async (t) => {
+  it("a workload cluster has one connection for all its users, which is closed some time after the last one releases it", async (t) => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));

@@ -116,7 +116,7 @@ describe("the parser of the options of `ironfence run`", () => {
     assert.equal(addressOf("0"), "off");
   });
 
-  it("the parser of the options of `ironfence run` stands in docs/reference/options.md, each with flag, variable and default", () => {
+  it("the page docs/reference/options.md lists each option of `ironfence run` with flag, variable and default", () => {
     const page = readFileSync(new URL("../../../docs/reference/options.md", import.meta.url), "utf8");
     for (const option of Object.values<Option<unknown>>({ ...CLUSTER_OPTIONS, ...RUN_OPTIONS })) {
       const section = `### \`${flagName(option.name)}\`\n\nVariable \`${option.env}\`, ${defaultOf(option)}.\n\n`;

@@ -123,8 +123,15 @@ describe("the check of test names", () => {
     assert.deepEqual(problem("power off", `a host ${"x".repeat(154)}`, "a host is off", "a host is off"), [
       "1: is not a sentence",
       "2: has 161 characters",
-      "4: stands twice in this file",
+      "4: also stands in a.test.ts",
     ]);
+  });
+
+  it("the check of test names refuses a name that another file has", () => {
+    const source = 'it("a host is off", () => {});';
+    const known = new Map<string, string>();
+    assert.deepEqual(lintTestNames("a.test.ts", source, known), []);
+    assert.match(lintTestNames("b.test.ts", source, known)[0]?.message ?? "", /also stands in a\.test\.ts/);
   });
 
   it("the check of test names refuses phrases that a reader has to read twice", () => {
@@ -133,8 +140,22 @@ describe("the check of test names", () => {
         "a wave of which 4 hosts read Off ends",
         "an Off of another host is none",
         "an Off is proven all the same",
+        "a server that has restarted is taken at its word",
+        "a watch is silent to who knows later versions",
+        "a host that its operator has let go of stays off",
+        "an obstacle is in the way of a power-off",
+        "the news of a deletion is late",
       ),
-      ["1: is hard to read at “of which”", "2: is hard to read at “is none”", "3: is hard to read at “all the same”"],
+      [
+        "of which",
+        "is none",
+        "all the same",
+        "at its word",
+        "to who knows",
+        "has let go of",
+        "in the way of",
+        "the news of",
+      ].map((phrase, index) => `${index + 1}: is hard to read at “${phrase}”`),
     );
   });
 

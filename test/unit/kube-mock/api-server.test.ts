@@ -78,7 +78,7 @@ test("two runs of one seed give the same bytes, another seed other UIDs", async 
   assert.notEqual(await run(7), await run(8));
 });
 
-test("an injected status meets so many matching requests and no others", async () => {
+test("an injected status answers the given number of matching requests, and no other request", async () => {
   const { server, transport } = world();
   server.faults.inject({
     match: { method: "GET", pathPrefix: PATH, client: "agent" },
@@ -95,7 +95,7 @@ test("an injected status meets so many matching requests and no others", async (
   assert.equal(await status(PATH), 200);
 });
 
-test("a fault of one kind of call meets those calls alone, and none once it is taken back", async () => {
+test("an injected fault applies only to calls of its kind, and to none after its removal", async () => {
   const { server, transport } = world();
   addNode(server, "a");
   const takeBack = server.faults.inject({
@@ -152,7 +152,7 @@ test("a delayed request takes effect when its delay is over", async () => {
   assert.equal((await sent).status, 201);
 });
 
-test("a restored server has what it had, gives out versions again, and is silent to who knows later ones", async () => {
+test("a server restored from a backup has its objects of that time, reuses versions, and sends no events to a watch that asks from a later version", async () => {
   const { clock, server, transport, nodes } = world();
   addNode(server, "a");
   const backup = server.backUp();

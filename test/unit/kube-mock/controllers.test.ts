@@ -280,7 +280,7 @@ test("pods of an ordered set come up one after another", async () => {
   assert.deepEqual(world.podList(), ["db-0 a Running", "db-1 a Running"]);
 });
 
-test("the scheduler avoids cordoned, tainted and silent nodes, spreads, and heeds selectors and tolerations", async () => {
+test("the scheduler avoids cordoned, tainted and silent nodes, spreads pods, and follows selectors and tolerations", async () => {
   const world = new World();
   for (const name of ["cordoned", "silent", "tainted", "x", "y"]) world.addNode(name);
   world.nodes.mergePatch({ name: "cordoned" }, { spec: { unschedulable: true } });
@@ -299,7 +299,7 @@ test("the scheduler avoids cordoned, tainted and silent nodes, spreads, and heed
   assert.deepEqual(world.podList().slice(3), ["stuck x Running", "tolerant tainted Running"]);
 });
 
-test("the scheduler heeds a cordon also without a taint for it", async () => {
+test("the scheduler avoids a cordoned node also if it has no taint for that", async () => {
   const world = new World({ nodeLifecycle: false });
   world.addNode("a");
   world.nodes.mergePatch({ name: "a" }, { spec: { unschedulable: true, taints: null } });

@@ -42,7 +42,7 @@ function world(costMs = 0): World {
 }
 
 describe("the review of who may read a path", () => {
-  it("the review of who may read a path asks whose token it is, then whether that user may, with all that is known of the user", async () => {
+  it("the review of who may read a path asks for the user of the token, then whether that user may read the path, with groups and extra fields", async () => {
     const { ask, sent } = world();
     assert.equal(await ask(), "allowed");
     const { username: user, ...rest } = USER;
@@ -99,7 +99,7 @@ describe("the review of who may read a path", () => {
     assert.equal(await ask(), "allowed");
   });
 
-  it("the review of who may read a path is made once for all that bear a token at the same moment", async () => {
+  it("the review of who may read a path is made once for all requests with the same token at the same moment", async () => {
     const { ask, sent, clock } = world(100);
     const asked = [ask(), ask(), ask()];
     await clock.advance(100);
@@ -108,7 +108,7 @@ describe("the review of who may read a path", () => {
     assert.equal(sent.length, 2);
   });
 
-  it("the review of who may read a path has at most 16 under way, so that ever new tokens take no more of the API server's time", async () => {
+  it("the review of who may read a path runs at most 16 times at once, so that many new tokens do not load the API server", async () => {
     const { ask, sent, clock } = world(100);
     const first = Array.from({ length: 16 }, (_, index) => ask(`t${index}`));
     await assert.rejects(ask("one-more"), (error) => isKubeError(error, "TooManyRequests"));

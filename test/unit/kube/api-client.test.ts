@@ -279,7 +279,7 @@ test("names are encoded, so that none can point elsewhere", async () => {
   assert.equal(stub.requests[0]?.url.href, "http://stub/api/v1/nodes/..%2Fsecrets%3Fx");
 });
 
-test("discovery finds kinds by version and by bare group, and remembers only what is there", async () => {
+test("discovery finds kinds by version and by group alone, and remembers only kinds that exist", async () => {
   const documents: Record<string, object> = {
     "/apis/fence.example": {
       versions: [{ version: "v1" }, { version: "v1beta1" }],

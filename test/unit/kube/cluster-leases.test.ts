@@ -106,7 +106,7 @@ async function ended(...agents: Agent[]): Promise<void> {
 }
 
 describe("two installations", () => {
-  it("two installations do not work at the same time: the second stands by, and says for which one", async () => {
+  it("the second of two installations stands by, and reports which one leads", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -271,7 +271,7 @@ describe("a leader that loses a lease of the cluster", () => {
 });
 
 describe("an API server that forbids a lease of the cluster", () => {
-  it("an API server that forbids a lease of the cluster is taken at its word after a lease duration: the agent leads without it, and says so", async () => {
+  it("an API server that forbids a lease of the cluster counts as forbidding it after a lease duration: the agent leads without the lease, and reports that", async () => {
     const allow = hamper("a", CLUSTER, REFUSED);
     const a = agent("a", "first");
     await clock.advance(DURATION_MS);
@@ -285,7 +285,7 @@ describe("an API server that forbids a lease of the cluster", () => {
     await ended(a);
   });
 
-  it("an API server that forbids a lease of the cluster is not taken at its word while another installation is known to work", async () => {
+  it("an API server that forbids a lease of the cluster does not make the agent lead while another installation is known to work", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const b = agent("b", "second");
@@ -298,7 +298,7 @@ describe("an API server that forbids a lease of the cluster", () => {
     await ended(a, b);
   });
 
-  it("an API server that forbids a lease of the cluster is taken at its word once the other installation's term was seen to run out", async () => {
+  it("an API server that forbids a lease of the cluster makes the agent lead without it once the lease of the other installation has expired", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const match = { client: "b", pathPrefix: LEASES_OF(CLUSTER), method: "PATCH" };
@@ -325,7 +325,7 @@ describe("an API server that forbids a lease of the cluster", () => {
     await ended(b, next);
   });
 
-  it("an API server that forbids a lease of the cluster is not taken at its word if it refuses for a moment, twice", async () => {
+  it("an API server that forbids a lease of the cluster does not make the agent lead if it refuses twice, for a moment each", async () => {
     const a = agent("a", "first");
     await clock.advance(1_000);
     const faults = [REFUSED, { kind: "hang" } as const, REFUSED];

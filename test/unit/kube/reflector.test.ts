@@ -190,7 +190,7 @@ test("a watch continues at its revision after its end, a broken connection, and 
   assert.equal(transport.lists.length, 1, "nothing was listed again");
 });
 
-test("a watch that says nothing is taken for dead, and one with bookmarks alone is not", async () => {
+test("a watch without any event counts as dead, and a watch with bookmarks alone does not", async () => {
   transport.onList = () => listAnswer(10, []);
   const watched = start();
   await settle();
@@ -240,7 +240,7 @@ test("two watches in a row that are open and silent end in a list, and so does e
   assert.equal(watched.rewinds, 0);
 });
 
-test("a server that has gone back is taken at its word, though its versions are lower", async () => {
+test("a list of a server that was restored from a backup replaces the view although its versions are lower", async () => {
   transport.onList = () => listAnswer(40, [nodeObject("a", "ua", 39), nodeObject("b", "ub", 30)]);
   const watched = start();
   await settle();

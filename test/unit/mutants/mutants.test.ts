@@ -52,7 +52,7 @@ describe("a mutant's text", () => {
     assert.equal(editOf({ ...MUTANT, file: "src/b.ts" }, texts).file, "src/b.ts");
   });
 
-  it("a mutant's text is refused when it is gone, stands twice, or is not changed", () => {
+  it("a mutant is refused if its text is missing, occurs twice, or is not changed", () => {
     assert.throws(() => editOf(MUTANT, textsOf({ "src/a.ts": "f(b, a)" })), /stands 0 times/);
     assert.throws(() => editOf(MUTANT, textsOf({ "src/a.ts": "f(a, b); f(a, b)" })), /stands 2 times/);
     assert.throws(

@@ -14,7 +14,7 @@ describe("the versions of Kubernetes", () => {
     for (const { minor, version } of versions) assert.ok(version.startsWith(`v${minor}.`), version);
   });
 
-  it("the versions of Kubernetes are chosen by minor version, the newest by default, and no other one is taken", () => {
+  it("a version of Kubernetes is chosen by its minor version, the newest by default, and an unknown one is refused", () => {
     assert.equal(chooseKubernetes("1.30").minor, "1.30");
     assert.deepEqual(chooseKubernetes(undefined), versions.at(-1));
     assert.throws(() => chooseKubernetes("1.29"), /no Kubernetes 1\.29: choose one of 1\.30, /);

@@ -146,7 +146,7 @@ describe("a simulated host", () => {
     );
   });
 
-  it("a simulated host heeds a graceful shutdown only while its OS works", async () => {
+  it("a simulated host shuts down gracefully only while its OS works", async () => {
     const { clock, host } = setUp();
     host.hang();
     assert.equal(host.order("GracefulShutdown"), "Started");

@@ -107,7 +107,7 @@ async function setTaints(taints: Taint[]): Promise<void> {
 }
 
 describe("a simulated kubelet", () => {
-  it("a simulated kubelet registers its node with the configured labels and taints, and posts who it is", async () => {
+  it("a simulated kubelet registers its node with the configured labels and taints, and reports its system UUID and boot ID", async () => {
     const { clock, rack } = setUp();
     await clock.advance(1_000);
     const node = await readNode();
@@ -175,7 +175,7 @@ describe("a simulated kubelet", () => {
     assert.deepEqual(await readLease(), lease);
   });
 
-  it("a simulated kubelet goes on after the API server has been away", async () => {
+  it("a simulated kubelet continues after the API server could not be reached", async () => {
     const { clock, api } = setUp();
     await clock.advance(1_000);
     const before = await readLease();

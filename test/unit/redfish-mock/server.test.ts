@@ -243,7 +243,7 @@ describe("the Redfish mock with faults", () => {
 });
 
 describe("the control endpoint", () => {
-  it("the control endpoint shows what is true, takes commands and faults, and says what is wrong with others", async () => {
+  it("the control endpoint reports the state of the host, accepts commands and faults, and explains why it refuses others", async () => {
     const control = await startControlEndpoint({ rack, bmcs: new Map([["a", mock]]), help: controlHelp({}) });
     const call = async (
       method: "GET" | "POST" | "DELETE",

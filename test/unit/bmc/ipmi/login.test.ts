@@ -153,7 +153,7 @@ test("a refused login pauses longer each time; another BMC is not concerned", as
   );
 });
 
-test("an accepted login clears its own refusals, and no others", () => {
+test("an accepted login clears the refusals of its own credentials, and of no other", () => {
   const breaker = new LoginBreaker(new VirtualClock());
   breaker.recordRefused("bmc", login("old"));
   breaker.recordRefused("bmc", login("new"));

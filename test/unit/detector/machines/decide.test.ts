@@ -310,7 +310,7 @@ describe("a MachineHealthCheck", () => {
     );
   });
 
-  it("a MachineHealthCheck says what is asked of it and not done", () => {
+  it("a MachineHealthCheck reports a field of its spec that the agent does not implement", () => {
     const check = checkOf({ spec: { checks: { unhealthyExpressions: [{ expression: "true", message: "x" }] } } });
     const { standing } = decideFor([], { check });
     assert.deepEqual(

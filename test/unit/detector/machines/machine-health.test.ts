@@ -151,7 +151,7 @@ describe("a machine of Cluster API", () => {
     assert.equal((conclude(judge({ machine, node: { state: "none" } })) as string[])[0], "UnhealthyMachine");
   });
 
-  it("a machine of Cluster API is not made unhealthy by a condition that does not tell since when it stands", () => {
+  it("a machine of Cluster API is not made unhealthy by a condition without the time of its last transition", () => {
     const node = nodeOf("m0", { Ready: { status: "Unknown", sinceMs: T0 - 60 * MINUTE } });
     const nodeSinceMs = () => undefined;
     assert.equal(judge({ node: { state: "there", node }, nodeSinceMs }).state, "healthy");

@@ -103,7 +103,7 @@ describe("decide: attempts", () => {
     assert.deepEqual(decide(snapshotOf(single, [unhealthy("a", { remediations: [running] })]), T0).actions, []);
   });
 
-  it("decide: attempts tries one template twice if it stands twice", () => {
+  it("decide: attempts tries a template twice if two steps name it", () => {
     const twice = policyOf({
       remediationTemplate: undefined,
       escalatingRemediations: [1, 2].map((order) => ({ ...escalation("X").escalatingRemediations[0], order })),
@@ -173,7 +173,7 @@ describe("decide: the list of steps starts again", () => {
     assert.equal(outcome(T0 - 4_000, { "ironfence.io/attempt-budget": "1/24h" }), "budgetSpent");
   });
 
-  it("decide: the list of steps starts again says what is tried next and when, and how to try at once", () => {
+  it("decide: the list of steps starts again and reports what is tried next and when, and how to try at once", () => {
     const { nodes, status } = after(1, 1_000);
     assert.match(nodes[0]?.reason ?? "", /again at 20\S+\. To try again now: ironfence fence --node a$/);
     assert.equal(status.reason, "NHC is enabled; the last remediation failed for a");

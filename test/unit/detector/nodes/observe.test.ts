@@ -28,7 +28,7 @@ describe("what an action on a node has done", () => {
     assert.deepEqual([...leaseRenewals], [["n1", DEFERRAL.untilMs]]);
   });
 
-  it("a deferral replaces the one before, and records nothing: decide announces it while it stands", () => {
+  it("a deferral replaces the earlier one without an Event: decide announces it while it lasts", () => {
     const stale: Deferral = { reason: "a live read differs", cause: "staleView", untilMs: T0 + 1_000 };
     const first: NodeActionEvent = { type: "deferred", nodeName: "n1", deferral: DEFERRAL };
     const { deferrals, leaseRenewals, recorded } = after(first, { type: "deferred", nodeName: "n1", deferral: stale });

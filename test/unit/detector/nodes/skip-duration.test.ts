@@ -293,7 +293,7 @@ describe("the setting", () => {
       problem: "annotation ironfence.io/skip-duration-if-off: yes is neither true nor false",
     });
   });
-  it("the setting that cannot have effect is reported once while it stands", () => {
+  it("the setting is reported once if it cannot have an effect", () => {
     const { standing } = decideOn(nodeOf("a", "True", FAILED_MS), hostOf(), {}, { hostProblem: "no CRD" });
     assert.deepEqual(
       standing.map(({ reason, note }) => [reason, note]),

@@ -57,7 +57,7 @@ function bareMetal(succeeded: string, action: string | undefined, deletionTimest
 }
 
 describe("attempt budget", () => {
-  it("attempt budget is read from a count and a window, within what is remembered", () => {
+  it("attempt budget has a count and a window, which is not longer than attempts are remembered", () => {
     assert.deepEqual(parseAttemptBudget("5/24h"), { max: 5, windowMs: DAY_MS });
     assert.deepEqual(parseAttemptBudget("50/168h"), { max: 50, windowMs: 7 * DAY_MS });
     for (const text of ["", "5", "0/24h", "-1/24h", "51/24h", "5/", "5/0", "5/59s", "5/169h", "5/-1h", "five/24h"]) {
@@ -73,7 +73,7 @@ describe("attempt budget", () => {
     assert.equal(attemptAllowedAtMs(DEFAULT_ATTEMPT_BUDGET, []), -Infinity);
   });
 
-  it("attempt budget counts what is remembered and what is there, each once", () => {
+  it("attempt budget counts each remembered attempt and each existing remediation once", () => {
     const remediations = [remediationOf("a", { uid: "new", createdMs: T0 })];
     const remembered = [{ uid: "old", startedMs: T0 - 5_000 }];
     const attempts = countAttempts(remembered, remediations, T0);
@@ -85,7 +85,7 @@ describe("attempt budget", () => {
     assert.equal(mustRecord(attempts, remediations, countAttempts(attempts, remediations, T0)), false);
   });
 
-  it("attempt budget forgets what is older than any window", () => {
+  it("attempt budget forgets attempts that are older than the longest window", () => {
     const remembered = [
       { uid: "ancient", startedMs: T0 - 8 * DAY_MS },
       { uid: "kept", startedMs: T0 },

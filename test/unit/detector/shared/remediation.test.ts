@@ -28,7 +28,7 @@ describe("remediation of any vendor", () => {
     }
   });
 
-  it("remediation of any vendor has news for a health check in what is read of it, and in none of its remediator's own steps", () => {
+  it("remediation of any vendor counts as changed only if a field changes that a health check reads", () => {
     const annotations = { "remediation.medik8s.io/node-name": "n1" };
     const metadata = { name: "n1", uid: "u", resourceVersion: "1", annotations };
     const processing = { type: "Processing", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" };
