@@ -43,7 +43,7 @@ const strategySchema = z
     }),
     diagnosticsTimeout: duration(
       "60s",
-      "How long the first power-off is put off for a crash dump: so much longer a host that hangs may write to its disks. No duration counts for more than 10m.",
+      "How long the first power-off waits for a crash dump. A host that hangs may continue to write to its disks during this time. No duration counts for more than 10m.",
     ),
     powerOn: z.enum(["On", "ACCycle"]).default("On").meta({
       description:
@@ -66,7 +66,7 @@ const templateStrategySchema = z.object({ strategy: strategySchema.prefault({}).
 export const bareMetalRemediationSpecSchema = templateStrategySchema.extend({
   powerOnNotBefore: timeSchema.optional().meta({
     description:
-      "Until then the host is neither powered on nor, once it has come back by itself, powered off again. Set by a health check that does not wait for the end of a duration, because the host is proven off: the duration ends at this time.",
+      "The end of the duration of the health check. Before this time the host is not powered on, and not powered off again if it has come back by itself. A health check sets this if it does not wait for the duration, because the host is proven off.",
   }),
 });
 export type BareMetalRemediationSpec = z.infer<typeof bareMetalRemediationSpecSchema>;
@@ -85,7 +85,7 @@ export const EVIDENCE_SENSORS_MAX = 5;
 const evidenceSchema = z
   .object({
     class: z.enum(["Memory", "CPU", "PSU", "Thermal", "Disk", "PCIe", "Watchdog", "None"]).meta({
-      description: "What the host died of, as far as its BMC shows it. None: the BMC shows no cause.",
+      description: "Why the host died, if its BMC shows that. None: the BMC shows no cause.",
     }),
     message: z.string().max(512).meta({ description: "The same as one sentence, from text of the BMC." }),
     readAt: timeSchema.meta({ description: "When the BMC was read." }),
@@ -109,7 +109,7 @@ const evidenceSchema = z
         }),
       )
       .max(EVIDENCE_ENTRIES_MAX)
-      .meta({ description: "Entries of the logs of the BMC, the one that says most first." }),
+      .meta({ description: "Entries of the logs of the BMC, the most relevant one first." }),
     sensors: z
       .array(z.string().max(256))
       .max(EVIDENCE_SENSORS_MAX)
@@ -134,11 +134,13 @@ const diagnosticsSchema = z
     }),
     message: z.string().max(512).optional().meta({ description: "What the BMC answered." }),
   })
-  .meta({ description: "The NMI of strategy.diagnostics. A remediation sends one at most." });
+  .meta({ description: "The NMI of strategy.diagnostics. A remediation sends at most one." });
 
 const acCycleSchema = z
   .object({
-    attemptID: z.string().meta({ description: "The power cycle that it is part of: one in each." }),
+    attemptID: z
+      .string()
+      .meta({ description: "The power cycle that it belongs to. Each power cycle has at most one." }),
     orderedAt: z.string().meta({ format: "date-time", description: "Stored before it is ordered." }),
     endsAt: z.string().meta({ format: "date-time", description: "When the power-on no longer waits for the BMC." }),
     result: z.enum(["Done", "NotSent", "Unseen"]).optional().meta({
@@ -190,7 +192,7 @@ const bareMetalRemediationStatusSchema = z.object({
     .optional(),
   drain: z
     .object({
-      attemptID: z.string().meta({ description: "The power cycle that the counts are of." }),
+      attemptID: z.string().meta({ description: "The power cycle that the counts belong to." }),
       pods: z.int().min(0).meta({ description: "Pods that had to leave the node." }),
       attachments: z.int().min(0).meta({
         description: "Volume attachments that had to leave the node. They are counted once no pod is left.",
@@ -201,7 +203,7 @@ const bareMetalRemediationStatusSchema = z.object({
         .meta({ description: "Pods and volume attachments that were still bound at the last count." }),
     })
     .optional()
-    .meta({ description: "How far the release of workloads is. Absent if everything had left at the first count." }),
+    .meta({ description: "Progress of the release of workloads. Absent if nothing was left at the first count." }),
   retryCount: z.int().min(0).optional().meta({ description: "Power cycles begun after the first." }),
   provenReboots: z.int().min(0).optional().meta({ description: "Reboots in which the host was proven off." }),
   outcome: z
@@ -219,8 +221,7 @@ const bareMetalRemediationStatusSchema = z.object({
               "UID of its namespace kube-system at that time. If a kubeconfig leads to another cluster, nothing is done there.",
           }),
           own: z.boolean().optional().meta({
-            description:
-              "It is the cluster that the agent runs in, by --own-cluster: its nodes are those of the same name there.",
+            description: "Whether it is the cluster that the agent runs in, as named by --own-cluster.",
           }),
         })
         .optional()
@@ -237,7 +238,10 @@ const bareMetalRemediationStatusSchema = z.object({
         description:
           "Whether the node was Ready when the remediation began. A node that was not, and is Ready before any power order, needs no power cycle.",
       }),
-      zone: z.string().optional().meta({ description: "Its failure zone then: it counts towards that zone's limit." }),
+      zone: z.string().optional().meta({
+        description:
+          "Its failure zone when the remediation began. The remediation counts toward the limit of that zone.",
+      }),
     })
     .optional(),
   machine: z
@@ -258,7 +262,7 @@ const bareMetalRemediationStatusSchema = z.object({
       uid: z.string(),
       systemUUID: z.string().optional().meta({
         description:
-          "Identity of the host, by its target, when it was last ordered off. A target that is created again must have the same.",
+          "System UUID that the target named for the host when it was last ordered off. A target that is created again must name the same one.",
       }),
       serialNumber: z.string().optional(),
     })
@@ -280,7 +284,7 @@ const bareMetalRemediationStatusSchema = z.object({
         .meta({ description: "JSON: the fields of the BareMetalHost that say what is installed on it." }),
     })
     .optional()
-    .meta({ description: "What was taken off a BareMetalHost that is reprovisioned, to be put back." }),
+    .meta({ description: "What was removed from a BareMetalHost that is reprovisioned, so that it can be restored." }),
   replacement: z
     .object({
       owner: z
@@ -290,7 +294,9 @@ const bareMetalRemediationStatusSchema = z.object({
       nodeName: z.string().optional().meta({ description: "The Node that replaced the old one." }),
     })
     .optional()
-    .meta({ description: "The Machine is deleted, or about to be, so that another one takes its place." }),
+    .meta({
+      description: "Set when the Machine is deleted, or is about to be, so that its owner creates another one.",
+    }),
   evidence: evidenceSchema.optional(),
   diagnostics: diagnosticsSchema.optional(),
   acCycle: acCycleSchema.optional(),

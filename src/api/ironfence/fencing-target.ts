@@ -233,7 +233,7 @@ const fencingTargetStatusSchema = z.object({
     .object({
       nodeName: z
         .string()
-        .meta({ description: "The node of which this was recorded. It says nothing of another node." }),
+        .meta({ description: "The node for which this was recorded. It does not apply to another node." }),
       clusterRef: clusterRefSchema
         .optional()
         .meta({ description: "The cluster of that node, as in the spec at that time." }),

@@ -34,7 +34,7 @@ const DEFAULT_UNHEALTHY_CONDITIONS = [
 
 const escalatingRemediationSchema = z.object({
   remediationTemplate: objectReferenceSchema,
-  order: z.int().meta({ description: "Its place among the steps: the lowest is tried first." }),
+  order: z.int().meta({ description: "Position of this step: the step with the lowest order is tried first." }),
   timeout: conditionDuration.meta({
     description: "How long this step may take before the next one starts; at least 1m.",
     "x-kubernetes-validations": [
@@ -60,10 +60,11 @@ export const nodeHealthCheckSpecSchema = z.object({
     "Remediation starts only while at least this many of the selected nodes are healthy. The default is 51% if maxUnhealthy is absent, too.",
   ).optional(),
   maxUnhealthy: countOrPercent(
-    "Remediation starts only while at most so many of the selected nodes are unhealthy.",
+    "Remediation starts only while at most this many of the selected nodes are unhealthy.",
   ).optional(),
   stormCooldownDuration: conditionDuration.optional().meta({
-    description: "How long nothing new starts after the threshold was breached and is met again.",
+    description:
+      "How long no new remediation starts after the number of unhealthy nodes has exceeded the threshold and is within it again.",
   }),
   remediationTemplate: objectReferenceSchema.optional(),
   escalatingRemediations: z
@@ -108,7 +109,7 @@ export const nodeHealthCheckStatusSchema = z.object({
     .optional(),
   inFlightRemediations: z.record(z.string(), z.string()).optional().meta({
     description:
-      "Nodes with a remediation of this health check under way, and when it started. While there are any, selector and templates cannot change and the health check cannot be deleted.",
+      "Nodes with a remediation of this health check in progress, and when it started. While there are any, selector and templates cannot change and the health check cannot be deleted.",
   }),
   conditions: conditionsSchema.optional(),
   phase: z.string().optional(),
