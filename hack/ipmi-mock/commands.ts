@@ -54,6 +54,7 @@ const COMMANDS: readonly Command[] = [
   { step: "GetSystemGUID", netFn: 0x06, command: 0x37, privilege: USER, run: (bmc) => ok([...systemGuid(bmc)]) },
   { step: "GetChassisStatus", netFn: 0x00, command: 0x01, privilege: USER, run: (bmc) => ok(chassisStatus(bmc)) },
   { step: "ChassisControl", netFn: 0x00, command: 0x02, privilege: OPERATOR, run: controlChassis },
+  { step: "GetSystemRestartCause", netFn: 0x00, command: 0x07, privilege: USER, run: (bmc) => ok(restartCause(bmc)) },
   { step: "SetSystemBootOptions", netFn: 0x00, command: 0x08, privilege: OPERATOR, run: setBootOptions },
   { step: "GetSystemBootOptions", netFn: 0x00, command: 0x09, privilege: OPERATOR, run: getBootOptions },
   { step: "GetFRUInventoryAreaInfo", netFn: 0x0a, command: 0x10, privilege: USER, run: fruInfo },
@@ -105,6 +106,12 @@ export function systemGuid(bmc: Bmc): Buffer {
 /** There is no "powering off": a host that still may write is on. */
 function chassisStatus(bmc: Bmc): readonly number[] {
   return [bmc.readPower() === "Off" ? 0x00 : 0x01, 0x00, 0x00];
+}
+
+/** By the policy of the host when mains power came back, or by a command. The channel is that of the LAN. */
+function restartCause({ host }: Bmc): readonly number[] {
+  const byPolicy = host.spec.restorePolicy === "AlwaysOn" ? 0x06 : 0x07;
+  return [host.startedByMains ? byPolicy : 0x01, 0x01];
 }
 
 function coldReset(bmc: Bmc): CommandAnswer {

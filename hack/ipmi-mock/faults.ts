@@ -14,6 +14,7 @@ export const STEPS = [
   "GetChassisStatus",
   "ChassisControl",
   "ColdReset",
+  "GetSystemRestartCause",
   "SetSystemBootOptions",
   "GetSystemBootOptions",
   "GetFRUInventoryAreaInfo",

@@ -61,6 +61,8 @@ export class Bmc {
   readonly acCycles: number[] = [];
   /** Whether its log is never answered: everything else is. */
   isLogHung = false;
+  /** Whether it has a supply besides that of its host. */
+  hasOwnSupply = false;
   /** How long an order waits, already acknowledged, before the host receives it. */
   orderDelayMs = 0;
 
@@ -77,7 +79,8 @@ export class Bmc {
   }
 
   get reachability(): Reachability {
-    if (!this.#host.mains || this.#clock.monotonicMs() < this.#restartingUntilMs) return "silent";
+    if ((!this.#host.mains && !this.hasOwnSupply) || this.#clock.monotonicMs() < this.#restartingUntilMs)
+      return "silent";
     return this.#reachability;
   }
 

@@ -78,6 +78,7 @@ export class Host {
   #mains = true;
   #wantedByPolicy: boolean;
   #lastResetMs: number;
+  #startedByMains = false;
   #boot: BootSetting = { enabled: "Disabled", target: "None", mode: "UEFI" };
   /** The one transition under way. */
   #transition: Timer | undefined;
@@ -143,6 +144,11 @@ export class Host {
   /** Wall-clock time at which the host was last powered on or restarted, milliseconds since the epoch. */
   get lastResetMs(): number {
     return this.#lastResetMs;
+  }
+
+  /** Whether the return of mains power, and nothing later, has started the host. */
+  get startedByMains(): boolean {
+    return this.#startedByMains;
   }
 
   get bootSetting(): BootSetting {
@@ -213,7 +219,7 @@ export class Host {
     if (this.#mains) return;
     this.#mains = true;
     const policy = this.spec.restorePolicy;
-    if (policy === "AlwaysOn" || (policy === "LastState" && this.#wantedByPolicy)) this.#startOn();
+    if (policy === "AlwaysOn" || (policy === "LastState" && this.#wantedByPolicy)) this.#startOn(true);
   }
 
   /** Stops the transition under way permanently: the simulation is over. */
@@ -288,15 +294,16 @@ export class Host {
     this.#changePower("Off");
   }
 
-  #startOn(): void {
+  #startOn(byMains = false): void {
     this.#changePower("PoweringOn");
     this.#after(this.spec.powerOnDelayMs, () => {
       this.#changePower("On");
-      this.#startBoot();
+      this.#startBoot(byMains);
     });
   }
 
-  #startBoot(): void {
+  #startBoot(byMains = false): void {
+    this.#startedByMains = byMains;
     this.#lastResetMs = this.#clock.nowMs();
     const fromNetwork = this.#boot.enabled === "Once" && this.#boot.target === "Pxe";
     // "Once" is used up by the boot that it meant, whether or not that boot comes to an end.

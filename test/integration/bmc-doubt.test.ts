@@ -368,3 +368,22 @@ test("a fence takes eight requests, and nine if the System is not named", async 
     assert.equal(bmc.system["PowerState"], "On");
   }
 });
+
+test("a BMC reports how long it has been up whatever the power is, and nothing if one of its Managers has no date", async () => {
+  await using bmc = await startFakeBmc();
+  const managers: Record<string, Json> = {
+    [MANAGER]: { DateTime: "2026-03-01T00:01:00Z", LastResetTime: "2026-03-01T00:00:00Z" },
+    [`${MANAGER}b`]: { DateTime: "2026-03-01T01:00:00Z", LastResetTime: "2026-03-01T00:00:00Z" },
+  };
+  bmc.system["Links"] = { ManagedBy: Object.keys(managers).map((path) => ({ "@odata.id": path })) };
+  bmc.override = ({ path }) => (managers[path] === undefined ? undefined : ok(managers[path]));
+  await using device = openFake(bmc, { path: SYSTEM });
+  await device.identify(forever());
+  assert.deepEqual(
+    await device.readPowerLossSigns?.(forever()),
+    { bmcUpMs: 3_600_000 },
+    "the one that is up for longest",
+  );
+  managers[MANAGER] = { DateTime: "2026-03-01T00:01:00Z" };
+  assert.deepEqual(await device.readPowerLossSigns?.(forever()), {});
+});

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CipherSuiteId } from "../../src/bmc/interface/cipher-suites.ts";
 import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
+import { sleep } from "../../src/runtime/clock.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";
 import { forever, hasCode } from "./bmc-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
@@ -176,4 +177,20 @@ test("identity: what the BMC does not have is left out, and a damaged inventory 
   const damaged = await device.identify(forever());
   assert.equal(damaged.serialNumber, undefined);
   assert.equal(damaged.systemUUID, world.host.spec.systemUUID);
+});
+
+test("IPMI names restored mains power as the cause of a start, until something else starts the host", async () => {
+  await using world = await startIpmiWorld({ host: { powerOffDelayMs: 10, powerOnDelayMs: 10, bootMs: 10 } });
+  const device = world.open();
+  await device.identify(forever());
+  const read = () => device.readPowerLossSigns?.(forever());
+  assert.deepEqual(await read(), { isStartedByMains: false });
+  world.host.cutMains();
+  world.host.restoreMains();
+  await sleep(clock, 100, forever());
+  assert.deepEqual(await read(), { isStartedByMains: true });
+  world.host.order("ForceRestart");
+  assert.deepEqual(await read(), { isStartedByMains: false });
+  world.mock.addFault({ steps: ["GetSystemRestartCause"], action: { type: "completionCode", completionCode: 0xc1 } });
+  assert.deepEqual(await read(), {});
 });

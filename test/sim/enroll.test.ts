@@ -13,6 +13,7 @@ import { NAMESPACE, World } from "./world.ts";
 // `ironfence enroll` on the rack: what the plugs of hosts are truly in decides what it finds.
 
 const [FIRST, SECOND] = OUTLETS;
+const THIRD = "snmp://pdu-1/3";
 const KEY = { namespace: NAMESPACE, name: "n1" };
 
 interface Outcome {
@@ -103,10 +104,12 @@ describe("ironfence enroll", () => {
 
   it("outlets of another host are not enrolled, since the node keeps running without them", () =>
     inMaintenance({}, async (world) => {
-      for (const address of OUTLETS) world.devices.pdus.outlet(address).feeds = ["n2"];
+      for (const address of OUTLETS) {
+        world.devices.pdus.outlet(address).feeds = ["n2"];
+        world.devices.pdus.outlet(address).onSwitch = () => world.rack.bmc("n1").setReachability("silent");
+      }
       // An earlier one does not outlive it.
       storeEnrolment(world, "n1");
-      world.rack.bmc("n1").setReachability("silent");
       assertRefused(world, await enroll(world), /still renewed its lease \d+ s after all outlets were off/);
     }));
 
@@ -123,9 +126,60 @@ describe("ironfence enroll", () => {
       assertRefused(world, await enroll(world), /redfish:\/\/n1 reads On although all outlets are off/);
     }));
 
-  for (const [what, isReset] of [
-    ["the switch of the node", false],
-    ["the switch of a node that resets itself when it is cut off", true],
+  it("outlets are not enrolled if a third one feeds another host", () =>
+    inMaintenance({ addresses: [FIRST, SECOND, THIRD] }, async (world) => {
+      world.devices.pdus.outlet(THIRD).feeds = ["n2"];
+      assertRefused(world, await enroll(world), /node n2 stopped renewing its lease while snmp:\/\/pdu-1\/3 was off/);
+    }));
+
+  it("an outlet that feeds two hosts is not enrolled", () =>
+    inMaintenance({ addresses: [FIRST] }, async (world) => {
+      world.devices.pdus.plug(SECOND, []);
+      world.devices.pdus.outlet(FIRST).feeds = ["n1", "n2"];
+      assertRefused(world, await enroll(world), /node n2 stopped renewing its lease while every outlet was off/);
+    }));
+
+  it("outlets are not enrolled if another node begins a new boot while the host comes back", () =>
+    inMaintenance({}, async (world) => {
+      const onNote = (note: string): void => {
+        if (note.includes("silent for 60 s")) world.rack.host("n2").order("ForceRestart");
+      };
+      assertRefused(world, await enroll(world, { onNote }), /node n2 is not Ready, or in a new boot/);
+    }));
+
+  it("outlets are not enrolled if a BMC is silent when the command begins", () =>
+    inMaintenance({}, async (world) => {
+      world.rack.bmc("n1").setReachability("silent");
+      assertRefused(world, await enroll(world), /a BMC has to answer before outlets are switched: redfish:\/\/n1/);
+      assert.deepEqual(world.devices.pdus.orders, []);
+    }));
+
+  it("outlets are not enrolled if the BMC of another host answers", () =>
+    inMaintenance({}, async (world) => {
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      assertRefused(world, await enroll(world), /another host answers/);
+      assert.deepEqual(world.devices.pdus.orders, []);
+    }));
+
+  it("outlets are not enrolled if no BMC shows that the host lost its power, although the node is in a new boot", () =>
+    inMaintenance({}, async (world) => {
+      world.faults.undated.add("n1");
+      assertRefused(world, await enroll(world), /no BMC of the target shows that the host lost its power/);
+    }));
+
+  it("outlets are enrolled if a BMC with a supply of its own reads Off while they are off", () =>
+    inMaintenance({}, async (world) => {
+      world.faults.undated.add("n1");
+      world.rack.bmc("n1").hasOwnSupply = true;
+      const { enrolment, error } = await enroll(world);
+      assert.equal(error, "");
+      assert.equal(enrolment?.bootIDAfter, world.rack.host("n1").bootID);
+    }));
+
+  for (const [what, resetAfterMs] of [
+    ["the switch of the node", undefined],
+    ["the switch of a node that resets itself when it is cut off", 20_000],
+    ["the switch of a node that resets itself after the outlets are on again", 75_000],
   ] as const) {
     it(`outlets that feed ${what} are not enrolled, although node and BMC fall silent`, () =>
       inMaintenance({ addresses: [FIRST] }, async (world) => {
@@ -135,12 +189,20 @@ describe("ironfence enroll", () => {
         outlet.feeds = [];
         outlet.onSwitch = (isOn) => {
           world.rack.bmc("n1").setReachability(isOn ? "up" : "silent");
-          if (isOn) world.network.cut.delete("n1");
+          // A switch takes some time to start.
+          if (isOn) world.clock.schedule(20_000, () => world.network.cut.delete("n1"));
           else world.network.cut.add("n1");
-          if (!isOn && isReset) world.clock.schedule(20_000, () => host.order("ForceRestart"));
+          if (!isOn && resetAfterMs !== undefined) {
+            world.clock.schedule(resetAfterMs, () => host.order("ForceRestart"));
+          }
         };
         const outcome = await enroll(world);
-        const why = isReset ? /something else has reset it/ : /back in the same boot, so its host never lost its power/;
+        const why =
+          resetAfterMs === undefined
+            ? /back in the same boot, so its host never lost its power/
+            : resetAfterMs < 60_000
+              ? /something else has reset it/
+              : /no BMC of the target shows that the host lost its power/;
         assertRefused(world, outcome, why);
       }));
   }

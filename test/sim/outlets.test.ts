@@ -56,7 +56,8 @@ describe("a host with enrolled outlets", () => {
         storeEnrolment(world, "n1");
         world.rack.bmc("n1").setReachability("silent");
         await world.hang("n1");
-        world.remediate("n1", QUICK);
+        // The BMC starts again with its host, and its Off does not count at once.
+        world.remediate("n1", { ...QUICK, powerOnTimeout: "120s", timeout: "120s" });
         await world.until("it is off", () => world.rack.host("n1").power === "Off");
         world.rack.bmc("n1").setReachability("up");
         await world.phase("n1", "Succeeded");

@@ -6,6 +6,8 @@ import { sleep } from "../../src/runtime/clock.ts";
 
 /** What a call to a simulated PDU takes. */
 const CALL_MS = 20;
+/** How long a BMC does not answer after its power is back. */
+const BMC_BOOT_MS = 20_000;
 const NEVER = new AbortController().signal;
 
 /** One outlet, and what is truly plugged into it. */
@@ -54,9 +56,17 @@ export class Pdus {
     outlet.onSwitch?.(outlet.isOn);
     for (const host of outlet.feeds) {
       const supplied = [...this.#outlets.values()].some(({ feeds, isOn }) => isOn && feeds.includes(host));
-      if (supplied) this.#rack.host(host).restoreMains();
+      if (supplied) this.#restore(host);
       else this.#rack.host(host).cutMains();
     }
+  }
+
+  #restore(name: string): void {
+    const host = this.#rack.host(name);
+    if (host.mains) return;
+    host.restoreMains();
+    const bmc = this.#rack.bmc(name);
+    if (!bmc.hasOwnSupply) bmc.restart(BMC_BOOT_MS);
   }
 
   open(address: string, { isOrderAllowed = () => true }: Pick<DeviceDeps, "isOrderAllowed">, onClose: () => void) {

@@ -299,6 +299,8 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     ...(faults.cycles.has(host) && {
       acCycle: (signal) => change("acCycle", signal, () => bmc.acCycle(faults.cycles.get(host))),
     }),
+    readPowerLossSigns: (signal) =>
+      call("identify", signal, () => (faults.undated.has(host) ? {} : { bmcUpMs: clock.nowMs() - bmc.lastRestartMs })),
     readEvidence: async (signal) => {
       deps.logReads.push(host);
       await sleep(clock, bmc.isLogHung ? EVIDENCE_READ_MS_MAX : CALL_MS, signal);

@@ -67,6 +67,7 @@ function measured(driver: PowerDriver, measure: Measure): PowerDriver {
   const sendNmi = driver.sendNmi?.bind(driver);
   const acCycle = driver.acCycle?.bind(driver);
   const resetBmc = driver.resetBmc?.bind(driver);
+  const readPowerLossSigns = driver.readPowerLossSigns?.bind(driver);
   return {
     address: driver.address,
     ...(driver.hasNoBootOverride === true && { hasNoBootOverride: true as const }),
@@ -95,6 +96,7 @@ function measured(driver: PowerDriver, measure: Measure): PowerDriver {
     ...(acCycle !== undefined && { acCycle: (signal) => measure("acCycle", () => acCycle(signal)) }),
     ...(readSupportedOrders !== undefined && { readSupportedOrders }),
     ...(resetBmc !== undefined && { resetBmc }),
+    ...(readPowerLossSigns !== undefined && { readPowerLossSigns }),
     close: () => driver.close(),
   };
 }

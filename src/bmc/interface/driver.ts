@@ -75,6 +75,14 @@ export interface OutletIdentity {
   metered?: true;
 }
 
+/** What a BMC shows of a loss of the mains power of its host. */
+export interface PowerLossSigns {
+  /** How long the BMC itself has been up, in milliseconds, by its own clock; absent if it does not report it. */
+  bmcUpMs?: number;
+  /** Whether the return of mains power was the cause of the last start of the host; absent if it reports no cause. */
+  isStartedByMains?: boolean;
+}
+
 /**
  * One BMC (or other power device) that can fence one host. A driver does not know Kubernetes.
  *
@@ -154,6 +162,11 @@ export interface PowerDriver {
    * @throws BmcError
    */
   resetBmc?(signal: AbortSignal): Promise<void>;
+  /**
+   * Reads what shows that the host has lost its mains power, for a command of a user. Missing if the protocol shows
+   * nothing of that.
+   */
+  readPowerLossSigns?(signal: AbortSignal): Promise<PowerLossSigns>;
   /** Ends the sessions and connections of the driver. Never throws; has its own deadline. */
   close(): Promise<void>;
 }

@@ -3,9 +3,11 @@ import {
   DIAGNOSTIC_INTERRUPT,
   GET_BOOT_FLAGS,
   GET_CHASSIS_STATUS,
+  GET_SYSTEM_RESTART_CAUSE,
   KEEP_BOOT_FLAGS,
   parseBootFlags,
   parseChassisStatus,
+  parseStartedByMains,
   POWER_OFF,
   POWER_ON,
   setBootFlags,
@@ -23,7 +25,7 @@ import { EVIDENCE_COMMANDS_MAX, ReadingBudget } from "../gate/reading-budget.ts"
 import type { Precedence } from "../gate/precedence.ts";
 import type { IpmiAddress } from "../interface/address.ts";
 import { compareHosts } from "../identity/host-identity.ts";
-import type { BootOverride, PowerDriver, PowerReading } from "../interface/driver.ts";
+import type { BootOverride, PowerDriver, PowerLossSigns, PowerReading } from "../interface/driver.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import { BmcError } from "../interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -127,6 +129,17 @@ export class IpmiDriver implements PowerDriver {
   resetBmc(signal: AbortSignal): Promise<void> {
     return this.#call("restart of the BMC", signal, async (what, signal) => {
       accepted(what, await this.#change(what, COLD_RESET, signal));
+    });
+  }
+
+  readPowerLossSigns(signal: AbortSignal): Promise<PowerLossSigns> {
+    return this.#call("read of the cause of the last start", signal, async (what, signal) => {
+      const answer = await this.#client.read(what, GET_SYSTEM_RESTART_CAUSE, signal);
+      ignorePermanentRefusal(what, answer);
+      const isKnown = answer.completionCode === COMPLETION.ok && (await this.#sessionOfHost(what, false, signal));
+      const isStartedByMains =
+        isKnown === false || isKnown === undefined ? undefined : parseStartedByMains(answer.data);
+      return isStartedByMains === undefined ? {} : { isStartedByMains };
     });
   }
 

@@ -16,7 +16,14 @@ import type { BmcGate } from "../gate/bmc-gate.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { RedfishAddress } from "../interface/address.ts";
 import type { IsHost } from "../interface/device-config.ts";
-import type { BootOverride, OffObstacle, PowerDriver, PowerReading, SupportedOrders } from "../interface/driver.ts";
+import type {
+  BootOverride,
+  OffObstacle,
+  PowerDriver,
+  PowerLossSigns,
+  PowerReading,
+  SupportedOrders,
+} from "../interface/driver.ts";
 import { BmcError } from "../interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
@@ -191,6 +198,13 @@ export class RedfishDriver implements PowerDriver {
       const answer = await this.#system.change(call, { mayBeUnknown: false }, signal);
       const refusal = await this.#refusals.refusalOf(`${this.address}: restart of the BMC`, answer, signal);
       if (refusal !== undefined) throw refusal;
+    });
+  }
+
+  readPowerLossSigns(signal: AbortSignal): Promise<PowerLossSigns> {
+    return this.#call("read of the start of the BMC", signal, async (signal) => {
+      const bmcUpMs = await this.#system.readBmcUpMs(signal);
+      return bmcUpMs === undefined ? {} : { bmcUpMs };
     });
   }
 

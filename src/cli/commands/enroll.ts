@@ -47,6 +47,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
       ensureAllowed(targetName, plan);
       const opened = await openDevices({ runtime, openDevice: this.openDevice }, host.target, this.signal);
       try {
+        ensureUsable(opened);
         const labels = await readLabels(opened, this.signal);
         for (const label of labels) printNote(this, `  ${label}`);
         if (dryRun || host.node === undefined) return;
@@ -89,7 +90,8 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
     brief: "Show that outlets of PDUs feed a host, and enrol them for it",
     fullDescription: [
       "Switches each outlet of the target off and on: the node must keep running. Then it switches all of them off, for a minute:",
-      "the node must stop. They are switched on again, and the node must come back Ready in a new boot. Only then is the enrolment",
+      "the node must stop. They are switched on again, and the node must come back Ready in a new boot. Every BMC of the target must",
+      "answer, one of them must show that the host lost its power, and no other node may notice anything. Only then is the enrolment",
       "stored, and any edit of it ends it (docs/how-to/enrol-pdu-outlets.md). It takes 5 to 15 minutes.",
       "The target has to be in maintenance, and its node cordoned and drained. No option overrides this.",
       "After a failure and after Ctrl-C the outlets are switched on again, and the last lines say what is left.",
@@ -122,6 +124,8 @@ async function prepare(
   const wanted = [
     { verb: "patch", group, resource: `${plural}/status`, namespace },
     { verb: "get", group: "coordination.k8s.io", resource: "leases", namespace: "kube-node-lease", name: nodeName },
+    { verb: "list", group: "coordination.k8s.io", resource: "leases", namespace: "kube-node-lease" },
+    { verb: "list", group: "", resource: "nodes" },
   ];
   const [{ items: pods }, { items: remediations }, reviews] = await Promise.all([
     client.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${nodeName}` }, signal),
@@ -134,7 +138,8 @@ async function prepare(
   const lacking = reviews
     .filter(({ allowed }) => !allowed)
     .map(({ permission }) => `${permission.verb} ${permission.resource}`);
-  if (lacking.length > 0) plan.obstacles.push(`you lack permissions: ${lacking.join(", ")} (Role ironfence-enroller)`);
+  const roles = "Roles ironfence-operator and ironfence-enroller";
+  if (lacking.length > 0) plan.obstacles.push(`you lack permissions: ${lacking.join(", ")} (${roles})`);
   return { host, plan };
 }
 
@@ -155,11 +160,16 @@ function ensureUnchanged(targetName: string, agreed: TargetContext, now: TargetC
   );
 }
 
-/** What the PDUs say of the outlets. @throws CommandRefusal if one cannot be used. */
+/** @throws CommandRefusal if a device of the target cannot be used: each outlet is switched, and each BMC is asked. */
+function ensureUsable(opened: readonly OpenedDevice[]): void {
+  const failure = opened.find((device) => device.failure !== undefined)?.failure;
+  if (failure !== undefined) throw new CommandRefusal("Refused", `${failure.message}. Nothing was switched`);
+}
+
+/** What the PDUs say of the outlets. */
 async function readLabels(opened: readonly OpenedDevice[], signal: AbortSignal): Promise<string[]> {
   const labels: string[] = [];
-  for (const { address, driver, failure } of opened.filter((device) => isOutletAddress(device.address))) {
-    if (failure !== undefined) throw new CommandRefusal("Refused", `${failure.message}. Nothing was switched`);
+  for (const { address, driver } of opened.filter((device) => isOutletAddress(device.address))) {
     const found = await driver.identifyOutlet?.(signal);
     const label = found?.label === undefined ? "no label" : `"${found.label}"`;
     labels.push(`${address} is outlet ${found?.outlet} of PDU ${found?.pdu} (${label})`);
@@ -176,11 +186,10 @@ async function switchOutlets(
 ) {
   const { signal } = context;
   const isOutlet = ({ address }: OpenedDevice): boolean => isOutletAddress(address);
-  const usable = opened.filter(({ failure }) => failure === undefined);
   const subject = {
     target,
     outlets: opened.filter(isOutlet).map(({ driver }) => driver),
-    bmcs: usable.filter((device) => !isOutlet(device)).map(({ driver }) => driver),
+    bmcs: opened.filter((device) => !isOutlet(device)).map(({ driver }) => driver),
     enrolledBy: await readUserName(runtime.client, signal),
     timeoutMs,
   };

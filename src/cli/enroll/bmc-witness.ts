@@ -1,85 +1,155 @@
-import type { PowerDriver } from "../../bmc/interface/driver.ts";
+import type { IdentityJudge } from "../../bmc/devices/topology.ts";
+import type { PowerDriver, PowerLossSigns } from "../../bmc/interface/driver.ts";
 import { BmcError } from "../../bmc/interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { CommandFailure } from "../errors/failures.ts";
 
-/** How long a BMC may take: it may have lost its power together with its host. */
-const CALL_MS = 5_000;
+/** How long a BMC may take while all outlets are off: it may have lost its power together with its host. */
+const DARK_CALL_MS = 5_000;
+const CALL_MS = 20_000;
 /** What the clock of a BMC is read wrong by at most. */
 const CLOCK_SLACK_MS = 5_000;
+/** A BMC has started this long after its power is back. */
+const BMC_START_MAX_MS = 5 * 60_000;
+/** A host has started this long after its power is back: firmware may delay that, and reports the end of its tests. */
+const HOST_START_MAX_MS = 10 * 60_000;
+/** A BMC with a supply of its own has to read Off this often while all outlets are off. */
+const OFF_READS_MIN = 3;
+
+/** What one BMC has shown. */
+interface Shown extends PowerLossSigns {
+  lastReset: string | undefined;
+  /** Its readings while all outlets were off. */
+  offReads: number;
+  otherReads: number;
+}
+
+const NO_WITNESS =
+  "no BMC of the target shows that the host lost its power: none read Off for as long as all outlets were off, none has started since they are on again (LastResetTime of its Manager), and none names restored mains power as the cause of the last start and another cause before (IPMI)";
 
 /**
- * What the BMCs of a host say about a loss of power. They can contradict it. One that does not answer shows nothing.
+ * What the BMCs of a host say about a loss of power. A node in a new boot does not show that its host lost power: a
+ * watchdog may have reset it, at any time. So a BMC has to show the loss, and none may contradict it.
  */
 export class BmcWitness {
   readonly #clock: Clock;
   readonly #bmcs: readonly PowerDriver[];
-  readonly #before = new Map<PowerDriver, string>();
+  readonly #judge: IdentityJudge;
+  readonly #before = new Map<PowerDriver, Shown>();
 
-  constructor(clock: Clock, bmcs: readonly PowerDriver[]) {
+  constructor(clock: Clock, bmcs: readonly PowerDriver[], judge: IdentityJudge) {
     this.#clock = clock;
     this.#bmcs = bmcs;
+    this.#judge = judge;
   }
 
+  /** @throws CommandFailure unless every BMC answers, and is that of the host. */
   async begin(signal: AbortSignal): Promise<void> {
+    if (this.#bmcs.length === 0) fail("the target has no BMC that could show that the host loses its power");
     for (const bmc of this.#bmcs) {
-      const lastReset = await this.#ask(bmc, signal, async (bounded) => {
-        await bmc.identify(bounded);
-        return bmc.lastReset;
-      });
-      if (lastReset !== undefined) this.#before.set(bmc, lastReset);
+      const found = await this.#ask(bmc, CALL_MS, signal, (bounded) => this.#read(bmc, bounded));
+      if ("failure" in found) fail(`a BMC has to answer before outlets are switched: ${found.failure}`);
+      this.#before.set(bmc, { ...found.answer, offReads: 0, otherReads: 0 });
     }
   }
 
   /** @throws CommandFailure if a BMC shows the host On although all outlets are off. */
   async ensureNotOn(signal: AbortSignal): Promise<void> {
-    for (const bmc of this.#bmcs) {
-      const reading = await this.#ask(bmc, signal, (bounded) => bmc.readPower(bounded));
-      if (reading?.state !== "On") continue;
-      const why = `${bmc.address} reads On although all outlets are off: the host has a supply that no outlet of the target feeds`;
-      throw new CommandFailure("EnrolmentFailed", `nothing is enrolled: ${why}`);
+    for (const [bmc, shown] of this.#before) {
+      const found = await this.#ask(bmc, DARK_CALL_MS, signal, (bounded) => bmc.readPower(bounded));
+      const state = "answer" in found ? found.answer.state : undefined;
+      if (state === "Off") shown.offReads += 1;
+      else shown.otherReads += 1;
+      if (state !== "On") continue;
+      fail(
+        `${bmc.address} reads On although all outlets are off: the host has a supply that no outlet of the target feeds`,
+      );
     }
   }
 
   /**
-   * Compares the history of each BMC that had one with the time in which all outlets were off, on the wall clock.
+   * Looks for the loss of power in what the BMCs show once the node is back.
    *
-   * @returns whether each of them has answered.
-   * @throws CommandFailure if it shows no reset since, or one within that time: the node was reset by something else.
+   * @param onAtMs when the outlets were ordered on, on the wall clock.
+   * @returns what is missing for it; undefined if it is shown.
+   * @throws CommandFailure if a BMC contradicts it.
    */
-  async agrees(dark: { offAtMs: number; onAtMs: number }, signal: AbortSignal): Promise<boolean> {
+  async findLack(onAtMs: number, signal: AbortSignal): Promise<string | undefined> {
+    let isShown = false;
     for (const [bmc, before] of this.#before) {
-      const evidence = await this.#ask(bmc, signal, async (bounded) => {
-        await bmc.identify(bounded);
-        return { lastReset: bmc.lastReset, shown: await bmc.readEvidence?.(bounded) };
-      });
-      if (evidence === undefined) return false;
-      const { lastReset, shown } = evidence;
-      // A BMC that has lost its power with its host may have lost its history as well.
-      if (lastReset === undefined) continue;
-      const resetAtMs = parseTimeMs(lastReset);
-      const ahead = shown?.clockAheadMs;
-      const atMs = resetAtMs === undefined || ahead === undefined ? Infinity : resetAtMs - ahead;
-      const isInDark = atMs > dark.offAtMs - CLOCK_SLACK_MS && atMs < dark.onAtMs - CLOCK_SLACK_MS;
-      if (lastReset !== before && !isInDark) continue;
-      const why = `${bmc.address} says that the host was last reset at ${lastReset}, which is not when its outlets were switched on: something else has reset it`;
-      throw new CommandFailure("EnrolmentFailed", `nothing is enrolled: ${why}`);
+      const found = await this.#ask(bmc, CALL_MS, signal, async (bounded) => ({
+        ...(await this.#read(bmc, bounded)),
+        clockAheadMs: (await bmc.readEvidence?.(bounded))?.clockAheadMs,
+        readAtMs: this.#clock.nowMs(),
+      }));
+      if ("failure" in found) return `a BMC has to show whether the host lost its power: ${found.failure}`;
+      const now = found.answer;
+      ensureResetInTime(bmc, before, now, onAtMs);
+      if (now.isStartedByMains === false) {
+        fail(`${bmc.address} says that the host was last started by something else than restored mains power`);
+      }
+      const isDark = before.offReads >= OFF_READS_MIN && before.otherReads === 0;
+      const isByMains = now.isStartedByMains === true && before.isStartedByMains === false;
+      isShown ||= isDark || isByMains || hasStartedSince(before, now, onAtMs);
     }
-    return true;
+    return isShown ? undefined : NO_WITNESS;
+  }
+
+  async #read(bmc: PowerDriver, signal: AbortSignal): Promise<PowerLossSigns & { lastReset: string | undefined }> {
+    const check = this.#judge([await bmc.identify(signal)]);
+    if (!check.verified) fail(check.message);
+    const { lastReset } = bmc;
+    return { ...(await bmc.readPowerLossSigns?.(signal)), lastReset };
   }
 
   async #ask<T>(
     bmc: PowerDriver,
+    timeoutMs: number,
     signal: AbortSignal,
     ask: (signal: AbortSignal) => Promise<T>,
-  ): Promise<T | undefined> {
+  ): Promise<{ answer: T } | { failure: string }> {
     try {
-      return await withDeadline(this.#clock, `call of ${bmc.address}`, CALL_MS, signal, ask);
+      return { answer: await withDeadline(this.#clock, `call of ${bmc.address}`, timeoutMs, signal, ask) };
     } catch (error) {
       if (signal.aborted || !(error instanceof BmcError || error instanceof DeadlineError)) throw error;
-      return undefined;
+      return { failure: error.message };
     }
   }
+}
+
+/**
+ * The last reset of a host that lost its power ended after its outlets were switched on. A BMC that has lost its power
+ * with its host may have lost its history as well.
+ */
+function ensureResetInTime(
+  bmc: PowerDriver,
+  before: Shown,
+  { lastReset, clockAheadMs }: { lastReset: string | undefined; clockAheadMs: number | undefined },
+  onAtMs: number,
+): void {
+  if (lastReset === undefined) return;
+  const resetAtMs = parseTimeMs(lastReset);
+  const atMs = resetAtMs === undefined || clockAheadMs === undefined ? undefined : resetAtMs - clockAheadMs;
+  const isInTime = atMs === undefined || isAfter(atMs, onAtMs, HOST_START_MAX_MS);
+  if (lastReset !== before.lastReset && isInTime) return;
+  fail(
+    `${bmc.address} says that the host was last reset at ${lastReset}, which is not when its outlets were switched on: something else has reset it`,
+  );
+}
+
+/** A BMC that runs on is up for longer than before, or for as long as before if its clock stands still. */
+function hasStartedSince(before: Shown, now: PowerLossSigns & { readAtMs: number }, onAtMs: number): boolean {
+  if (before.bmcUpMs === undefined || now.bmcUpMs === undefined) return false;
+  const isLess = now.bmcUpMs < before.bmcUpMs - CLOCK_SLACK_MS;
+  return isLess && isAfter(now.readAtMs - now.bmcUpMs, onAtMs, BMC_START_MAX_MS);
+}
+
+function isAfter(atMs: number, onAtMs: number, withinMs: number): boolean {
+  return atMs >= onAtMs - CLOCK_SLACK_MS && atMs <= onAtMs + withinMs;
+}
+
+function fail(why: string): never {
+  throw new CommandFailure("EnrolmentFailed", `nothing is enrolled: ${why}`);
 }

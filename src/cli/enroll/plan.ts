@@ -35,6 +35,9 @@ export function planEnrolment({ host, conflict, pods, underWay }: EnrollFacts): 
   const outlets = outletsOf(target);
   const obstacles: string[] = [];
   if (outlets.length === 0) obstacles.push("spec.devices has no outlet (snmp://HOST/OUTLET)");
+  if (outlets.length === target.spec.devices.length) {
+    obstacles.push("spec.devices has no BMC, which has to show that the host loses its power without the outlets");
+  }
   const problem = enrolmentProblem(target, undefined);
   if (problem?.reason === "OutletsMisplaced") obstacles.push(problem.message);
   if (!maintenance) {
@@ -54,7 +57,7 @@ export function planEnrolment({ host, conflict, pods, underWay }: EnrollFacts): 
     steps: [
       ...(outlets.length > 1 ? alone : []),
       `switch ${list} off: node ${nodeName} must stop`,
-      `switch ${list} on: node ${nodeName} must come back Ready in a new boot`,
+      `switch ${list} on: node ${nodeName} must come back Ready in a new boot, and its BMC must show the loss of power`,
       `store the enrolment in the status of FencingTarget ${namespace}/${name}`,
     ],
   };

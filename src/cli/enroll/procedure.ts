@@ -1,6 +1,7 @@
 import type { Enrolment, FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import type { OutletIdentity, PowerDriver } from "../../bmc/interface/driver.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import { identityJudge } from "../../remediator/hosts/model/identity.ts";
 import { enrolledSpecDigest } from "../../remediator/hosts/model/enrolment.ts";
 import { readLiveTarget, updateTargetStatus } from "../../remediator/hosts/fencing-target/target-store.ts";
 import { sleep } from "../../runtime/clock.ts";
@@ -8,6 +9,7 @@ import { formatDuration } from "../../runtime/duration.ts";
 import { toTime } from "../../runtime/time.ts";
 import { CommandFailure } from "../errors/failures.ts";
 import { BmcWitness } from "./bmc-witness.ts";
+import { OtherNodes } from "./other-nodes.ts";
 import { OutletSwitch } from "./outlet-switch.ts";
 import { NodeWatch } from "./watch-node.ts";
 
@@ -23,6 +25,8 @@ const SETTLE_MS = 15_000;
 const DARK_MS = 60_000;
 /** A node that renews its lease again in its old boot gets this long to report a new one. */
 const SAME_BOOT_MS = 60_000;
+/** Once the node is back, its BMC gets this long to start, and to show that the host lost its power. */
+const WITNESS_MS = 5 * 60_000;
 
 export interface EnrollSubject {
   target: FencingTarget;
@@ -49,14 +53,19 @@ export class EnrollProcedure {
   readonly #watch: NodeWatch;
   readonly #switch: OutletSwitch;
   readonly #bmc: BmcWitness;
+  readonly #others: OtherNodes;
 
   constructor(runtime: KubeRuntime, subject: EnrollSubject, report: EnrollReport) {
     this.#runtime = runtime;
     this.#subject = subject;
     this.#report = report;
-    this.#watch = new NodeWatch(runtime, subject.target.spec.nodeName);
+    const { nodeName } = subject.target.spec;
+    this.#watch = new NodeWatch(runtime, nodeName);
+    this.#others = new OtherNodes(runtime, nodeName);
     this.#switch = new OutletSwitch(runtime.clock);
-    this.#bmc = new BmcWitness(runtime.clock, subject.bmcs);
+    this.#bmc = new BmcWitness(runtime.clock, subject.bmcs, (answers) =>
+      identityJudge(subject.target, this.#watch.node?.status.nodeInfo?.systemUUID)(answers),
+    );
   }
 
   /** @throws CommandFailure if the outlets do not show to be the host's: nothing is enrolled then. */
@@ -65,9 +74,9 @@ export class EnrollProcedure {
     try {
       await this.#begin(signal);
       if (outlets.length > 1) for (const outlet of outlets) await this.#switchAlone(outlet, signal);
-      const dark = await this.#switchAllOff(signal);
-      const bootIDAfter = await this.#comeBack(dark, signal);
-      return await this.#store(dark.bootID, bootIDAfter, signal);
+      const bootIDBefore = await this.#switchAllOff(signal);
+      const bootIDAfter = await this.#comeBack(bootIDBefore, signal);
+      return await this.#store(bootIDBefore, bootIDAfter, signal);
     } finally {
       await this.#restore();
     }
@@ -92,33 +101,36 @@ export class EnrollProcedure {
       const { state, raw } = await outlet.readPower(signal);
       if (state !== "On") fail(`${outlet.address} is not on (${raw}): switch it on first`);
     }
-    await this.#bmc.begin(signal);
     await this.#renewals(1, "the node to renew its lease", signal);
+    await this.#bmc.begin(signal);
+    await this.#others.begin(signal);
     await this.#write({ enrolment: null }, signal);
   }
 
-  /** With one outlet off, the host has to keep running: otherwise the others are not shown to feed it. */
+  /** With one outlet off, all hosts have to keep running: otherwise the others are not shown to feed this one. */
   async #switchAlone(outlet: PowerDriver, signal: AbortSignal): Promise<void> {
     await this.#ensureHeld(signal);
     const boot = this.#watch.bootID;
     await this.#switch.off([outlet], signal);
     await sleep(this.#runtime.clock, HOLD_UP_MS, signal);
+    await this.#others.mark(signal);
     await this.#renewals(RENEWALS_ALONE, `the node to keep running without ${outlet.address}`, signal);
+    await this.#others.ensureRunning(outlet.address, signal);
     if (this.#watch.bootID !== boot) fail(`the node began a new boot while ${outlet.address} alone was off`);
     await this.#switch.on();
     await sleep(this.#runtime.clock, SETTLE_MS, signal);
     this.#report.note(`the node keeps running without ${outlet.address}`);
   }
 
-  /** @returns the boot that ended, and when, on the wall clock. */
-  async #switchAllOff(signal: AbortSignal): Promise<{ bootID: string; offAtMs: number }> {
+  /** @returns the boot that ended. */
+  async #switchAllOff(signal: AbortSignal): Promise<string> {
     const { clock } = this.#runtime;
     await this.#renewals(1, "the node to renew its lease", signal);
     await this.#ensureHeld(signal);
     const bootID = this.#watch.bootID ?? fail("the node reports no boot ID");
-    const begunAtMs = clock.nowMs();
     await this.#switch.off(this.#subject.outlets, signal);
     const offAtMs = clock.monotonicMs();
+    let isMarked = false;
     while (clock.monotonicMs() - offAtMs < DARK_MS) {
       await this.#watch.read(signal);
       const ranOnMs = this.#watch.renewedAtMs - offAtMs;
@@ -127,33 +139,45 @@ export class EnrollProcedure {
           `the node still renewed its lease ${Math.round(ranOnMs / 1_000)} s after all outlets were off: the host has another supply, or a battery`,
         );
       }
-      if (clock.monotonicMs() - offAtMs > HOLD_UP_MS) await this.#bmc.ensureNotOn(signal);
+      if (clock.monotonicMs() - offAtMs > HOLD_UP_MS) {
+        if (!isMarked) await this.#others.mark(signal);
+        isMarked = true;
+        await this.#bmc.ensureNotOn(signal);
+      }
       this.#report.wait("the node to stop without its outlets");
       await sleep(clock, POLL_MS, signal);
     }
+    await this.#others.ensureRunning("every outlet", signal);
     await this.#ensureHeld(signal);
     this.#report.note(`the node has been silent for ${DARK_MS / 1_000} s with all outlets off`);
-    return { bootID, offAtMs: begunAtMs };
+    return bootID;
   }
 
   /** @returns the boot that began. */
-  async #comeBack(dark: { bootID: string; offAtMs: number }, signal: AbortSignal): Promise<string> {
+  async #comeBack(bootIDBefore: string, signal: AbortSignal): Promise<string> {
     const { clock } = this.#runtime;
     const onAtMs = clock.monotonicMs();
     const onAtEpochMs = clock.nowMs();
     await this.#switch.on();
     this.#report.note("all outlets are on again");
     let sameSinceMs: number | undefined;
+    let backSinceMs: number | undefined;
     for (;;) {
       await this.#watch.read(signal);
       const { bootID: boot, isReady, renewedAtMs } = this.#watch;
       const isRenewed = renewedAtMs > onAtMs;
-      const isNewBoot = isRenewed && isReady && boot !== undefined && boot !== dark.bootID;
-      if (isNewBoot && (await this.#bmc.agrees({ offAtMs: dark.offAtMs, onAtMs: onAtEpochMs }, signal))) {
-        this.#report.note("the node is Ready in a new boot");
-        return boot;
+      const isNewBoot = isRenewed && isReady && boot !== undefined && boot !== bootIDBefore;
+      if (isNewBoot) {
+        backSinceMs ??= clock.monotonicMs();
+        const lack = await this.#bmc.findLack(onAtEpochMs, signal);
+        if (lack === undefined) {
+          await this.#others.ensureUntouched(signal);
+          this.#report.note("the node is Ready in a new boot, and its BMC shows the loss of power");
+          return boot;
+        }
+        if (clock.monotonicMs() - backSinceMs >= WITNESS_MS) fail(lack);
       }
-      if (isRenewed && boot === dark.bootID) sameSinceMs ??= clock.monotonicMs();
+      if (isRenewed && boot === bootIDBefore) sameSinceMs ??= clock.monotonicMs();
       else sameSinceMs = undefined;
       if (sameSinceMs !== undefined && clock.monotonicMs() - sameSinceMs >= SAME_BOOT_MS) {
         fail(
@@ -166,7 +190,7 @@ export class EnrollProcedure {
           `the node did not come back Ready in a new boot within ${formatDuration(this.#subject.timeoutMs)}: ${next}`,
         );
       }
-      this.#report.wait(isNewBoot ? "the BMC, to compare its history" : "the node to come back in a new boot");
+      this.#report.wait(isNewBoot ? "the BMC to show the loss of power" : "the node to come back in a new boot");
       await sleep(clock, POLL_MS, signal);
     }
   }

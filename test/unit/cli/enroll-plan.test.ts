@@ -16,6 +16,7 @@ interface Given {
   systemUUID?: string;
   pods?: unknown[];
   levels?: number[];
+  bmcs?: string[];
   owner?: object;
   underWay?: unknown[];
 }
@@ -29,10 +30,12 @@ function planOf({
   systemUUID = UUID,
   pods = [],
   levels = [2, 2],
+  bmcs = ["redfish://bmc-1"],
   owner,
   underWay = [],
 }: Given = {}) {
-  const devices = levels.map((level, index) => ({ address: `snmp://pdu-1/${index + 1}`, level }));
+  const outlets = levels.map((level, index) => ({ address: `snmp://pdu-1/${index + 1}`, level }));
+  const devices = [...bmcs.map((address) => ({ address, level: 1 })), ...outlets];
   const target = {
     metadata: { namespace: "ironfence-system", name: "n1" },
     spec: { nodeName: "n1", maintenance, identity: { systemUUID: UUID }, devices },
@@ -76,6 +79,7 @@ for (const [what, given, why] of [
   ],
   ["a node without a system UUID of its own", { systemUUID: "00000000-0000-0000-0000-000000000000" }, /no system UUID/],
   ["outlets on two levels", { levels: [2, 3] }, /outlets at levels 2 and 3/],
+  ["a target without a BMC", { bmcs: [] }, /has no BMC/],
   ["a target without outlets", { levels: [] }, /has no outlet/],
   ["a host that a remediation owns", { owner: { uid: "r1" } }, /a remediation owns the host/],
   ["a node with a remediation", { underWay: [{ metadata: { namespace: "x", name: "r" } }] }, /x\/r is under way/],

@@ -8,6 +8,7 @@ import type { BootOverride, PowerReading } from "../../interface/driver.ts";
 const NETFN_CHASSIS = 0x00;
 const GET_STATUS = 0x01;
 const CONTROL = 0x02;
+const GET_RESTART_CAUSE = 0x07;
 const SET_BOOT_OPTIONS = 0x08;
 const GET_BOOT_OPTIONS = 0x09;
 
@@ -24,6 +25,8 @@ export const POWER_ON: Request = { netFn: NETFN_CHASSIS, command: CONTROL, data:
 /** Pulse Diagnostic Interrupt (IPMI 2.0, 28.3). */
 export const DIAGNOSTIC_INTERRUPT: Request = { netFn: NETFN_CHASSIS, command: CONTROL, data: [4] };
 export const GET_BOOT_FLAGS: Request = { netFn: NETFN_CHASSIS, command: GET_BOOT_OPTIONS, data: [BOOT_FLAGS, 0, 0] };
+
+export const GET_SYSTEM_RESTART_CAUSE: Request = { netFn: NETFN_CHASSIS, command: GET_RESTART_CAUSE, data: [] };
 
 /** Restarts the BMC itself (IPMI 2.0, 20.2). */
 export const COLD_RESET: Request = { netFn: 0x06, command: 0x02, data: [] };
@@ -50,6 +53,17 @@ export function parseChassisStatus(data: Buffer): PowerReading | undefined {
   const faults = FAULTS.filter(([bit]) => (power & bit) !== 0).map(([, words]) => words);
   const raw = [`power is ${isOn ? "on" : "off"}`, ...faults].join(", ");
   return { state: isOn ? "On" : "Off", raw };
+}
+
+/** Automatic power-up because mains power is back: by the policy "always restore", and by "restore previous state". */
+const STARTED_BY_MAINS: readonly number[] = [6, 7];
+
+/** Whether the answer to `GET_SYSTEM_RESTART_CAUSE` (IPMI 2.0, 28.11) names mains power; undefined without a cause. */
+export function parseStartedByMains(data: Buffer): boolean | undefined {
+  const [cause] = data;
+  // 0 is unknown.
+  if (cause === undefined || (cause & 0x0f) === 0) return undefined;
+  return STARTED_BY_MAINS.includes(cause & 0x0f);
 }
 
 /** Sets a network boot for the next boot only, or no override. */

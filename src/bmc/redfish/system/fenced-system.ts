@@ -111,6 +111,11 @@ export class FencedSystem {
     return system.power.state === "Off" ? this.#offCheck.assess(system, signal) : system.power;
   }
 
+  /** How long the BMC of the System that was read last has been up, if it dates its start. */
+  async readBmcUpMs(signal: AbortSignal): Promise<number | undefined> {
+    return this.#offCheck.readUpMs(this.#lastRead ?? (await this.read(signal)), signal);
+  }
+
   /** What would prevent a proof of Off for this System, whatever its power is now. */
   findProofObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
     return this.#offCheck.findObstacle(system, signal);

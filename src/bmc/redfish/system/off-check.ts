@@ -136,6 +136,17 @@ export class OffCheck {
     return agrees ? { ...reading, agrees } : reading;
   }
 
+  /** How long the BMC has been up, of several the one that has for longest; undefined if one of them has no date. */
+  async readUpMs({ managers }: System, signal: AbortSignal): Promise<number | undefined> {
+    let longest: number | undefined;
+    for (const path of this.#managersOf(managers)) {
+      const age = this.#ageOf(path, await this.#findReadable(path, signal));
+      if (age?.isDated !== true) return undefined;
+      longest = Math.max(longest ?? age.ms, age.ms);
+    }
+    return longest;
+  }
+
   /** What would prevent a proof of Off for this System, whatever its power is now. */
   async findObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
     return (await this.#chassisObstacle(system, signal)) ?? (await this.#managerObstacle(system, signal));
