@@ -4,12 +4,11 @@ import { at, integer, octets, oid, readAll, readInteger, readOid, tlv, TAG } fro
 import type { Tlv } from "./ber.ts";
 import { Faults } from "./faults.ts";
 import type { FaultAction, Step } from "./faults.ts";
-import { NO_SUCH_INSTANCE, order, valueOf } from "./objects.ts";
+import { forgedOff, NO_SUCH_INSTANCE, order, valueOf } from "./objects.ts";
 import type { OutletStrip } from "./outlets.ts";
 import { decrypt, encrypt, localizedKey, macBytes, macOf } from "./usm.ts";
 import type { AuthProtocol, EngineTime } from "./usm.ts";
-import type { OutletTable } from "../../src/bmc/snmp/tables/table.ts";
-import { oidOf } from "../../src/bmc/snmp/tables/tables.ts";
+import type { Mib } from "../../src/bmc/interface/mibs.ts";
 import type { Clock, Timer } from "../../src/runtime/clock.ts";
 import type { Secret } from "../../src/runtime/secret.ts";
 
@@ -33,7 +32,7 @@ export interface SnmpUser {
 
 export interface SnmpMockOptions {
   clock: Clock;
-  table: OutletTable;
+  mib: Mib;
   strip: OutletStrip;
   serial?: string;
   user: SnmpUser;
@@ -214,14 +213,10 @@ class Mock implements SnmpMock {
 
   /** The answer of a stranger who sees the request, and knows the format but no key. */
   #forged(request: Request, as: "plain" | "signed" | "otherEngine" | "report"): Buffer {
-    const { table, strip } = this.#options;
-    const off = Object.entries(table.state.values).find(([, { means }]) => means === "Off");
+    const { mib, strip } = this.#options;
     const facts = { ...this.#options, serial: this.serial, engineId: this.#engineId, upTimeMs: UP_BEFORE_START_MS };
     const values = request.varbinds.map(({ name }) => {
-      const outlet = strip.outlets.find(({ spec }) => name === oidOf(table.state, spec.index));
-      const isMeter = strip.outlets.some(({ spec }) => table.meter && name === oidOf(table.meter, spec.index));
-      const forged = outlet !== undefined ? integer(Number(off?.[0])) : isMeter ? integer(0) : valueOf(facts, name);
-      return { name, value: forged ?? NO_SUCH_INSTANCE };
+      return { name, value: forgedOff(mib, strip, name) ?? valueOf(facts, name) ?? NO_SUCH_INSTANCE };
     });
     const pdu = response(request.requestId, values, 0);
     const messageId = this.#lastMessageId;

@@ -3,7 +3,6 @@ import type { Outlet } from "../../hack/snmp-mock/outlets.ts";
 import type { FaultAction } from "../../hack/snmp-mock/faults.ts";
 import { startSnmpMock } from "../../hack/snmp-mock/server.ts";
 import type { SnmpMock } from "../../hack/snmp-mock/server.ts";
-import { OUTLET_TABLES } from "../../src/bmc/snmp/tables/tables.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { openDeviceOn } from "../lib/open-device.ts";
@@ -18,7 +17,6 @@ export interface SnmpCell extends CellWorld {
   unplug(): Promise<void>;
 }
 
-const TABLE = OUTLET_TABLES["APC-rPDU2"];
 const USER = "fence";
 
 /** A PDU with the one outlet of a host of the rack. */
@@ -27,7 +25,7 @@ export async function startSnmpCell(): Promise<SnmpCell> {
   const rack = cellRack();
   const strip = new OutletStrip(clock, rack, [{ index: "1", label: "one", host: "one", isMetered: true }], new Map());
   const user = { name: USER, authProtocol: "SHA-256", password: new Secret(PASSWORD) } as const;
-  const mock = await startSnmpMock({ clock, table: TABLE, strip, serial: "PDU-1", user });
+  const mock = await startSnmpMock({ clock, mib: "APC-rPDU2", strip, serial: "PDU-1", user });
   const { address } = mock;
   const [outlet] = strip.outlets;
   if (outlet === undefined) throw new Error("there is one outlet");

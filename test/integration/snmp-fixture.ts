@@ -85,7 +85,7 @@ export async function startSnmpWorld(options: WorldOptions = {}): Promise<SnmpWo
   const strip = new OutletStrip(clock, rack, specs, feeds);
   const mock = await startSnmpMock({
     clock,
-    table: OUTLET_TABLES[mib],
+    mib,
     strip,
     serial: SERIAL,
     community: new Secret(COMMUNITY),

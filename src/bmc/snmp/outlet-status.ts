@@ -35,7 +35,7 @@ export interface OutletStatus {
 /** The OIDs that one status needs, in one request. */
 export function statusOids(table: OutletTable, outlet: string): readonly string[] {
   const { state, conditions, meter, serial, label, switchable } = table;
-  const objects = [state, ...conditions, meter, meter?.works, serial, label, switchable];
+  const objects = [state, ...conditions, meter, ...(meter?.works ?? []), serial, label, switchable];
   const oids = objects.flatMap((object) => (object === undefined ? [] : [oidOf(object, outlet)]));
   return [SYS_UP_TIME, SNMP_ENGINE_ID, ...oids];
 }
@@ -117,14 +117,11 @@ function readPower(
 
 function readMeter(meter: Meter | undefined, valueOf: ValueOf): MeterReading {
   if (meter === undefined) return { kind: "none" };
-  const { works } = meter;
+  const { works = [] } = meter;
   const value = valueOf(meter);
-  const worksValue = works && valueOf(works);
-  const isAbsent = value?.type === "none" && (worksValue === undefined || worksValue.type === "none");
-  if (isAbsent) return { kind: "none" };
-  if (works !== undefined && !isNumber(worksValue, works.value)) {
-    return { kind: "unreadable", raw: `${works.name} ${shown(worksValue)}` };
-  }
+  if ([meter, ...works].every((object) => valueOf(object)?.type === "none")) return { kind: "none" };
+  const broken = works.find((object) => !object.values.some((working) => isNumber(valueOf(object), working)));
+  if (broken !== undefined) return { kind: "unreadable", raw: `${broken.name} ${shown(valueOf(broken))}` };
   if (value?.type !== "integer" && value?.type !== "gauge") return { kind: "unreadable", raw: shown(value) };
   return value.value < 0 || value.value === GAUGE_MAX ? { kind: "none" } : { kind: "value", value: value.value };
 }

@@ -10,40 +10,33 @@ import { freePorts } from "../../../hack/lib/ports.ts";
 import { startChild } from "../../../hack/lib/processes.ts";
 import type { Child } from "../../../hack/lib/processes.ts";
 import { MIBS } from "../../../src/bmc/interface/mibs.ts";
+import type { Mib } from "../../../src/bmc/interface/mibs.ts";
+import { MIB_VALUES, oidAt } from "../../../hack/snmp-mock/mib-values.ts";
 import type { PowerDriver } from "../../../src/bmc/interface/driver.ts";
-import { oidOf, OUTLET_TABLES } from "../../../src/bmc/snmp/tables/tables.ts";
-import type { OutletTable } from "../../../src/bmc/snmp/tables/table.ts";
+import { OUTLET_TABLES } from "../../../src/bmc/snmp/tables/tables.ts";
 
 // Our SNMP driver on an agent that others wrote, with the table of each vendor. The community names the recording that
 // snmpsim plays: one of an outlet that is on, and one of an outlet that is off.
 
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const READY_TIMEOUT_MS = 60_000;
-const TAG = { integer: 2, octets: 4, oid: 6, gauge: 66, ticks: 67 };
+const TAG = { integer: 2, octets: 4, oid: 6, ticks: 67 };
 
-/** A recording in the format of snmpsim: OID, tag, value. */
-function recordingOf(table: OutletTable, state: "On" | "Off", watts: number): string {
-  const outlet = indexOf(table);
-  const valueFor = (values: Readonly<Record<number, { means: string }>>, means: string): string =>
-    Object.entries(values).find(([, value]) => value.means === means)?.[0] ?? "";
-  const { meter } = table;
+/** A recording in the format of snmpsim, OID, tag, value, with the objects and values of the MIB of the vendor. */
+function recordingOf(mib: Mib, state: "on" | "off", watts: number): string {
+  const values = MIB_VALUES[mib];
+  const { meter, setOff, setOn } = values;
+  const at = (oid: string): string => oidAt(oid, indexOf(mib));
+  const rows = [...values[state], ...values.always, ...meter.beside];
   const lines: [oid: string, tag: string | number, value: string | number][] = [
-    ["1.3.6.1.2.1.1.2.0", TAG.oid, table.sysObjectId],
+    ["1.3.6.1.2.1.1.2.0", TAG.oid, values.sysObjectId],
     ["1.3.6.1.2.1.1.3.0", TAG.ticks, 90_000_000],
-    [oidOf(table.state, outlet), TAG.integer, valueFor(table.state.values, state)],
-    ...table.conditions.map((condition): [string, number, string] => [
-      oidOf(condition, outlet),
-      TAG.integer,
-      valueFor(condition.values, "Fine"),
-    ]),
-    ...(meter === undefined ? [] : [[oidOf(meter, outlet), TAG.gauge, watts] as [string, number, number]]),
-    ...(meter?.works === undefined
-      ? []
-      : [[oidOf(meter.works, outlet), TAG.integer, meter.works.value] as [string, number, number]]),
-    [oidOf(table.serial, outlet), TAG.octets, "SN-4711"],
-    [oidOf(table.label, outlet), TAG.octets, "worker-3 left"],
+    ...rows.map(([oid, value]): [string, number, number] => [at(oid), TAG.integer, value]),
+    [at(meter.oid), meter.tag, watts],
+    [at(values.serial), TAG.octets, "SN-4711"],
+    [at(values.label), TAG.octets, "worker-3 left"],
     // Takes what is written.
-    ...[...new Set([oidOf(table.off, outlet), oidOf(table.on, outlet)])].map((oid): [string, string, string] => [
+    ...[...new Set([at(setOff[0]), at(setOn[0])])].map((oid): [string, string, string] => [
       oid,
       `${TAG.integer}:writecache`,
       "value=1",
@@ -59,19 +52,19 @@ function compareOids(a: string, b: string): number {
   return (left?.[differing] ?? 0) - (right?.[differing] ?? 0);
 }
 
-function indexOf({ mib, index }: OutletTable): string {
-  return [...index.slice(1).map(() => (mib === "Eaton" ? 0 : 1)), 7].join(".");
+function indexOf(mib: Mib): string {
+  return [...OUTLET_TABLES[mib].index.slice(1).map(() => (mib === "Eaton" ? 0 : 1)), 7].join(".");
 }
 
 let folder = "";
 let port = 0;
 let child: Child;
 
-const open = (table: OutletTable, recording: string): PowerDriver & AsyncDisposable =>
+const open = (mib: Mib, recording: string): PowerDriver & AsyncDisposable =>
   openPeer({
-    address: `snmp://127.0.0.1:${port}/${indexOf(table)}`,
+    address: `snmp://127.0.0.1:${port}/${indexOf(mib)}`,
     username: "",
-    password: `${table.mib}-${recording}`,
+    password: `${mib}-${recording}`,
     snmp: { version: "v2c" },
   });
 
@@ -81,10 +74,9 @@ void describe("snmpsim", () => {
     const data = join(folder, "data");
     await mkdir(data);
     for (const mib of MIBS) {
-      const table = OUTLET_TABLES[mib];
-      await writeFile(join(data, `${mib}-on.snmprec`), recordingOf(table, "On", 180));
-      await writeFile(join(data, `${mib}-off.snmprec`), recordingOf(table, "Off", 0));
-      await writeFile(join(data, `${mib}-welded.snmprec`), recordingOf(table, "Off", 180));
+      await writeFile(join(data, `${mib}-on.snmprec`), recordingOf(mib, "on", 180));
+      await writeFile(join(data, `${mib}-off.snmprec`), recordingOf(mib, "off", 0));
+      await writeFile(join(data, `${mib}-welded.snmprec`), recordingOf(mib, "off", 180));
     }
     [port = 0] = await freePorts(1);
     const programs = await installPythonTools(() => undefined, AbortSignal.timeout(INSTALL_TIMEOUT_MS));
@@ -99,7 +91,7 @@ void describe("snmpsim", () => {
     child = startChild("snmpsim", program, [...args, ...asRoot], { logFile: join(folder, "snmpsim.log") });
     await eventually("snmpsim answers", READY_TIMEOUT_MS, async () => {
       if (!child.running) throw new Error(await child.ended);
-      await using device = open(OUTLET_TABLES["APC-rPDU2"], "on");
+      await using device = open("APC-rPDU2", "on");
       try {
         await device.readPower(forever());
         return true;
@@ -114,18 +106,16 @@ void describe("snmpsim", () => {
   });
 
   for (const mib of MIBS) {
-    const table = OUTLET_TABLES[mib];
-
     void test(`an outlet by the table ${mib} of an agent of snmpsim is identified, read and ordered off and on`, async () => {
-      await using on = open(table, "on");
-      const identity = { pdu: "SN-4711", outlet: indexOf(table), label: "worker-3 left", metered: true };
+      await using on = open(mib, "on");
+      const identity = { pdu: "SN-4711", outlet: indexOf(mib), label: "worker-3 left", metered: true };
       assert.deepEqual(await on.identifyOutlet?.(forever()), identity);
       assert.equal((await on.readPower(forever())).state, "On");
       await on.forceOff(forever());
       await on.on(forever());
-      await using off = open(table, "off");
+      await using off = open(mib, "off");
       assert.equal((await off.readPower(forever())).state, "Off");
-      await using welded = open(table, "welded");
+      await using welded = open(mib, "welded");
       assert.equal((await welded.readPower(forever())).state, "Changing");
     });
   }

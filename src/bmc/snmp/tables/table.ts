@@ -24,8 +24,8 @@ export interface OffCondition extends MibObject {
 export interface Meter extends MibObject {
   /** What one step of its value is. */
   unit: string;
-  /** Another object has this value while the meter works. */
-  works?: MibObject & { value: number };
+  /** While the meter works, each of these objects has one of its values. */
+  works?: readonly (MibObject & { values: readonly number[] })[];
 }
 
 /** An order: one SET of one INTEGER. */

@@ -8,6 +8,8 @@ import { OUTLET_TABLES, oidOf, requireIndex, tableOf } from "../../../../src/bmc
 import type { MibObject, OutletTable } from "../../../../src/bmc/snmp/tables/table.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";
 import { MIBS } from "../../../../src/bmc/interface/mibs.ts";
+import type { Mib } from "../../../../src/bmc/interface/mibs.ts";
+import { MIB_VALUES, oidAt } from "../../../../hack/snmp-mock/mib-values.ts";
 
 const UP_TIME = "1.3.6.1.2.1.1.3.0";
 const ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0";
@@ -37,10 +39,25 @@ function statusOf(
   for (const condition of table.conditions) set(condition, integer(valueNamed(condition.values, "Fine")));
   set(table.serial, text("SN-1"));
   if (table.meter !== undefined) set(table.meter, integer(0));
-  if (table.meter?.works !== undefined) set(table.meter.works, integer(table.meter.works.value));
+  for (const object of table.meter?.works ?? []) set(object, integer(object.values[0] ?? NaN));
   for (const [object, value] of changes) set(object, value);
   return readStatus(table, outlet, answers, { what: "read", wasMetered });
 }
+
+const EVERY_VALUE = Array.from({ length: 42 }, (_, at) => at - 1);
+/**
+ * The values that an outlet that is off may show, by the MIBs: of each object of `off`, of `always` and of the meter in
+ * `MIB_VALUES`. Whether it has a relay is not part of its state.
+ */
+const OFF_WITH: Readonly<Record<Mib, readonly (readonly number[])[]>> = {
+  "APC-rPDU2": [[1], [2]],
+  "APC-rPDU": [[2], [2]],
+  Raritan: [[8], EVERY_VALUE, [1], [2, 3, 4, 5, 6]],
+  Eaton: [[0], EVERY_VALUE],
+  Vertiv: [[2], [2]],
+  "ServerTech-3": [[0], [0, 4, 6, 14]],
+  "ServerTech-4": [[2], [2, 10, 14, 16], [0]],
+};
 
 for (const mib of MIBS) {
   const table = OUTLET_TABLES[mib];
@@ -81,7 +98,7 @@ for (const mib of MIBS) {
     assert.ok(meter);
     const none = (value: SnmpValue): [MibObject, SnmpValue][] => [
       [meter, value],
-      ...(meter.works && value.type === "none" ? [[meter.works, NONE] as [MibObject, SnmpValue]] : []),
+      ...(value.type === "none" ? (meter.works ?? []).map((object): [MibObject, SnmpValue] => [object, NONE]) : []),
     ];
     for (const value of [1, 180]) assert.equal(statusOf(table, none(integer(value))).reading.state, "Changing");
     assert.equal(statusOf(table, none({ type: "gauge", value: 5 })).reading.state, "Changing");
@@ -92,10 +109,52 @@ for (const mib of MIBS) {
       assert.equal(statusOf(table, none(absent)).reading.state, "Off");
       assert.equal(statusOf(table, none(absent), true).reading.state, "Unknown");
     }
-    if (meter.works === undefined) return;
-    for (const broken of [integer(2), NONE, text("1")]) {
-      assert.equal(statusOf(table, [[meter.works, broken]]).reading.state, "Unknown");
+    for (const object of meter.works ?? []) {
+      for (const broken of [integer(-1), NONE, text("1")]) {
+        assert.equal(statusOf(table, [[object, broken]]).reading.state, "Unknown", object.name);
+      }
     }
+  });
+
+  test(`an outlet by the table ${mib} is read and ordered by the objects and values that its MIB defines`, () => {
+    const values = MIB_VALUES[mib];
+    const outlet = indexOf(table);
+    const at = (oid: string): string => oidAt(oid, outlet);
+    const read = (rows: readonly (readonly [string, number])[]): OutletStatus => {
+      const answers = new Map<string, SnmpValue>(statusOids(table, outlet).map((oid) => [oid, NONE]));
+      answers.set(UP_TIME, { type: "ticks", value: 500_000 });
+      answers.set(at(values.serial), text("SN-1"));
+      answers.set(at(values.label), text("left"));
+      for (const [oid, value] of [...values.always, ...values.meter.beside, ...rows])
+        answers.set(at(oid), integer(value));
+      return readStatus(table, outlet, answers, { what: "read", wasMetered: false });
+    };
+    const unloaded = [values.meter.oid, 0] as const;
+    const stateWith = (...rows: (readonly [string, number])[]): string => read(rows).reading.state;
+    const { pdu, label, meter, isSwitchable } = read([...values.off, unloaded]);
+    assert.deepEqual(
+      { pdu, label, meter, isSwitchable },
+      {
+        pdu: "SN-1",
+        label: "left",
+        meter: { kind: "value", value: 0 },
+        isSwitchable: true,
+      },
+    );
+    assert.equal(stateWith(...values.off, unloaded), "Off");
+    assert.equal(stateWith(...values.off, [values.meter.oid, 7]), "Changing");
+    assert.equal(stateWith(...values.on, unloaded), "On");
+    // PDU2-MIB has no pending state.
+    assert.equal(stateWith(...values.pendingOff, unloaded), mib === "Raritan" ? "On" : "Changing");
+    assert.equal(stateWith(...values.pendingOn, unloaded), mib === "Raritan" ? "Off" : "Changing");
+    assert.deepEqual([oidOf(table.off, outlet), table.off.value], [at(values.setOff[0]), values.setOff[1]]);
+    assert.deepEqual([oidOf(table.on, outlet), table.on.value], [at(values.setOn[0]), values.setOn[1]]);
+    assert.equal(table.sysObjectId, values.sysObjectId);
+    // Of all values, these alone are Off, in the order of the objects.
+    const offWith = [...values.off, ...values.always, ...values.meter.beside].map(([oid]) =>
+      EVERY_VALUE.filter((value) => stateWith(...values.off, unloaded, [oid, value]) === "Off"),
+    );
+    assert.deepEqual(offWith, OFF_WITH[mib]);
   });
 
   test(`an outlet by the table ${mib} has one index, and its PDUs are known by their sysObjectID`, () => {
