@@ -233,6 +233,17 @@ describe("outlets that do not count as those of the host", () => {
       );
     }));
 
+  it("an outlet that is enrolled for two targets by two addresses is switched by neither of them", () =>
+    withDeadBmc(async (world) => {
+      giveOutlets(world, "n2", { addresses: ["snmp://10.0.0.5/2"] });
+      storeEnrolment(world, "n2");
+      await world.clock.advance(5_000);
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "Failed");
+      assert.deepEqual(world.devices.pdus.orders, []);
+      assert.match(messagesOf(world), /n2 has outlet 2 of PDU SN-PDU-1 enrolled as well, so neither is trusted/);
+    }));
+
   it("an outlet that two targets name is switched by neither of them", () =>
     withDeadBmc(async (world) => {
       giveOutlets(world, "n2", { addresses: [SECOND, "snmp://pdu-1/4"] });

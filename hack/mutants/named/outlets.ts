@@ -86,6 +86,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     OUTLETS_SIM,
   ),
   mutant(
+    "outlet-enrolled-twice",
+    "remediator/hosts/fencing-target/target-index",
+    "an outlet that is enrolled for two targets is trusted for neither, whatever its addresses are",
+    "    const claim = outletClaim(pdu, outlet);\n    claims.add(claim);",
+    "    const claim = outletClaim(pdu, outlet);",
+    OUTLETS_SIM,
+  ),
+  mutant(
     "enrolment-read-before-slow-bmc",
     "bmc/devices/topology",
     "an enrolment is compared right before each order",

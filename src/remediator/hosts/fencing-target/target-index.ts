@@ -5,6 +5,7 @@ import type { NodeId } from "../../../nodes/subject.ts";
 import { clusterKey, nodeKey } from "../../../nodes/subject.ts";
 import { MultiMap } from "../../../runtime/multi-map.ts";
 import type { ExpectedIdentity } from "../model/identity.ts";
+import { enrolledOutlets } from "../model/enrolment.ts";
 import { canonicalUuid, expectedIdentity } from "../model/identity.ts";
 import { systemClaims, uuidClaim } from "../model/hardware-claims.ts";
 
@@ -195,6 +196,8 @@ type Exclusive = { claims: readonly string[] } & (
 const givenClaim = (uuid: string): string => `given uuid ${canonicalUuid(uuid)}`;
 /** A UUID that a device has reported. It may be the UUID of a host other than that of the target. */
 const reportedClaim = (uuid: string): string => `reported uuid ${canonicalUuid(uuid)}`;
+/** An outlet as its PDU names it. Two addresses, such as a name and an IP address, may lead to one outlet. */
+const outletClaim = (pdu: string, outlet: string): string => `outlet ${outlet} of ${pdu}`;
 const serialClaim = (serial: string): string => `serial ${serial}`;
 const nodeClaim = (node: NodeId): string => `node ${nodeKey(node)}`;
 const clusterClaim = (cluster: ClusterRef): string => `cluster ${clusterKey(cluster)}`;
@@ -232,6 +235,11 @@ function claimsOf({ target, identity, reported }: IndexedTarget): Claims {
     const system = systemClaims(device.address);
     for (const claim of system.filed) claims.add(claim);
     exclusive.push({ claims: system.exclusive, what: `points at ${device.address} as well` });
+  }
+  for (const { pdu, outlet } of enrolledOutlets(target)) {
+    const claim = outletClaim(pdu, outlet);
+    claims.add(claim);
+    exclusive.push({ claims: [claim], what: `has outlet ${outlet} of PDU ${pdu} enrolled as well` });
   }
   const uuids = [...reported, ...(uuid === undefined ? [] : [uuid])];
   const contested = exclusive.flatMap(({ claims }) => claims).concat(hardware, uuids.map(uuidClaim));

@@ -21,6 +21,12 @@ export function outletsOf(target: FencingTarget): Device[] {
   return target.spec.devices.filter(({ address }) => isOutletAddress(address));
 }
 
+/** The enrolled outlets that the spec of a target still names, also if the enrolment has ended. */
+export function enrolledOutlets({ spec, status }: FencingTarget): Enrolment["outlets"] {
+  const outlets = status?.enrolment?.outlets ?? [];
+  return outlets.filter(({ address }) => spec.devices.some((device) => device.address === address));
+}
+
 /**
  * Why the outlets of a target do not count as those of its host; undefined if they do. It needs no answer of a PDU.
  *
