@@ -77,8 +77,24 @@ describe("a host with enrolled outlets", () => {
         world.remediate("n1", QUICK);
         await world.phase("n1", "Failed");
         assert.match(messagesOf(world), /stays off when its power returns; power it on by hand/);
+        assert.match(messagesOf(world), /the host may still be OFF: power it on by hand/);
       },
     ));
+
+  it("a host that its BMC powered off is powered on as soon as that BMC, which died since, answers again", () =>
+    World.run({}, async (world) => {
+      giveOutlets(world, "n1", { call: "2s" });
+      storeEnrolment(world, "n1");
+      await world.hang("n1");
+      world.remediate("n1", QUICK);
+      await world.phase("n1", "PoweringOn");
+      world.rack.bmc("n1").setReachability("silent");
+      await world.phase("n1", "Undoing");
+      world.rack.bmc("n1").setReachability("up");
+      await world.phase("n1", "Failed");
+      assert.equal(world.rack.host("n1").power, "On");
+      world.assertClean();
+    }));
 
   it("a host with one outlet that stays on, by a relay that is welded, is never proven off", () =>
     withDeadBmc(

@@ -3,8 +3,8 @@ import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import type { OutletIdentity } from "../../src/bmc/interface/driver.ts";
 import { enrolledSpecDigest } from "../../src/remediator/hosts/model/enrolment.ts";
 import type { Outlet } from "./pdus.ts";
-import type { World } from "./world.ts";
-import { NAMESPACE } from "./world.ts";
+import type { Cluster } from "./cluster.ts";
+import { NAMESPACE } from "./cluster.ts";
 
 // Hosts whose targets have outlets of a PDU besides their BMC.
 
@@ -22,16 +22,18 @@ const key = (name: string) => ({ namespace: NAMESPACE, name });
 
 /** Adds outlets to the target of a host, whose supplies they are. */
 export function giveOutlets(
-  world: World,
+  world: Cluster,
   host: string,
   {
     addresses = OUTLETS,
     level = 2,
+    call = "15s",
     identity = {},
-  }: { addresses?: readonly string[]; level?: number; identity?: Partial<OutletIdentity> } = {},
+  }: { addresses?: readonly string[]; level?: number; call?: string; identity?: Partial<OutletIdentity> } = {},
 ): Outlet[] {
   const credentialsSecretRef = { name: "bmc" };
-  const bmc = { address: `redfish://${host}`, credentialsSecretRef, timeouts: { call: "15s" } };
+  const address = world.target(host)?.spec.devices[0]?.address ?? `redfish://${host}`;
+  const bmc = { address, credentialsSecretRef, timeouts: { call } };
   const outlets = addresses.map((address) => ({ address, level, credentialsSecretRef }));
   world.server
     .collection<FencingTarget>(FENCING_TARGETS)
@@ -40,18 +42,18 @@ export function giveOutlets(
 }
 
 /** Stores, or removes, the enrolment of the outlets that the target of a host has now, as `ironfence enroll` does. */
-export function storeEnrolment(world: World, host: string, change: Partial<Enrolment> | null = {}): void {
+export function storeEnrolment(world: Cluster, host: string, change: Partial<Enrolment> | null = {}): void {
   const target = world.target(host);
+  if (target === undefined) throw new Error(`no target ${host}`);
   const node = world.node(host);
-  if (target === undefined || node === undefined) throw new Error(`no target or node ${host}`);
   const addresses = target.spec.devices.map(({ address }) => address).filter((address) => address.startsWith("snmp:"));
   const enrolment: Enrolment = {
     time: "2026-01-01T00:00:00Z",
     nodeName: host,
-    nodeUID: node.metadata.uid,
+    nodeUID: node?.metadata.uid ?? "",
     systemUUID: world.rack.host(host).spec.systemUUID,
     bootIDBefore: "before",
-    bootIDAfter: node.status.nodeInfo?.bootID ?? "",
+    bootIDAfter: node?.status.nodeInfo?.bootID ?? "",
     specDigest: enrolledSpecDigest(target),
     outlets: addresses.map((address) => {
       const { pdu, outlet, label, metered } = world.devices.pdus.outlet(address);

@@ -3,6 +3,7 @@ import type { DeviceDeps, OutletIdentity, PowerDriver } from "../../src/bmc/inte
 import { BmcError, orderNotAllowed } from "../../src/bmc/interface/errors.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { sleep } from "../../src/runtime/clock.ts";
+import type { CallFault, CallName, DeviceEvent, DeviceUser } from "./rack-driver.ts";
 
 /** What a call to a simulated PDU takes. */
 const CALL_MS = 20;
@@ -39,7 +40,7 @@ export class Pdus {
   /** Plugs the supplies of hosts into an outlet. */
   plug(address: string, feeds: readonly string[], identity: Partial<OutletIdentity> = {}): Outlet {
     const outlet = { pdu: "SN-PDU-1", outlet: address.slice(address.lastIndexOf("/") + 1), ...identity };
-    const plugged: Outlet = { ...outlet, isOn: true, feeds };
+    const plugged: Outlet = { ...outlet, isOn: this.#outlets.get(address)?.isOn ?? true, feeds };
     this.#outlets.set(address, plugged);
     return plugged;
   }
@@ -50,15 +51,48 @@ export class Pdus {
     return outlet;
   }
 
-  switch(address: string, isOn: boolean): void {
+  /** @returns the hosts that this has switched off, or on. */
+  switch(address: string, wanted: boolean): string[] {
     const outlet = this.outlet(address);
-    if (isOn || outlet.isWelded !== true) outlet.isOn = isOn;
+    const supplied = outlet.feeds.filter((host) => this.isSupplied(host));
+    if (wanted || outlet.isWelded !== true) outlet.isOn = wanted;
     outlet.onSwitch?.(outlet.isOn);
-    for (const host of outlet.feeds) {
-      const supplied = [...this.#outlets.values()].some(({ feeds, isOn }) => isOn && feeds.includes(host));
-      if (supplied) this.#restore(host);
-      else this.#rack.host(host).cutMains();
+    return outlet.feeds.filter((name) => {
+      if (supplied.includes(name) === this.isSupplied(name)) return false;
+      const host = this.#rack.host(name);
+      const isOn = (): boolean => host.power === "On" || host.power === "PoweringOn";
+      const before = isOn();
+      if (this.isSupplied(name)) this.#restore(name);
+      else host.cutMains();
+      return isOn() !== before;
+    });
+  }
+
+  /** Whether an outlet that is on feeds the host, or none at all does. */
+  isSupplied(host: string): boolean {
+    const feeding = this.#feeding(host);
+    return feeding.length === 0 || feeding.some(([, { isOn }]) => isOn);
+  }
+
+  /** What a person does at the PDU: every outlet of the host works, and is on. */
+  supply(host: string): void {
+    for (const [address, outlet] of this.#feeding(host)) {
+      outlet.isWelded = false;
+      outlet.isSilent = false;
+      this.switch(address, true);
     }
+  }
+
+  /** What happens to the outlets of a host. */
+  disturb(host: string, is: "welded" | "silent" | "well"): void {
+    for (const [, outlet] of this.#feeding(host)) {
+      outlet.isWelded = is === "welded";
+      outlet.isSilent = is === "silent";
+    }
+  }
+
+  #feeding(host: string): [address: string, outlet: Outlet][] {
+    return [...this.#outlets].filter(([, { feeds }]) => feeds.includes(host));
   }
 
   #restore(name: string): void {
@@ -69,36 +103,62 @@ export class Pdus {
     if (!bmc.hasOwnSupply) bmc.restart(BMC_BOOT_MS);
   }
 
-  open(address: string, { isOrderAllowed = () => true }: Pick<DeviceDeps, "isOrderAllowed">, onClose: () => void) {
-    const call = async <T>(signal: AbortSignal, work: (outlet: Outlet) => T): Promise<T> => {
+  /** @param tell is told what comes of the calls; undefined for a person who switches outlets. */
+  open(
+    address: string,
+    { isOrderAllowed = () => true }: Pick<DeviceDeps, "isOrderAllowed">,
+    { user, tell, onClose }: { user: DeviceUser; tell: ((event: DeviceEvent) => void) | undefined; onClose: () => void },
+  ) {
+    const trouble = (name: CallName): void => tell?.({ user: user.name, bmc: address, trouble: name });
+    const exchange = async <T>(
+      name: CallName,
+      signal: AbortSignal,
+      work: (outlet: Outlet, fault: CallFault | undefined) => T,
+    ): Promise<T> => {
+      const fault = user.fault(address, name);
+      if (fault !== undefined) trouble(name);
       await sleep(this.#clock, CALL_MS, signal);
       const outlet = this.outlet(address);
       if (outlet.isSilent === true) throw new BmcError("Unreachable", `${address}: no answer`);
-      return work(outlet);
+      if (fault === undefined || "lie" in fault) return work(outlet, fault);
+      if (fault.after === true) work(outlet, fault);
+      throw new BmcError(fault.error, `${address}: ${name} failed: ${fault.error}`);
     };
-    const order = async (isOn: boolean): Promise<void> => {
-      if (!isOrderAllowed()) throw orderNotAllowed(`${address}: ${isOn ? "On" : "Off"}`);
-      await call(NEVER, () => {
-        this.orders.push(`${address} ${isOn ? "On" : "Off"}`);
-        this.switch(address, isOn);
+    const call: typeof exchange = (name, signal, work) =>
+      user.pass(address, name, signal, async () => {
+        try {
+          return await exchange(name, signal, work);
+        } catch (error) {
+          trouble(name);
+          throw error;
+        }
+      });
+    const order = async (name: "ForceOff" | "On"): Promise<void> => {
+      if (!isOrderAllowed()) throw orderNotAllowed(`${address}: ${name}`);
+      await call(name, NEVER, (_outlet, fault) => {
+        if (fault !== undefined && "lie" in fault && fault.lie === "ignored") return;
+        this.orders.push(`${address} ${name === "On" ? "On" : "Off"}`);
+        for (const host of this.switch(address, name === "On")) {
+          tell?.({ user: user.name, bmc: host, host, order: name, outcome: "Started" });
+        }
       });
     };
     const unsupported = (): Promise<never> => Promise.reject(new BmcError("Unsupported", `${address}: an outlet`));
     let isClosed = false;
     const driver: PowerDriver = {
       address,
-      identify: (signal) => call(signal, () => ({ device: address })),
+      identify: (signal) => call("identify", signal, () => ({ device: address })),
       identifyOutlet: (signal) =>
-        call(signal, ({ pdu, outlet, label, metered }) => ({
-          pdu,
+        call("identify", signal, ({ pdu, outlet, label, metered }, fault) => ({
+          pdu: fault !== undefined && "lie" in fault && fault.lie === "otherHost" ? "SN-OTHER" : pdu,
           outlet,
           ...(label !== undefined && { label }),
           ...(metered !== undefined && { metered }),
         })),
       readPower: (signal) =>
-        call(signal, ({ isOn }) => (isOn ? { state: "On", raw: "on" } : { state: "Off", raw: "off" })),
-      forceOff: () => order(false),
-      on: () => order(true),
+        call("readPower", signal, ({ isOn }) => (isOn ? { state: "On", raw: "on" } : { state: "Off", raw: "off" })),
+      forceOff: () => order("ForceOff"),
+      on: () => order("On"),
       setBootOverride: unsupported,
       readBootOverride: unsupported,
       close: async () => {

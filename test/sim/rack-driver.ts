@@ -130,9 +130,14 @@ export function rackDevices(rack: Rack, clock: Clock, faults: BmcFaults): RackDe
     (config, { isOrderAllowed = () => true }) => {
       opened += 1;
       if (isOutletAddress(config.address)) {
-        return pdus.open(config.address, { isOrderAllowed }, () => {
+        const onClose = (): void => {
           opened -= 1;
-        });
+        };
+        return pdus.open(
+          config.address,
+          { isOrderAllowed },
+          { user, tell: user === PLAIN_USER ? undefined : tell, onClose },
+        );
       }
       devices += 1;
       const device = devices;

@@ -161,6 +161,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     OUTLETS_SIM,
   ),
   mutant(
+    "supplied-counts-as-on",
+    "remediator/machine/states/powering-on",
+    "outlets that are on do not show that a host is on: an undo still owes it its power",
+    "return { message, warning: true, mayBeOff: true };",
+    "return { message, warning: true };",
+    OUTLETS_SIM,
+  ),
+  mutant(
     "supplied-in-old-boot",
     "remediator/machine/rules/power-orders",
     "a host without a BMC that answers is back only in another boot",

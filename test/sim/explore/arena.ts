@@ -24,6 +24,7 @@ import { INVARIANTS } from "../invariants/all.ts";
 import { unsettled } from "../invariants/endings.ts";
 import { isFinal } from "../invariants/facts.ts";
 import { BareMetalHosts, providedHost } from "../metal3/bare-metal-hosts.ts";
+import { giveOutlets, storeEnrolment } from "../outlets.ts";
 import { OkdMachines } from "../okd-machines.ts";
 import { Metal3Machines } from "../metal3/machines.ts";
 import type { CallFault } from "../rack-driver.ts";
@@ -121,6 +122,7 @@ export class Arena extends Cluster {
     if (shape.agents?.some(({ aheadMs = 0, rate = 1 }) => aheadMs !== 0 || rate !== 1) === true) {
       this.observer.doubtClocks();
     }
+    if (shape.outlets === true) for (const name of names) this.#enrolOutlets(name);
     this.#limits = { hosts: shape.maxHosts ?? Infinity, perZone: shape.maxHostsPerZone ?? Infinity };
     this.observer.limit(this.#limits);
     this.#createWorkload(shape.pods ?? 1);
@@ -159,6 +161,24 @@ export class Arena extends Cluster {
   /** Of the BareMetalHosts, where there are any. */
   get operator(): BareMetalHostOperator | undefined {
     return this.#bareMetalHosts?.operator;
+  }
+
+  /** The target of a host gets its outlets, which are enrolled. */
+  #enrolOutlets(host: string): void {
+    const addresses = [1, 2].map((number) => `snmp://pdu-${host}/${number}`);
+    giveOutlets(this, host, { addresses, call: "2s", identity: { pdu: `SN-${host}` } });
+    storeEnrolment(this, host);
+  }
+
+  /** What was stored of an enrolment comes back with the target. */
+  remakeTarget(host: string): void {
+    this.createTarget(host, this.rack.host(host).spec.systemUUID);
+    if (this.#run.shape.outlets === true) this.#enrolOutlets(host);
+  }
+
+  /** The host has mains power again, unless its outlets are off. */
+  restoreMains(host: string): void {
+    if (this.devices.pdus.isSupplied(host)) this.rack.host(host).restoreMains();
   }
 
   crashAll(): void {
@@ -258,7 +278,8 @@ export class Arena extends Cluster {
       const bmc = this.rack.bmc(host.name);
       bmc.setReachability("up");
       bmc.orderDelayMs = 0;
-      host.restoreMains();
+      this.devices.pdus.disturb(host.name, "well");
+      this.restoreMains(host.name);
     }
     this.operator?.setAway(false);
     this.#isHealed = true;

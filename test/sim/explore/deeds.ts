@@ -38,8 +38,11 @@ export function perform(arena: Arena, deed: Deed): void {
     case "failDisk":
     case "replaceDisk":
     case "cutMains":
-    case "restoreMains":
       return rack.host(deed.host)[deed.do]();
+    case "restoreMains":
+      return arena.restoreMains(deed.host);
+    case "outlets":
+      return arena.devices.pdus.disturb(deed.host, deed.is);
     case "order":
       return arena.somebodyOrders(deed.host, deed.order);
     case "bmc":
@@ -115,7 +118,7 @@ export function perform(arena: Arena, deed: Deed): void {
     }
     case "remakeTarget":
       if (arena.target(deed.host) !== undefined) return undefined;
-      return arena.createTarget(deed.host, rack.host(deed.host).spec.systemUUID);
+      return arena.remakeTarget(deed.host);
     case "deleteNode":
       if (arena.node(deed.node) !== undefined) server.collection(NODES).delete({ name: deed.node });
       return undefined;
@@ -224,7 +227,8 @@ function setFinalizers(arena: Arena, name: string, how: "strip" | "replace" | "a
 function mend(arena: Arena, name: string): void {
   const host = arena.rack.host(name);
   host.replaceDisk();
-  host.restoreMains();
+  arena.devices.pdus.supply(name);
+  arena.restoreMains(name);
   const node = arena.node(name);
   if (node !== undefined) {
     const ours = [OUT_OF_SERVICE, QUARANTINE, FENCED];
@@ -286,6 +290,8 @@ export function tell(deed: Deed): string {
       return `a user orders ${deed.host} ${deed.order}`;
     case "bmc":
       return `the BMC of ${deed.host} is ${deed.is}`;
+    case "outlets":
+      return `the outlets of ${deed.host} are ${deed.is}`;
     case "restartBmc":
       return `the BMC of ${deed.host} restarts for ${deed.forMs} ms`;
     case "flapPower":

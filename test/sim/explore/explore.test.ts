@@ -7,6 +7,7 @@ import type { Act, Outcome, Run } from "./run.ts";
 import { scenario } from "./scenarios.ts";
 import { shrink } from "./shrink.ts";
 import { earlyOf } from "./early-walk.ts";
+import { outletsOf } from "./outlets-walk.ts";
 import { asDriven, rackOf, walkOf, worldOf } from "./walk.ts";
 
 // A slice of what `npm run sim` plays, the same each time: every so many runs of each mode.
@@ -72,6 +73,10 @@ describe("no rule is broken", () => {
       const run = drivenOf(seed);
       if (run.name !== "rack") await assertSafe(run);
     }
+  });
+
+  it(`no rule is broken by the random runs 1 to ${WALKS} in which outlets feed the hosts`, async () => {
+    for (let seed = 1; seed <= WALKS; seed += 1) await assertSafe(outletsOf(seed));
   });
 
   it("no rule is broken by any scenario whose hosts are powered by driver servers", async () => {

@@ -2,6 +2,7 @@ import type { BmcErrorCode } from "../../../src/bmc/interface/errors.ts";
 import type { CallFault, Lie } from "../rack-driver.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
 import { earlyOf } from "./early-walk.ts";
+import { outletsOf } from "./outlets-walk.ts";
 import { scenario, SCENARIO_NAMES } from "./scenarios.ts";
 import { asDriven, asTwoInstallations, rackOf, walkOf, worldOf } from "./walk.ts";
 
@@ -30,7 +31,7 @@ export interface ModeDeps {
 type Points = Pick<Outcome, "effects" | "calls" | "events">;
 
 /** Modes that do not end by themselves. They go on in turns, one run of each after the other. */
-export const ENDLESS: readonly string[] = ["walk", "rack", "world", "early", "driven"];
+export const ENDLESS: readonly string[] = ["walk", "rack", "world", "early", "driven", "outlets"];
 
 /** Every mode by its name, in the order in which they are played. */
 export const MODES: Readonly<Record<string, Mode>> = {
@@ -87,6 +88,9 @@ export const MODES: Readonly<Record<string, Mode>> = {
   },
   driven: async function* ({ seed }) {
     for (let at = seed; ; at += 1) yield drivenOf(at);
+  },
+  outlets: async function* ({ seed }) {
+    for (let at = seed; ; at += 1) yield outletsOf(at);
   },
 };
 

@@ -48,6 +48,8 @@ export interface Shape {
   metal3?: "asked" | "checked";
   /** Hosts that a driver server powers instead of a BMC: all, or n1, n3 and so on. None by default. */
   driven?: "all" | "half";
+  /** Each host is fed by two outlets that are enrolled for it, and its BMC with it. */
+  outlets?: boolean;
   /** Pods with a volume of their own; one by default. */
   pods?: number;
 }
@@ -60,6 +62,7 @@ export type Deed =
   | { do: "hang" | "resume" | "failDisk" | "replaceDisk" | "cutMains" | "restoreMains"; host: string }
   | { do: "order"; host: string; order: PowerOrderType }
   | { do: "bmc"; host: string; is: "up" | "refused" | "silent" }
+  | { do: "outlets"; host: string; is: "welded" | "silent" | "well" }
   | { do: "restartBmc" | "flapPower" | "freezePower" | "delayOrders"; host: string; forMs: number }
   | { do: "rewire"; host: string; to: string; lies?: boolean }
   | { do: "remediate"; node: string; name?: string; strategy?: Record<string, unknown> }

@@ -259,6 +259,24 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     shape: { hosts: 4, detector: true, skips: true },
     script: [CUT, { when: { atMs: 33_500 }, do: "order", host: "n1", order: "On" }],
   },
+  // The BMC has lost its power with its host, which its outlets then switch off and on.
+  outlets: {
+    shape: { outlets: true },
+    script: [DEAD, { when: { atMs: START - 1_000 }, do: "bmc", host: "n1", is: "silent" }, ORDERED],
+  },
+  // A crash dump first; then the BMC dies, so outlets power the host off, and it is back for the AC cycle.
+  outletsAfterDump: {
+    shape: { outlets: true },
+    script: [
+      DEAD,
+      {
+        ...ORDERED,
+        strategy: { diagnostics: "NMI", diagnosticsTimeout: "10s", powerOn: "ACCycle", acCycleTimeout: "90s" },
+      },
+      { when: { atMs: START + 6_000 }, do: "bmc", host: "n1", is: "silent" },
+      { when: { on: "PoweringOn", afterMs: 500 }, do: "bmc", host: "n1", is: "up" },
+    ],
+  },
   massOutage: {
     shape: { hosts: 4, detector: true },
     script: [

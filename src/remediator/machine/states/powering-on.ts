@@ -64,12 +64,20 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
  * Whether the outlets of the host are on, which is all that can be done while its BMC does not answer. The BMC is
  * waited for: a host may stay off until it is ordered on. At the end of that time, only its node shows whether it is.
  */
-function suppliedOn(snapshot: AttemptSnapshot): { message: string; warning: boolean } | undefined {
+function suppliedOn(snapshot: AttemptSnapshot): ShownOn | undefined {
   const back = backBySupply(snapshot);
   const { last } = snapshot.observations.power;
   if (back !== undefined || last?.supplied !== true || snapshot.remainingMs > 0) return back;
   const message = `the outlets of the host are on, and its BMC does not answer (${last.raw}): if its node does not come back, the host stays off when its power returns; power it on by hand, and correct that in its firmware settings`;
-  return { message, warning: true };
+  return { message, warning: true, mayBeOff: true };
+}
+
+/** That the host is on, in what words. */
+interface ShownOn {
+  message: string;
+  warning: boolean;
+  /** Nothing shows it: an undo still owes the host its power. */
+  mayBeOff?: true;
 }
 
 /** Stores the intent to power on, then orders it. The identity has just been verified. */
@@ -89,12 +97,7 @@ export function orderOn(snapshot: AttemptSnapshot, last: SentOrder | undefined, 
   );
 }
 
-function recordOn(
-  snapshot: AttemptSnapshot,
-  on: { message: string; warning: boolean },
-  onOrderedAtMs: number,
-  now: Now,
-): Decision {
+function recordOn(snapshot: AttemptSnapshot, { mayBeOff, ...on }: ShownOn, onOrderedAtMs: number, now: Now): Decision {
   const { attempt, observations, strategy, status } = snapshot;
   const orderedAtMs = Math.round(now.epochMs - (now.monotonicMs - onOrderedAtMs));
   // A host that is on does not wait forever for a record that cannot be written.
@@ -114,7 +117,8 @@ function recordOn(
     attempt: {
       ...attempt,
       sent: true,
-      done: observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),
+      done:
+        mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),
       deadlineMs: orderedAtMs + strategy.timeoutMs,
     },
     conditions: [...processing("Rejoining", message), { type: "PoweredOn", status: "True", reason: "ReadOn", message }],

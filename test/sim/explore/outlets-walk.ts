@@ -1,0 +1,58 @@
+import type { Random } from "../../../src/runtime/random.ts";
+import { seededRandom } from "../../lib/seeded-random.ts";
+import { earlyOf } from "./early-walk.ts";
+import type { Act, Run } from "./run.ts";
+import { below, pick, timeOf, walkOf, worldOf } from "./walk.ts";
+
+/** The seed of what is drawn for outlets, in addition to the random run of the same seed. */
+const OUTLETS_SEED = 900_000_000;
+const HOSTS = ["n1", "n2", "n3"] as const;
+/** Around the first orders of most runs. */
+const ABOUT_MS = 20_000;
+
+/**
+ * A random run of any kind whose hosts are fed by outlets. Most BMCs die when their hosts are about to be powered off,
+ * and some remediations ask for a crash dump or an AC cycle. The same on every machine.
+ */
+export function outletsOf(seed: number): Run {
+  const random = seededRandom(OUTLETS_SEED + seed);
+  const draw = pick(random, [walkOf, worldOf, earlyOf]);
+  const run = draw(seed);
+  const script = run.script.map((act): Act =>
+    // A network boot is set by a BMC, and most are dead here.
+    act.do === "remediate" ? { ...act, strategy: { ...act.strategy, type: "Reboot", ...drawExtras(random) } } : act,
+  );
+  for (const host of HOSTS) script.push(...drawTrouble(random, host));
+  return { ...run, name: "outlets", shape: { ...run.shape, outlets: true }, script: script.toSorted(byTime) };
+}
+
+function drawExtras(random: Random): Record<string, unknown> {
+  return {
+    ...(below(random, 3) === 0 && { diagnostics: "NMI", diagnosticsTimeout: pick(random, ["2s", "10s", "30s"]) }),
+    ...(below(random, 3) === 0 && { powerOn: "ACCycle", acCycleTimeout: pick(random, ["20s", "90s"]) }),
+  };
+}
+
+/** A BMC dies with its host, and may come back. Outlets may fail in their turn. */
+function drawTrouble(random: Random, host: string): Act[] {
+  const acts: Act[] = [];
+  const atMs = ABOUT_MS + below(random, 15_000);
+  if (below(random, 4) > 0) acts.push({ when: { atMs }, do: "bmc", host, is: "silent" });
+  if (below(random, 2) === 0) {
+    acts.push({ when: { atMs: atMs + 5_000 + below(random, 30_000) }, do: "bmc", host, is: "up" });
+  }
+  if (below(random, 3) === 0) {
+    acts.push({
+      when: { atMs: atMs + below(random, 10_000) },
+      do: "outlets",
+      host,
+      is: pick(random, ["welded", "silent"]),
+    });
+    acts.push({ when: { atMs: atMs + 15_000 + below(random, 20_000) }, do: "outlets", host, is: "well" });
+  }
+  return acts;
+}
+
+function byTime(a: Act, b: Act): number {
+  return timeOf(a) - timeOf(b);
+}
