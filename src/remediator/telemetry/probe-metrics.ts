@@ -10,6 +10,11 @@ import type { Metric } from "../../telemetry/metric.ts";
 import { readyOf } from "../hosts/fencing-target/target-store.ts";
 
 const DAY_MS = 86_400_000;
+/**
+ * A certificate that ends sooner should be renewed. What renews certificates by itself does so earlier: cert-manager 30
+ * days before the end of one that is valid for 90 days.
+ */
+export const CERTIFICATE_DAYS_MIN = 21;
 
 const PROBE_AGE = metric({
   name: "ironfence_probe_age_seconds",
@@ -27,7 +32,7 @@ const CERTIFICATES = metric({
   name: "ironfence_bmc_certificates",
   type: "gauge",
   help: "TLS certificates of the BMCs of FencingTargets by the time until they expire",
-  labels: { expires: ["expired", "within_7d", "within_30d", "later"] },
+  labels: { expires: ["expired", "within_7d", "within_21d", "later"] },
 });
 
 /** What is counted of probes when the metrics are read. */
@@ -85,8 +90,9 @@ export function countProbes(
   });
 }
 
-function horizonOf(leftMs: number): "expired" | "within_7d" | "within_30d" | "later" {
+/** How soon a certificate ends: any answer but `later` is a reason to renew it. */
+export function horizonOf(leftMs: number): "expired" | "within_7d" | "within_21d" | "later" {
   if (leftMs <= 0) return "expired";
   if (leftMs <= 7 * DAY_MS) return "within_7d";
-  return leftMs <= 30 * DAY_MS ? "within_30d" : "later";
+  return leftMs <= CERTIFICATE_DAYS_MIN * DAY_MS ? "within_21d" : "later";
 }

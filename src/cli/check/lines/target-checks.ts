@@ -11,11 +11,8 @@ import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, passed, orOk, warning } from "../check.ts";
 import type { Facts } from "../facts.ts";
 import { findingsOf, gapsIn, groupByReason, NOT_PROBED, problemsUnder } from "./problem-findings.ts";
+import { CERTIFICATE_DAYS_MIN, horizonOf } from "../../../remediator/telemetry/probe-metrics.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
-
-/** A certificate that ends sooner should be renewed before a night on call. */
-const CERTIFICATE_DAYS_MIN = 21;
-const DAY_MS = 86_400_000;
 
 /**
  * Whether each node has a host that can be powered off, and whether anything holds power-offs. A hold is a warning: an
@@ -195,7 +192,7 @@ function hasCertificate({ status }: FencingTarget): boolean {
 function judgeCertificates(targets: readonly FencingTarget[], nowMs: number): readonly Finding[] {
   const notAfterOf = ({ status }: FencingTarget): string => status?.certificateNotAfter ?? "";
   const ending = targets.filter(
-    (target) => (parseTimeMs(notAfterOf(target)) ?? Infinity) - nowMs < CERTIFICATE_DAYS_MIN * DAY_MS,
+    (target) => horizonOf((parseTimeMs(notAfterOf(target)) ?? Infinity) - nowMs) !== "later",
   );
   return orOk(
     // The Systems of one BMC share its certificate, and so the time.

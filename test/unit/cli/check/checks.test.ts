@@ -14,6 +14,7 @@ import { runChecks } from "../../../../src/cli/check/check.ts";
 import type { Facts } from "../../../../src/cli/check/facts.ts";
 import { CHECKS } from "../../../../src/cli/check/lines/checks.ts";
 import type { LeaderLease } from "../../../../src/kube/lease/lease-record.ts";
+import { horizonOf } from "../../../../src/remediator/telemetry/probe-metrics.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import type { OVERVIEW } from "../overview-fixture.ts";
 import { complaints, deployment, healthCheck, HEALTHY, node, NOW_MS, target, withOverview } from "./facts-fixture.ts";
@@ -322,7 +323,10 @@ describe("the checks", () => {
       /^warning bmc-certificates: a certificate .* ironfence-system\/n1, ironfence-system\/n2 is valid only until 2026-01-21[^|]*$/,
     );
     assertOne(certificate(-1), /^warning bmc-certificates: .* has been invalid since 2025-12-31/);
-    assert.deepEqual(complaints(certificate(22)), []);
+    for (const days of [-1, 20, 21, 22, 29]) {
+      const isAlert = horizonOf(days * 24 * HOUR_MS) !== "later";
+      assert.equal(complaints(certificate(days)).length, isAlert ? 1 : 0, `${days} days: the alert fires: ${isAlert}`);
+    }
     assert.ok(!runChecks(CHECKS, HEALTHY).some(({ id }) => id === "bmc-certificates"), "IPMI has no certificates");
   });
 

@@ -56,8 +56,8 @@ test("certificates are counted by the time until they expire, also that of a dev
   for (const [name, days] of [
     ["n1", -1],
     ["n2", 6],
-    ["n3", 29],
-    ["n4", 31],
+    ["n3", 20],
+    ["n4", 22],
     ["n5", 5],
   ] as const) {
     const bmc = world.host(name, uuid(Number(name.slice(1))));
@@ -70,7 +70,7 @@ test("certificates are counted by the time until they expire, also that of a dev
   assert.deepEqual(certificates, [
     'ironfence_bmc_certificates{expires="expired"} 1',
     'ironfence_bmc_certificates{expires="within_7d"} 2',
-    'ironfence_bmc_certificates{expires="within_30d"} 1',
+    'ironfence_bmc_certificates{expires="within_21d"} 1',
     'ironfence_bmc_certificates{expires="later"} 1',
   ]);
 });
