@@ -1,4 +1,4 @@
-# docker build -t ironfence:0.1.0 .
+# docker build -t ironfence:0.2.0 .
 FROM node:24-bookworm-slim AS build
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./

@@ -103,11 +103,15 @@ export class Pdus {
     if (!bmc.hasOwnSupply) bmc.restart(BMC_BOOT_MS);
   }
 
-  /** @param tell is told what comes of the calls; undefined for a person who switches outlets. */
+  /** @param tell receives what happens in each call; undefined for a person who switches outlets. */
   open(
     address: string,
     { isOrderAllowed = () => true }: Pick<DeviceDeps, "isOrderAllowed">,
-    { user, tell, onClose }: { user: DeviceUser; tell: ((event: DeviceEvent) => void) | undefined; onClose: () => void },
+    {
+      user,
+      tell,
+      onClose,
+    }: { user: DeviceUser; tell: ((event: DeviceEvent) => void) | undefined; onClose: () => void },
   ) {
     const trouble = (name: CallName): void => tell?.({ user: user.name, bmc: address, trouble: name });
     const exchange = async <T>(

@@ -15,8 +15,8 @@ const IMAGE: Readonly<Record<string, Case>> = {
   "image.repository": {
     set: { image: { repository: "registry.example/ironfence" } },
     read: (rendered) => rendered.container("image"),
-    before: "ironfence:0.1.0",
-    after: "registry.example/ironfence:0.1.0",
+    before: "ironfence:0.2.0",
+    after: "registry.example/ironfence:0.2.0",
   },
   "image.tag": {
     set: { image: { tag: "next" } },
@@ -24,13 +24,13 @@ const IMAGE: Readonly<Record<string, Case>> = {
       rendered.container("image"),
       rendered.field("Pod", "ironfence-check", "spec.containers.0.image"),
     ],
-    before: ["ironfence:0.1.0", "ironfence:0.1.0"],
+    before: ["ironfence:0.2.0", "ironfence:0.2.0"],
     after: ["ironfence:next", "ironfence:next"],
   },
   "image.digest": {
     set: { image: { tag: "next", digest: `sha256:${"a".repeat(64)}` } },
     read: (rendered) => rendered.container("image"),
-    before: "ironfence:0.1.0",
+    before: "ironfence:0.2.0",
     after: `ironfence@sha256:${"a".repeat(64)}`,
   },
   "image.pullPolicy": {

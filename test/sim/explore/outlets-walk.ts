@@ -33,7 +33,7 @@ function drawExtras(random: Random): Record<string, unknown> {
   };
 }
 
-/** A BMC dies with its host, and may come back. Outlets may fail in their turn. */
+/** A BMC dies with its host, and may come back. Outlets may fail as well. */
 function drawTrouble(random: Random, host: string): Act[] {
   const acts: Act[] = [];
   const atMs = ABOUT_MS + below(random, 15_000);

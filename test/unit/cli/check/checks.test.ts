@@ -1,3 +1,4 @@
+import { VERSION } from "../../../../src/runtime/version.ts";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
@@ -131,7 +132,7 @@ describe("the checks", () => {
         uid: "l",
         resourceVersion: "1",
         annotations: {
-          [AGENT_VERSION]: "0.1.0",
+          [AGENT_VERSION]: VERSION,
           [AGENT_COMPONENTS]: components,
           [AGENT_STANDS_BY]: standsBy,
         },
