@@ -280,7 +280,8 @@ export class Topology {
   }
 
   /**
-   * Reads what the first accepted device that has a log shows of why the host died. Another call may be made meanwhile.
+   * Reads what the first accepted device that has a log shows of why the host died. Other calls may be made at the same
+   * time.
    *
    * @returns undefined if no device has one.
    */

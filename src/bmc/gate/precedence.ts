@@ -47,7 +47,7 @@ export class Precedence {
   /**
    * Waits until no call is under way, and none has been for `quietMs`, then sends `request`.
    *
-   * @throws Withdrawn if a call that began meanwhile has no answer after a while: the request may be what delays it.
+   * @throws Withdrawn if a call that began later has no answer after some time: the request may be what delays it.
    */
   async besides<T>(
     key: string,

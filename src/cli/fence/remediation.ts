@@ -11,7 +11,7 @@ import type { CliContext } from "../terminal/context.ts";
 import { printNote } from "../terminal/context.ts";
 import type { FencePreview, StrategyType } from "./preview.ts";
 
-/** How often a deletion is tried again because the agent has written meanwhile. */
+/** How often a deletion is tried again because the agent has written to the object. */
 const TRIES_MAX = 5;
 
 /** The part of a remediation that the user chooses. */

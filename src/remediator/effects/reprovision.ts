@@ -258,7 +258,7 @@ async function putImageBack(context: EffectContext, signal: AbortSignal): Promis
   const raw = await readTarget(context, signal);
   // Who uses the host now decides what is installed on it.
   if (raw === undefined || installation === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
-  // It was given an image meanwhile.
+  // Another client has set an image.
   if (savedImage(raw) !== undefined) return;
   await patchHost(context, raw, putBack(raw, installation.image), signal);
 }

@@ -52,7 +52,7 @@ class OkdMachineRequests implements RequestKind<Machine> {
     signal: AbortSignal,
   ): Promise<{ requeueAfterMs?: number }> {
     const runtime = this.#runtime;
-    // The watch may show a request that was met meanwhile: its node would be powered off again.
+    // The watch may still show a request that was met already: its node would be powered off again.
     const machine = await rereadMachine(runtime, this.type, watched, signal);
     if (machine === undefined) return {};
     const { apiVersion, kind, metadata } = machine;

@@ -111,7 +111,7 @@ async function* consumeConfirmation(
     await deps.client.patch(NODES, { name }, { uid }, operations, {}, signal);
     yield { type: "confirmationConsumed", nodeName: name };
   } catch (error) {
-    // The annotation was removed meanwhile, or the Node was deleted.
+    // The annotation was removed since it was read, or the Node was deleted.
     if (!isKubeError(error, "NotFound", "Conflict", "Invalid")) throw error;
   }
 }

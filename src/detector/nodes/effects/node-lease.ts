@@ -56,7 +56,7 @@ export class NodeLeases {
       const { uid, resourceVersion } = lease.metadata;
       await this.#client.delete(LEASES, key, { guard: { uid, resourceVersion } }, signal);
     } catch (error) {
-      // The lease was deleted, or another holder has taken it meanwhile.
+      // The lease was deleted, or another holder has taken it since it was read.
       if (!isKubeError(error, "NotFound", "Conflict")) throw error;
     }
   }

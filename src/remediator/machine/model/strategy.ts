@@ -33,7 +33,7 @@ const DURATION_MAX_MS = 24 * 3_600_000;
 /** Shortest time for the power-on: with less the host would stay off, its On not even sent. */
 const POWER_ON_TIMEOUT_MIN_MS = 30_000;
 
-/** Longest wait for a crash dump: a host that hangs may write to its disks meanwhile. */
+/** Longest wait for a crash dump: a host that hangs may write to its disks during it. */
 const DIAGNOSTICS_TIMEOUT_MAX_MS = 10 * 60_000;
 
 /** Longest wait for a BMC after an AC cycle: the slowest boot for minutes. */

@@ -141,7 +141,7 @@ function failIfSameBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefin
 }
 
 /**
- * Waits for the end of the duration before the host is powered on; meanwhile it may be powered on by others. Undefined
+ * Waits for the end of the duration before the host is powered on. Other clients may power it on before. Undefined
  * if the host may be powered on now.
  *
  * @param readsOn whether the last reading of all devices shows the host on.

@@ -12,7 +12,7 @@ export function holdsOrder(hold: Hold | undefined, action: SentOrder["action"]):
 }
 
 /**
- * What holds a power order, in a state that is about to send it. The remediation waits meanwhile. A pause or
+ * What holds a power order, in a state that is about to send it. The remediation waits. A pause or
  * maintenance stops its clock: once the order may be sent, the state begins again with `timeoutMs`. A switch that
  * cannot be read does not, else reads that fail now and then would keep a host off without end.
  */

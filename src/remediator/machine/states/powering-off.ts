@@ -193,7 +193,7 @@ function ensureQuorumBeforeReorder(snapshot: AttemptSnapshot, now: Now): Decisio
     : ensureQuorum(snapshot, now);
 }
 
-/** Ends the remediation if no order was accepted so far, and the node has come back by itself meanwhile. */
+/** Ends the remediation if no order was accepted so far, and the node has come back by itself. */
 function endIfNothingSent(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): Decision | undefined {
   const { attempt, node, observations } = snapshot;
   if (order?.outcome !== "Rejected" || attempt.orders > 1 || (snapshot.status.retryCount ?? 0) > 0) return undefined;
