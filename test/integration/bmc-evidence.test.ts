@@ -213,6 +213,52 @@ describe("the log of a BMC over Redfish", () => {
     }
   });
 
+  it("the log of a BMC over Redfish is read under the Chassis, if it stands nowhere else and holds this host alone", async () => {
+    const logs = `${CHASSIS}/LogServices`;
+    for (const systems of [[SYSTEM], [SYSTEM, "/redfish/v1/Systems/2"]]) {
+      await using bmc = await startFakeBmc();
+      serve(bmc, {
+        ...LOGS,
+        [`${SYSTEM}/LogServices`]: { Members: [] },
+        [CHASSIS]: {
+          "@odata.id": CHASSIS,
+          LogServices: { "@odata.id": logs },
+          Links: { ComputerSystems: systems.map((path) => ({ "@odata.id": path })) },
+        },
+        [logs]: { Members: [{ "@odata.id": `${logs}/SEL` }] },
+        [`${logs}/SEL`]: { Id: "SEL", Entries: { "@odata.id": `${logs}/SEL/Entries` } },
+        [`${logs}/SEL/Entries`]: { Members: entries(3) },
+      });
+      await using device = openFake(bmc);
+      const found = await evidenceOf(device);
+      assert.equal(
+        found.entries.some(({ text }) => text === NEWEST),
+        systems.length === 1,
+      );
+    }
+  });
+
+  it("the log of a BMC over Redfish is read although one entry of it is longer than all that may be read", async () => {
+    const long = entry(1, `Uncorrectable ECC ${"A".repeat(50_000)}`);
+    const all = [long, ...entries(4).slice(1)];
+    for (const hasCount of [true, false]) {
+      await using bmc = await startFakeBmc();
+      serve(bmc, {
+        ...LOGS,
+        [`${SEL}/Entries`]: (query) => {
+          const { Members, ...count } = page(all, query);
+          return ok({ ...(hasCount && count), Members });
+        },
+      });
+      await using device = openFake(bmc);
+      const found = await evidenceOf(device);
+      assert.ok(
+        found.entries.some(({ text }) => text === NEWEST),
+        JSON.stringify(found),
+      );
+    }
+  });
+
   it("the log of a BMC over Redfish costs a bounded number of requests and bytes, however much there is", async () => {
     await using bmc = await startFakeBmc();
     let bytes = 0;

@@ -173,9 +173,17 @@ const SEVERITIES: readonly (readonly [rank: Rank, words: string])[] = [
 ];
 const GENERIC: Readonly<Record<number, readonly (readonly [rank: Rank, words: string])[]>> = {
   0x01: THRESHOLDS,
+  0x03: [
+    [0, "state deasserted"],
+    [2, "state asserted"],
+  ],
   0x04: [
     [0, "predictive failure deasserted"],
     [1, "predictive failure"],
+  ],
+  0x05: [
+    [0, "limit not exceeded"],
+    [2, "limit exceeded"],
   ],
   0x07: SEVERITIES,
   0x0b: [
@@ -186,6 +194,9 @@ const GENERIC: Readonly<Record<number, readonly (readonly [rank: Rank, words: st
   ],
 };
 const SENSOR_SPECIFIC = 0x6f;
+const STATE_ASSERTED = 0x03;
+/** Temperature, processor and power supply: a state that they assert is a fault, such as CATERR. */
+const FAULT_IF_ASSERTED: readonly number[] = [0x01, 0x07, 0x08];
 
 /** Reads the event of a system event record. An event that is over has rank 0. */
 export function sensorEvent(event: {
@@ -203,13 +214,14 @@ export function sensorEvent(event: {
   const offset = event.data1 & 0x0f;
   const eventType = event.direction & 0x7f;
   const isOver = (event.direction & 0x80) !== 0;
+  const isNeutral = eventType === STATE_ASSERTED && !FAULT_IF_ASSERTED.includes(event.sensorType);
   const [rank, words] =
     (eventType === SENSOR_SPECIFIC ? type.offsets[offset] : GENERIC[eventType]?.[offset]) ??
     ([0, `event ${hex(offset)}`] as const);
   const where = `${type.name.toLowerCase()} sensor ${hex(event.sensorNumber)}`;
   return {
     topic: topicOf(type, event.sensorType, eventType, offset),
-    rank: isOver ? 0 : rank,
+    rank: isOver || isNeutral ? 0 : rank,
     what: words,
     where,
     words: `${words}, ${where}${isOver ? ", deasserted" : ""}`,

@@ -1,9 +1,11 @@
 import { BoundedReads } from "./bounded-reads.ts";
 import { findLogs } from "./find-logs.ts";
+import type { FoundLog } from "./find-logs.ts";
 import { readLog } from "./read-log.ts";
 import { readSensors } from "./read-sensors.ts";
 import { EMPTY, linksAt, stringAt } from "../http/json.ts";
 import type { Service } from "../session/service.ts";
+import { isOfOneHost } from "../system/system.ts";
 import type { System } from "../system/system.ts";
 import { parseBmcTime } from "../../evidence/bmc-time.ts";
 import type { BmcEvidence, LogEntry } from "../../evidence/model.ts";
@@ -36,10 +38,13 @@ export async function readEvidence(
     system.logServices ?? `${withoutTrailingSlashes(system.path)}/LogServices`,
     ...(manager === undefined ? [] : linksAt(manager.body, "LogServices")),
   ];
+  const [chassis] = system.chassis;
   const logs = await findLogs(reads, collections);
+  // Older BMCs of Cisco have their log only there.
+  if (logs.length === 0 && chassis !== undefined)
+    logs.push(...(await findChassisLogs(reads, chassis, system, service)));
   if (logs.length === 0) reads.note("the BMC shows no log of its hardware");
   for (const log of logs) entries.push(...(await readLog(reads, log, zone)));
-  const [chassis] = system.chassis;
   const sensors = chassis === undefined ? [] : await readSensors(reads, chassis);
   const incomplete = budget.incomplete;
   return {
@@ -49,4 +54,16 @@ export async function readEvidence(
     lastResetMs: parseBmcTime(system.lastReset, zone),
     incomplete: incomplete === undefined ? undefined : plainText(reads.hide(incomplete), 200),
   };
+}
+
+/** The logs of a Chassis that holds this host alone: that of an enclosure is about other hosts as well. */
+async function findChassisLogs(
+  reads: BoundedReads,
+  path: string,
+  system: System,
+  service: Service,
+): Promise<FoundLog[]> {
+  const chassis = await reads.get(path);
+  if (chassis?.status !== 200 || !isOfOneHost(service.origin, chassis.body, system.paths)) return [];
+  return findLogs(reads, linksAt(chassis.body, "LogServices"));
 }

@@ -53,7 +53,7 @@ async function newestMembers(reads: BoundedReads, log: FoundLog): Promise<JsonOb
   const next = nextOf(first.body);
   const isAll = next === undefined && !first.isCut && (total === undefined || total <= known.length);
   if (isAll || isNewestFirst(known) === true) return newest(known);
-  const tail = await readTail(reads, log.entries, { known, total, next });
+  const tail = await readTail(reads, log.entries, { known, total, next, isCut: first.isCut });
   if (tail.length === 0) reads.note(`the newest entries of log ${log.name} were not reached`);
   if (isNewestFirst([...known, ...tail]) !== undefined) return newest([...known, ...tail]);
   // Nothing shows which end is the newer one, so half of each is taken.
@@ -61,14 +61,22 @@ async function newestMembers(reads: BoundedReads, log: FoundLog): Promise<JsonOb
   return [...tail.slice(-half).toReversed(), ...known.slice(0, half)];
 }
 
+interface FirstPage {
+  known: readonly JsonObject[];
+  total: number | undefined;
+  next: string | undefined;
+  /** What comes after an entry that is longer than an answer may be was not read. */
+  isCut: boolean;
+}
+
 /** The entries at the end of a log whose first page is known. */
 async function readTail(
   reads: BoundedReads,
   entries: string,
-  { known, total, next }: { known: readonly JsonObject[]; total: number | undefined; next: string | undefined },
+  { known, total, next, isCut }: FirstPage,
 ): Promise<JsonObject[]> {
-  if (total !== undefined && total > known.length) {
-    const skip = Math.max(total - ENTRIES_MAX, known.length);
+  if (total === undefined ? isCut : total > known.length) {
+    const skip = Math.max((total ?? 0) - ENTRIES_MAX, known.length, 1);
     const page = await readPage(reads, withQuery(entries, `$skip=${skip}&$top=${ENTRIES_MAX}`));
     const members = page === undefined ? [] : membersOf(page.body);
     // A service that ignores $skip gives the first page again.

@@ -44,7 +44,7 @@ export function judgeEvidence(found: BmcEvidence, readAtMs: number, outage: Outa
       ? `${cause.entry.text}, ${whenWords(cause.atMs, outage.lostAtMs)}`
       : alarm !== undefined
         ? `${alarm.text}, when the host was powered off`
-        : nothingFound(concerned, lastResetMs, outage);
+        : nothingFound(concerned, lastResetMs, outage, found.incomplete === undefined);
   const rest = concerned.filter((timed) => timed !== cause).toSorted(byWeight);
   const entries = [...(cause === undefined ? [] : [cause]), ...rest].slice(0, EVIDENCE_ENTRIES_MAX);
   const { incomplete } = found;
@@ -127,14 +127,20 @@ function unique(timed: readonly TimedEntry[]): TimedEntry[] {
   return [...seen.values()];
 }
 
-function nothingFound(concerned: readonly TimedEntry[], lastResetMs: number | undefined, outage: Outage): string {
+function nothingFound(
+  concerned: readonly TimedEntry[],
+  lastResetMs: number | undefined,
+  outage: Outage,
+  isWhole: boolean,
+): string {
   const power = concerned.find(({ entry }) => entry.topic === "Power");
   const switched =
     power === undefined ? "" : `; its log says "${power.entry.text}", ${whenWords(power.atMs, outage.lostAtMs)}`;
   const isRecent = lastResetMs !== undefined && lastResetMs >= (outage.lostAtMs ?? outage.orderedAtMs) - BEFORE_LOSS_MS;
   const reset =
     isRecent && power === undefined ? `; the host was last reset ${agoWords(lastResetMs, outage.lostAtMs)}` : "";
-  return `The BMC shows no cause${switched}${reset}`;
+  const unread = isWhole ? "" : " in what was read, which is not all";
+  return `The BMC shows no cause${unread}${switched}${reset}`;
 }
 
 function whenWords(atMs: number | undefined, lostAtMs: number | undefined): string {

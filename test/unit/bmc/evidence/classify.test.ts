@@ -283,6 +283,12 @@ describe("the events of sensors (IPMI 2.0, table 42-3)", () => {
     ["a watchdog reset", 0x23, 0x6f, 0x01, "Watchdog", 2],
     ["a temperature above critical", 0x01, 0x01, 0x59, "Thermal", 2],
     ["a temperature below critical again", 0x01, 0x81, 0x59, "Thermal", 0],
+    ["CATERR, a state of a processor that is asserted", 0x07, 0x03, 0x01, "CPU", 2],
+    ["a state of a power supply that is asserted", 0x08, 0x03, 0x01, "PSU", 2],
+    ["a state that is deasserted", 0x07, 0x03, 0x00, "CPU", 0],
+    ["a state of a drive slot that is asserted", 0x0d, 0x03, 0x01, "Disk", 0],
+    ["a temperature whose limit is exceeded", 0x01, 0x05, 0x01, "Thermal", 2],
+    ["a temperature whose limit is not exceeded", 0x01, 0x05, 0x00, "Thermal", 0],
     ["an unknown sensor", 0xd0, 0x6f, 0x03, "None", 0],
   ];
   for (const [what, sensorType, direction, data1, topic, rank] of cases) {

@@ -76,6 +76,12 @@ describe("the judgement of what a BMC shows", () => {
     );
   });
 
+  it("the judgement of what a BMC shows says that a log was not read whole, if what was read shows no cause", () => {
+    const incomplete = "GET /SEL/Entries: no answer in 5 s";
+    assert.equal(judge([], { incomplete }).message, "The BMC shows no cause in what was read, which is not all");
+    assert.match(judge([entry(41)], { incomplete }).message, /^Uncorrectable ECC/);
+  });
+
   it("the judgement of what a BMC shows names a reset that no order of the agent explains", () => {
     const found = judge([], { lastResetMs: LOST - 12_000 });
     assert.equal(found.message, "The BMC shows no cause; the host was last reset 12 s before the node was lost");
