@@ -13,7 +13,7 @@ import { HOST, startFakeDriver } from "./driver-fixture.ts";
 interface OpenApi {
   paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
   components: {
-    parameters: Record<string, { name: string; schema: { pattern: string } }>;
+    parameters: Record<string, { name: string; required: boolean; schema: { pattern: string } }>;
     schemas: Record<string, object>;
   };
 }
@@ -55,6 +55,9 @@ test("the OpenAPI file has each request that the driver sends, with its headers 
   assert.deepEqual([...sent].toSorted(), described.toSorted());
   const names = Object.values(api.components.parameters).map(({ name }) => name);
   assert.deepEqual(names.toSorted(), Object.values(HEADERS).toSorted());
+  // With a client certificate there is no key.
+  const required = Object.values(api.components.parameters).filter((parameter) => parameter.required);
+  assert.deepEqual(required.map(({ name }) => name).toSorted(), ["ironfence-nonce", "ironfence-time"]);
 });
 
 test("the OpenAPI file describes the answers that the driver accepts, and no state that it would not know", async () => {
@@ -79,7 +82,18 @@ test("the OpenAPI file describes the answers that the driver accepts, and no sta
 test("each status in the OpenAPI file has a meaning of its own for the driver", async () => {
   await using server = await startFakeDriver();
   const device = server.open();
-  const codes = { 400: "Unsupported", 401: "AuthFailed", 404: "SystemNotFound", 409: "Refused", 503: "Busy" } as const;
+  const codes = {
+    400: "Unsupported",
+    401: "AuthFailed",
+    403: "PrivilegeTooLow",
+    404: "SystemNotFound",
+    405: "Unsupported",
+    409: "Refused",
+    429: "Busy",
+    500: "BadResponse",
+    501: "Unsupported",
+    503: "Busy",
+  } as const;
   const listed = Object.values(api.paths).flatMap((methods) =>
     Object.values(methods).flatMap(({ responses }) => Object.keys(responses ?? {})),
   );
