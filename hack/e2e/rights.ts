@@ -124,7 +124,7 @@ function callOf({ verb, objectRef, annotations }: AuditEvent): Call[] {
  */
 export const SHOWN_BY_SIMULATION: ReadonlyMap<string, string> = new Map([
   // Volumes of pods that stay, such as those of a DaemonSet.
-  ["ironfence-agent: get /persistentvolumes", "unit/remediator/effects/release.test.ts"],
+  ["ironfence-agent: get /persistentvolumes", "unit/remediator/effects/objects/release.test.ts"],
   // NodeHealthChecks on OKD, and a node of its control plane.
   ["ironfence-okd: list config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],
   ["ironfence-okd: watch config.openshift.io/clusterversions", "integration/detector-platform.test.ts"],

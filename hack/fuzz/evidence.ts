@@ -7,7 +7,7 @@ import { parseAlarm, parseName, parseSensor } from "../../src/bmc/ipmi/commands/
 import { parseRecord, recordBytes } from "../../src/bmc/ipmi/commands/sel.ts";
 import { parseEntry } from "../../src/bmc/redfish/logs/parse-entry.ts";
 import { parseStart } from "../../src/bmc/redfish/logs/parse-start.ts";
-import { judgeEvidence } from "../../src/remediator/machine/rules/cause.ts";
+import { judgeEvidence } from "../../src/remediator/machine/rules/diagnosis/cause.ts";
 
 // The logs of a BMC, whose text is chosen by any client that can write to them.
 

@@ -3,7 +3,11 @@ import { test } from "node:test";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 import { Topology } from "../../src/bmc/devices/topology.ts";
 import { waitForPower } from "../../src/bmc/devices/wait-for-power.ts";
-import { NOTHING_READ, recordFailedReading, recordReading } from "../../src/remediator/machine/rules/off-proof.ts";
+import {
+  NOTHING_READ,
+  recordFailedReading,
+  recordReading,
+} from "../../src/remediator/machine/rules/proof/off-proof.ts";
 import { sameUuid } from "../../src/remediator/hosts/model/identity.ts";
 import { systemClock as clock } from "../../src/runtime/system.ts";
 import { forever, hasCode, SYSTEM } from "./bmc-fixture.ts";

@@ -33,7 +33,7 @@ import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../lib/workload-clusters.ts";
 import type { Watched } from "../../src/kube/watched.ts";
 import type { RemediatorOptions } from "../../src/remediator/remediator.ts";
-import type { AdmissionLimits } from "../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../src/remediator/machine/rules/admission/admission.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";

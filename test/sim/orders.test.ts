@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
-import { ORDERS_MAX } from "../../src/remediator/machine/rules/power-orders.ts";
+import { ORDERS_MAX } from "../../src/remediator/machine/rules/orders/power-orders.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 const QUICK = { retryLimit: 0, powerOffTimeout: "120s", drainTimeout: "600s", timeout: "60s" };

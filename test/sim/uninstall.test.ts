@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
-import { FINALIZER } from "../../src/remediator/effects/finalizer.ts";
+import { FINALIZER } from "../../src/remediator/effects/objects/finalizer.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 const KEY = { namespace: NAMESPACE, name: "n1" };

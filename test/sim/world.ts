@@ -14,7 +14,7 @@ import { AgentProcess } from "./agent-process.ts";
 import type { Interference } from "./agent-process.ts";
 import type { ClusterOptions } from "./cluster.ts";
 import { Cluster, NAMESPACE } from "./cluster.ts";
-import type { AdmissionLimits } from "../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../src/remediator/machine/rules/admission/admission.ts";
 import { INVARIANTS } from "./invariants/all.ts";
 
 export { NAMESPACE };

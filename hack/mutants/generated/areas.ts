@@ -29,7 +29,7 @@ const AREAS: Readonly<Record<string, Area>> = {
   nodes: {
     fast: [
       "test/unit/nodes/**/*.test.ts",
-      "test/unit/remediator/{clusters/clusters,machine/state,machine-objects/resolve-subject}.test.ts",
+      "test/unit/remediator/{clusters/clusters,machine/model/state,machine-objects/resolve-subject}.test.ts",
     ],
     slow: [],
   },

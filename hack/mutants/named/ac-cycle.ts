@@ -9,7 +9,7 @@ const bmc = mutantsOf("src/bmc");
 export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   remediator(
     "cycle-ordered-again",
-    "machine/rules/ac-cycle",
+    "machine/rules/orders/ac-cycle",
     "a power cycle orders one AC cycle at most, also if another agent stored the order",
     "return status.acCycle?.attemptID === attempt.id ? status.acCycle : undefined;",
     "return status.acCycle?.attemptID === attempt.id && status.acCycle.result ? status.acCycle : undefined;",
@@ -17,7 +17,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "cycle-before-release",
-    "machine/rules/ac-cycle",
+    "machine/rules/orders/ac-cycle",
     "no AC cycle before the workloads have left",
     "if (attempt.offConfirmedAtMs === undefined || !isReleased) return undefined;",
     "if (attempt.offConfirmedAtMs === undefined || (!isReleased && attempt.orders > 0)) return undefined;",
@@ -25,7 +25,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "cycle-with-taint",
-    "machine/rules/ac-cycle",
+    "machine/rules/orders/ac-cycle",
     "no AC cycle while the out-of-service taint may stand",
     'if (!observations.taintCleared) return run({ do: "untaint" });',
     "",
@@ -33,7 +33,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "cycle-without-bound",
-    "machine/rules/ac-cycle",
+    "machine/rules/orders/ac-cycle",
     "no host is kept off for a BMC that does not come back from an AC cycle",
     "const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);",
     "const leftMs = Math.max(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);",
@@ -41,7 +41,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "cycle-over-too-early",
-    "machine/rules/ac-cycle",
+    "machine/rules/orders/ac-cycle",
     "a host is not powered on before its BMC has stopped answering and answers again",
     "(acCycle?.isAway === true || hasRestarted(last.bmcUpMs, cycle, now))",
     "acCycle?.isAway !== undefined",
@@ -57,7 +57,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "cycle-forgotten-by-undo",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "a host that reads On is not given up by an undo while an AC cycle may still cut it off",
     "if (isCyclePending(snapshot, readAtMs, now)) return false;",
     "if (isCyclePending(snapshot, Infinity, now)) return false;",
@@ -65,11 +65,11 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "cycle-unstored",
-    "effects/send-once",
+    "effects/power/send-once",
     "no AC cycle is ordered that the API server has not stored for this power cycle",
     "const isStored = status.acCycle?.attemptID === attemptId;",
     "const isStored = status.acCycle?.attemptID !== undefined || attemptId === undefined;",
-    "test/unit/remediator/effects/device-effects.test.ts",
+    "test/unit/remediator/effects/power/device-effects.test.ts",
   ),
   bmc(
     "cycle-of-running-host",

@@ -3,14 +3,14 @@ import type { Mutant } from "./mutant.ts";
 
 const SIM = "test/sim/crash-dump.test.ts";
 const DRIVERS = "test/integration/bmc-nmi.test.ts";
-const EFFECTS = "test/unit/remediator/effects/device-effects.test.ts";
+const EFFECTS = "test/unit/remediator/effects/power/device-effects.test.ts";
 const remediator = mutantsOf("src/remediator");
 const bmc = mutantsOf("src/bmc");
 
 export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   remediator(
     "dump-ordered-again",
-    "machine/rules/diagnostics",
+    "machine/rules/diagnosis/diagnostics",
     "a remediation orders one NMI at most, also if another agent stored the order",
     "if (status.diagnostics !== undefined) return undefined;",
     'if (status.diagnostics?.result === "Sent") return undefined;',
@@ -18,7 +18,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "dump-after-power-off",
-    "machine/rules/diagnostics",
+    "machine/rules/diagnosis/diagnostics",
     "no NMI after the first power-off",
     'if (attempt.action !== "None" || isEarly(snapshot)) return undefined;',
     "if (isEarly(snapshot)) return undefined;",
@@ -26,7 +26,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "dump-without-bound",
-    "machine/rules/diagnostics",
+    "machine/rules/diagnosis/diagnostics",
     "the power-off waits no longer for a crash dump than the strategy says",
     "return Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.diagnosticsTimeoutMs);",
     "return Math.max(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.diagnosticsTimeoutMs);",
@@ -42,7 +42,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "dump-awaited-unsent",
-    "machine/rules/diagnostics",
+    "machine/rules/diagnosis/diagnostics",
     "the power-off waits for no crash dump if no NMI was sent",
     "const at = isSent ? endsAtMs : now.epochMs;",
     "const at = endsAtMs;",
@@ -50,7 +50,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "dump-outlasts-return",
-    "machine/rules/diagnostics",
+    "machine/rules/diagnosis/diagnostics",
     "a node that is Ready in a new boot after its crash dump ends the wait and the remediation",
     "if (isReady(node)) return ensureDeviceUsable(snapshot, now) ?? endIfReturned(snapshot, now);",
     "if (isReady(node)) return wait(snapshot, leftMs);",
@@ -58,7 +58,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "nmi-unstored",
-    "effects/send-once",
+    "effects/power/send-once",
     "no NMI is sent that the API server has not stored",
     "if (!order.isStored) return notSent(",
     "if (host === undefined) return notSent(",
@@ -66,7 +66,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "nmi-while-held",
-    "effects/send-once",
+    "effects/power/send-once",
     "what holds the power-off holds the NMI",
     "if (found !== undefined) return notSent(",
     'if (found === "HostChanged") return notSent(',

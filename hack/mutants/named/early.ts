@@ -14,7 +14,7 @@ const EARLY_CHASSIS = "test/sim/early-chassis.test.ts";
 const EARLY_INTERFERENCE = "test/sim/early-interference.test.ts";
 const TOPOLOGY = "test/unit/bmc/devices/topology.test.ts";
 const EARLY_PROVER = "test/unit/remediator/early/early-prover.test.ts";
-const EARLY_DECIDE = "test/unit/remediator/machine/decide-early.test.ts";
+const EARLY_DECIDE = "test/unit/remediator/machine/rules/outage/decide-early.test.ts";
 const EARLY_DETECT = "test/unit/detector/nodes/early.test.ts";
 const EARLY_WAVE = "test/unit/remediator/early/early-wave.test.ts";
 

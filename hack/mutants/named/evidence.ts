@@ -2,14 +2,14 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const SIM = "test/sim/evidence.test.ts";
-const CAUSE = "test/unit/remediator/machine/cause.test.ts";
+const CAUSE = "test/unit/remediator/machine/rules/diagnosis/cause.test.ts";
 const remediator = mutantsOf("src/remediator");
 const bmc = mutantsOf("src/bmc");
 
 export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   remediator(
     "log-awaited",
-    "effects/begin-evidence",
+    "effects/power/begin-evidence",
     "nothing waits for the log of a BMC",
     "void report(power, session, runtime);",
     "return report(power, session, runtime);",
@@ -17,11 +17,11 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "log-before-proof-stored",
-    "machine/rules/evidence",
+    "machine/rules/diagnosis/evidence",
     "no write about the cause of death comes before the proof of Off",
     '(isWait && state.name !== "PoweringOff")',
     "isWait",
-    "test/unit/remediator/machine/evidence.test.ts",
+    "test/unit/remediator/machine/rules/diagnosis/evidence.test.ts",
   ),
   bmc(
     "log-ignores-precedence",
@@ -81,7 +81,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "offset-unbounded",
-    "machine/rules/cause",
+    "machine/rules/diagnosis/cause",
     "the clock of a BMC that shows no usable time is not stored",
     "usableClockAhead(found.clockAheadMs, readAtMs);",
     "found.clockAheadMs ?? usableClockAhead(undefined, readAtMs);",
@@ -89,11 +89,11 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "evidence-stops-decision",
-    "machine/rules/evidence",
+    "machine/rules/diagnosis/evidence",
     "no decision fails for what a BMC shows",
     "} catch {\n    return undefined;\n  }\n}\n\n/** Whether a power-off order is out",
     "} catch (error) {\n    throw error;\n  }\n}\n\n/** Whether a power-off order is out",
-    "test/unit/remediator/machine/evidence.test.ts",
+    "test/unit/remediator/machine/rules/diagnosis/evidence.test.ts",
   ),
   bmc(
     "message-arguments-unbounded",
@@ -177,7 +177,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "own-off-is-cause",
-    "machine/rules/cause",
+    "machine/rules/diagnosis/cause",
     "the power-off of our own order is not taken for what happened to the host",
     'entry.topic === "Power" ? outage.startedAtMs - RESOLUTION_MS',
     'entry.topic === "Power" ? Infinity',
@@ -185,7 +185,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "old-entry-is-cause",
-    "machine/rules/cause",
+    "machine/rules/diagnosis/cause",
     "an entry that is older than the outage is not its cause",
     "return atMs >= sinceMs && atMs <= untilMs;",
     "return atMs >= sinceMs - 86_400_000 && atMs <= untilMs;",

@@ -8,7 +8,7 @@ const EARLY_OUTLETS_SIM = "test/sim/early-outlets.test.ts";
 const ENROLL_SIM = "test/sim/enroll.test.ts";
 const BMC_WITNESS = "test/unit/cli/bmc-witness.test.ts";
 const ENROLL_PLAN = "test/unit/cli/enroll-plan.test.ts";
-const BACK_BY_SUPPLY = "test/unit/remediator/machine/back-by-supply.test.ts";
+const BACK_BY_SUPPLY = "test/unit/remediator/machine/rules/orders/back-by-supply.test.ts";
 
 /** Outlets of PDUs: which host they feed, and what they show about it. */
 export const OUTLETS_MUTANTS: readonly Mutant[] = [
@@ -138,7 +138,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "outlet-off-by-hand-proves",
-    "remediator/probes/target-status",
+    "remediator/probes/report/target-status",
     "outlets prove nothing without an order: the plugs may have been moved before",
     "devices.filter(({ address }) => !isOutletAddress(address));",
     'devices.filter(({ address }) => address !== "");',
@@ -170,7 +170,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "supplied-in-old-boot",
-    "remediator/machine/rules/power-orders",
+    "remediator/machine/rules/orders/power-orders",
     "a host without a BMC that answers is back only in another boot",
     "const isNewBoot = before !== undefined && present !== undefined && before !== present;",
     "const isNewBoot = before !== undefined && present !== undefined;",

@@ -144,7 +144,7 @@ export const PREPARATION_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "probed-at-will-of-kubelet",
-    "probes/probe-schedule",
+    "probes/schedule/probe-schedule",
     "new boots have a target probed at most once in 60 s, whatever its kubelet says",
     "const gapMs = isBootAgain ? BOOT_GAP_MIN_MS : intervals.changeMs;",
     "const gapMs = intervals.changeMs;",

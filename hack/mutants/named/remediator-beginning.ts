@@ -49,7 +49,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-without-id-fenced",
-    "machine/rules/node-of-machine",
+    "machine/rules/outage/node-of-machine",
     "a Node without a providerID is not fenced for a Machine",
     "if (isStrict && node.spec.providerID === undefined) {",
     "if (!isStrict && node.spec.providerID === undefined) {",
@@ -57,7 +57,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-without-id-fenced",
-    "machine/rules/node-of-machine",
+    "machine/rules/outage/node-of-machine",
     "no Node is fenced for a Machine without a providerID",
     "if (isStrict && machine.providerID === undefined) {",
     "if (!isStrict && machine.providerID === undefined) {",
@@ -65,7 +65,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-machine-fenced",
-    "machine/rules/node-of-machine",
+    "machine/rules/outage/node-of-machine",
     "no Node of a workload cluster is powered off for a Machine that may not be read",
     "if (snapshot.subject.cluster === undefined) return undefined;",
     "if (snapshot.subject.cluster === undefined || reason !== undefined) return undefined;",
@@ -148,7 +148,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "healthy-powered-off",
-    "machine/rules/outage-over",
+    "machine/rules/outage/outage-over",
     "a node that is healthy again is not powered off",
     "if (!isReady(node) || !(rebooted || recovered)) return undefined;",
     "if (!isReady(node) || !rebooted) return undefined;",
@@ -156,7 +156,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-ready-believed",
-    "machine/rules/outage-over",
+    "machine/rules/outage/outage-over",
     "after a power order a Ready node is believed only if its host reads On",
     'if (power === "Off") return undefined;',
     "",
@@ -164,7 +164,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stop-switch-unheard",
-    "machine/rules/holds",
+    "machine/rules/waits/holds",
     "what holds power orders stops every new one",
     "if (hold !== undefined && holdsOrder(hold, action)) {",
     "if (hold !== undefined && snapshot.runsHere) {",
@@ -191,7 +191,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "namesake-node-fenced",
-    "machine/rules/node-of-machine",
+    "machine/rules/outage/node-of-machine",
     "a node with another providerID than its Machine is a namesake",
     "if (mayBeNodeOf(node, machine)) return undefined;",
     "if (mayBeNodeOf(node, { providerID: undefined })) return undefined;",
@@ -199,7 +199,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "machine-gone-before-off",
-    "machine/rules/node-of-machine",
+    "machine/rules/outage/node-of-machine",
     "a Machine that is gone before the power-off is left alone",
     'if (reason !== "MachineUnreadable") return fail(snapshot, now, reason, message);',
     'if (reason !== "MachineUnreadable") return recordNode(snapshot, now);',
@@ -223,7 +223,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-without-node",
-    "effects/examine",
+    "effects/power/examine",
     "an identity serves no order where the node could not be looked at",
     'session.observe({ type: "IdentityDiscarded" });',
     "",
@@ -296,7 +296,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "time-runs-while-stopped",
-    "machine/rules/holds",
+    "machine/rules/waits/holds",
     "time stands still while power orders are stopped",
     'reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs',
     "attempt.deadlineMs",

@@ -62,7 +62,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-taint-lands",
-    "effects/node-marks",
+    "effects/objects/node-marks",
     "a patch that puts the taint on and has had no answer takes no effect once the host is not proven off",
     "return sentAtMs !== undefined && session.now().monotonicMs - sentAtMs < WRITE_LATE_MAX_MS;",
     "return false;",
@@ -103,7 +103,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failing-call-unsaid",
-    "machine/rules/api-failure",
+    "machine/rules/waits/api-failure",
     "a call to the API that keeps failing is reported",
     "if (now.monotonicMs - kube.sinceMs < API_REPORT_AFTER_MS) return undefined;",
     "if (now.monotonicMs - kube.sinceMs < Infinity) return undefined;",
@@ -143,7 +143,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-kept-while-on",
-    "machine/model/state",
+    "machine/model/decision/state",
     "a host that reads On takes no place of another",
     'if (phase === "Rejoining" || phase === "Restoring") return "None";\n',
     "",
@@ -151,7 +151,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "place-kept-while-away",
-    "machine/model/state",
+    "machine/model/decision/state",
     "what waits for a cluster or an API that is away takes no place of another",
     'return isLate || WAITS_ELSEWHERE.includes(reason) ? "Lapsing" : "Held";',
     'return "Held";',
@@ -167,7 +167,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cycled-before-the-first",
-    "machine/rules/admission",
+    "machine/rules/admission/admission",
     "a host that was not cycled yet goes before one that is to be cycled again",
     "return createdAtMs + (attempts > 0 ? CYCLED_GIVES_WAY_MS : 0);",
     "return createdAtMs + (attempts > Infinity ? CYCLED_GIVES_WAY_MS : 0);",
@@ -183,7 +183,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cluster-takes-all-places",
-    "machine/rules/admission",
+    "machine/rules/admission/admission",
     "one workload cluster takes no more places than it may",
     'if (cluster !== "" && inCluster.length >= limits.perCluster) {',
     'if (cluster !== "" && inCluster.length >= Infinity) {',
@@ -199,7 +199,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quorum-forgets-member",
-    "machine/rules/admission",
+    "machine/rules/admission/admission",
     "a member of etcd whose node is not up counts though it has given its place back",
     "const busy = [...underWay];",
     "const busy = underWay.filter(({ holdsSlot }) => holdsSlot);",
@@ -207,7 +207,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "provisioning-while-away",
-    "machine/rules/unreachable-cluster",
+    "machine/rules/waits/unreachable-cluster",
     "no Machine is deleted while the node's cluster cannot be reached",
     'const WAITING_STATES: readonly State["name"][] = ["Verifying", "Provisioning", "Rejoining", "Restoring"];',
     'const WAITING_STATES: readonly State["name"][] = ["Verifying", "Rejoining", "Restoring"];',
@@ -215,7 +215,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "last-control-plane-node-off",
-    "machine/rules/quorum",
+    "machine/rules/admission/quorum",
     "a control plane keeps one node that is up also where etcd runs outside the cluster",
     "if (member.external === true) return others > 0;",
     "if (member.external === true) return true;",
@@ -223,7 +223,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-target-keeps-off",
-    "effects/claim-host",
+    "effects/power/claim-host",
     "a host is not kept off for a target that cannot be read after a restart",
     "return status.target?.uid === ref.uid && owner?.uid === uid && !observations.hostReleased;",
     "return ref.uid === owner?.uid && status.target === undefined && uid === observations.restoredUid;",
@@ -231,7 +231,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "host-of-another-by-record",
-    "effects/claim-host",
+    "effects/power/claim-host",
     "the recorded owner of a host counts only if the watch shows the same owner",
     "&& owner?.uid === uid && !observations",
     "&& owner !== undefined && uid !== undefined && !observations",
@@ -239,7 +239,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "order-late-after-look",
-    "effects/devices",
+    "effects/power/devices",
     "a power-off that an API call has made too late is not sent, nor one that was stopped meanwhile",
     "    check.ensureDue();\n    await power.forceOff(signal, check);",
     "    await power.forceOff(signal, check);",
@@ -247,7 +247,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "look-before-order-unbounded",
-    "effects/devices",
+    "effects/power/devices",
     "the read of the owner of the host ends when the power-off is too late",
     'of the host", check.leftMs(), signal,',
     'of the host", 60_000, signal,',
@@ -295,7 +295,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "slow-api-keeps-off",
-    "effects/devices",
+    "effects/power/devices",
     "an On whose check of the identity has grown old is sent after another check",
     'if (action === "On" && obstacle() === "IdentityTooOld") await',
     'if (action === "On" && obstacle() !== "IdentityTooOld") await',
@@ -303,7 +303,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-to-mismatch",
-    "machine/rules/order-obstacle",
+    "machine/rules/orders/order-obstacle",
     "no On goes to a host that turns out to be another one",
     'if (action === "On" && !allowsOn(identity.check)) return',
     'if (action === "On" && identity.check.message === "-") return',
@@ -311,7 +311,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deadline-ends-walk",
-    "effects/claim-host",
+    "effects/power/claim-host",
     "a target that is not read in time is tried again as after any failure of the API",
     'throw error instanceof DeadlineError ? new KubeError("Timeout", error.message, { cause: error }) : error;',
     "throw error;",
@@ -319,7 +319,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "owner-unread-is-target-unread",
-    "effects/claim-host",
+    "effects/power/claim-host",
     "a target that can be read says whose the host is",
     "if (signal.aborted || !(await isUnreadable(context, host, signal))) throw error;",
     "if (signal.aborted) throw error;",
@@ -351,7 +351,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-secret-keeps-proof",
-    "effects/devices",
+    "effects/power/devices",
     "a host of which nothing can be read is not proven off for longer than a proof lasts",
     'session.observe({ type: "PowerReadFailed", atMs: session.now().monotonicMs });',
     "",
@@ -367,7 +367,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-late-after-trouble",
-    "machine/rules/api-failure",
+    "machine/rules/waits/api-failure",
     "an undo has its time once no call fails any more",
     '    ...(state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',
     '    ...(deadlineMs < 0 && state.name === "Undoing" && { attempt: { ...state.attempt, deadlineMs } }),\n',

@@ -6,9 +6,9 @@ const mutant = mutantsOf("src/remediator");
 const CAME_BACK_SIM = "test/sim/came-back.test.ts";
 const HELD_SIM = "test/sim/held-orders.test.ts";
 const UNREAD_SWITCH_SIM = "test/sim/unread-switch.test.ts";
-const STALE = "test/unit/remediator/machine/decide-stale.test.ts";
+const STALE = "test/unit/remediator/machine/rules/outage/decide-stale.test.ts";
 const STALE_SIM = "test/sim/stale-request.test.ts";
-const RETURNED = "test/unit/remediator/machine/returned.test.ts";
+const RETURNED = "test/unit/remediator/machine/rules/outage/returned.test.ts";
 
 /** What a further power-off rests on, and what holds power orders. */
 export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
@@ -22,7 +22,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-by-old-look",
-    "machine/rules/outage-over",
+    "machine/rules/outage/outage-over",
     "the read of the node before a further power-off is as fresh as the identity",
     'if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined) return run({ do: "examine" });\n  const named',
     'if (observations.examined === undefined) return run({ do: "examine" });\n  const named',
@@ -31,7 +31,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "returned-twin-left-off",
-    "machine/rules/outage-over",
+    "machine/rules/outage/outage-over",
     "all devices of a host read On before a node that is back ends its remediation",
     'return isWhole ? "On" : run({ do: "readWhole" });',
     'return isWhole ? "On" : "On";',
@@ -39,7 +39,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stops-not-looked-at",
-    "effects/examine",
+    "effects/power/examine",
     "what holds power-offs is read live before each",
     'return [stops, { type: "NodeExamined"',
     'return [{ ...stops, found: undefined }, { type: "NodeExamined"',
@@ -47,7 +47,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "maintenance-not-looked-at",
-    "effects/examine",
+    "effects/power/examine",
     "what holds an On is read live before it",
     "[await readHolds(context, signal)];",
     '[{ type: "HoldsRead", found: undefined, failed: false, atMs: 0 }];',
@@ -55,7 +55,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-look-allows",
-    "effects/read-holds",
+    "effects/power/read-holds",
     "a read that fails holds power-offs",
     "return holdOf(found ?? unread, held);",
     "return holdOf(found, held);",
@@ -63,7 +63,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pause-holds-on",
-    "machine/rules/holds",
+    "machine/rules/waits/holds",
     "the stop switch holds no power-on",
     'return hold !== undefined && (action === "ForceOff" || hold.reason === "Maintenance");',
     'return hold !== undefined && (action === "ForceOff" || hold.reason !== undefined);',
@@ -119,7 +119,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stamp-of-another-server",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "by the clock of another API server than the one that stamped it, a renewal may be as young as can be",
     "if (areClocksApart === true) return nowMs;",
     "",
@@ -127,7 +127,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-request-waited",
-    "machine/rules/stale-request",
+    "machine/rules/outage/stale-request",
     "a wait for a node's cluster does not let a remediation that came back begin on a Ready node",
     'const hasAction = attempt !== undefined && attempt.action !== "None";',
     "const hasAction = attempt !== undefined;",
@@ -152,7 +152,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stale-though-listed",
-    "effects/examine-request",
+    "effects/objects/examine-request",
     "a node that the owning health check lists as unhealthy is fenced",
     "return check.status?.unhealthyNodes?.some(({ name }) => name === session.nodeName) === true;",
     "return check.status === undefined;",
@@ -160,7 +160,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-ages-behind-look",
-    "effects/examine",
+    "effects/power/examine",
     "a host is powered on though what may hold that takes long to be looked at",
     "if (readMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();",
     "",
@@ -168,7 +168,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-look-repeated",
-    "effects/examine",
+    "effects/power/examine",
     "a read that failed is not repeated until the identity is too old for an On",
     "EXAMINED_AGE_MAX_MS && !isLasting(found)) found",
     "EXAMINED_AGE_MAX_MS) found",
@@ -192,7 +192,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-switch-keeps-off",
-    "machine/rules/holds",
+    "machine/rules/waits/holds",
     "a host that may be off is powered on when the time of its state is over, though the stop switch is unread still",
     'return hold.reason === "PauseUnknown" && remainingMs > 0 ? remainingMs : undefined;',
     'return hold.reason === "PauseUnknown" ? Math.max(remainingMs, 30_000) : undefined;',
@@ -200,7 +200,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-switch-without-end",
-    "machine/rules/holds",
+    "machine/rules/waits/holds",
     "who waits for a stop switch that cannot be read is woken when the time of its state is over",
     "hold.message, unreadPauseWaitMs(snapshot, hold));",
     "hold.message);",
@@ -208,7 +208,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-switch-gives-time",
-    "machine/rules/holds",
+    "machine/rules/waits/holds",
     "reads of the stop switch that fail now and then do not begin the time of a state again",
     'reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs',
     "now.epochMs + timeoutMs",
@@ -216,7 +216,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "unread-pause-without-time",
-    "machine/rules/holds",
+    "machine/rules/waits/holds",
     "the clock stood still while the pause could be read: the time of the state begins again",
     "attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },\n    conditions: processing(hold.reason",
     "attempt,\n    conditions: processing(hold.reason",
@@ -248,7 +248,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-look-undoes",
-    "effects/read-holds",
+    "effects/power/read-holds",
     "a read of the pause that fails is not a pause: no fence is undone for it at once",
     "{ reason: failed, isUnread: true }",
     "{ reason: failed }",

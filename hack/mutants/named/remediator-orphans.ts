@@ -105,7 +105,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "later-state-acted-on",
-    "machine/model/state",
+    "machine/model/decision/state",
     "a status of a later state version is not acted on",
     "if (stateVersion > STATE_VERSION) {",
     "if (stateVersion < STATE_VERSION) {",
@@ -157,11 +157,11 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "a part of a status that is not known does not restart an undo at every reconcile",
     "const PARTS = { replacement, backup, node, machine, target };",
     "const PARTS = { replacement, backup, machine, target, ...(node === undefined && { node }) };",
-    "test/unit/remediator/machine/decide-unknown.test.ts",
+    "test/unit/remediator/machine/states/decide-unknown.test.ts",
   ),
   mutant(
     "released-status-unknown",
-    "machine/model/state",
+    "machine/model/decision/state",
     "what 0.1.0 has stored is known",
     "const { stateVersion = 1 } = status ?? {};",
     "const { stateVersion = 2 } = status ?? {};",
@@ -177,7 +177,7 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "removed-image-unnoted",
-    "effects/reprovision",
+    "effects/objects/reprovision",
     "what is taken off a host is noted on the host in the same write",
     "[...noteImage(raw, context.session.uid, image), ...operations]",
     "[...operations]",

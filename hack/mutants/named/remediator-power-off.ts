@@ -18,7 +18,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // Off is off only when it is proven.
   mutant(
     "one-off-proves",
-    "machine/rules/off-proof",
+    "machine/rules/proof/off-proof",
     "Off is proven by two readings, not by one",
     "offReads >= 2 ? atMs",
     "offReads >= 1 ? atMs",
@@ -26,7 +26,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "doubt-keeps-proof",
-    "machine/rules/off-proof",
+    "machine/rules/proof/off-proof",
     "a reading that is not Off ends the proof",
     'if (reading.state !== "Off") return { last, offReads: 0, offAtMs: undefined, provenAtMs: undefined };',
     'if (reading.state !== "Off") return { ...power, last };',
@@ -34,7 +34,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "old-proof-revived",
-    "machine/rules/off-proof",
+    "machine/rules/proof/off-proof",
     "an Off after a long time without a reading is the first of a new row",
     "if (isOld) return { last, offReads: 1, offAtMs: atMs, provenAtMs: undefined };",
     "if (isOld && power.offReads < 0) return power;",
@@ -42,7 +42,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-read-keeps-row",
-    "machine/rules/off-proof",
+    "machine/rules/proof/off-proof",
     "two Offs with a failed reading between them are no row",
     "if (power.offAtMs === undefined || power.provenAtMs === undefined) return NOTHING_READ;",
     "if (power.offAtMs === undefined || power.provenAtMs === undefined) return power;",
@@ -50,7 +50,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "silent-bmc-keeps-proof",
-    "machine/rules/off-proof",
+    "machine/rules/proof/off-proof",
     "a proof that cannot be renewed in five seconds ends",
     "atMs - power.offAtMs < POWER_PROOF_AGE_MAX_MS ? power : NOTHING_READ",
     "atMs - power.offAtMs < POWER_PROOF_AGE_MAX_MS * 1_000 ? power : NOTHING_READ",
@@ -92,7 +92,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "intent-says-sent",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "the intent is stored as not sent yet",
     "orders, sent: false, done: false }",
     "orders, sent: true, done: false }",
@@ -100,7 +100,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-without-end",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "no host is ordered off again and again",
     'return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";',
     "return false;",
@@ -153,7 +153,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   // Undoing.
   mutant(
     "whole-off-proves",
-    "machine/rules/off-proof",
+    "machine/rules/proof/off-proof",
     "one device that is off among several does not count towards the proof that the host is",
     "return { ...NOTHING_READ, last: { ...reading, atMs } };",
     "return recordReading(NOTHING_READ, reading, atMs);",
@@ -252,7 +252,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "lost-renewal-unwaited",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "a kubelet that lost one request has its time-out before the silence of its lease counts",
     "Math.min(renewalWait(durationMs) + RENEWAL_TIMEOUT_MS, durationMs)",
     "Math.min(renewalWait(durationMs), durationMs)",
@@ -260,7 +260,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "long-lease-short-wait",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "a kubelet with a longer lease renews it more seldom, and is given longer",
     "return Math.max(countedMs * RENEWAL_FRACTION * (1 + RENEWAL_JITTER) + RENEWAL_SLACK_MS, RENEWAL_WAIT_MIN_MS);",
     "return countedMs * 0 + RENEWAL_WAIT_MIN_MS;",
@@ -269,7 +269,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "outage-is-silence",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "silence while the API server was away says nothing of a kubelet",
     "const afterOutageMs = lease.answeringSinceMs + silenceMs;",
     "const afterOutageMs = -Infinity;",
@@ -277,7 +277,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stamp-of-another-time",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "how old a lease is that was written before the API server's clock was set, is not known",
     "STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);",
     "STAMP_RESOLUTION_MS, Infinity);",
@@ -342,7 +342,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "node-clock-believed",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "the API server's clock says how long a lease has been silent where it is known, not the node's",
     "  if (lease.writtenAtMs !== undefined) {",
     "  if (lease.writtenAtMs === Infinity) {",
@@ -351,7 +351,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "seen-renewal-is-silence",
-    "machine/rules/lease-silence",
+    "machine/rules/outage/lease-silence",
     "a renewal that this process saw ends the silence that the API server's stamps showed before",
     "const lastMs = Math.max(lease.writtenAtMs, renewedAtMs);",
     "const lastMs = lease.writtenAtMs;",

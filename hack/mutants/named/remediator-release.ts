@@ -45,7 +45,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
 
   mutant(
     "first-version-taint-forgotten",
-    "machine/model/state",
+    "machine/model/decision/state",
     "a taint of version 0.1.0 stays ours when a later version stores the status",
     "secondTaint: stored.secondTaint ?? false,",
     "secondTaint: stored.secondTaint ?? true,",

@@ -20,11 +20,11 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
     "a host whose Machine was deleted is not powered by this agent any more",
     'attempt: { ...attempt, action: "None", deadlineMs',
     "attempt: { ...attempt, deadlineMs",
-    "test/unit/remediator/machine/reprovision.test.ts",
+    "test/unit/remediator/machine/states/reprovision.test.ts",
   ),
   mutant(
     "used-host-installed",
-    "machine/rules/reprovision-checks",
+    "machine/rules/admission/reprovision-checks",
     "a BareMetalHost that a user uses is never reinstalled",
     "if (report.consumer !== undefined) {",
     "if (report.consumer === undefined && report.externallyProvisioned) {",
@@ -42,7 +42,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   // What is never done.
   mutant(
     "plane-reprovisioned",
-    "machine/rules/reprovision-checks",
+    "machine/rules/admission/reprovision-checks",
     "a control plane node is never reprovisioned",
     "return CONTROL_PLANE_ROLES.some((role) => role in labels);",
     "return CONTROL_PLANE_ROLES.every((role) => role in labels);",
@@ -50,7 +50,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "reprovision-without-reboot",
-    "machine/rules/reprovision-checks",
+    "machine/rules/admission/reprovision-checks",
     "a host is reprovisioned only after a proven reboot of this outage",
     "if (rebootOfThisOutage(lastReboot, node, snapshot.siblings)) return undefined;",
     "if (lastReboot === undefined || rebootOfThisOutage(lastReboot, node, snapshot.siblings)) return undefined;",
@@ -60,7 +60,7 @@ export const REMEDIATOR_REPROVISION_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "saved-role-forgotten",
-    "machine/rules/reprovision-checks",
+    "machine/rules/admission/reprovision-checks",
     "a node that was saved with a role of the control plane is never reprovisioned",
     "const labels = { ...status.backup?.labels, ...node?.metadata.labels };",
     "const labels = { ...node?.metadata.labels };",

@@ -239,7 +239,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pin-without-bmc",
-    "probes/probe",
+    "probes/reading/probe",
     "a node's word about its hardware is pinned only where its BMC says the same",
     'if (!comparisons.includes("match") || comparisons.includes("mismatch")) return undefined;',
     "",
@@ -263,7 +263,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "living-host-proven-off",
-    "probes/prove-off",
+    "probes/reading/prove-off",
     "a host whose kubelet lives is not off, whatever its BMC says",
     "return (await showsLife(runtime, node, signal)) ? undefined : { time, ...outage };",
     "return { time, ...outage };",
@@ -271,7 +271,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "half-off-proves-outage",
-    "probes/prove-off",
+    "probes/reading/prove-off",
     "a host of an outage is proven off by all devices of a level",
     "levelPower(readings, level.length)",
     "levelPower(readings, readings.length)",
@@ -297,7 +297,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "recorded-reset-reported-as-foreign",
-    "probes/reset-history",
+    "probes/report/reset-history",
     "a reboot by ironfence that is on record is not reported as a reset by others",
     "before === undefined || before.ownReboot !== after.ownReboot",
     "before === undefined",
@@ -305,7 +305,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "foreign-reset-unsaid",
-    "probes/reset-history",
+    "probes/report/reset-history",
     "a reset that we did not order is reported: another agent may reach the BMC",
     "afterMs - beforeMs > SAME_RESET_MS",
     "afterMs - beforeMs > Infinity",

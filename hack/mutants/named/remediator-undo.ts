@@ -79,7 +79,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-off-forgotten",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "an undo waits for an order that may come late",
     "return ageMs - (now.monotonicMs - readAtMs) >= settledMs;",
     "return ageMs >= 0;",
@@ -103,7 +103,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-off-after-verdict",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "a remediation does not succeed while an order of its own may still power the host off",
     "return ageMs - (now.monotonicMs - readAtMs) >= settledMs;",
     "return ageMs - (now.monotonicMs - readAtMs) >= REORDER_AFTER_MS;",
@@ -111,7 +111,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "very-late-off-forgotten",
-    "machine/model/timings",
+    "machine/model/decision/timings",
     "a power-off order that a BMC carries out after two minutes leaves no host off",
     "export const ORDER_SETTLED_AFTER_MS = 125_000;",
     "export const ORDER_SETTLED_AFTER_MS = 30_000;",
@@ -119,7 +119,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-forgets-pending-off",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "an On that is sent after a power-off without effect is not the last word",
     "if (unseenOffs !== undefined && readAtMs - unseenOffs.lastAtMs < settledMs) return false;",
     "",
@@ -154,7 +154,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(
     "off-while-away",
-    "machine/rules/unreachable-cluster",
+    "machine/rules/waits/unreachable-cluster",
     "no power-off is sent while the node's cluster cannot be reached",
     '  "forceOff",\n',
     "",
@@ -162,7 +162,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "verify-while-away",
-    "machine/rules/unreachable-cluster",
+    "machine/rules/waits/unreachable-cluster",
     "before any order a cluster that cannot be reached is waited for if that ends",
     'if (state.name !== "Verifying" || state.attempt.action === "ForceOff" || state.attempt.action === "On") {',
     'if (state.name !== "Resolving") {',
@@ -203,7 +203,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-unsettled-by-refusal",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "an order whose connection broke may have been received",
     "if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;",
     'if (order?.outcome === "Rejected") return true;',
@@ -235,7 +235,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refusal-hides-earlier-off",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "a refused power-off says nothing of one that went before it",
     "return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;",
     "return hadNoEffect(last);",
@@ -243,7 +243,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "refusal-hides-broken-off",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "a refused power-off says nothing of one before it whose connection broke",
     "return unheard ? order.earlierEffectAtMs : order.atMs;",
     "return unheard ? undefined : order.atMs;",
@@ -259,7 +259,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-settled-by-refusal-in-later-cycle",
-    "machine/rules/power-orders",
+    "machine/rules/orders/power-orders",
     "a refused power-off says nothing of one of an earlier power cycle that may still work",
     "if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;",
     "if (order !== undefined && hadNoEffect(order)) return true;",

@@ -7,7 +7,7 @@ const mutant = mutantsOf("src/remediator");
 export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   mutant(
     "terminating-alone-counts",
-    "effects/release-pods",
+    "effects/objects/release-pods",
     "a pod counts whether or not it is terminating",
     "const leaving = pods.filter(mustLeave).length;",
     "const leaving = pods.filter((pod) => mustLeave(pod) && pod.metadata.deletionTimestamp !== undefined).length;",
@@ -15,7 +15,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "pod-by-name",
-    "effects/release-pods",
+    "effects/objects/release-pods",
     "a pod is deleted by UID: one of the same name may have come since",
     "{ guard: { uid }, gracePeriodSeconds: 0 }",
     "{ gracePeriodSeconds: 0 }",
@@ -23,7 +23,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "finished-pod-made-failed",
-    "effects/release-pods",
+    "effects/objects/release-pods",
     "a pod that has changed since it was listed is not made to have failed",
     "await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }",
     "await client.mergePatch(PODS, key, { uid, resourceVersion: undefined as unknown as string }, { status }",
@@ -31,7 +31,7 @@ export const REMEDIATOR_WORKLOADS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "release-outlives-its-time",
-    "effects/release-pods",
+    "effects/objects/release-pods",
     "no pod is ended after the time for which the host is proven off",
     "for (const pod of leaving) await releasePod(deps, pod, bounded);",
     "for (const pod of leaving) await releasePod(deps, pod, signal);",

@@ -53,7 +53,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   // Power orders and their intents.
   mutant(
     "late-order",
-    "machine/rules/order-obstacle",
+    "machine/rules/orders/order-obstacle",
     "a process that stood still sends no order on what it knew before",
     "return identity === undefined ? -Infinity : identity.atMs + IDENTITY_AGE_MAX_MS - nowMs;",
     "return identity === undefined ? Infinity : identity.atMs + Infinity - nowMs;",
@@ -61,7 +61,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stopped-order",
-    "effects/devices",
+    "effects/power/devices",
     "an order that was stopped while its intent was being stored is not sent",
     "if (found !== undefined) throw",
     "if (found !== undefined && host === undefined) throw",
@@ -165,7 +165,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "quorum-lost",
-    "machine/rules/quorum",
+    "machine/rules/admission/quorum",
     "etcd keeps more than half of its members",
     "return others > members.length / 2;",
     "return others >= members.length / 2;",
@@ -205,7 +205,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "one-host-more",
-    "machine/rules/admission",
+    "machine/rules/admission/admission",
     "no more hosts at once than the limit",
     "if (busy.length >= limits.hosts) {",
     "if (busy.length > limits.hosts) {",
@@ -213,7 +213,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-unlimited",
-    "machine/rules/admission",
+    "machine/rules/admission/admission",
     "no more hosts of a zone at once than its limit",
     "if (inSame.length < limits.perZone) return undefined;",
     "if (inSame.length <= limits.perZone) return undefined;",
@@ -221,7 +221,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "limit-forgotten-by-restart",
-    "machine/model/state",
+    "machine/model/decision/state",
     "who has begun counts by what is stored, also for another process",
     'return phase !== "Resolving" && !isFinal(phase);',
     'return phase === "Verifying";',
@@ -273,7 +273,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "zone-of-namesakes",
-    "machine/rules/admission",
+    "machine/rules/admission/admission",
     "a zone is each cluster's own",
     "return zone === undefined ? undefined : `${cluster} ${zone}`;",
     "return zone === undefined ? undefined : zone.concat(cluster.slice(0, 0));",
@@ -289,7 +289,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "on-done-means-owed",
-    "machine/model/state",
+    "machine/model/decision/state",
     "a host is owed an On while one that was ordered has not been seen",
     'return action === "On" ? !done : action !== "None";',
     'return action !== "On" && action !== "None";',
@@ -338,7 +338,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "given-up-host-owned",
-    "machine/model/observations",
+    "machine/model/facts/observations",
     "a host that was given up is no longer owned",
     "return claim?.owned === true && !hostReleased;",
     "return claim?.owned === true;",
@@ -355,7 +355,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "etcd-members-watched",
-    "effects/examine",
+    "effects/power/examine",
     "the members of etcd are read live",
     "    const node = await getNode(context.nodeRuntime.client, name, signal);\n    const up =",
     "    const node = await Promise.resolve(context.etcdNodes().find((known) => known.metadata.name === name));\n    const up =",
@@ -379,7 +379,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "all-marks-ours",
-    "effects/node-marks",
+    "effects/objects/node-marks",
     "who does not own the host leaves marks of others",
     "return ownsHost(session.observations) ? undefined : session.uid;",
     "return undefined;",
@@ -403,7 +403,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "others-finalizers-dropped",
-    "effects/finalizer",
+    "effects/objects/finalizer",
     "finalizers of others stay",
     "const value = wanted ? [...others, FINALIZER] : others;",
     "const value = wanted ? [FINALIZER] : others.slice(0, 0);",
@@ -427,7 +427,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-not-read-back",
-    "effects/devices",
+    "effects/power/devices",
     "a boot override is set once it is read back",
     "if (present !== override) {",
     "if (present === undefined) {",
@@ -435,7 +435,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "failed-read-is-no-reading",
-    "effects/devices",
+    "effects/power/devices",
     "a reading that failed ends the row that was to prove the host off",
     'else session.observe({ type: "PowerReadFailed", atMs });',
     "",
@@ -499,7 +499,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "stopped-at-last-moment",
-    "machine/rules/order-obstacle",
+    "machine/rules/orders/order-obstacle",
     "an order that was stopped while its intent was being stored is not sent, by what the switch says then",
     "return holdsOrder(watchedHold, action) || holdsOrder(readHold.found, action)",
     "return holdsOrder(readHold.found, action)",

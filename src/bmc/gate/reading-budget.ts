@@ -19,7 +19,7 @@ const REQUEST_MS_MAX = 2_500;
 const WITHDRAWALS_MAX = 3;
 /**
  * After a withdrawal, the next request waits for such a pause between calls: longer than the one between readings of a
- * host that is being powered off, and shorter than the one once it is proven off (`machine/model/timings.ts`).
+ * host that is being powered off, and shorter than the one once it is proven off (`machine/model/decision/timings.ts`).
  */
 const QUIET_MS = 700;
 

@@ -1,7 +1,7 @@
 import type { Node, Pod } from "../../api/kubernetes/core.ts";
 import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import { isReady } from "../../nodes/ready.ts";
-import { mayRunEtcd } from "../../remediator/machine/rules/quorum.ts";
+import { mayRunEtcd } from "../../remediator/machine/rules/admission/quorum.ts";
 import { enrolmentProblem, outletsOf } from "../../remediator/hosts/model/enrolment.ts";
 import { expectedIdentity, meaningfulUuid, sameUuid } from "../../remediator/hosts/model/identity.ts";
 import { isEvicted, namesOf } from "../fence/drain.ts";

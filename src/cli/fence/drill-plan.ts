@@ -1,7 +1,7 @@
 import type { Node, Pod } from "../../api/kubernetes/core.ts";
 import { DRILL } from "../../api/names/annotations.ts";
 import { isReady } from "../../nodes/ready.ts";
-import { mayRunEtcd } from "../../remediator/machine/rules/quorum.ts";
+import { mayRunEtcd } from "../../remediator/machine/rules/admission/quorum.ts";
 import { hasCordon } from "./cordon.ts";
 import { isBare, losesData, namesOf } from "./drain.ts";
 import type { FencePreview } from "./preview.ts";

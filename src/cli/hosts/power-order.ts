@@ -2,7 +2,7 @@ import type { PowerReading } from "../../bmc/interface/driver.ts";
 import { BmcError } from "../../bmc/interface/errors.ts";
 import type { BmcErrorCode } from "../../bmc/interface/errors.ts";
 import { POLL_MS_MIN, waitForPower } from "../../bmc/devices/wait-for-power.ts";
-import { REORDER_AFTER_MS } from "../../remediator/machine/model/timings.ts";
+import { REORDER_AFTER_MS } from "../../remediator/machine/model/decision/timings.ts";
 import { confirm } from "../terminal/confirm.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printNote } from "../terminal/context.ts";

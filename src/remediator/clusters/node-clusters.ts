@@ -9,7 +9,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import type { KnownCluster } from "../../nodes/subject.ts";
 import { clusterKey } from "../../nodes/subject.ts";
-import type { ClusterProblem } from "../machine/model/cluster-problem.ts";
+import type { ClusterProblem } from "../machine/model/facts/cluster-problem.ts";
 
 /** A cluster whose nodes are fenced, as it can be worked with now. Ask for it again each time. */
 export interface NodeCluster {

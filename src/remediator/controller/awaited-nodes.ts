@@ -2,7 +2,7 @@ import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remedi
 import type { ClusterRef } from "../../clusters/workload-clusters.ts";
 import { isNodeAwaited } from "../machine/states/undoing.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
-import { isFinal } from "../machine/model/state.ts";
+import { isFinal } from "../machine/model/decision/state.ts";
 import { clusterKey, subjectOf } from "../../nodes/subject.ts";
 
 /**

@@ -2,7 +2,7 @@ import type { RemediationSession } from "./session/session.ts";
 import { isUnresolved } from "../../nodes/subject.ts";
 import type { FencedHost, HostDirectory } from "../hosts/model/host.ts";
 import { compareIdentity } from "../hosts/model/identity.ts";
-import type { LookupFailure } from "../machine/model/host-facts.ts";
+import type { LookupFailure } from "../machine/model/facts/host-facts.ts";
 
 /** Which host a remediation works on, or why it has none. */
 export type Lookup = { found: true; host: FencedHost } | LookupFailure;

@@ -5,8 +5,8 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
-import { FINALIZER } from "../effects/finalizer.ts";
-import { isBegun, isFinal } from "../machine/model/state.ts";
+import { FINALIZER } from "../effects/objects/finalizer.ts";
+import { isBegun, isFinal } from "../machine/model/decision/state.ts";
 
 /**
  * The shortest time between two repairs of one remediation, so that a client that keeps removing the finalizer does

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { RemediatorMetrics } from "../telemetry/metrics.ts";
-import { isFinal } from "../machine/model/state.ts";
+import { isFinal } from "../machine/model/decision/state.ts";
 
 /** How often the views are checked. */
 const CHECK_INTERVAL_MS = 10_000;

@@ -9,7 +9,7 @@ import { serverTimeMs } from "../../kube/server-time.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import type { PauseReason } from "../machine/model/hold.ts";
+import type { PauseReason } from "../machine/model/facts/hold.ts";
 
 /** How often the end of a pause is checked: the API server's clock, by which it comes, may be set meanwhile. */
 const RECHECK_MAX_MS = 30_000;

@@ -1,16 +1,16 @@
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
 import { keyOf } from "../../kube/watched.ts";
-import { fieldsOf } from "../effects/effect-context.ts";
-import { CAUSE_OF_DEATH } from "../machine/rules/evidence.ts";
+import { fieldsOf } from "../effects/context/effect-context.ts";
+import { CAUSE_OF_DEATH } from "../machine/rules/diagnosis/evidence.ts";
 import type { RemediatorMetrics } from "../telemetry/metrics.ts";
 import type { RemediationSession } from "./session/session.ts";
-import type { State } from "../machine/model/state.ts";
-import { isFinal } from "../machine/model/state.ts";
+import type { State } from "../machine/model/decision/state.ts";
+import { isFinal } from "../machine/model/decision/state.ts";
 import { statusCondition } from "../machine/model/status.ts";
-import { stepLevel } from "../machine/model/step-level.ts";
+import { stepLevel } from "../machine/model/decision/step-level.ts";
 import { clusterKey } from "../../nodes/subject.ts";
-import type { Note } from "../machine/model/decision.ts";
+import type { Note } from "../machine/model/decision/decision.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { FenceTracer } from "../telemetry/fence-tracer.ts";
 

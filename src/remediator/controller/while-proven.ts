@@ -1,7 +1,7 @@
 import { abortReason, sleep } from "../../runtime/clock.ts";
 import { isRenewedAfter, readingDue } from "../machine/states/proven-off.ts";
-import { readPower } from "../effects/devices.ts";
-import type { EffectContext } from "../effects/effect-context.ts";
+import { readPower } from "../effects/power/devices.ts";
+import type { EffectContext } from "../effects/context/effect-context.ts";
 
 /** Calls to the API were given up, since something more urgent is to be decided. */
 export class WorkAborted extends Error {

@@ -7,8 +7,8 @@ import type { KubeletLeases, ObservedLease } from "../../nodes/leases/kubelet-le
 import { isPaceKnown } from "../../nodes/leases/silence.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.ts";
-import { hasReturned } from "../machine/rules/early.ts";
-import { isFinal } from "../machine/model/state.ts";
+import { hasReturned } from "../machine/rules/outage/early.ts";
+import { isFinal } from "../machine/model/decision/state.ts";
 import { whyNotEarly } from "./candidate.ts";
 import { EarlyProof } from "./early-proof.ts";
 import { EarlyStarts } from "./release-limits.ts";

@@ -6,7 +6,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { abortReason } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { Subject } from "../../nodes/subject.ts";
-import { ON_CHECK_MAX_MS } from "../machine/model/timings.ts";
+import { ON_CHECK_MAX_MS } from "../machine/model/decision/timings.ts";
 import type { BareMetalHostDirectory } from "./bare-metal-host/directory.ts";
 import type { Unreadable } from "./bare-metal-host/store/watch-hosts.ts";
 import { hostClaimsOf } from "./bare-metal-host/lookup/host-index.ts";
@@ -16,7 +16,7 @@ import type { FencingTargetDirectory } from "./fencing-target/directory.ts";
 import type { FencedHost, HostDirectory } from "./model/host.ts";
 import { HostRefusal } from "./model/host.ts";
 import { systemClaims, uuidClaim } from "./model/hardware-claims.ts";
-import type { LookupFailure } from "../machine/model/host-facts.ts";
+import type { LookupFailure } from "../machine/model/facts/host-facts.ts";
 import { readyOf } from "./fencing-target/target-store.ts";
 
 /** `managed`: another operator powers the host as well. `unread`: this is not known, for now or because of `why`. */

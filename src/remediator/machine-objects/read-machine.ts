@@ -8,7 +8,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { findServed } from "../../kube/objects/served-kind.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { groupOf, machineOwners, machineResource } from "../../nodes/subject.ts";
-import type { MachineReading } from "../machine/model/observations.ts";
+import type { MachineReading } from "../machine/model/facts/observations.ts";
 
 /**
  * Reads the one live Machine that owns an object, in any version that is served. Its UID must be the reference's.

@@ -1,11 +1,11 @@
-import { decideWithoutCluster, resumeAfterWait } from "./rules/unreachable-cluster.ts";
+import { decideWithoutCluster, resumeAfterWait } from "./rules/waits/unreachable-cluster.ts";
 import { isReady } from "../../nodes/ready.ts";
 import { fail, run, undo } from "./rules/transitions.ts";
-import { withEvidence } from "./rules/evidence.ts";
-import { reportedHold } from "./rules/holds.ts";
-import type { Now, Snapshot, AttemptSnapshot } from "./model/snapshot.ts";
-import type { Attempt, Outcome, State } from "./model/state.ts";
-import { isFinal } from "./model/state.ts";
+import { withEvidence } from "./rules/diagnosis/evidence.ts";
+import { reportedHold } from "./rules/waits/holds.ts";
+import type { Now, Snapshot, AttemptSnapshot } from "./model/facts/snapshot.ts";
+import type { Attempt, Outcome, State } from "./model/decision/state.ts";
+import { isFinal } from "./model/decision/state.ts";
 import { decidePoweringOff } from "./states/powering-off.ts";
 import { decideNetworkBoot, decideReleasing } from "./states/releasing.ts";
 import { decidePoweringOn } from "./states/powering-on.ts";
@@ -13,14 +13,14 @@ import { decideRejoining, isNewBoot } from "./states/rejoining.ts";
 import { decideRestoring } from "./states/restoring.ts";
 import { decideResolving } from "./states/resolving.ts";
 import { decideVerifying } from "./states/verifying.ts";
-import { HOLD_REREAD_MS } from "./model/timings.ts";
+import { HOLD_REREAD_MS } from "./model/decision/timings.ts";
 import { decideUndoing, isNodeAwaited, restoreDeletedNode } from "./states/undoing.ts";
 import { decideUnknown } from "./states/unknown.ts";
-import { reportApiRecovered } from "./rules/api-failure.ts";
-import { decideUnread } from "./rules/unread-input.ts";
+import { reportApiRecovered } from "./rules/waits/api-failure.ts";
+import { decideUnread } from "./rules/waits/unread-input.ts";
 import { decideInstallation } from "./states/provisioning-host.ts";
 import { decideMachineDeletion, decideReplacement, recordIfDeleted } from "./states/provisioning-machine.ts";
-import type { Decision } from "./model/decision.ts";
+import type { Decision } from "./model/decision/decision.ts";
 
 /**
  * Decides what to do next about one remediation. Every transition comes from here. Pure: the result depends on the

@@ -1,8 +1,8 @@
 import type { PowerState } from "../../bmc/interface/driver.ts";
-import type { RemediationEvent, OrderFailure } from "./model/event.ts";
-import type { PowerOrder, Observations, SentOrder } from "./model/observations.ts";
-import { DEVICE_RETRY_MIN_MS } from "./model/timings.ts";
-import { maybeEffectiveAtMs } from "./rules/power-orders.ts";
+import type { RemediationEvent, OrderFailure } from "./model/facts/event.ts";
+import type { PowerOrder, Observations, SentOrder } from "./model/facts/observations.ts";
+import { DEVICE_RETRY_MIN_MS } from "./model/decision/timings.ts";
+import { maybeEffectiveAtMs } from "./rules/orders/power-orders.ts";
 
 /** What the answer of the devices to a power order says of the order, the devices and the power. */
 export function orderAnswered(

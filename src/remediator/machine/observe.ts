@@ -1,11 +1,11 @@
 import { backoffMs } from "../../runtime/random.ts";
-import type { RemediationEvent } from "./model/event.ts";
-import type { Observations } from "./model/observations.ts";
-import { ownsHost } from "./model/observations.ts";
-import type { State } from "./model/state.ts";
-import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./model/timings.ts";
-import { observeLease } from "./rules/lease-silence.ts";
-import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./rules/off-proof.ts";
+import type { RemediationEvent } from "./model/facts/event.ts";
+import type { Observations } from "./model/facts/observations.ts";
+import { ownsHost } from "./model/facts/observations.ts";
+import type { State } from "./model/decision/state.ts";
+import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./model/decision/timings.ts";
+import { observeLease } from "./rules/outage/lease-silence.ts";
+import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./rules/proof/off-proof.ts";
 import { unseenAfter, orderAnswered, orderDropped } from "./observe-orders.ts";
 
 const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as const;

@@ -21,7 +21,7 @@ import type { Backup } from "../machine/node-patches/node-backup.ts";
 import { restorePatch } from "../machine/node-patches/node-backup.ts";
 import { statusCondition } from "../machine/model/status.ts";
 import { releaseTarget } from "../hosts/fencing-target/target-store.ts";
-import type { HostOwner } from "../machine/model/host-facts.ts";
+import type { HostOwner } from "../machine/model/facts/host-facts.ts";
 
 // A remediation whose finalizer was removed by force, or that was restored without one, may disappear in the middle of
 // its work. Its marks then stay, and its host may be off. This finds what such remediations have left.

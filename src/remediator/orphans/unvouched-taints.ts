@@ -16,11 +16,11 @@ import {
 import type { RemediatorMetrics } from "../telemetry/metrics.ts";
 import type { NodeClusters } from "../clusters/node-clusters.ts";
 import { patchNode } from "../clusters/node-writes.ts";
-import type { ObservedPower } from "../machine/model/observations.ts";
-import { isFinal } from "../machine/model/state.ts";
+import type { ObservedPower } from "../machine/model/facts/observations.ts";
+import { isFinal } from "../machine/model/decision/state.ts";
 import type { NodeId } from "../../nodes/subject.ts";
 import { clusterKey, nodeKey, parseNodeKey, subjectOf } from "../../nodes/subject.ts";
-import { POWER_PROOF_AGE_MAX_MS, PROOF_LAPSED_MS } from "../machine/model/timings.ts";
+import { POWER_PROOF_AGE_MAX_MS, PROOF_LAPSED_MS } from "../machine/model/decision/timings.ts";
 
 // The out-of-service taint may stand only while a proof shows that the host is off. A remediation renews its proof
 // itself for as long as it can continue. All other taints are removed here, from the node alone: nothing else has to be

@@ -9,12 +9,12 @@ import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { HostProbeState, RemediatorMetrics } from "../telemetry/metrics.ts";
 import type { FencedHost } from "../hosts/model/host.ts";
 import { HostRefusal, TargetError } from "../hosts/model/host.ts";
-import type { ProbeSchedule } from "./probe-schedule.ts";
-import { DEFAULT_PROBE_INTERVALS } from "./probe-intervals.ts";
-import { dueAtMs, firstHostDelayMs, nextDelayMs } from "./probe-schedule.ts";
+import type { ProbeSchedule } from "./schedule/probe-schedule.ts";
+import { DEFAULT_PROBE_INTERVALS } from "./schedule/probe-intervals.ts";
+import { dueAtMs, firstHostDelayMs, nextDelayMs } from "./schedule/probe-schedule.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
 import { hostText, powerOffRefusal } from "../hosts/bare-metal-host/store/power-path.ts";
-import type { DeviceFailure } from "./probe-result.ts";
+import type { DeviceFailure } from "./schedule/probe-result.ts";
 
 export interface HostProbesDeps {
   runtime: KubeRuntime;

@@ -18,7 +18,7 @@ import { setField } from "../../kube/objects/set-field.ts";
 import { awaitServed } from "../../kube/objects/served-kind.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { handToOwner } from "../machine-objects/owner-remediated.ts";
-import { isFinal } from "../machine/model/state.ts";
+import { isFinal } from "../machine/model/decision/state.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 import { hostOfMachine } from "../hosts/bare-metal-host/lookup/machine-host.ts";
 import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/store/host-store.ts";

@@ -5,8 +5,8 @@ import { DEVICE_OPERATIONS, DEVICE_PROTOCOLS, DEVICE_RESULTS } from "../../bmc/d
 import type { MeasuredCall } from "../../bmc/devices/measured-device.ts";
 import { createCounter, createGauge, createHistogram, metric } from "../../telemetry/metric.ts";
 import type { Metric } from "../../telemetry/metric.ts";
-import { REASONS } from "../machine/model/reasons.ts";
-import { STATE_NAMES } from "../machine/model/state.ts";
+import { REASONS } from "../machine/model/decision/reasons.ts";
+import { STATE_NAMES } from "../machine/model/decision/state.ts";
 
 export interface RemediatorMetrics {
   finished(result: "Succeeded" | "Failed", reason: string): void;

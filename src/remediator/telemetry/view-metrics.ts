@@ -7,8 +7,8 @@ import { collectedGauge, metric } from "../../telemetry/metric.ts";
 import type { Metric } from "../../telemetry/metric.ts";
 import type { HostDirectory } from "../hosts/model/host.ts";
 import { readyOf } from "../hosts/fencing-target/target-store.ts";
-import { REASONS } from "../machine/model/reasons.ts";
-import { isFinal } from "../machine/model/state.ts";
+import { REASONS } from "../machine/model/decision/reasons.ts";
+import { isFinal } from "../machine/model/decision/state.ts";
 import { statusCondition } from "../machine/model/status.ts";
 import { TARGET_REASONS } from "../hosts/fencing-target/target-reasons.ts";
 

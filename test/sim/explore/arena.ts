@@ -14,7 +14,7 @@ import { CLUSTER_LEASE_NAMESPACE, clusterLeaseName } from "../../../src/cli/agen
 import { COMPONENTS } from "../../../src/config/parsers.ts";
 import type { Family } from "../../../src/config/parsers.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission/admission.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { AgentProcess } from "../agent-process.ts";

@@ -1,4 +1,4 @@
-import { STATE_NAMES } from "../../../src/remediator/machine/model/state.ts";
+import { STATE_NAMES } from "../../../src/remediator/machine/model/decision/state.ts";
 import type { Fault, Outcome, Run } from "./run.ts";
 
 /** What runs have shown so far. It is plain data, so that workers can hand theirs over. */

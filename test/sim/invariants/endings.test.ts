@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
+import { FINALIZER } from "../../../src/remediator/effects/objects/finalizer.ts";
 import { unsettled } from "./endings.ts";
 import type { Facts, Step } from "./facts.ts";
 import {

@@ -2,7 +2,7 @@ import { FENCED_BY, QUARANTINED_BY } from "../../../src/api/names/annotations.ts
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../src/api/kubernetes/core.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/names/labels.ts";
-import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
+import { FINALIZER } from "../../../src/remediator/effects/objects/finalizer.ts";
 import type { Facts, Invariant, Step } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, ownerOf } from "./facts.ts";
 

@@ -2,7 +2,7 @@ import { describe, it } from "node:test";
 import { QUARANTINED_BY } from "../../../src/api/names/annotations.ts";
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { OUT_OF_SERVICE, QUARANTINE } from "../../../src/api/kubernetes/taints.ts";
-import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
+import { FINALIZER } from "../../../src/remediator/effects/objects/finalizer.ts";
 import type { Step } from "./facts.ts";
 import {
   FENCED,

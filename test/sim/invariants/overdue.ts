@@ -1,5 +1,5 @@
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
-import { REASONS } from "../../../src/remediator/machine/model/reasons.ts";
+import { REASONS } from "../../../src/remediator/machine/model/decision/reasons.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, Invariant } from "./facts.ts";
 import { conditionOf, isFinal } from "./facts.ts";

@@ -1,7 +1,7 @@
 import type { Node, Pod } from "../../../src/api/kubernetes/core.ts";
 import { OUT_OF_SERVICE, sameTaint } from "../../../src/api/kubernetes/taints.ts";
 import { mustLeave } from "../../../src/remediator/machine/node-patches/pods.ts";
-import { ORDERS_MAX } from "../../../src/remediator/machine/rules/power-orders.ts";
+import { ORDERS_MAX } from "../../../src/remediator/machine/rules/orders/power-orders.ts";
 import { parseDurationMs } from "../../../src/runtime/duration.ts";
 import { parseTimeMs } from "../../../src/runtime/time.ts";
 import type { Facts, HostTruth, Invariant, OrderRecord } from "./facts.ts";

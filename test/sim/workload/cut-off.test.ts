@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { OUT_OF_SERVICE } from "../../../src/api/kubernetes/taints.ts";
-import type { StateName } from "../../../src/remediator/machine/model/state.ts";
+import type { StateName } from "../../../src/remediator/machine/model/decision/state.ts";
 import { bears } from "../world.ts";
 import { WorkloadWorld } from "./world.ts";
 

@@ -19,7 +19,7 @@ import type { EventNote } from "../../../src/kube/events.ts";
 import type { ResourceType } from "../../../src/kube/resource.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";
 import { markPatch } from "../../../src/remediator/machine/node-patches/marks.ts";
-import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission.ts";
+import type { AdmissionLimits } from "../../../src/remediator/machine/rules/admission/admission.ts";
 import { BARE_METAL_HOSTS } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";

@@ -15,7 +15,7 @@ import {
 import { OptionError } from "../../../src/config/option.ts";
 import { ClusterConfigError, KubeError } from "../../../src/kube/errors.ts";
 import { LeadershipLostError } from "../../../src/kube/lease/lease-term.ts";
-import { REASONS } from "../../../src/remediator/machine/model/reasons.ts";
+import { REASONS } from "../../../src/remediator/machine/model/decision/reasons.ts";
 import { DeadlineError } from "../../../src/runtime/deadline.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { before, describe, test } from "node:test";
 import type { Manifest } from "../../../hack/lib/apply.ts";
 import { readManifests } from "../../../hack/lib/apply.ts";
-import { FINALIZER } from "../../../src/remediator/effects/finalizer.ts";
+import { FINALIZER } from "../../../src/remediator/effects/objects/finalizer.ts";
 
 // test/e2e/in-use.test.ts has the policies at work.
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { REASONS } from "../../../src/remediator/machine/model/reasons.ts";
+import { REASONS } from "../../../src/remediator/machine/model/decision/reasons.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const read = (path: string): string => readFileSync(`${ROOT}/${path}`, "utf8");
@@ -78,8 +78,8 @@ const SOURCES: readonly Source[] = [
   },
   // These have their reasons in the call.
   {
-    records: "src/remediator/{controller,orphans,probes}/*.ts",
-    names: "src/remediator/{controller,orphans,probes}/*.ts",
+    records: "src/remediator/{controller,orphans,probes}/**/*.ts",
+    names: "src/remediator/{controller,orphans,probes}/**/*.ts",
     patterns: [RECORDED],
   },
 ];

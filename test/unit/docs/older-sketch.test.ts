@@ -5,8 +5,8 @@ import { createApiServer } from "../../../hack/kube-mock/api-server.ts";
 import { readCrds } from "../../../hack/lib/crds.ts";
 import type { BareMetalRemediation } from "../../../src/api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../../src/api/ironfence/bare-metal-remediation.ts";
-import type { BoundedStrategy } from "../../../src/remediator/machine/model/strategy.ts";
-import { strategyOf } from "../../../src/remediator/machine/model/strategy.ts";
+import type { BoundedStrategy } from "../../../src/remediator/machine/model/decision/strategy.ts";
+import { strategyOf } from "../../../src/remediator/machine/model/decision/strategy.ts";
 import { readEntries } from "../../lib/page-entries.ts";
 import { systemClock, systemRandom } from "../../../src/runtime/system.ts";
 

@@ -1,4 +1,4 @@
-import { reasonPage, REASONS } from "../../../remediator/machine/model/reasons.ts";
+import { reasonPage, REASONS } from "../../../remediator/machine/model/decision/reasons.ts";
 import type { Problem } from "../../status/objects/object-problems.ts";
 import { problemsOf } from "../../status/problems.ts";
 import { shorten } from "../../status/objects/object-problems.ts";

@@ -4,8 +4,8 @@ import type { OpenDevice } from "../../../bmc/interface/device-config.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { createFencingTargetDirectory } from "../../../remediator/hosts/fencing-target/directory.ts";
 import type { FencingTargetDirectory } from "../../../remediator/hosts/fencing-target/directory.ts";
-import { probeTarget } from "../../../remediator/probes/probe.ts";
-import { statusChange } from "../../../remediator/probes/target-status.ts";
+import { probeTarget } from "../../../remediator/probes/reading/probe.ts";
+import { statusChange } from "../../../remediator/probes/report/target-status.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { inParallel } from "../../../runtime/in-parallel.ts";
 import { toTime } from "../../../runtime/time.ts";
@@ -13,7 +13,7 @@ import { staticView } from "../../cluster/static-view.ts";
 import { itemsOf } from "../../status/objects/object-problems.ts";
 import type { ProbeTargets } from "./read-facts.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
-import type { RefusedLogin } from "../../../remediator/probes/probe-result.ts";
+import type { RefusedLogin } from "../../../remediator/probes/schedule/probe-result.ts";
 
 /** Each probe of a device has a deadline of its own as well. */
 const TARGETS_AT_ONCE_MAX = 32;

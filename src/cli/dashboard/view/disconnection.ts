@@ -2,7 +2,7 @@ import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-rem
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
-import { mayRunEtcd } from "../../../remediator/machine/rules/quorum.ts";
+import { mayRunEtcd } from "../../../remediator/machine/rules/admission/quorum.ts";
 import { conditionOf } from "../../../api/schema/read-fields.ts";
 
 /** Whether an operator may disconnect the power of a host now, and why. */

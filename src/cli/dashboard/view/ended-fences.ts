@@ -1,9 +1,9 @@
 import { causeText } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { nodeKey } from "../../../nodes/subject.ts";
-import { reasonPage, REASONS } from "../../../remediator/machine/model/reasons.ts";
-import type { Reason } from "../../../remediator/machine/model/reasons.ts";
-import { isFinal } from "../../../remediator/machine/model/state.ts";
+import { reasonPage, REASONS } from "../../../remediator/machine/model/decision/reasons.ts";
+import type { Reason } from "../../../remediator/machine/model/decision/reasons.ts";
+import { isFinal } from "../../../remediator/machine/model/decision/state.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { itemsOf } from "../../status/objects/object-problems.ts";
 import { conditionOf } from "../../../api/schema/read-fields.ts";

@@ -2,7 +2,7 @@ import { causeText } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { clusterKey, nodeKey, subjectOf } from "../../../nodes/subject.ts";
-import { isBegun, isFinal, slotOf } from "../../../remediator/machine/model/state.ts";
+import { isBegun, isFinal, slotOf } from "../../../remediator/machine/model/decision/state.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { conditionOf } from "../../../api/schema/read-fields.ts";
 import { itemsOf, reportedCondition } from "../../status/objects/object-problems.ts";

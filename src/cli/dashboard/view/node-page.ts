@@ -2,7 +2,7 @@ import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-rem
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { EvaluatedNodeChecks } from "../../../detector/nodes/evaluate-once.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
-import { isFinal } from "../../../remediator/machine/model/state.ts";
+import { isFinal } from "../../../remediator/machine/model/decision/state.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { FenceStep } from "../../explain/fence.ts";
 import { fenceExplainer } from "../../explain/fence.ts";

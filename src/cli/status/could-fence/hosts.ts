@@ -9,7 +9,7 @@ import {
   maintenanceOf,
   powerOffRefusal,
 } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
-import { probeOldMs } from "../../../remediator/probes/probe-intervals.ts";
+import { probeOldMs } from "../../../remediator/probes/schedule/probe-intervals.ts";
 import { itemsOf } from "../objects/object-problems.ts";
 import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";

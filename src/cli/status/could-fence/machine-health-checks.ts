@@ -10,7 +10,7 @@ import { CLUSTER_API_CHECKS } from "../../../detector/machines/vendors/cluster-a
 import { OKD_CHECKS } from "../../../detector/machines/vendors/okd.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { keyOf, keyText } from "../../../kube/watched.ts";
-import { machineNamed } from "../../../remediator/effects/find-machine.ts";
+import { machineNamed } from "../../../remediator/effects/objects/find-machine.ts";
 import { itemsOf } from "../objects/object-problems.ts";
 import type { Overview } from "../objects/read.ts";
 import { budgetJudge } from "./attempt-budget.ts";

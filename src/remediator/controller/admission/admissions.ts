@@ -4,17 +4,17 @@ import type { ClusterRef } from "../../../clusters/workload-clusters.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { isReady } from "../../../nodes/ready.ts";
-import { etcdNodes, mayRunEtcd } from "../../machine/rules/quorum.ts";
+import { etcdNodes, mayRunEtcd } from "../../machine/rules/admission/quorum.ts";
 import { isDeletedMember } from "./deleted-members.ts";
 import { ReplacementAdmission } from "./replacement-admission.ts";
 import type { NodeCluster } from "../../clusters/node-clusters.ts";
-import { isBegun, isUnderWay, slotOf } from "../../machine/model/state.ts";
+import { isBegun, isUnderWay, slotOf } from "../../machine/model/decision/state.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
-import { SLOT_KEPT_MS } from "../../machine/model/timings.ts";
-import type { Contender, AdmissionLimits } from "../../machine/rules/admission.ts";
-import { admit, zoneOf } from "../../machine/rules/admission.ts";
-import type { EtcdMember } from "../../machine/model/observations.ts";
-import type { Admission } from "../../machine/model/snapshot.ts";
+import { SLOT_KEPT_MS } from "../../machine/model/decision/timings.ts";
+import type { Contender, AdmissionLimits } from "../../machine/rules/admission/admission.ts";
+import { admit, zoneOf } from "../../machine/rules/admission/admission.ts";
+import type { EtcdMember } from "../../machine/model/facts/observations.ts";
+import type { Admission } from "../../machine/model/facts/snapshot.ts";
 
 export interface AdmissionsDeps {
   clock: Clock;

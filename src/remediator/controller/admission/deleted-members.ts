@@ -3,7 +3,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { CONTROL_PLANE_ROLES, ETCD_ROLE } from "../../../api/names/labels.ts";
 import type { Change } from "../../../kube/watched.ts";
-import { mayRunEtcd } from "../../machine/rules/quorum.ts";
+import { mayRunEtcd } from "../../machine/rules/admission/quorum.ts";
 import type { NodeId } from "../../../nodes/subject.ts";
 import { clusterKey, nodeKey } from "../../../nodes/subject.ts";
 

@@ -8,7 +8,7 @@ import { keyOf, keyText, parseKey } from "../../../kube/watched.ts";
 import type { NodeClusters } from "../../clusters/node-clusters.ts";
 import { updateTargetStatus } from "../../hosts/fencing-target/target-store.ts";
 import type { FencingTargetDirectory } from "../../hosts/fencing-target/directory.ts";
-import { mayRunEtcd } from "../../machine/rules/quorum.ts";
+import { mayRunEtcd } from "../../machine/rules/admission/quorum.ts";
 import type { DeletedMembers, EtcdMemberRecord } from "./deleted-members.ts";
 import { nodeOf } from "./deleted-members.ts";
 

@@ -1,5 +1,5 @@
 import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-remediation.ts";
-import { isFinal } from "../../machine/model/state.ts";
+import { isFinal } from "../../machine/model/decision/state.ts";
 
 /**
  * Which remediation may have its Machine replaced: one at a time among the Machines of a namespace, which are those of

@@ -7,8 +7,8 @@ import {
   API_RETRY_MAX_MS,
   API_RETRY_MIN_MS,
   UNTAINT_RETRY_MAX_MS,
-} from "../../machine/model/timings.ts";
-import type { ApiCall, ApiFailure } from "../../machine/model/api-failure.ts";
+} from "../../machine/model/decision/timings.ts";
+import type { ApiCall, ApiFailure } from "../../machine/model/facts/api-failure.ts";
 
 /** A call that is not repeated within this time, although it may be, is not needed any more. */
 const FORGOTTEN_AFTER_MS = 10_000;

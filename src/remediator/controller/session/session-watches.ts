@@ -7,10 +7,10 @@ import type { Subject } from "../../../nodes/subject.ts";
 import { machineResource } from "../../../nodes/subject.ts";
 import type { NodeCluster } from "../../clusters/node-clusters.ts";
 import { readAnyMachine } from "../../machine-objects/read-machine.ts";
-import type { RemediationEvent } from "../../machine/model/event.ts";
-import type { Observations } from "../../machine/model/observations.ts";
-import type { Now } from "../../machine/model/snapshot.ts";
-import type { State } from "../../machine/model/state.ts";
+import type { RemediationEvent } from "../../machine/model/facts/event.ts";
+import type { Observations } from "../../machine/model/facts/observations.ts";
+import type { Now } from "../../machine/model/facts/snapshot.ts";
+import type { State } from "../../machine/model/decision/state.ts";
 
 type WatchName = "lease" | "pods" | "machine";
 

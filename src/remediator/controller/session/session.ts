@@ -13,19 +13,19 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 import type { TracedFence } from "../../telemetry/fence-tracer.ts";
 import { ApiFailures } from "./api-failures.ts";
 import { SessionWatches } from "./session-watches.ts";
-import type { BoundedStrategy, ParsedStrategy } from "../../machine/model/strategy.ts";
-import { parseStrategy } from "../../machine/model/strategy.ts";
-import type { Observations } from "../../machine/model/observations.ts";
-import type { Now } from "../../machine/model/snapshot.ts";
-import type { State } from "../../machine/model/state.ts";
-import { parseState, withUnknownSpec } from "../../machine/model/state.ts";
+import type { BoundedStrategy, ParsedStrategy } from "../../machine/model/decision/strategy.ts";
+import { parseStrategy } from "../../machine/model/decision/strategy.ts";
+import type { Observations } from "../../machine/model/facts/observations.ts";
+import type { Now } from "../../machine/model/facts/snapshot.ts";
+import type { State } from "../../machine/model/decision/state.ts";
+import { parseState, withUnknownSpec } from "../../machine/model/decision/state.ts";
 import type { NodeCluster, NodeClusters } from "../../clusters/node-clusters.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import { clusterKey, clusterOf, isUnresolved, subjectOf } from "../../../nodes/subject.ts";
 import type { FencedHost, HostPower } from "../../hosts/model/host.ts";
-import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../../machine/model/timings.ts";
+import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../../machine/model/decision/timings.ts";
 import { nothingObserved, observe } from "../../machine/observe.ts";
-import type { RemediationEvent } from "../../machine/model/event.ts";
+import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import type { DecisionRecorder } from "../../machine/log/recorder.ts";
 
 export interface SessionDeps {

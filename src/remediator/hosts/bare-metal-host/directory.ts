@@ -28,7 +28,7 @@ import { disputeWithConsumer } from "./lookup/consumer-node.ts";
 import type { Unreadable } from "./store/watch-hosts.ts";
 import { watchHosts } from "./store/watch-hosts.ts";
 import { BmcPowerReader, StatusPowerReader } from "./power/power-reader.ts";
-import type { HostOwner } from "../../machine/model/host-facts.ts";
+import type { HostOwner } from "../../machine/model/facts/host-facts.ts";
 
 export interface BareMetalHostDirectoryDeps {
   /** The cluster with the BareMetalHosts, their Metal3Machines and their Secrets. */

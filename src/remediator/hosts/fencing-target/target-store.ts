@@ -4,10 +4,10 @@ import type { Condition } from "../../../api/schema/meta.ts";
 import { isKubeError, KubeError } from "../../../kube/errors.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { toTime } from "../../../runtime/time.ts";
-import { STATE_VERSION } from "../../machine/model/state.ts";
+import { STATE_VERSION } from "../../machine/model/decision/state.ts";
 import type { FencedHost } from "../model/host.ts";
-import type { HostOwner } from "../../machine/model/host-facts.ts";
-import type { Reason } from "../../machine/model/reasons.ts";
+import type { HostOwner } from "../../machine/model/facts/host-facts.ts";
+import type { Reason } from "../../machine/model/decision/reasons.ts";
 import { isActiveOwner } from "../model/active-owner.ts";
 
 // All writes to the status of a FencingTarget. Each is a compare-and-swap on the live object, so that two owners cannot

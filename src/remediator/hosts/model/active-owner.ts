@@ -3,7 +3,7 @@ import type { Condition } from "../../../api/schema/meta.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
-import type { HostOwner } from "../../machine/model/host-facts.ts";
+import type { HostOwner } from "../../machine/model/facts/host-facts.ts";
 
 /** The kinds that own hosts. */
 const OWNER_TYPES: readonly ResourceType[] = [BARE_METAL_REMEDIATIONS];

@@ -1,6 +1,6 @@
 import type { BmcErrorCode } from "../../../bmc/interface/errors.ts";
 import { BmcError } from "../../../bmc/interface/errors.ts";
-import type { DeviceProblem, Reason } from "../../machine/model/reasons.ts";
+import type { DeviceProblem, Reason } from "../../machine/model/decision/reasons.ts";
 import { HostRefusal, TargetError } from "./host.ts";
 
 const BMC_PROBLEMS: Record<Exclude<BmcErrorCode, "Aborted">, { reason: Reason; final: boolean; nextStep: string }> = {

@@ -5,7 +5,7 @@ import type { IdentityCheck, WholeReading } from "../../../bmc/devices/topology.
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
-import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/host-facts.ts";
+import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/facts/host-facts.ts";
 
 // What the state machine of a remediation needs of a host. The rooms `fencing-target` and `bare-metal-host` provide it.
 

@@ -1,6 +1,6 @@
-import type { Decision } from "../model/decision.ts";
-import type { RemediationEvent } from "../model/event.ts";
-import type { Now, Snapshot } from "../model/snapshot.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import type { RemediationEvent } from "../model/facts/event.ts";
+import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 
 // The log of decisions: JSON lines, from which every decision can be made again.
 

@@ -1,7 +1,7 @@
 import { VERSION } from "../../../runtime/version.ts";
-import type { Decision } from "../model/decision.ts";
-import type { RemediationEvent } from "../model/event.ts";
-import type { Now, Snapshot } from "../model/snapshot.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import type { RemediationEvent } from "../model/facts/event.ts";
+import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { DecidedBy, LogEntry } from "./entry.ts";
 import { encode, LOG_VERSION } from "./entry.ts";
 

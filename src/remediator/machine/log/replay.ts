@@ -1,8 +1,8 @@
 import { decide } from "../decide.ts";
-import type { Observations } from "../model/observations.ts";
-import type { Snapshot } from "../model/snapshot.ts";
+import type { Observations } from "../model/facts/observations.ts";
+import type { Snapshot } from "../model/facts/snapshot.ts";
 import { nothingObserved, observe } from "../observe.ts";
-import { reportApiFailure } from "../rules/api-failure.ts";
+import { reportApiFailure } from "../rules/waits/api-failure.ts";
 import type { Input, LogEntry } from "./entry.ts";
 import { decode, encode, LOG_VERSION } from "./entry.ts";
 

@@ -1,11 +1,11 @@
 import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Condition } from "../../../api/schema/meta.ts";
 import { toMicroTime, toTime } from "../../../runtime/time.ts";
-import type { Now, Snapshot } from "./snapshot.ts";
+import type { Now, Snapshot } from "./facts/snapshot.ts";
 import { VERSION } from "../../../runtime/version.ts";
-import type { Attempt, Outcome, State } from "./state.ts";
-import { formatAttempt, STATE_VERSION } from "./state.ts";
-import type { Note } from "./decision.ts";
+import type { Attempt, Outcome, State } from "./decision/state.ts";
+import { formatAttempt, STATE_VERSION } from "./decision/state.ts";
+import type { Note } from "./decision/decision.ts";
 
 /** Entries kept of `status.timeline`: the oldest go first. */
 export const TIMELINE_MAX = 100;

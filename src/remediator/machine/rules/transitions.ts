@@ -1,11 +1,11 @@
-import { cycleSettledAtMs } from "./pending-cycle.ts";
-import type { Reason } from "../model/reasons.ts";
-import type { Now, Snapshot, AttemptSnapshot } from "../model/snapshot.ts";
-import type { Attempt, Outcome } from "../model/state.ts";
+import { cycleSettledAtMs } from "./proof/pending-cycle.ts";
+import type { Reason } from "../model/decision/reasons.ts";
+import type { Now, Snapshot, AttemptSnapshot } from "../model/facts/snapshot.ts";
+import type { Attempt, Outcome } from "../model/decision/state.ts";
 import type { ConditionUpdate, StatusStep } from "../model/status.ts";
 import { changeStatus, statusCondition, processing } from "../model/status.ts";
-import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "../model/timings.ts";
-import type { Decision, Effect } from "../model/decision.ts";
+import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "../model/decision/timings.ts";
+import type { Decision, Effect } from "../model/decision/decision.ts";
 import { allowsOn } from "../../../bmc/devices/topology.ts";
 import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
 

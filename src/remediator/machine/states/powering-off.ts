@@ -1,7 +1,7 @@
-import { keepReturned } from "../rules/early.ts";
+import { keepReturned } from "../rules/outage/early.ts";
 import { ensureUndisputed, orderOff, powerOnMeanwhile, ensureQuorum } from "./verifying.ts";
 import { isReady } from "../../../nodes/ready.ts";
-import { endIfBack, endIfReturned, endWhileHeld, isRebooted } from "../rules/outage-over.ts";
+import { endIfBack, endIfReturned, endWhileHeld, isRebooted } from "../rules/outage/outage-over.ts";
 import {
   ensureDeviceUsable,
   fail,
@@ -13,7 +13,7 @@ import {
   wait,
   waitBecause,
 } from "../rules/transitions.ts";
-import { reportedHold, ensureNotHeld, unreadPauseWaitMs } from "../rules/holds.ts";
+import { reportedHold, ensureNotHeld, unreadPauseWaitMs } from "../rules/waits/holds.ts";
 import {
   maybeEffectiveAtMs,
   isPauseOver,
@@ -23,9 +23,9 @@ import {
   isSettled,
   pendingOffMessage,
   settledAfterMs,
-} from "../rules/power-orders.ts";
-import type { SentOrder } from "../model/observations.ts";
-import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
+} from "../rules/orders/power-orders.ts";
+import type { SentOrder } from "../model/facts/observations.ts";
+import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
 import {
   CLAIM_RECHECK_MS,
   OFF_CONFIRM_GAP_MS,
@@ -33,9 +33,9 @@ import {
   POLL_FAST_WINDOW_MS,
   POLL_SLOW_MS,
   REORDER_AFTER_MS,
-} from "../model/timings.ts";
-import type { Hold } from "../model/hold.ts";
-import type { Decision } from "../model/decision.ts";
+} from "../model/decision/timings.ts";
+import type { Hold } from "../model/facts/hold.ts";
+import type { Decision } from "../model/decision/decision.ts";
 import { decideProven } from "./proven-off.ts";
 
 /**

@@ -1,14 +1,22 @@
 import { toTime } from "../../../runtime/time.ts";
-import type { Decision } from "../model/decision.ts";
-import type { SentOrder } from "../model/observations.ts";
-import type { AttemptSnapshot, Now } from "../model/snapshot.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import type { SentOrder } from "../model/facts/observations.ts";
+import type { AttemptSnapshot, Now } from "../model/facts/snapshot.ts";
 import { processing } from "../model/status.ts";
-import { backBySupply, isOnDue, isSpent, latenessOf, orderAgeMs, readsOn, withIntent } from "../rules/power-orders.ts";
-import { ensureCycled } from "../rules/ac-cycle.ts";
-import { isCyclePending } from "../rules/pending-cycle.ts";
-import { ensurePowerOnDue, isEarly } from "../rules/early.ts";
+import {
+  backBySupply,
+  isOnDue,
+  isSpent,
+  latenessOf,
+  orderAgeMs,
+  readsOn,
+  withIntent,
+} from "../rules/orders/power-orders.ts";
+import { ensureCycled } from "../rules/orders/ac-cycle.ts";
+import { isCyclePending } from "../rules/proof/pending-cycle.ts";
+import { ensurePowerOnDue, isEarly } from "../rules/outage/early.ts";
 import { ensureDeviceUsable, failAttempt, ensureIdentity, run, transition, wait } from "../rules/transitions.ts";
-import { ensureNotHeld } from "../rules/holds.ts";
+import { ensureNotHeld } from "../rules/waits/holds.ts";
 import { untilNextRead } from "./powering-off.ts";
 
 /** Orders the host on until it reads On. On is idempotent, so it may be sent again after a restart. */

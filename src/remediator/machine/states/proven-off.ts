@@ -1,10 +1,15 @@
 import { ensureDeviceUsable, fail, failAttempt, transition, run } from "../rules/transitions.ts";
-import { longestSilenceMs, silentAtMs } from "../rules/lease-silence.ts";
-import type { ObservedLease, Observations } from "../model/observations.ts";
-import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
+import { longestSilenceMs, silentAtMs } from "../rules/outage/lease-silence.ts";
+import type { ObservedLease, Observations } from "../model/facts/observations.ts";
+import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
 import { processing } from "../model/status.ts";
-import { LEASE_REREAD_MS, POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS, RENEWAL_TIMEOUT_MS } from "../model/timings.ts";
-import type { Decision } from "../model/decision.ts";
+import {
+  LEASE_REREAD_MS,
+  POWER_PROOF_AGE_MAX_MS,
+  POWER_REREAD_MS,
+  RENEWAL_TIMEOUT_MS,
+} from "../model/decision/timings.ts";
+import type { Decision } from "../model/decision/decision.ts";
 
 /** How long a reading may take that is late already. */
 const LATE_READ_MS = 1_000;

@@ -1,12 +1,12 @@
 import { beginPowerOn, deleteNode, keepProof } from "./releasing.ts";
 import { ensureDeviceUsable, fail, failAttempt, transition, run, wait } from "../rules/transitions.ts";
-import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
-import type { Attempt } from "../model/state.ts";
+import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
+import type { Attempt } from "../model/decision/state.ts";
 import { processing } from "../model/status.ts";
-import type { InstalledHost } from "../model/reprovision.ts";
-import { isFresh, REREAD_MS } from "../model/reprovision.ts";
-import { whyNotInstallable } from "../rules/reprovision-checks.ts";
-import type { Decision } from "../model/decision.ts";
+import type { InstalledHost } from "../model/facts/reprovision.ts";
+import { isFresh, REREAD_MS } from "../model/facts/reprovision.ts";
+import { whyNotInstallable } from "../rules/admission/reprovision-checks.ts";
+import type { Decision } from "../model/decision/decision.ts";
 
 /** Of Metal3's operator: nothing is installed on the host. */
 const EMPTY_STATES: readonly (string | undefined)[] = ["available", "ready"];

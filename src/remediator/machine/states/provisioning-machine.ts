@@ -1,12 +1,12 @@
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import { keepProof } from "./releasing.ts";
 import { ensureDeviceUsable, fail, failAttempt, transition, run, wait } from "../rules/transitions.ts";
-import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
+import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
 import { statusCondition, nodeRejoined, processing } from "../model/status.ts";
-import type { MachineReport, ReplacementReport } from "../model/reprovision.ts";
-import { isFresh, REREAD_MS } from "../model/reprovision.ts";
-import { leaveToOwner } from "../rules/reprovision-checks.ts";
-import type { Decision } from "../model/decision.ts";
+import type { MachineReport, ReplacementReport } from "../model/facts/reprovision.ts";
+import { isFresh, REREAD_MS } from "../model/facts/reprovision.ts";
+import { leaveToOwner } from "../rules/admission/reprovision-checks.ts";
+import type { Decision } from "../model/decision/decision.ts";
 
 /** The host is still proven off: announces that the Machine will be deleted, then deletes it. */
 export function decideMachineDeletion(snapshot: AttemptSnapshot, now: Now): Decision {

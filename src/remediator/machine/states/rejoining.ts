@@ -1,10 +1,10 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
-import type { Decision } from "../model/decision.ts";
-import type { AttemptSnapshot, Now, Snapshot } from "../model/snapshot.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import type { AttemptSnapshot, Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { ConditionUpdate } from "../model/status.ts";
 import { statusCondition, nodeRejoined, processing } from "../model/status.ts";
 import { failAttemptOnceAdmitted, run, transition, wait } from "../rules/transitions.ts";
-import { recordNode } from "../rules/node-of-machine.ts";
+import { recordNode } from "../rules/outage/node-of-machine.ts";
 
 /**
  * Whether a node is in another boot than the one that the attempt ended, and in the Node object that it should be in.

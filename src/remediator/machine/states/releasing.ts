@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
-import { endEarlyRelease, isEarly, storeReturn } from "../rules/early.ts";
+import { endEarlyRelease, isEarly, storeReturn } from "../rules/outage/early.ts";
 import { rereadPower, wrongHost } from "./proven-off.ts";
 import { ensureDeviceUsable, failAttempt, ensureIdentity, transition, run } from "../rules/transitions.ts";
-import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
+import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
 import type { ConditionUpdate, StatusStep } from "../model/status.ts";
 import { statusCondition, processing } from "../model/status.ts";
 import {
@@ -12,8 +12,8 @@ import {
   POWER_PROOF_AGE_MAX_MS,
   POWER_REREAD_MS,
   RELEASE_BATCH_MAX_MS,
-} from "../model/timings.ts";
-import type { Decision } from "../model/decision.ts";
+} from "../model/decision/timings.ts";
+import type { Decision } from "../model/decision/decision.ts";
 
 /**
  * The host is proven off: releases its workloads for as long as the proof lasts, and checks by live reads when they

@@ -1,18 +1,18 @@
 import { isReady } from "../../../nodes/ready.ts";
 import { fail, transition, newAttempt, ownNodeMessage, run, notYetDone } from "../rules/transitions.ts";
-import { holdsOrder } from "../rules/holds.ts";
-import { ensureNotStale } from "../rules/stale-request.ts";
+import { holdsOrder } from "../rules/waits/holds.ts";
+import { ensureNotStale } from "../rules/outage/stale-request.ts";
 import { nodeRecord } from "./verifying.ts";
-import type { Reason } from "../model/reasons.ts";
-import type { Now, Snapshot } from "../model/snapshot.ts";
-import type { Attempt } from "../model/state.ts";
-import { mayHaveTurnedOff } from "../model/state.ts";
+import type { Reason } from "../model/decision/reasons.ts";
+import type { Now, Snapshot } from "../model/facts/snapshot.ts";
+import type { Attempt } from "../model/decision/state.ts";
+import { mayHaveTurnedOff } from "../model/decision/state.ts";
 import { statusCondition, processing } from "../model/status.ts";
-import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "../model/timings.ts";
+import { CLAIM_RECHECK_MS, FREED_RECHECK_MS } from "../model/decision/timings.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, clusterOf } from "../../../nodes/subject.ts";
-import type { Decision } from "../model/decision.ts";
-import type { HostFacts } from "../model/host-facts.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import type { HostFacts } from "../model/facts/host-facts.ts";
 
 /** Looks up the node and its host and claims the host, or reports the obstacle. */
 export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision {

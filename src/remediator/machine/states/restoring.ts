@@ -1,6 +1,6 @@
 import { isReady } from "../../../nodes/ready.ts";
-import type { Decision } from "../model/decision.ts";
-import type { AttemptSnapshot, Now } from "../model/snapshot.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import type { AttemptSnapshot, Now } from "../model/facts/snapshot.ts";
 import {
   ensureDeviceUsable,
   failAttemptOnceAdmitted,
@@ -9,8 +9,8 @@ import {
   wait,
   waitBecause,
 } from "../rules/transitions.ts";
-import { POLL_SLOW_MS } from "../model/timings.ts";
-import { pendingOffMessage, settledAfterMs } from "../rules/power-orders.ts";
+import { POLL_SLOW_MS } from "../model/decision/timings.ts";
+import { pendingOffMessage, settledAfterMs } from "../rules/orders/power-orders.ts";
 import { isNewBoot, restoreLabels } from "./rejoining.ts";
 
 /** The node is back: waits until it is Ready, leaves no mark behind, and only then says so. */

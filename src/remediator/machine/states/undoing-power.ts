@@ -1,7 +1,7 @@
 import { untilNextRead } from "./powering-off.ts";
 import { orderOn } from "./powering-on.ts";
 import { freshIdentityCheck, transition, run, waitBecause } from "../rules/transitions.ts";
-import { holdsOrder, ensureNotHeld } from "../rules/holds.ts";
+import { holdsOrder, ensureNotHeld } from "../rules/waits/holds.ts";
 import {
   backBySupply,
   isOnDue,
@@ -10,13 +10,13 @@ import {
   hadNoPowerOff,
   pendingOffMessage,
   readsOn,
-} from "../rules/power-orders.ts";
-import type { SentOrder } from "../model/observations.ts";
-import type { Now, AttemptSnapshot } from "../model/snapshot.ts";
-import type { Attempt } from "../model/state.ts";
-import { mayHaveTurnedOff } from "../model/state.ts";
-import { IDENTITY_AGE_MAX_MS, ON_AWAITED_MS, SUCCESSOR_AGE_MAX_MS } from "../model/timings.ts";
-import type { Decision } from "../model/decision.ts";
+} from "../rules/orders/power-orders.ts";
+import type { SentOrder } from "../model/facts/observations.ts";
+import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
+import type { Attempt } from "../model/decision/state.ts";
+import { mayHaveTurnedOff } from "../model/decision/state.ts";
+import { IDENTITY_AGE_MAX_MS, ON_AWAITED_MS, SUCCESSOR_AGE_MAX_MS } from "../model/decision/timings.ts";
+import type { Decision } from "../model/decision/decision.ts";
 import { allowsOn } from "../../../bmc/devices/topology.ts";
 import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
 

@@ -1,16 +1,16 @@
 import { restoreLabels } from "./rejoining.ts";
 import { CLUSTER_API_GROUP } from "../../../api/cluster-api/cluster-api.ts";
 import { transition, run, waitBecause } from "../rules/transitions.ts";
-import type { Reason } from "../model/reasons.ts";
+import type { Reason } from "../model/decision/reasons.ts";
 import { restoreInstallation } from "./provisioning-host.ts";
 import { awaitDeprovisioning } from "./provisioning-machine.ts";
-import { ownsHost } from "../model/observations.ts";
-import type { Now, Snapshot, AttemptSnapshot } from "../model/snapshot.ts";
-import type { Attempt, Outcome } from "../model/state.ts";
-import { mayHaveTurnedOff } from "../model/state.ts";
+import { ownsHost } from "../model/facts/observations.ts";
+import type { Now, Snapshot, AttemptSnapshot } from "../model/facts/snapshot.ts";
+import type { Attempt, Outcome } from "../model/decision/state.ts";
+import { mayHaveTurnedOff } from "../model/decision/state.ts";
 import { statusCondition, nodeRejoined } from "../model/status.ts";
 import { groupOf } from "../../../nodes/subject.ts";
-import type { Decision } from "../model/decision.ts";
+import type { Decision } from "../model/decision/decision.ts";
 import { powerOffAnnotation } from "../../../api/metal3/metal3.ts";
 import { restorePower } from "./undoing-power.ts";
 

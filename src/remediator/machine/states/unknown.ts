@@ -1,10 +1,10 @@
 import { bareMetalRemediationStateSchema } from "../../../api/ironfence/bare-metal-remediation.ts";
 import { newAttempt, run, undo, waitBecause } from "../rules/transitions.ts";
-import type { Now, Snapshot } from "../model/snapshot.ts";
-import type { UnknownState } from "../model/state.ts";
-import { STATE_VERSION } from "../model/state.ts";
-import { UNKNOWN_RECHECK_MS, UNREAD_RECHECK_MS } from "../model/timings.ts";
-import type { Decision } from "../model/decision.ts";
+import type { Now, Snapshot } from "../model/facts/snapshot.ts";
+import type { UnknownState } from "../model/decision/state.ts";
+import { STATE_VERSION } from "../model/decision/state.ts";
+import { UNKNOWN_RECHECK_MS, UNREAD_RECHECK_MS } from "../model/decision/timings.ts";
+import type { Decision } from "../model/decision/decision.ts";
 
 /**
  * Decides about a remediation that this version cannot act on: another version wrote its state or its spec. The

@@ -13,22 +13,22 @@ import {
   run,
   waitBecause,
 } from "../rules/transitions.ts";
-import { holdsOrder, pauseUnknown, ensureNotHeld, unreadPauseWaitMs } from "../rules/holds.ts";
-import { withIntent } from "../rules/power-orders.ts";
-import type { Reason } from "../model/reasons.ts";
-import { refuseReprovision, ensureReplacementAdmitted } from "../rules/reprovision-checks.ts";
+import { holdsOrder, pauseUnknown, ensureNotHeld, unreadPauseWaitMs } from "../rules/waits/holds.ts";
+import { withIntent } from "../rules/orders/power-orders.ts";
+import type { Reason } from "../model/decision/reasons.ts";
+import { refuseReprovision, ensureReplacementAdmitted } from "../rules/admission/reprovision-checks.ts";
 import { BACKUP_BYTES_MAX, backupBytes, backupOf } from "../node-patches/node-backup.ts";
-import type { Now, Snapshot, AttemptSnapshot } from "../model/snapshot.ts";
-import { mayHaveTurnedOff } from "../model/state.ts";
+import type { Now, Snapshot, AttemptSnapshot } from "../model/facts/snapshot.ts";
+import { mayHaveTurnedOff } from "../model/decision/state.ts";
 import { processing } from "../model/status.ts";
-import { CLAIM_RECHECK_MS, IDENTITY_AGE_MAX_MS } from "../model/timings.ts";
-import { keepsQuorum, quorumMessage } from "../rules/quorum.ts";
-import type { Hold } from "../model/hold.ts";
-import type { Decision } from "../model/decision.ts";
-import { endIfBack, endWhileHeld } from "../rules/outage-over.ts";
-import { awaitDump, orderDump } from "../rules/diagnostics.ts";
-import { ensureStillOff } from "../rules/early.ts";
-import { checkMachine } from "../rules/node-of-machine.ts";
+import { CLAIM_RECHECK_MS, IDENTITY_AGE_MAX_MS } from "../model/decision/timings.ts";
+import { keepsQuorum, quorumMessage } from "../rules/admission/quorum.ts";
+import type { Hold } from "../model/facts/hold.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import { endIfBack, endWhileHeld } from "../rules/outage/outage-over.ts";
+import { awaitDump, orderDump } from "../rules/diagnosis/diagnostics.ts";
+import { ensureStillOff } from "../rules/outage/early.ts";
+import { checkMachine } from "../rules/outage/node-of-machine.ts";
 
 /** Checks the live node, its lease and the identity of the host, and stores the intent to power off. */
 export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {

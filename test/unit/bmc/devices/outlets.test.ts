@@ -5,7 +5,7 @@ import type { IdentityCheck } from "../../../../src/bmc/devices/topology.ts";
 import { Topology } from "../../../../src/bmc/devices/topology.ts";
 import type { PowerDriver, PowerState } from "../../../../src/bmc/interface/driver.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";
-import { decidingLevel } from "../../../../src/remediator/probes/target-status.ts";
+import { decidingLevel } from "../../../../src/remediator/probes/report/target-status.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 
 const signal = new AbortController().signal;

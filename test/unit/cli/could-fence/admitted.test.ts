@@ -12,7 +12,7 @@ import { localNode } from "../../../../src/nodes/subject.ts";
 import { DeletedMembers } from "../../../../src/remediator/controller/admission/deleted-members.ts";
 import { Admissions } from "../../../../src/remediator/controller/admission/admissions.ts";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
-import { etcdNodes, mayRunEtcd } from "../../../../src/remediator/machine/rules/quorum.ts";
+import { etcdNodes, mayRunEtcd } from "../../../../src/remediator/machine/rules/admission/quorum.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { NOW, READ_ON, snapshot, VERIFIED } from "../../remediator/machine/snapshots.ts";
 import { node, remediation, target } from "../dashboard/fixture.ts";

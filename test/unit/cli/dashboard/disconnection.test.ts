@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { judgeDisconnection } from "../../../../src/cli/dashboard/view/disconnection.ts";
 import type { DisconnectionFacts } from "../../../../src/cli/dashboard/view/disconnection.ts";
-import { STATE_NAMES } from "../../../../src/remediator/machine/model/state.ts";
+import { STATE_NAMES } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { AT } from "../overview-fixture.ts";
 import { node, remediation, target } from "./fixture.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import { bareMetalRemediationSpecSchema } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
-import { formatAttempt } from "../../../../src/remediator/machine/model/state.ts";
+import { formatAttempt } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { Admissions } from "../../../../src/remediator/controller/admission/admissions.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { attempt } from "../machine/snapshots.ts";

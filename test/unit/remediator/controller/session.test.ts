@@ -4,7 +4,7 @@ import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-me
 import { bareMetalRemediationSpecSchema } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
-import { strategyOf } from "../../../../src/remediator/machine/model/strategy.ts";
+import { strategyOf } from "../../../../src/remediator/machine/model/decision/strategy.ts";
 import { RemediationSession } from "../../../../src/remediator/controller/session/session.ts";
 import { refresh } from "../../../../src/remediator/controller/reconcile.ts";
 import type { HostPower } from "../../../../src/remediator/hosts/model/host.ts";
@@ -12,7 +12,7 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { oneCluster } from "../../../lib/workload-clusters.ts";
-import { formatAttempt } from "../../../../src/remediator/machine/model/state.ts";
+import { formatAttempt } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { attempt, PROVEN, VERIFIED, know, stateOf } from "../machine/snapshots.ts";
 import { IN_CONTACT } from "../../../lib/contact.ts";
 

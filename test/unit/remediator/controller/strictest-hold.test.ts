@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { strictestHold } from "../../../../src/remediator/controller/take-snapshot.ts";
-import type { Hold } from "../../../../src/remediator/machine/model/hold.ts";
+import type { Hold } from "../../../../src/remediator/machine/model/facts/hold.ts";
 
 const PAUSED: Hold = { reason: "Paused", message: "paused by alice" };
 const UNREAD: Hold = { reason: "PauseUnknown", message: "the switch is not read yet" };

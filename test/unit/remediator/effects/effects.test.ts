@@ -15,18 +15,18 @@ import type { Node, Taint } from "../../../../src/api/kubernetes/core.ts";
 import { FENCED, OUT_OF_SERVICE, QUARANTINE, sameTaint } from "../../../../src/api/kubernetes/taints.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { createKubeRuntime } from "../../../../src/kube/connection/create-runtime.ts";
-import type { EffectContext } from "../../../../src/remediator/effects/effect-context.ts";
-import { FINALIZER } from "../../../../src/remediator/effects/finalizer.ts";
+import type { EffectContext } from "../../../../src/remediator/effects/context/effect-context.ts";
+import { FINALIZER } from "../../../../src/remediator/effects/objects/finalizer.ts";
 import { runEffect } from "../../../../src/remediator/effects/run-effect.ts";
 import { RemediationSession } from "../../../../src/remediator/controller/session/session.ts";
-import type { Observations } from "../../../../src/remediator/machine/model/observations.ts";
-import { formatAttempt } from "../../../../src/remediator/machine/model/state.ts";
+import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
+import { formatAttempt } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
 import { oneCluster } from "../../../lib/workload-clusters.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
 import { attempt, know } from "../machine/snapshots.ts";
-import type { Effect } from "../../../../src/remediator/machine/model/decision.ts";
+import type { Effect } from "../../../../src/remediator/machine/model/decision/decision.ts";
 
 // What effects do to nodes by a live read, on an in-memory API server.
 

@@ -24,7 +24,7 @@ import { keyOf, keyText } from "../../../../src/kube/watched.ts";
 import { NodeClusters } from "../../../../src/remediator/clusters/node-clusters.ts";
 import { NO_WORKLOAD_CLUSTERS } from "../../../lib/workload-clusters.ts";
 import { createFencingTargetDirectory } from "../../../../src/remediator/hosts/fencing-target/directory.ts";
-import { ProbeRecords } from "../../../../src/remediator/probes/probe-records.ts";
+import { ProbeRecords } from "../../../../src/remediator/probes/schedule/probe-records.ts";
 import { startTargetController } from "../../../../src/remediator/probes/target-controller.ts";
 import type { Random } from "../../../../src/runtime/random.ts";
 import { toMicroTime } from "../../../../src/runtime/time.ts";

@@ -15,7 +15,7 @@ import { disputeWithConsumer } from "../../../../src/remediator/hosts/bare-metal
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
-import type { MachineReading } from "../../../../src/remediator/machine/model/observations.ts";
+import type { MachineReading } from "../../../../src/remediator/machine/model/facts/observations.ts";
 
 const SIGNAL = new AbortController().signal;
 const MACHINES: ResourceType = {

@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { parse } from "yaml";
 import type { BareMetalRemediationStatus } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
-import { parseState, STATE_NAMES } from "../../../../src/remediator/machine/model/state.ts";
+import { parseState, STATE_NAMES } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { NOW, snapshot } from "./snapshots.ts";
 
 // Statuses that released versions have written (test/corpus/record.ts), and the schemas of their CRDs: an agent that is

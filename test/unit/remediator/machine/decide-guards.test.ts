@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bareMetalRemediationSpecSchema } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
-import { strategyOf } from "../../../../src/remediator/machine/model/strategy.ts";
-import type { Observations } from "../../../../src/remediator/machine/model/observations.ts";
-import { POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../../src/remediator/machine/model/timings.ts";
+import { strategyOf } from "../../../../src/remediator/machine/model/decision/strategy.ts";
+import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
+import { POWER_PROOF_AGE_MAX_MS, POWER_REREAD_MS } from "../../../../src/remediator/machine/model/decision/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   DEVICE_AWAY,
@@ -22,7 +22,7 @@ import {
   snapshot,
   stateOf,
 } from "./snapshots.ts";
-import type { Decision } from "../../../../src/remediator/machine/model/decision.ts";
+import type { Decision } from "../../../../src/remediator/machine/model/decision/decision.ts";
 import { nothingObserved } from "../../../../src/remediator/machine/observe.ts";
 
 // What a decision rests on, beyond the single steps of `steps/`.

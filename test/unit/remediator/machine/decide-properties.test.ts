@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
-import type { Observations } from "../../../../src/remediator/machine/model/observations.ts";
-import type { Snapshot } from "../../../../src/remediator/machine/model/snapshot.ts";
-import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/power-orders.ts";
-import { STATE_NAMES } from "../../../../src/remediator/machine/model/state.ts";
-import type { Attempt, State } from "../../../../src/remediator/machine/model/state.ts";
-import { POWER_PROOF_AGE_MAX_MS } from "../../../../src/remediator/machine/model/timings.ts";
+import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
+import type { Snapshot } from "../../../../src/remediator/machine/model/facts/snapshot.ts";
+import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/orders/power-orders.ts";
+import { STATE_NAMES } from "../../../../src/remediator/machine/model/decision/state.ts";
+import type { Attempt, State } from "../../../../src/remediator/machine/model/decision/state.ts";
+import { POWER_PROOF_AGE_MAX_MS } from "../../../../src/remediator/machine/model/decision/timings.ts";
 import { node, NOW, OWNER, snapshot } from "./snapshots.ts";
-import type { Decision, Effect } from "../../../../src/remediator/machine/model/decision.ts";
+import type { Decision, Effect } from "../../../../src/remediator/machine/model/decision/decision.ts";
 
 // Whatever a remediation has stored and this process has seen, sensible or not: what must never be decided is not.
 

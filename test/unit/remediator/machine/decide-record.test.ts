@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Condition } from "../../../../src/api/schema/meta.ts";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
-import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/power-orders.ts";
-import type { Observations } from "../../../../src/remediator/machine/model/observations.ts";
-import { DEVICE_FINAL_RETRY_MS } from "../../../../src/remediator/machine/model/timings.ts";
+import { ORDERS_MAX } from "../../../../src/remediator/machine/rules/orders/power-orders.ts";
+import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
+import { DEVICE_FINAL_RETRY_MS } from "../../../../src/remediator/machine/model/decision/timings.ts";
 import type { SnapshotChanges } from "./snapshots.ts";
 import {
   announced,

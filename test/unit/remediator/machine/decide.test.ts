@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { decide } from "../../../../src/remediator/machine/decide.ts";
-import type { Observations } from "../../../../src/remediator/machine/model/observations.ts";
-import { STATE_NAMES } from "../../../../src/remediator/machine/model/state.ts";
-import type { StateName } from "../../../../src/remediator/machine/model/state.ts";
+import type { Observations } from "../../../../src/remediator/machine/model/facts/observations.ts";
+import { STATE_NAMES } from "../../../../src/remediator/machine/model/decision/state.ts";
+import type { StateName } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { demote } from "./demote.ts";
 import { ARROWS } from "./diagram.ts";
 import type { SnapshotChanges } from "./snapshots.ts";

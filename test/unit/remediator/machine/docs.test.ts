@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import { reasonPage, REASONS } from "../../../../src/remediator/machine/model/reasons.ts";
-import { STATE_NAMES } from "../../../../src/remediator/machine/model/state.ts";
+import { reasonPage, REASONS } from "../../../../src/remediator/machine/model/decision/reasons.ts";
+import { STATE_NAMES } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { ARROWS as arrows, REMEDIATION_DOC as text } from "./diagram.ts";
 
 const read = (page: string): string => readFileSync(new URL(`../../../../docs/${page}`, import.meta.url), "utf8");

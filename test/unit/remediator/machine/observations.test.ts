@@ -6,10 +6,10 @@ import {
   recordFailedReading,
   recordReading,
   recordWhole,
-} from "../../../../src/remediator/machine/rules/off-proof.ts";
-import { rebootOfThisOutage } from "../../../../src/remediator/machine/rules/reboot-proof.ts";
-import { observeLease } from "../../../../src/remediator/machine/rules/lease-silence.ts";
-import type { Sibling } from "../../../../src/remediator/machine/model/snapshot.ts";
+} from "../../../../src/remediator/machine/rules/proof/off-proof.ts";
+import { rebootOfThisOutage } from "../../../../src/remediator/machine/rules/proof/reboot-proof.ts";
+import { observeLease } from "../../../../src/remediator/machine/rules/outage/lease-silence.ts";
+import type { Sibling } from "../../../../src/remediator/machine/model/facts/snapshot.ts";
 import { READ_ON, node, observationsAfter, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../../lib/contact.ts";
 import { nothingObserved } from "../../../../src/remediator/machine/observe.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
-import type { RemediationEvent } from "../../../../src/remediator/machine/model/event.ts";
+import type { RemediationEvent } from "../../../../src/remediator/machine/model/facts/event.ts";
 import { nothingObserved, observe } from "../../../../src/remediator/machine/observe.ts";
 
 const FENCE: readonly RemediationEvent[] = [

@@ -3,14 +3,14 @@ import type { BareMetalRemediationStatus } from "../../../../src/api/ironfence/b
 import { bareMetalRemediationSpecSchema } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Node, Taint } from "../../../../src/api/kubernetes/core.ts";
 import type { Condition } from "../../../../src/api/schema/meta.ts";
-import { strategyOf } from "../../../../src/remediator/machine/model/strategy.ts";
-import type { BoundedStrategy } from "../../../../src/remediator/machine/model/strategy.ts";
-import type { Observations, SentOrder } from "../../../../src/remediator/machine/model/observations.ts";
-import type { Now, Snapshot } from "../../../../src/remediator/machine/model/snapshot.ts";
-import type { Attempt, Outcome, State, StateName } from "../../../../src/remediator/machine/model/state.ts";
+import { strategyOf } from "../../../../src/remediator/machine/model/decision/strategy.ts";
+import type { BoundedStrategy } from "../../../../src/remediator/machine/model/decision/strategy.ts";
+import type { Observations, SentOrder } from "../../../../src/remediator/machine/model/facts/observations.ts";
+import type { Now, Snapshot } from "../../../../src/remediator/machine/model/facts/snapshot.ts";
+import type { Attempt, Outcome, State, StateName } from "../../../../src/remediator/machine/model/decision/state.ts";
 import { localNode } from "../../../../src/nodes/subject.ts";
-import { formatAttempt } from "../../../../src/remediator/machine/model/state.ts";
-import type { Decision } from "../../../../src/remediator/machine/model/decision.ts";
+import { formatAttempt } from "../../../../src/remediator/machine/model/decision/state.ts";
+import type { Decision } from "../../../../src/remediator/machine/model/decision/decision.ts";
 import { nothingObserved, observe } from "../../../../src/remediator/machine/observe.ts";
 
 /** The moment of every decision in these tests. */

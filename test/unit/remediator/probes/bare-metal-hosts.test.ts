@@ -14,7 +14,7 @@ import { createKubeRuntime } from "../../../../src/kube/connection/create-runtim
 import { createBareMetalHostDirectory } from "../../../../src/remediator/hosts/bare-metal-host/directory.ts";
 import { BARE_METAL_HOSTS } from "../../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
 import { probeHosts } from "../../../../src/remediator/probes/probe-hosts.ts";
-import { DEFAULT_PROBE_INTERVALS } from "../../../../src/remediator/probes/probe-intervals.ts";
+import { DEFAULT_PROBE_INTERVALS } from "../../../../src/remediator/probes/schedule/probe-intervals.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../../lib/virtual-clock.ts";

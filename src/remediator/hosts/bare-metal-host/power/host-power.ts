@@ -12,7 +12,7 @@ import { isLaterVersion } from "../../../../kube/watch/resource-version.ts";
 import type { KubeRuntime } from "../../../../kube/runtime.ts";
 import { abortReason } from "../../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../../runtime/deadline.ts";
-import { ON_CHECK_MAX_MS } from "../../../machine/model/timings.ts";
+import { ON_CHECK_MAX_MS } from "../../../machine/model/decision/timings.ts";
 import type { FencedHost, HostPower, OrderCheck } from "../../model/host.ts";
 import { HostRefusal, OrderNotDueError } from "../../model/host.ts";
 import {
@@ -26,7 +26,7 @@ import {
 import { judgeHost } from "./judge-host.ts";
 import { hostText, powerPathOf, powerOffRefusal } from "../store/power-path.ts";
 import type { PowerReader } from "./power-reader.ts";
-import type { HostOwner } from "../../../machine/model/host-facts.ts";
+import type { HostOwner } from "../../../machine/model/facts/host-facts.ts";
 
 export interface HostPowerDeps {
   runtime: KubeRuntime;

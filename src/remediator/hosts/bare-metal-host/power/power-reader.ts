@@ -8,7 +8,7 @@ import type { Clock } from "../../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../../runtime/time.ts";
 import { isOffRequested, storedRequest } from "../store/host-store.ts";
 import { judgeHost } from "./judge-host.ts";
-import type { HostOwner } from "../../../machine/model/host-facts.ts";
+import type { HostOwner } from "../../../machine/model/facts/host-facts.ts";
 
 /** How the power of a host is read if its operator gives the orders. */
 export interface PowerReader {

@@ -19,7 +19,7 @@ import type { FencedHost, HostRelease, OrderCheck } from "../../model/host.ts";
 import { HostRefusal } from "../../model/host.ts";
 import { isActiveOwner } from "../../model/active-owner.ts";
 import { hostText, powerOffRefusal } from "./power-path.ts";
-import type { HostOwner } from "../../../machine/model/host-facts.ts";
+import type { HostOwner } from "../../../machine/model/facts/host-facts.ts";
 
 // All writes to a BareMetalHost: only our own annotations, each by compare-and-swap on the live object. Two owners
 // cannot both win, and nothing is requested of a host that has changed since it was read.

@@ -32,7 +32,7 @@ import { HostRefusal, OrderNotDueError, TargetError } from "../../../../../src/r
 import { seededRandom } from "../../../../lib/seeded-random.ts";
 import { settle, VirtualClock } from "../../../../lib/virtual-clock.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
-import type { HostOwner } from "../../../../../src/remediator/machine/model/host-facts.ts";
+import type { HostOwner } from "../../../../../src/remediator/machine/model/facts/host-facts.ts";
 import { powerOffAnnotation } from "../../../../../src/api/metal3/metal3.ts";
 
 // BareMetalHosts on an API server in memory: who owns one, what is asked of its operator, and what its BMC is trusted

@@ -18,7 +18,7 @@ import type { FencedHost } from "../../../../../src/remediator/hosts/model/host.
 import { TargetError } from "../../../../../src/remediator/hosts/model/host.ts";
 import type { KubeObject } from "../../../../../src/kube/resource.ts";
 import { address, device, FakeBmc, NAMESPACE, uuid, World } from "../targets-fixture.ts";
-import type { HostOwner } from "../../../../../src/remediator/machine/model/host-facts.ts";
+import type { HostOwner } from "../../../../../src/remediator/machine/model/facts/host-facts.ts";
 
 const signal = new AbortController().signal;
 

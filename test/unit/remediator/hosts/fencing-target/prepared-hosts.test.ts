@@ -7,7 +7,7 @@ import { FENCING_TARGETS } from "../../../../../src/api/ironfence/fencing-target
 import { createFencingTargetDirectory } from "../../../../../src/remediator/hosts/fencing-target/directory.ts";
 import type { FencedHost } from "../../../../../src/remediator/hosts/model/host.ts";
 import { localNode } from "../../../../../src/nodes/subject.ts";
-import type { HostOwner } from "../../../../../src/remediator/machine/model/host-facts.ts";
+import type { HostOwner } from "../../../../../src/remediator/machine/model/facts/host-facts.ts";
 import type { FakeBmc } from "../targets-fixture.ts";
 import { NAMESPACE, uuid, World } from "../targets-fixture.ts";
 

@@ -1,6 +1,6 @@
 import type { Node } from "../../../../../src/api/kubernetes/core.ts";
 import { FENCED, OUT_OF_SERVICE } from "../../../../../src/api/kubernetes/taints.ts";
-import type { Observations, SentOrder } from "../../../../../src/remediator/machine/model/observations.ts";
+import type { Observations, SentOrder } from "../../../../../src/remediator/machine/model/facts/observations.ts";
 import { node, NOW, ordered, PROVEN, READ_ON, REFUSED, said, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 

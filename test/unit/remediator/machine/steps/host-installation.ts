@@ -1,6 +1,6 @@
 import type { BareMetalRemediationStatus } from "../../../../../src/api/ironfence/bare-metal-remediation.ts";
-import type { InstalledHost } from "../../../../../src/remediator/machine/model/reprovision.ts";
-import type { Observations } from "../../../../../src/remediator/machine/model/observations.ts";
+import type { InstalledHost } from "../../../../../src/remediator/machine/model/facts/reprovision.ts";
+import type { Observations } from "../../../../../src/remediator/machine/model/facts/observations.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import type { Step } from "./situations.ts";
 import { node, NOW, READ_ON, VERIFIED } from "../snapshots.ts";

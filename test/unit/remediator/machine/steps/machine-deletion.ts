@@ -1,7 +1,10 @@
 import type { BareMetalRemediationStatus } from "../../../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Condition } from "../../../../../src/api/schema/meta.ts";
-import type { MachineReport, ReplacementReport } from "../../../../../src/remediator/machine/model/reprovision.ts";
-import type { Observations } from "../../../../../src/remediator/machine/model/observations.ts";
+import type {
+  MachineReport,
+  ReplacementReport,
+} from "../../../../../src/remediator/machine/model/facts/reprovision.ts";
+import type { Observations } from "../../../../../src/remediator/machine/model/facts/observations.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import type { Step } from "./situations.ts";
 import { node, NOW, READ_ON, snapshot, VERIFIED } from "../snapshots.ts";

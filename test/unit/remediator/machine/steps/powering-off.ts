@@ -1,4 +1,4 @@
-import { ORDERS_MAX } from "../../../../../src/remediator/machine/rules/power-orders.ts";
+import { ORDERS_MAX } from "../../../../../src/remediator/machine/rules/orders/power-orders.ts";
 import { NOW, ordered, READ_OFF, READ_ON } from "../snapshots.ts";
 import { readOff, UNKNOWN } from "./fixtures.ts";
 import type { Step } from "./situations.ts";

@@ -1,4 +1,4 @@
-import type { Observations } from "../../../../../src/remediator/machine/model/observations.ts";
+import type { Observations } from "../../../../../src/remediator/machine/model/facts/observations.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import { NOW, PROVEN, snapshot, STALE_LEASE, VERIFIED } from "../snapshots.ts";
 

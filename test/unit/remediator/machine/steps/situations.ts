@@ -1,5 +1,5 @@
-import type { Observations } from "../../../../../src/remediator/machine/model/observations.ts";
-import type { StateName } from "../../../../../src/remediator/machine/model/state.ts";
+import type { Observations } from "../../../../../src/remediator/machine/model/facts/observations.ts";
+import type { StateName } from "../../../../../src/remediator/machine/model/decision/state.ts";
 import type { SnapshotChanges } from "../snapshots.ts";
 import {
   DEVICE_AWAY,

@@ -1,4 +1,4 @@
-import { ORDERS_MAX } from "../../../../../src/remediator/machine/rules/power-orders.ts";
+import { ORDERS_MAX } from "../../../../../src/remediator/machine/rules/orders/power-orders.ts";
 import { NOW, READ_OFF, READ_ON, TARGET_GONE, UNDOING, ordered } from "../snapshots.ts";
 import {
   AWAY,

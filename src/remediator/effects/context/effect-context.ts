@@ -1,0 +1,91 @@
+import type { RatePermits } from "../../early/rate-permits.ts";
+import type { Node } from "../../../api/kubernetes/core.ts";
+import type { KubeRuntime } from "../../../kube/runtime.ts";
+import type { Now, Sibling } from "../../machine/model/facts/snapshot.ts";
+import { clusterKey } from "../../../nodes/subject.ts";
+import type { FencedHost, HostPower } from "../../hosts/model/host.ts";
+import type {
+  BareMetalRemediation,
+  BareMetalRemediationStatus,
+} from "../../../api/ironfence/bare-metal-remediation.ts";
+import type { State } from "../../machine/model/decision/state.ts";
+import type { Subject } from "../../../nodes/subject.ts";
+import type { NodeCluster } from "../../clusters/node-clusters.ts";
+import type { Observations } from "../../machine/model/facts/observations.ts";
+import type { OrderFacts } from "../../machine/rules/orders/order-obstacle.ts";
+import type { RemediationEvent } from "../../machine/model/facts/event.ts";
+
+/** What effects know about the remediation, and the object to which they report events. */
+export interface EffectSession {
+  readonly uid: string;
+  readonly remediation: BareMetalRemediation;
+  readonly status: BareMetalRemediationStatus;
+  readonly state: State;
+  readonly subject: Subject;
+  /** Undefined while it is not known, and for a Machine that has not become a Node. */
+  readonly nodeName: string | undefined;
+  readonly cluster: Pick<NodeCluster, "runtime" | "nodes" | "problem">;
+  readonly observations: Observations;
+  /** The open devices of the host. */
+  power: HostPower | undefined;
+  now(): Now;
+  /** Reports an event at the moment at which it happens: the call that it is part of may fail, or never return. */
+  observe(event: RemediationEvent): void;
+  /** Takes the object as it was read live, or as a write has left it. */
+  learn(current: BareMetalRemediation): void;
+  closeDevices(): Promise<void>;
+  /** Aborts when the session ends. */
+  readonly lifetime: AbortSignal;
+  /** Calls for another decision. */
+  wake(): void;
+}
+
+/** What effects act on. */
+export interface EffectContext {
+  /** Of the cluster that holds the remediation, its target and its Machine. */
+  runtime: KubeRuntime;
+  /** Of the cluster that holds the node, its lease, its pods and their volumes. */
+  nodeRuntime: KubeRuntime;
+  session: EffectSession;
+  /** Undefined if the host cannot be found. */
+  host: FencedHost | undefined;
+  /** The watched node; undefined if there is none. */
+  node: Node | undefined;
+  siblings: readonly Sibling[];
+  admissions: {
+    ask(remediation: BareMetalRemediation): void;
+    withdraw(uid: string): void;
+    askToReplace(remediation: BareMetalRemediation): { granted: true } | { granted: false; by: string };
+  };
+  /** How many writes to pods all remediations that began early may make; without it any number. */
+  earlyPodWrites?: RatePermits | undefined;
+  /** Hands the lease of the agent over to another agent. Does nothing if the agent holds no lease. */
+  handOver: (why: string) => void;
+  /** The nodes that run etcd, as watched. */
+  etcdNodes(): Node[];
+  /** Whether the etcd of the node's cluster runs outside of it. */
+  hasExternalEtcd: boolean;
+  /** What a power order depends on now: the decision for it was stored first, which takes its time. */
+  orderFacts(): OrderFacts;
+  /** Why no power-off may be sent, by a live read of the stop switch. @throws KubeError */
+  readStopSwitch(signal: AbortSignal): Promise<{ reason: string } | undefined>;
+  /** Finds out which cluster the agent lives in. @throws KubeError */
+  identifyOwnCluster(signal: AbortSignal): Promise<void>;
+}
+
+/** What stands in every log line about a remediation. */
+export function fieldsOf(session: Pick<EffectSession, "uid" | "remediation" | "subject">): {
+  remediation: string;
+  uid: string;
+  node: string | undefined;
+  cluster?: string;
+} {
+  const { namespace = "", name } = session.remediation.metadata;
+  const { nodeName, cluster } = session.subject;
+  return {
+    remediation: `${namespace}/${name}`,
+    uid: session.uid,
+    node: nodeName,
+    ...(cluster !== undefined && { cluster: clusterKey(cluster) }),
+  };
+}

@@ -1,0 +1,135 @@
+import { PERSISTENT_VOLUMES, PODS, VOLUME_ATTACHMENTS } from "../../../api/kubernetes/core-types.ts";
+import type { PersistentVolume, Pod, VolumeAttachment } from "../../../api/kubernetes/core.ts";
+import type { KubeClient } from "../../../kube/client.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import type { KubeObject } from "../../../kube/resource.ts";
+import { keyOf } from "../../../kube/watched.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { RatePermits } from "../../early/rate-permits.ts";
+import { sleep } from "../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import { toTime } from "../../../runtime/time.ts";
+import { attachmentsOf, volumeClaimsOf, failedStatus, isFinished, mustLeave } from "../../machine/node-patches/pods.ts";
+
+/** Pods that are deleted at the same time. */
+const PARALLEL_MAX = 16;
+
+/** How long to wait before a write is tried again for which there was no permit. */
+const PERMIT_WAIT_MS = 20;
+
+interface ReleaseDeps {
+  client: KubeClient;
+  clock: Clock;
+  /** Bounds the writes of all releases that share it; without it they are not bounded. */
+  writes?: RatePermits | undefined;
+}
+
+/** The pods bound to a node, live. */
+function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Promise<Pod[]> {
+  return client.list<Pod>(PODS, { fieldSelector: `spec.nodeName=${nodeName}` }, signal).then((list) => list.items);
+}
+
+/**
+ * Ends the pods of a host that is proven off, as the pod garbage collector of Kubernetes would within 20 s: status
+ * Failed with DisruptionTarget (a Job that only replaces failed pods would otherwise create none), then deletion
+ * without a grace period. Pods that are left after `withinMs` are ended by the next try, for which the host must be
+ * proven off again.
+ *
+ * @returns how many pods had to leave; 0 if that was not read in time.
+ */
+export async function releasePods(
+  deps: ReleaseDeps,
+  nodeName: string,
+  withinMs: number,
+  signal: AbortSignal,
+): Promise<number> {
+  let found = 0;
+  try {
+    await withDeadline(deps.clock, `releasing the pods of ${nodeName}`, withinMs, signal, async (bounded) => {
+      const pods = await listPods(deps.client, nodeName, bounded);
+      const bound = pods.filter(mustLeave);
+      found = bound.length;
+      const leaving = bound.filter((pod) => !isBeingKilled(pod)).values();
+      const worker = async (): Promise<void> => {
+        for (const pod of leaving) await releasePod(deps, pod, bounded);
+      };
+      await Promise.all(Array.from({ length: PARALLEL_MAX }, worker));
+    });
+  } catch (error) {
+    if (!(error instanceof DeadlineError)) throw error;
+  }
+  return found;
+}
+
+/** Deleted without grace already, and held by a finalizer of another party. */
+function isBeingKilled(pod: Pod): boolean {
+  return pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0;
+}
+
+async function releasePod({ client, clock, writes }: ReleaseDeps, pod: Pod, signal: AbortSignal): Promise<void> {
+  const { uid, resourceVersion } = pod.metadata;
+  const key = keyOf(pod);
+  // A pod takes two writes. It waits for both permits first, so that no pod is left between them.
+  while (writes?.take(2) === false) await sleep(clock, PERMIT_WAIT_MS, signal);
+  try {
+    if (!isFinished(pod)) {
+      const status = failedStatus(pod, toTime(clock.nowMs()));
+      await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }, { subresource: "status" }, signal);
+    }
+    await client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, signal);
+  } catch (error) {
+    // Gone, or changed: the count that follows shows whether to try again.
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+  }
+}
+
+/** Counts by live lists what still binds the node: volumes only once no pod does, since they follow. */
+export async function countBound(
+  client: KubeClient,
+  nodeName: string,
+  signal: AbortSignal,
+): Promise<{ pods: number; attachments: number }> {
+  const pods = await listPods(client, nodeName, signal);
+  const leaving = pods.filter(mustLeave).length;
+  if (leaving > 0) return { pods: leaving, attachments: 0 };
+  const list = await client.list<VolumeAttachment>(VOLUME_ATTACHMENTS, { trim: trimAttachment }, signal);
+  const attachments = attachmentsOf(nodeName, list.items);
+  const staying = volumeClaimsOf(pods);
+  if (staying.size === 0) return { pods: 0, attachments: attachments.length };
+  let bound = 0;
+  for (const attachment of attachments) {
+    if (!staying.has((await claimOf(client, attachment, signal)) ?? "")) bound += 1;
+  }
+  return { pods: 0, attachments: bound };
+}
+
+/** Of a whole cluster's volumes no more is kept than shows which node and which volume it is about. */
+function trimAttachment({ apiVersion, kind, metadata, ...rest }: KubeObject): VolumeAttachment {
+  const { name, uid, resourceVersion } = metadata;
+  const { spec } = rest as Pick<VolumeAttachment, "spec">;
+  const { nodeName, attacher, source } = spec;
+  const { persistentVolumeName } = source;
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, uid, resourceVersion },
+    spec: { nodeName, attacher, source: persistentVolumeName === undefined ? {} : { persistentVolumeName } },
+  };
+}
+
+/** `namespace/name` of the claim whose volume is attached; undefined if there is none. */
+async function claimOf(
+  client: KubeClient,
+  attachment: VolumeAttachment,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const name = attachment.spec.source.persistentVolumeName;
+  if (name === undefined) return undefined;
+  try {
+    const { spec } = await client.get<PersistentVolume>(PERSISTENT_VOLUMES, { name }, signal);
+    return spec.claimRef === undefined ? undefined : `${spec.claimRef.namespace ?? ""}/${spec.claimRef.name ?? ""}`;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,87 @@
+import { BmcError } from "../../../bmc/interface/errors.ts";
+import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import { abortReason } from "../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import { HostRefusal } from "../../hosts/model/host.ts";
+import type { OrderObstacle } from "../../machine/rules/orders/order-obstacle.ts";
+import { identityLeftMs, orderObstacle } from "../../machine/rules/orders/order-obstacle.ts";
+import type { EffectContext } from "../context/effect-context.ts";
+import { fieldsOf } from "../context/effect-context.ts";
+
+/** An order that is sent once, of which the status says so before. */
+interface Order {
+  name: string;
+  /** Whether the API server has stored it. A CRD of an older version does not keep it: a restart would repeat it. */
+  isStored: boolean;
+  by: ((signal: AbortSignal) => Promise<OnceAnswer>) | undefined;
+  withinMs: number;
+}
+
+/** Sends an NMI to a host that may be powered off now. */
+export async function sendNmi(context: EffectContext, withinMs: number, signal: AbortSignal): Promise<void> {
+  const { power, status } = context.session;
+  const isStored = status.diagnostics !== undefined;
+  const order: Order = { name: "NMI", isStored, by: power?.sendNmi?.bind(power), withinMs };
+  context.session.observe({ type: "NmiAnswered", answer: await sendOnce(context, order, signal) });
+}
+
+/** Orders an AC cycle of a host that is off. */
+export async function acCycle(
+  context: EffectContext,
+  attemptId: string,
+  withinMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { power, status } = context.session;
+  const isStored = status.acCycle?.attemptID === attemptId;
+  const order: Order = { name: "AC cycle", isStored, by: power?.acCycle?.bind(power), withinMs };
+  context.session.observe({ type: "AcCycleAnswered", answer: await sendOnce(context, order, signal) });
+}
+
+/**
+ * Sends an order once: whatever would hold a power-off holds it. A failure is an answer, because nothing of the fence
+ * depends on it.
+ */
+async function sendOnce(context: EffectContext, order: Order, signal: AbortSignal): Promise<OnceAnswer> {
+  const { session, runtime } = context;
+  const answer = await send(context, order, signal);
+  if (signal.aborted) throw abortReason(signal);
+  const fields = { ...fieldsOf(session), order: order.name, outcome: answer.outcome, detail: answer.message };
+  runtime.logger.info(fields, "order that is sent once");
+  return answer;
+}
+
+async function send(context: EffectContext, order: Order, signal: AbortSignal): Promise<OnceAnswer> {
+  const { session, host, runtime } = context;
+  if (!order.isStored) return notSent("the API server has not stored it: update the CRDs");
+  const { identity } = session.observations;
+  const obstacle = (): OrderObstacle | undefined =>
+    orderObstacle("ForceOff", identity, context.orderFacts(), session.now().monotonicMs);
+  try {
+    const leftMs = Math.max(identityLeftMs(identity, session.now().monotonicMs), 0);
+    await withDeadline(runtime.clock, "the read of the owner of the host", leftMs, signal, async (bounded) => {
+      await host?.ensureOurs(session.subject, "ForceOff", bounded);
+    });
+  } catch (error) {
+    if (error instanceof DeadlineError || error instanceof HostRefusal || isKubeError(error)) {
+      return notSent(error.message);
+    }
+    throw error;
+  }
+  const found = obstacle();
+  if (found !== undefined) return notSent(`power-offs are held: ${found}`);
+  if (order.by === undefined) return notSent(`no device of the host can send an ${order.name}`);
+  try {
+    return await withDeadline(runtime.clock, `the ${order.name}`, order.withinMs, signal, order.by);
+  } catch (error) {
+    if (error instanceof DeadlineError || (error instanceof BmcError && error.code !== "Aborted")) {
+      return { outcome: "Uncertain", message: error.message };
+    }
+    throw error;
+  }
+}
+
+function notSent(message: string): OnceAnswer {
+  return { outcome: "NotSent", message };
+}

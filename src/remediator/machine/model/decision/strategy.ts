@@ -1,0 +1,93 @@
+import type { BareMetalRemediationSpec } from "../../../../api/ironfence/bare-metal-remediation.ts";
+import { bareMetalRemediationSpecSchema } from "../../../../api/ironfence/bare-metal-remediation.ts";
+import { parseDurationMs } from "../../../../runtime/duration.ts";
+import { parseTimeMs } from "../../../../runtime/time.ts";
+
+/** A strategy with its durations parsed and bounded. */
+export interface BoundedStrategy {
+  type: "Reboot" | "Reprovision" | "Escalate";
+  /** Power cycles beyond the first. */
+  retryLimit: number;
+  powerOffTimeoutMs: number;
+  drainTimeoutMs: number;
+  powerOnTimeoutMs: number;
+  /** From power-on until the node is Ready. */
+  timeoutMs: number;
+  workloadRelease: "OutOfServiceTaint" | "DeleteNode";
+  podRelease: "Eager" | "GarbageCollector";
+  requireReboot: boolean;
+  /** How a host is reprovisioned. */
+  via: "NetworkBoot" | "BareMetalHost" | "MachineDeletion";
+  diagnostics: "None" | "NMI";
+  /** How long the first power-off waits for a crash dump. */
+  diagnosticsTimeoutMs: number;
+  powerOn: "On" | "ACCycle";
+  /** How long the power-on waits for a BMC that an AC cycle has interrupted. */
+  acCycleTimeoutMs: number;
+  /** By the clock of the API server; absent if the remediation began at the end of a duration, or without one. */
+  powerOnNotBeforeMs?: number;
+}
+
+/** Longest duration that is accepted: the status holds deadlines, and some times are too far off to be written. */
+const DURATION_MAX_MS = 24 * 3_600_000;
+/** Shortest time for the power-on: with less the host would stay off, its On not even sent. */
+const POWER_ON_TIMEOUT_MIN_MS = 30_000;
+
+/** Longest wait for a crash dump: a host that hangs may write to its disks during it. */
+const DIAGNOSTICS_TIMEOUT_MAX_MS = 10 * 60_000;
+
+/** Longest wait for a BMC after an AC cycle: the slowest boot for minutes. */
+const AC_CYCLE_TIMEOUT_MAX_MS = 30 * 60_000;
+
+/** A strategy as far as this version knows the spec, and a text about what it does not know. */
+export interface ParsedStrategy {
+  strategy: BoundedStrategy;
+  unknown: string | undefined;
+}
+
+/** Reads a spec. A field that this version does not know the value of counts as its default, and is named. */
+export function parseStrategy(spec: unknown): ParsedStrategy {
+  const read = bareMetalRemediationSpecSchema.safeParse(spec);
+  if (read.success) return { strategy: strategyOf(read.data), unknown: undefined };
+  const { issues } = read.error;
+  const bad = new Set(issues.map(({ path }) => String(path[1])));
+  const { strategy } = (spec ?? {}) as { strategy?: unknown };
+  const rest = Object.fromEntries(Object.entries(strategy ?? {}).filter(([field]) => !bad.has(field)));
+  const where = ["spec", ...(issues[0]?.path ?? [])].join(".");
+  return {
+    strategy: strategyOf(bareMetalRemediationSpecSchema.parse({ strategy: rest })),
+    unknown: `${where} is of another version: ${issues[0]?.message}`,
+  };
+}
+
+/** @throws Error if a duration cannot be parsed, which the schema of the CRD rules out. */
+export function strategyOf(spec: BareMetalRemediationSpec): BoundedStrategy {
+  const { strategy, powerOnNotBefore } = spec;
+  const powerOnNotBeforeMs = parseTimeMs(powerOnNotBefore);
+  return {
+    ...(powerOnNotBeforeMs !== undefined && { powerOnNotBeforeMs }),
+    type: strategy.type,
+    retryLimit: strategy.retryLimit,
+    powerOffTimeoutMs: durationMs("powerOffTimeout", strategy.powerOffTimeout),
+    drainTimeoutMs: durationMs("drainTimeout", strategy.drainTimeout),
+    powerOnTimeoutMs: Math.max(durationMs("powerOnTimeout", strategy.powerOnTimeout), POWER_ON_TIMEOUT_MIN_MS),
+    timeoutMs: durationMs("timeout", strategy.timeout),
+    workloadRelease: strategy.workloadRelease,
+    podRelease: strategy.podRelease,
+    requireReboot: strategy.requireReboot,
+    via: strategy.via,
+    powerOn: strategy.powerOn,
+    acCycleTimeoutMs: Math.min(durationMs("acCycleTimeout", strategy.acCycleTimeout), AC_CYCLE_TIMEOUT_MAX_MS),
+    diagnostics: strategy.diagnostics,
+    diagnosticsTimeoutMs: Math.min(
+      durationMs("diagnosticsTimeout", strategy.diagnosticsTimeout),
+      DIAGNOSTICS_TIMEOUT_MAX_MS,
+    ),
+  };
+}
+
+function durationMs(field: string, text: string): number {
+  const parsedMs = parseDurationMs(text);
+  if (parsedMs === undefined) throw new Error(`spec.strategy.${field}: "${text}" is not a duration`);
+  return Math.min(parsedMs, DURATION_MAX_MS);
+}

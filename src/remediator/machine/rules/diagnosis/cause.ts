@@ -1,0 +1,168 @@
+import type { Evidence } from "../../../../api/ironfence/bare-metal-remediation.ts";
+import { EVIDENCE_ENTRIES_MAX, EVIDENCE_SENSORS_MAX } from "../../../../api/ironfence/bare-metal-remediation.ts";
+import { ourTimeOf, usableClockAhead } from "../../../../bmc/evidence/bmc-time.ts";
+import type { BmcEvidence, CauseClass, LogEntry } from "../../../../bmc/evidence/model.ts";
+import { toTime } from "../../../../runtime/time.ts";
+
+/** An entry that is older than this when the node is lost is about something else. */
+const BEFORE_LOSS_MS = 15 * 60_000;
+/** BMCs write whole seconds, and their clocks are read in whole seconds. */
+const RESOLUTION_MS = 2_000;
+/** Entries without a usable time count only if they are among the newest of their log. */
+const UNTIMED_MAX = 3;
+/** Entries this close to each other have one cause: the first of them shows it. */
+const SAME_CAUSE_MS = 60_000;
+
+/** The times of an outage, in milliseconds since the epoch. */
+export interface Outage {
+  /** When the node last showed that it lives; undefined if that is not known. */
+  lostAtMs: number | undefined;
+  /** When this attempt began, and its power-off was ordered: what is logged from then on may be our own doing. */
+  startedAtMs: number;
+  orderedAtMs: number;
+}
+
+interface TimedEntry {
+  entry: LogEntry;
+  atMs: number | undefined;
+}
+
+/** Judges what a BMC shows of why its host died; pure. */
+export function judgeEvidence(found: BmcEvidence, readAtMs: number, outage: Outage): Evidence {
+  const timed = found.entries.map((entry) => ({
+    entry,
+    atMs: ourTimeOf(entry.bmcTimeMs, found.clockAheadMs, readAtMs),
+  }));
+  const concerned = unique(concerning(timed, outage));
+  const cause = causeAmong(concerned, outage);
+  const alarm = cause === undefined ? found.sensors.find(({ topic }) => topic !== "None") : undefined;
+  const resetMs = ourTimeOf(found.lastResetMs, found.clockAheadMs, readAtMs);
+  const lastResetMs = resetMs !== undefined && resetMs < outage.startedAtMs ? resetMs : undefined;
+  const kind: CauseClass = cause !== undefined ? classOf(cause.entry) : (alarm?.topic ?? "None");
+  const message =
+    cause !== undefined
+      ? `${cause.entry.text}, ${whenWords(cause.atMs, outage.lostAtMs)}`
+      : alarm !== undefined
+        ? `${alarm.text}, when the host was powered off`
+        : nothingFound(concerned, lastResetMs, outage, found.incomplete === undefined);
+  const rest = concerned.filter((timed) => timed !== cause).toSorted(byWeight);
+  const entries = [...(cause === undefined ? [] : [cause]), ...rest].slice(0, EVIDENCE_ENTRIES_MAX);
+  const { incomplete } = found;
+  const clockAheadMs = usableClockAhead(found.clockAheadMs, readAtMs);
+  return {
+    class: kind,
+    message,
+    readAt: toTime(readAtMs),
+    ...(outage.lostAtMs !== undefined && { nodeLostAt: toTime(outage.lostAtMs) }),
+    entries: entries.map(formatEntry),
+    ...(found.sensors.length > 0 && {
+      sensors: found.sensors.slice(0, EVIDENCE_SENSORS_MAX).map(({ text }) => text),
+    }),
+    ...(lastResetMs !== undefined && { lastReset: toTime(lastResetMs) }),
+    ...(clockAheadMs !== undefined && { clockOffsetSeconds: Math.round(clockAheadMs / 1_000) }),
+    ...(incomplete !== undefined && { incomplete }),
+  };
+}
+
+/** The entries that may be about this outage: neither older nor newer, nor written because of our own order. */
+function concerning(timed: readonly TimedEntry[], outage: Outage): TimedEntry[] {
+  const sinceMs = (outage.lostAtMs ?? outage.orderedAtMs) - BEFORE_LOSS_MS;
+  const known = timed.filter(({ entry, atMs }) => {
+    if (atMs === undefined) return false;
+    // The host is switched off by our order from then on.
+    const untilMs = entry.topic === "Power" ? outage.startedAtMs - RESOLUTION_MS : outage.orderedAtMs + RESOLUTION_MS;
+    return atMs >= sinceMs && atMs <= untilMs;
+  });
+  const logs = new Set(timed.map(({ entry }) => entry.log));
+  const unknown = [...logs].flatMap((log) => newestUntimed(timed.filter(({ entry }) => entry.log === log)));
+  return [...known, ...unknown];
+}
+
+/** Entries of one log without a time, if no later entry shows that they are old. Readers give the newest first. */
+function newestUntimed(timed: readonly TimedEntry[]): TimedEntry[] {
+  const firstTimed = timed.findIndex(({ atMs }) => atMs !== undefined);
+  const newest = firstTimed === -1 ? timed : timed.slice(0, firstTimed);
+  return newest.slice(0, UNTIMED_MAX).filter(({ entry }) => entry.topic !== "Power");
+}
+
+/** The entry that shows the cause: of the gravest ones the nearest to the loss, and of those close to it the first. */
+function causeAmong(concerned: readonly TimedEntry[], { lostAtMs, orderedAtMs }: Outage): TimedEntry | undefined {
+  const causes = concerned.filter(({ entry }) => entry.rank > 0 && classOf(entry) !== "None");
+  const gravest = Math.max(...causes.map(gravity));
+  const candidates = causes.filter((timed) => gravity(timed) === gravest);
+  const distance = ({ atMs }: TimedEntry): number =>
+    atMs === undefined ? Infinity : Math.floor(Math.abs(atMs - (lostAtMs ?? orderedAtMs)) / SAME_CAUSE_MS);
+  return candidates.toSorted(
+    (a, b) => compare(distance(a), distance(b)) || compare(a.atMs ?? Infinity, b.atMs ?? Infinity),
+  )[0];
+}
+
+/**
+ * A watchdog reset has a cause of its own, so other entries rank higher. An entry without a time may be of another
+ * outage.
+ */
+function gravity({ entry, atMs }: TimedEntry): number {
+  return entry.rank * 4 - (entry.topic === "Watchdog" ? 5 : 0) - (atMs === undefined ? 2 : 0);
+}
+
+function byWeight(a: TimedEntry, b: TimedEntry): number {
+  return b.entry.rank - a.entry.rank || compare(b.atMs ?? -Infinity, a.atMs ?? -Infinity);
+}
+
+function compare(a: number, b: number): number {
+  return a === b ? 0 : a - b;
+}
+
+function classOf({ topic }: LogEntry): CauseClass {
+  return topic === "Power" ? "None" : topic;
+}
+
+/** One event is often in several logs of a BMC. */
+function unique(timed: readonly TimedEntry[]): TimedEntry[] {
+  const seen = new Map<string, TimedEntry>();
+  for (const one of timed) {
+    const key = `${one.atMs === undefined ? "" : Math.round(one.atMs / RESOLUTION_MS)} ${one.entry.text}`;
+    if (!seen.has(key)) seen.set(key, one);
+  }
+  return [...seen.values()];
+}
+
+function nothingFound(
+  concerned: readonly TimedEntry[],
+  lastResetMs: number | undefined,
+  outage: Outage,
+  isWhole: boolean,
+): string {
+  const power = concerned.find(({ entry }) => entry.topic === "Power");
+  const switched =
+    power === undefined ? "" : `; its log says "${power.entry.text}", ${whenWords(power.atMs, outage.lostAtMs)}`;
+  const isRecent = lastResetMs !== undefined && lastResetMs >= (outage.lostAtMs ?? outage.orderedAtMs) - BEFORE_LOSS_MS;
+  const reset =
+    isRecent && power === undefined ? `; the host was last reset ${agoWords(lastResetMs, outage.lostAtMs)}` : "";
+  const unread = isWhole ? "" : " in what was read, which is not all";
+  return `The BMC shows no cause${unread}${switched}${reset}`;
+}
+
+function whenWords(atMs: number | undefined, lostAtMs: number | undefined): string {
+  return atMs === undefined ? "at an unknown time" : agoWords(atMs, lostAtMs);
+}
+
+function agoWords(atMs: number, lostAtMs: number | undefined): string {
+  if (lostAtMs === undefined) return `at ${toTime(atMs)}`;
+  const seconds = Math.round((lostAtMs - atMs) / 1_000);
+  if (seconds === 0) return "when the node was lost";
+  const amount = Math.abs(seconds) < 120 ? `${Math.abs(seconds)} s` : `${Math.round(Math.abs(seconds) / 60)} min`;
+  return `${amount} ${seconds > 0 ? "before" : "after"} the node was lost`;
+}
+
+const SEVERITIES = ["OK", "Warning", "Critical", "Fatal"] as const;
+
+function formatEntry({ entry, atMs }: TimedEntry): Evidence["entries"][number] {
+  return {
+    log: entry.log,
+    class: entry.topic,
+    severity: SEVERITIES[entry.rank],
+    ...(atMs !== undefined && { time: toTime(atMs) }),
+    message: entry.text,
+  };
+}

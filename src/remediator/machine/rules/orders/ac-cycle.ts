@@ -1,0 +1,122 @@
+import { parseTimeMs, toMicroTime } from "../../../../runtime/time.ts";
+import type { Decision } from "../../model/decision/decision.ts";
+import type { AttemptSnapshot, Now } from "../../model/facts/snapshot.ts";
+import { processing, statusCondition } from "../../model/status.ts";
+import type { StatusStep } from "../../model/status.ts";
+import { AC_CYCLE_POLL_MS, ONCE_CALL_MAX_MS } from "../../model/decision/timings.ts";
+import { ensureNotHeld } from "../waits/holds.ts";
+import { ensureDeviceUsable, freshIdentityCheck, run, transition, wait } from "../transitions.ts";
+
+// An AC cycle between the release and the power-on (docs/explanation/ac-cycle.md). It proves nothing.
+
+/** How much of a message of a BMC is kept. */
+const MESSAGE_MAX = 512;
+
+/** How an AC cycle ends. */
+const ENDS = {
+  Done: { step: "ACCycleDone", message: "the BMC lost its power and answers again" },
+  NotSent: { step: "ACCycleNotSent", message: "no AC cycle was ordered, the host is powered on without it" },
+  Unseen: { step: "ACCycleUnseen", message: "the AC cycle was not seen to end in time, the host is powered on" },
+} as const;
+
+type AcCycle = NonNullable<AttemptSnapshot["status"]["acCycle"]>;
+
+/** The AC cycle of this power cycle, as it is stored; undefined if none was ordered. */
+function acCycleOf({ status, attempt }: AttemptSnapshot): AcCycle | undefined {
+  return status.acCycle?.attemptID === attempt.id ? status.acCycle : undefined;
+}
+
+/**
+ * Orders an AC cycle before the first power-on, if the strategy asks for one, and waits until its BMC is back.
+ * Undefined if the host may be powered on.
+ */
+export function ensureCycled(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const cycle = acCycleOf(snapshot);
+  if (cycle === undefined) return orderCycle(snapshot, now);
+  return cycle.result === undefined ? awaitCycle(snapshot, cycle, now) : undefined;
+}
+
+function orderCycle(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { strategy, status, attempt, observations, hold } = snapshot;
+  if (strategy.powerOn !== "ACCycle" || strategy.acCycleTimeoutMs <= 0 || snapshot.remainingMs <= 0) return undefined;
+  // A boot override may not outlast a BMC that loses its power.
+  if (attempt.kind !== "Reboot" || attempt.bootOverride) return undefined;
+  const isReleased = statusCondition(status, "WorkloadsReleased")?.status === "True";
+  if (attempt.offConfirmedAtMs === undefined || !isReleased) return undefined;
+  const paused = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
+  if (paused !== undefined) return paused;
+  // The host must not stay off for a pause, nor be cut off during one.
+  if (hold !== undefined || observations.kube !== undefined) return undefined;
+  if (!observations.taintCleared) return run({ do: "untaint" });
+  const waiting = ensureDeviceUsable(snapshot, now);
+  if (waiting !== undefined) return waiting;
+  const check = freshIdentityCheck(snapshot, now);
+  if (check === undefined) return run({ do: "verifyIdentity" });
+  if (!check.verified) return undefined;
+  const endsAtMs = now.epochMs + strategy.acCycleTimeoutMs;
+  const message = `the BMC interrupts the mains power of the host: the power-on waits for at most ${strategy.acCycleTimeoutMs / 1_000} s until it answers again`;
+  const decision = store(snapshot, now, {
+    step: "ACCycleOrdered",
+    message,
+    endsAtMs,
+    acCycle: { attemptID: attempt.id, orderedAt: toMicroTime(now.epochMs), endsAt: toMicroTime(endsAtMs) },
+  });
+  const withinMs = Math.min(ONCE_CALL_MAX_MS, strategy.acCycleTimeoutMs);
+  return { ...decision, effects: [{ do: "acCycle", attemptId: attempt.id, withinMs }] };
+}
+
+function awaitCycle(snapshot: AttemptSnapshot, cycle: AcCycle, now: Now): Decision {
+  const { observations, strategy, remainingMs, attempt } = snapshot;
+  const { device, power, acCycle } = observations;
+  const end = (result: NonNullable<AcCycle["result"]>, detail?: string): Decision => {
+    const { step, message: words } = ENDS[result];
+    const message = detail === undefined ? words : `${words}: ${detail}`;
+    return store(snapshot, now, {
+      step,
+      message,
+      warning: result !== "Done",
+      endsAtMs: now.epochMs,
+      acCycle: { ...cycle, endsAt: toMicroTime(now.epochMs), result, message: message.slice(0, MESSAGE_MAX) },
+    });
+  };
+  if (acCycle?.outcome === "NotSent") return end("NotSent", acCycle.message);
+  const endsAtMs = parseTimeMs(cycle.endsAt) ?? now.epochMs;
+  const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);
+  if (leftMs <= 0) return end("Unseen", device?.message ?? "its BMC was not seen to lose its power");
+  if (device !== undefined) {
+    const inMs = device.retryAtMs - now.monotonicMs;
+    return inMs <= 0 ? run({ do: "readWhole" }) : wait(snapshot, Math.min(inMs, leftMs));
+  }
+  const { last } = power;
+  const answers = last !== undefined && last.supplied !== true;
+  if (answers && (acCycle?.isAway === true || hasRestarted(last.bmcUpMs, cycle, now))) {
+    return end("Done");
+  }
+  const inMs = last === undefined ? 0 : last.atMs + AC_CYCLE_POLL_MS - now.monotonicMs;
+  return inMs <= 0 ? run({ do: "readWhole" }) : wait(snapshot, Math.min(inMs, leftMs));
+}
+
+/** Whether the BMC reports that it has started since the AC cycle was ordered. */
+function hasRestarted(bmcUpMs: number | undefined, { orderedAt }: AcCycle, now: Now): boolean {
+  const orderedAtMs = parseTimeMs(orderedAt);
+  return bmcUpMs !== undefined && orderedAtMs !== undefined && bmcUpMs < now.epochMs - orderedAtMs;
+}
+
+/** Stays in PoweringOn, whose own time begins at the end of the wait. */
+function store(
+  snapshot: AttemptSnapshot,
+  now: Now,
+  change: Pick<StatusStep, "step" | "message" | "warning"> & { endsAtMs: number; acCycle: AcCycle },
+): Decision {
+  const { attempt, strategy } = snapshot;
+  const { step, message, warning, endsAtMs, acCycle } = change;
+  return transition(snapshot, now, {
+    to: "PoweringOn",
+    step,
+    message,
+    ...(warning !== undefined && { warning }),
+    attempt: { ...attempt, deadlineMs: endsAtMs + strategy.powerOnTimeoutMs },
+    conditions: processing("ACCycle", message),
+    fields: { acCycle },
+  });
+}

@@ -1,0 +1,169 @@
+import { isCyclePending } from "../proof/pending-cycle.ts";
+import type { Reason } from "../../model/decision/reasons.ts";
+import type { SentOrder } from "../../model/facts/observations.ts";
+import type { Now, AttemptSnapshot } from "../../model/facts/snapshot.ts";
+import type { Attempt } from "../../model/decision/state.ts";
+import {
+  IDENTITY_AGE_MAX_MS,
+  MARK_SETTLED_AFTER_MS,
+  ON_PAUSE_MAX_MS,
+  ORDER_SETTLED_AFTER_MS,
+  REORDER_AFTER_MS,
+  REORDER_PAUSE_MS,
+} from "../../model/decision/timings.ts";
+
+/**
+ * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else
+ * turns on, or that heeds no order, is not ordered forever. The count is stored with each intent, so no restart forgets
+ * it.
+ */
+export const ORDERS_MAX = 4;
+
+/**
+ * The attempt with the intent of one more order. The next order replaces one that was refused, which therefore does
+ * not count.
+ */
+export function withIntent(
+  attempt: Attempt,
+  action: SentOrder["action"],
+  last: SentOrder | undefined,
+  now: Now,
+): Attempt {
+  const before = attempt.action === action ? attempt.orders : 0;
+  const orders = last?.outcome === "Rejected" ? Math.max(before, 1) : before + 1;
+  return { ...attempt, action, actionAtMs: now.epochMs, orders, sent: false, done: false };
+}
+
+/**
+ * Failures after which an order is sent again although the BMC may have received it: the connection broke, or a
+ * gateway answered 503 for the BMC.
+ */
+const MAY_HAVE_EFFECT: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
+
+/** When the last order of its action went out that may have had an effect: this one, or one before it. */
+export function maybeEffectiveAtMs(order: SentOrder): number | undefined {
+  const unheard = order.outcome === "Rejected" && !MAY_HAVE_EFFECT.has(order.problem?.reason);
+  return unheard ? order.earlierEffectAtMs : order.atMs;
+}
+
+/** Whether neither an order nor one of its action before it can have had an effect. */
+export function hadNoEffect(order: SentOrder): boolean {
+  return maybeEffectiveAtMs(order) === undefined;
+}
+
+/** The message about an order that was not sent in time because of the API. */
+export function latenessOf(order: SentOrder | undefined): { reason: Reason; message: string } | undefined {
+  if (order?.isLate !== true) return undefined;
+  const message = `the API is too slow: more than ${IDENTITY_AGE_MAX_MS / 1_000} s passed between the check of the host's identity and the power order, so the order was not sent; look at the load of the API server`;
+  return { reason: "ApiFailing", message };
+}
+
+/** Whether nothing has powered the host off: the last order was refused, and there was none before it. */
+export function hadNoPowerOff({ attempt, status }: AttemptSnapshot, last: SentOrder): boolean {
+  return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;
+}
+
+/**
+ * Whether the reading On of `readAtMs` can be trusted: a power-off order that had not shown an effect at that time may
+ * have taken effect later.
+ */
+export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now): boolean {
+  const { attempt, observations } = snapshot;
+  const settledMs = settledAfterMs(snapshot);
+  const { unseenOffs } = observations;
+  if (isCyclePending(snapshot, readAtMs, now)) return false;
+  if (unseenOffs !== undefined && readAtMs - unseenOffs.lastAtMs < settledMs) return false;
+  if (attempt.action !== "ForceOff" || attempt.done) return true;
+  const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
+  if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;
+  const ageMs =
+    order === undefined
+      ? now.epochMs - attempt.actionAtMs
+      : now.monotonicMs - (maybeEffectiveAtMs(order) ?? order.atMs);
+  return ageMs - (now.monotonicMs - readAtMs) >= settledMs;
+}
+
+/** How long after a power-off order that was not seen to work a reading On cannot be trusted. */
+export function settledAfterMs({ host }: Pick<AttemptSnapshot, "host">): number {
+  return host.found && host.facts.isPoweredByMark ? MARK_SETTLED_AFTER_MS : ORDER_SETTLED_AFTER_MS;
+}
+
+/** What is reported while a power-off order may still be carried out that has shown no effect. */
+export function pendingOffMessage(nodeName: string): string {
+  return `a power-off order for the host of node ${nodeName} has shown no effect, and its BMC may still carry it out: the agent waits up to ${ORDER_SETTLED_AFTER_MS / 1_000} s, and then reads the power again`;
+}
+
+/** Whether no further order of that action may go out in this power cycle. */
+export function isSpent(attempt: Attempt, action: SentOrder["action"], last: SentOrder | undefined): boolean {
+  return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";
+}
+
+/**
+ * The time since the intent of the last order, in milliseconds: on the monotonic clock if this process sent the order.
+ */
+export function orderAgeMs(attempt: Attempt, last: SentOrder | undefined, now: Now): number {
+  return last === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - last.atMs;
+}
+
+/**
+ * Whether a host that was proven off, and is not any more, may be ordered off again now: each time after a longer
+ * pause.
+ */
+export function isPauseOver(attempt: Attempt, last: SentOrder | undefined, now: Now): boolean {
+  return orderAgeMs(attempt, last, now) >= REORDER_PAUSE_MS * (attempt.orders - 1);
+}
+
+/**
+ * Whether an order to power on is due, for a host that does not read On: at once if this process knows of no order or
+ * the last one was refused, then each time after a longer pause.
+ *
+ * @param options.unbounded the host must not be left off, however many orders that takes.
+ * @param options.runs the host already runs, though not on all of its devices: then a refused order is also repeated
+ * after the pause.
+ */
+export function isOnDue(
+  attempt: Attempt,
+  last: SentOrder | undefined,
+  now: Now,
+  { unbounded = false, runs = false }: { unbounded?: boolean; runs?: boolean | undefined } = {},
+): boolean {
+  if (last?.outcome === "Rejected" && !runs) return true;
+  const spent = isSpent(attempt, "On", last);
+  if (spent && !unbounded) return false;
+  if (!spent && last === undefined) return true;
+  return orderAgeMs(attempt, last, now) >= Math.min(REORDER_AFTER_MS * attempt.orders, ON_PAUSE_MAX_MS);
+}
+
+/**
+ * Whether a host came back whose outlets are on, and whose BMC does not answer: its node renews its lease in a new boot
+ * since the power-on. In what words; undefined if nothing shows that.
+ */
+export function backBySupply({
+  observations,
+  status,
+  node,
+}: AttemptSnapshot): { message: string; warning: boolean } | undefined {
+  const { order, power, lease } = observations;
+  const [before, present] = [status.node?.bootID, node?.status.nodeInfo?.bootID];
+  const isNewBoot = before !== undefined && present !== undefined && before !== present;
+  const onOrderedAtMs = order?.action === "On" ? order.atMs : Infinity;
+  if (power.last?.supplied !== true || !isNewBoot || (lease?.renewedAtMs ?? -Infinity) <= onOrderedAtMs) {
+    return undefined;
+  }
+  return { message: "the outlets of the host are on, and its node is back in a new boot", warning: false };
+}
+
+/**
+ * Whether the host is on by the last reading of all its devices, and in what words. One that runs although some device
+ * does not read On is given up on that device once the state is out of time: another power cycle would not help it.
+ */
+export function readsOn({
+  observations,
+  remainingMs,
+}: AttemptSnapshot): { message: string; warning: boolean } | undefined {
+  const { last } = observations.power;
+  if (last?.state === "On") return { message: "the host reads On", warning: false };
+  if (last?.runs !== true || remainingMs > 0) return undefined;
+  const message = `the host runs, but not all of its power devices read On (${last.raw}): check the others`;
+  return { message, warning: true };
+}

@@ -1,0 +1,168 @@
+import { isReady } from "../../../../nodes/ready.ts";
+import { earlySilenceMs } from "../../../../nodes/leases/silence.ts";
+import type { Decision } from "../../model/decision/decision.ts";
+import type { ObservedLease } from "../../model/facts/observations.ts";
+import type { AttemptSnapshot, Now, Snapshot } from "../../model/facts/snapshot.ts";
+import { statusCondition, processing } from "../../model/status.ts";
+import {
+  EARLY_POLL_MS,
+  EARLY_READING_AGE_MAX_MS,
+  OFF_CONFIRM_GAP_MS,
+  POLL_SLOW_MS,
+  SAME_BOOT_AFTER_MS,
+} from "../../model/decision/timings.ts";
+import { endIfReturned, isRebooted } from "./outage-over.ts";
+import { ensureDeviceUsable, fail, run, transition } from "../transitions.ts";
+
+// A remediation that began before the duration of its node was over, because its host was proven off. Until the end
+// of that duration the host may come back by itself, as it may without ironfence: then it is not powered off again.
+// docs/explanation/early-release.md
+
+/** Whether the duration of the node is not over yet. */
+export function isEarly({ earlyForMs }: Pick<Snapshot, "earlyForMs">): boolean {
+  return earlyForMs > 0;
+}
+
+/** The condition by which a status holds that the host came back by itself before the end of the duration. */
+const RETURNED = { type: "PowerOffConfirmed", reason: "HostReturned" } as const;
+
+/**
+ * Whether it is stored that the host came back by itself, so that nothing more is released before the duration is over.
+ */
+export function hasReturned({ status }: Pick<Snapshot, "status">): boolean {
+  return statusCondition(status, RETURNED.type)?.reason === RETURNED.reason;
+}
+
+/** Whether this process has seen the lease of the node renewed since it began to work on the remediation. */
+export function isRenewed({ observations }: Pick<Snapshot, "observations">): boolean {
+  return observations.lease?.renewedAtMs !== undefined;
+}
+
+/**
+ * What has to be done before a power-off order is sent early: the host was read Off a moment ago, and its lease is
+ * still silent. A host that is coming back is left alone. Undefined if the order may be sent.
+ */
+export function ensureStillOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  if (!isEarly(snapshot)) return undefined;
+  if (isRenewed(snapshot)) return awaitReturn(snapshot, now);
+  const { last } = snapshot.observations.power;
+  if (last === undefined || now.monotonicMs - last.atMs > EARLY_READING_AGE_MAX_MS) return run({ do: "readPower" });
+  return last.state === "Off" ? undefined : awaitReturn(snapshot, now);
+}
+
+/**
+ * In PoweringOff, before the end of the duration: a host that has come back, or shows that it comes back, is not
+ * forced off again. Undefined if nothing shows that.
+ */
+export function keepReturned(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  if (!isEarly(snapshot)) return undefined;
+  const { attempt, observations } = snapshot;
+  const { last, provenAtMs } = observations.power;
+  if (hasReturned(snapshot)) {
+    if (!observations.taintCleared) return run({ do: "untaint" });
+    return awaitReturn(snapshot, now);
+  }
+  if (isRenewed(snapshot)) return storeReturn(snapshot, now, `node ${snapshot.nodeName} has renewed its lease`);
+  if (attempt.sent && provenAtMs !== undefined) return undefined;
+  // An order that was refused, or of which nothing is known, is repeated only for a host that reads Off now.
+  if (last === undefined) return ensureDeviceUsable(snapshot, now) ?? run({ do: "readPower" });
+  return last.state === "Off" ? undefined : awaitReturn(snapshot, now);
+}
+
+/** In Releasing, before the end of the duration: the first sign that the host comes back ends the release. */
+export function endEarlyRelease(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  if (!isEarly(snapshot) || !isRenewed(snapshot)) return undefined;
+  return storeReturn(snapshot, now, `node ${snapshot.nodeName} has renewed its lease`);
+}
+
+/**
+ * Takes the taint off, then stores that the host has come back: nothing more is released before the duration is over.
+ */
+export function storeReturn(snapshot: AttemptSnapshot, now: Now, why: string): Decision {
+  const { attempt, observations, strategy, earlyForMs } = snapshot;
+  if (!observations.taintCleared) return run({ do: "untaint" });
+  const message = `${why}: releases stop, and the host is not powered off again before the duration of its node is over`;
+  return transition(snapshot, now, {
+    to: "PoweringOff",
+    step: "HostReturned",
+    message,
+    warning: true,
+    attempt: { ...attempt, done: true, deadlineMs: now.epochMs + earlyForMs + strategy.powerOffTimeoutMs },
+    conditions: [...processing("PoweringOff", message), { ...RETURNED, status: "False", message }],
+  });
+}
+
+/**
+ * Waits for the node of a host that is not off: it is back once it is Ready in another boot. A node that still renews
+ * its lease in the old boot was never off: the target's devices belong to another host or report a wrong state.
+ */
+function awaitReturn(snapshot: AttemptSnapshot, now: Now): Decision {
+  const alive = failIfSameBoot(snapshot, now);
+  if (alive !== undefined) return alive;
+  const { node, observations, earlyForMs } = snapshot;
+  const seemsBack = node !== undefined && isReady(node) && isRenewed(snapshot) && isRebooted(snapshot, node);
+  const back = seemsBack ? endIfReturned(snapshot, now) : undefined;
+  if (back !== undefined) return back;
+  const extended = extendDeadline(snapshot, now);
+  if (extended !== undefined) return extended;
+  const { last, offReads } = observations.power;
+  const gapMs = last?.state === "Off" && offReads === 1 ? OFF_CONFIRM_GAP_MS : POLL_SLOW_MS;
+  const inMs = last === undefined ? 0 : last.atMs + gapMs - now.monotonicMs;
+  if (inMs <= 0) return ensureDeviceUsable(snapshot, now) ?? run({ do: "readPower" });
+  return { notes: [], effects: [], nextCheckMs: Math.min(inMs, earlyForMs) };
+}
+
+/** The time of the state begins when the duration is over: until then nothing is done that could take too long. */
+function extendDeadline(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { attempt, earlyForMs, strategy, state } = snapshot;
+  if (attempt.deadlineMs >= now.epochMs + earlyForMs) return undefined;
+  const message = "the host is not off any more: it is left alone until the duration of its node is over";
+  return transition(snapshot, now, {
+    to: state.name,
+    step: "HostReturning",
+    message,
+    attempt: { ...attempt, deadlineMs: now.epochMs + earlyForMs + strategy.powerOffTimeoutMs },
+    conditions: processing(state.name, message),
+  });
+}
+
+/** Fails permanently if the node has been renewing its lease for a while in the boot that was to be over. */
+function failIfSameBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
+  const { node, observations, nodeName } = snapshot;
+  const sinceMs = observations.lease?.firstRenewedAtMs;
+  if (node === undefined || sinceMs === undefined || !isReady(node) || isRebooted(snapshot, node)) return undefined;
+  // A kubelet renews its lease before it reports its new boot.
+  if (now.monotonicMs - sinceMs < SAME_BOOT_AFTER_MS) return undefined;
+  const message = `node ${nodeName} renews its lease in the boot in which its host was read Off: the readings were wrong, or the target's devices power another host; correct the FencingTarget, or the BareMetalHost`;
+  return fail(snapshot, now, "WrongHost", message, [
+    { type: "IdentityVerified", status: "False", reason: "WrongHost", message },
+    { type: "PowerOffConfirmed", status: "False", reason: "WrongHost", message },
+  ]);
+}
+
+/**
+ * Waits for the end of the duration before the host is powered on. Other clients may power it on before. Undefined
+ * if the host may be powered on now.
+ *
+ * @param readsOn whether the last reading of all devices shows the host on.
+ */
+export function ensurePowerOnDue(snapshot: AttemptSnapshot, readsOn: boolean, now: Now): Decision | undefined {
+  if (!isEarly(snapshot) || readsOn) return undefined;
+  const alive = failIfSameBoot(snapshot, now);
+  if (alive !== undefined) return alive;
+  const { last } = snapshot.observations.power;
+  const { device } = snapshot.observations;
+  const readInMs = last === undefined ? 0 : last.atMs + EARLY_POLL_MS - now.monotonicMs;
+  const inMs = Math.max(readInMs, (device?.retryAtMs ?? -Infinity) - now.monotonicMs);
+  if (inMs <= 0 && device?.final !== true) return run({ do: "readWhole" });
+  return { notes: [], effects: [], nextCheckMs: Math.min(Math.max(inMs, 0) || EARLY_POLL_MS, snapshot.earlyForMs) };
+}
+
+/**
+ * The monotonic time at which the silence of the lease that this agent has seen is long enough for an early release,
+ * for any state of the host; Infinity if the agent has seen none.
+ */
+export function unchangedSilentAtMs({ leaseUnchanged }: Snapshot, lease: ObservedLease): number {
+  const isSame = leaseUnchanged?.uid === lease.uid && leaseUnchanged.resourceVersion === lease.resourceVersion;
+  return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs + earlySilenceMs(leaseUnchanged) : Infinity;
+}
