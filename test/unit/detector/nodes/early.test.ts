@@ -1,83 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { SKIP_DURATION_IF_OFF } from "../../../../src/api/names/annotations.ts";
-import type { Node } from "../../../../src/api/kubernetes/core.ts";
-import type { EarlyOffProof } from "../../../../src/api/ironfence/fencing-target.ts";
 import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
 import type { NodeCheckSnapshot, NodeFacts } from "../../../../src/detector/nodes/decide/decision.ts";
-import { mayBeginEarly } from "../../../../src/detector/nodes/decide/early.ts";
-import type { EarlyFacts } from "../../../../src/detector/shared/model/early-facts.ts";
-import type { ObservedHost, ObservedTarget } from "../../../../src/detector/shared/model/observed-host.ts";
+import { judgeEarly, mayBeginEarly } from "../../../../src/detector/nodes/decide/early.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
 import type { Template } from "../../../../src/detector/shared/model/template.ts";
 import { toMicroTime } from "../../../../src/runtime/time.ts";
-import {
-  conditionOf,
-  factsOf,
-  nodeOf,
-  policyOf,
-  remediationOf,
-  snapshotOf,
-  T0,
-  targetOf,
-  templatesOf,
-} from "./builders.ts";
-
-const RULES = [
-  { type: "Ready", status: "False", duration: "300s" },
-  { type: "Ready", status: "Unknown", duration: "300s" },
-];
-const policyWith = (rules: typeof RULES, more: Parameters<typeof policyOf>[0] = {}, value?: string) =>
-  policyOf({ unhealthyConditions: rules, ...more }, value === undefined ? {} : { [SKIP_DURATION_IF_OFF]: value });
-const policy = policyWith(RULES);
-
-const ready = (more: Partial<Node> = {}, labels = {}): Node => {
-  const node = nodeOf("a", "True", T0 - 3_600_000, labels);
-  return { ...node, status: { ...node.status, nodeInfo: { bootID: "boot" } }, ...more };
-};
-const PROOF: EarlyOffProof = {
-  time: toMicroTime(T0 - 1_000),
-  nodeUID: "uid-a",
-  bootID: "boot",
-  leaseUID: "lease",
-  leaseResourceVersion: "7",
-};
-const EARLY: EarlyFacts = {
-  lease: { uid: "lease", resourceVersion: "7", durationMs: 40_000, gapsMs: [10_000, 10_000], sinceMs: 100_000 },
-  monotonicMs: 116_000,
-  serverNowMs: T0,
-  otherControlPlaneOverdue: false,
-};
-const hostWith = (
-  target: Partial<ObservedTarget> = {},
-  more: Partial<ObservedHost> = {},
-  arrivedAgoMs = 500,
-): ObservedHost => ({
-  problem: undefined,
-  stopped: undefined,
-  targets: [
-    {
-      target: targetOf(ready(), { offProof: undefined, earlyOffProof: PROOF, ...target }),
-      proofArrivedAgoMs: undefined,
-      earlyProofArrivedAgoMs: arrivedAgoMs,
-    },
-  ],
-  ...more,
-});
-
-/** The templates of BareMetalRemediations. */
-function ours(strategy: Record<string, unknown> = {}): Map<never, Template> {
-  const templates = templatesOf(policy);
-  const type = {
-    group: "ironfence.io",
-    version: "v1alpha1",
-    kind: "BareMetalRemediation",
-    plural: "baremetalremediations",
-    namespaced: true,
-  };
-  for (const template of templates.values()) Object.assign(template, { type, remediationSpec: { strategy } });
-  return templates as Map<never, Template>;
-}
+import { conditionOf, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0 } from "./builders.ts";
+import { EARLY, hostWith, ours, policy, policyWith, PROOF, ready, RULES } from "./early-fixtures.ts";
 
 function outcomeOf(facts: Partial<NodeFacts>, world: Partial<NodeCheckSnapshot> = {}, by = policy): string | undefined {
   const given = { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined, ...facts };
@@ -154,6 +85,18 @@ describe("a node that still says that it is Ready", () => {
     it(`a node that still says that it is Ready, ${name}, is not remediated`, () => {
       assert.notEqual(outcomeOf(facts), "create");
       assert.notEqual(outcomeOf(facts), "threshold");
+    });
+  }
+
+  for (const status of ["False", "Unknown"] as const) {
+    it(`a node that says that it is not Ready (${status}) has no early remediation, although no condition of it is unhealthy yet`, () => {
+      const judged = (node = ready()): string => {
+        const facts = factsOf(policy, node, T0, { host: hostWith(), early: EARLY });
+        return judgeEarly({ ...facts, health: { state: "healthy" } }, policy, T0).state;
+      };
+      const { conditions } = nodeOf("a", status, T0).status;
+      assert.equal(judged(), "unhealthy");
+      assert.equal(judged({ ...ready(), status: { ...ready().status, conditions } }), "healthy");
     });
   }
 

@@ -1,80 +1,76 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
-import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
 import type { KubeRuntime } from "../../../../src/kube/runtime.ts";
 import type { KubeletLeases } from "../../../../src/nodes/leases/kubelet-leases.ts";
 import { EarlyProver } from "../../../../src/remediator/early/early-prover.ts";
 import type { EarlyProverDeps } from "../../../../src/remediator/early/early-prover.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
+import { leaseOf, nodeOf, targetOf } from "./builders.ts";
 
 const NODES = 5_000;
 /** Kubernetes sets Ready=Unknown about so long after the leases have become overdue. */
 const MS = 40_000;
-
-const node = (name: string): Node => ({
-  apiVersion: "v1",
-  kind: "Node",
-  metadata: { name, uid: name, resourceVersion: "1" },
-  spec: {},
-  status: { nodeInfo: { bootID: "boot" }, conditions: [{ type: "Ready", status: "True" }] },
-});
-
-const target = (name: string): FencingTarget =>
-  ({
-    metadata: { name, uid: name, namespace: "ironfence", generation: 1 },
-    spec: { nodeName: name },
-    status: {
-      observedGeneration: 1,
-      onInBoot: "boot",
-      conditions: ["Ready", "IdentityVerified"].map((type) => ({ type, status: "True" })),
-    },
-  }) as unknown as FencingTarget;
 
 interface Seen {
   /** When the host of each node was opened for the first time. */
   opened: Map<string, number>;
   /** Most hosts that were open at a time. */
   most: number;
-  liveReads: number;
-  stored: number;
+  /** When leases were read live, from the beginning. */
+  liveReadsMs: number[];
+  /** When a proof was to be stored, from the beginning. */
+  storedMs: number[];
+}
+
+interface Given {
+  /** How many nodes there are whose renewals are late. */
+  count?: number;
+  /** Those of them whose renewals become late later, and when. */
+  laterMs?: Readonly<Record<string, number>>;
+  /** What a BMC says; undefined: it does not answer. */
+  power?: (name: string) => "On" | "Off" | undefined;
+  /** The version of the lease that a live read shows: the watched one is 1. */
+  liveVersion?: string;
+  node?: (name: string) => Node;
+  isStopped?: boolean;
+  forMs?: number;
 }
 
 /** Nodes of which none renews its lease in time. */
-async function proveAll(clock: VirtualClock, isOff: (name: string) => boolean): Promise<Seen> {
-  const names = Array.from({ length: NODES }, (_, index) => `n${index}`);
-  const nodes = new Map(names.map((name) => [name, node(name)]));
-  const targets = new Map(names.map((name) => [name, target(name)]));
-  const seen: Seen = { opened: new Map(), most: 0, liveReads: 0, stored: 0 };
+async function proveAll(given: Given): Promise<Seen> {
+  const { count = NODES, laterMs = {}, power = () => "Off", liveVersion = "1", forMs = MS } = given;
+  const clock = new VirtualClock();
+  const fromMs = clock.monotonicMs();
+  const names = Array.from({ length: count }, (_, index) => `n${index}`);
+  const nodes = new Map(names.map((name) => [name, (given.node ?? nodeOf)(name)]));
+  const targets = new Map(names.map((name) => [name, targetOf(name)]));
+  const seen: Seen = { opened: new Map(), most: 0, liveReadsMs: [], storedMs: [] };
   let open = 0;
-  const lease = {
-    uid: "lease",
-    resourceVersion: "1",
-    durationMs: 40_000,
-    gapsMs: [10_000, 10_000],
-    sinceMs: clock.monotonicMs() - 13_000,
-  };
+  const lease = leaseOf(fromMs - 13_000);
   const openHost = (name: string) => {
     if (!seen.opened.has(name)) seen.opened.set(name, clock.monotonicMs());
     open += 1;
     seen.most = Math.max(seen.most, open);
-    const state = isOff(name) ? "Off" : "On";
     return {
       verifyIdentity: async () => ({ verified: true, message: "" }),
-      readPower: async () => ({ state, raw: state }),
+      readPower: async () => {
+        const state = power(name);
+        return state === undefined ? new Promise(() => undefined) : { state, raw: state };
+      },
       close: async () => void (open -= 1),
     };
   };
   const leases: Pick<KubeletLeases, "start" | "synced" | "overdue" | "nextOverdueInMs" | "of" | "readLive"> = {
     start: () => undefined,
     synced: true,
-    overdue: () => names,
+    overdue: () => names.filter((name) => clock.monotonicMs() - fromMs >= (laterMs[name] ?? 0)),
     nextOverdueInMs: 0,
     of: () => lease,
     readLive: async () => {
-      seen.liveReads += 1;
-      return lease;
+      seen.liveReadsMs.push(clock.monotonicMs() - fromMs);
+      return { ...lease, resourceVersion: liveVersion };
     },
   };
   const runtime = {
@@ -82,7 +78,7 @@ async function proveAll(clock: VirtualClock, isOff: (name: string) => boolean): 
     logger: createLogger("silent"),
     contact: () => ({ sinceMs: -Infinity }),
     get client() {
-      seen.stored += 1;
+      seen.storedMs.push(clock.monotonicMs() - fromMs);
       throw new Error("nothing is to be written");
     },
   } as unknown as KubeRuntime;
@@ -105,13 +101,13 @@ async function proveAll(clock: VirtualClock, isOff: (name: string) => boolean): 
       }),
     },
     proofs: { whenEarlyWanted: async () => undefined, isEarlyWantedFor: () => true },
-    isStopped: () => false,
+    isStopped: () => given.isStopped ?? false,
     remediations: () => [],
     isManaged: () => false,
   } as unknown as EarlyProverDeps;
   const end = new AbortController();
   const ended = new EarlyProver(deps).run(end.signal);
-  await clock.advance(MS);
+  await clock.advance(forMs);
   end.abort();
   await ended;
   return seen;
@@ -119,20 +115,44 @@ async function proveAll(clock: VirtualClock, isOff: (name: string) => boolean): 
 
 describe("5,000 nodes whose renewals are late", () => {
   it("5,000 nodes whose renewals are late, and whose hosts are on, have 8 hosts read, and nothing is proven", async () => {
-    const { opened, liveReads, stored } = await proveAll(new VirtualClock(), () => false);
+    const { opened, liveReadsMs, storedMs } = await proveAll({ power: () => "On" });
     assert.equal(opened.size, 8);
-    assert.equal(liveReads, 8);
-    assert.equal(stored, 0);
+    assert.equal(liveReadsMs.length, 8);
+    assert.deepEqual(storedMs, []);
   });
 
   it("5,000 nodes whose renewals are late have no more than 8 hosts read in a second, and open at a time", async () => {
-    const some = await proveAll(new VirtualClock(), (name) => ["n0", "n1", "n2", "n3"].includes(name));
+    const off = ["n0", "n1", "n2", "n3"];
+    const some = await proveAll({ power: (name) => (off.includes(name) ? "Off" : "On") });
     assert.ok(some.opened.size > 100, `${some.opened.size} hosts`);
     const times = [...some.opened.values()];
     const within = times.map((atMs) => times.filter((other) => other >= atMs && other < atMs + 1_000).length);
     assert.equal(Math.max(...within), 8);
     // Each waits for the silence of its lease.
-    const all = await proveAll(new VirtualClock(), () => true);
+    const all = await proveAll({});
     assert.equal(all.most, 8);
+  });
+});
+
+describe("a node whose renewal is late", () => {
+  it("a node whose renewal is late has no host read while power-offs are stopped, or if the node is cordoned", async () => {
+    assert.equal((await proveAll({ count: 1 })).opened.size, 1);
+    assert.equal((await proveAll({ count: 1, isStopped: true })).opened.size, 0);
+    const cordoned = (name: string): Node => ({ ...nodeOf(name), spec: { unschedulable: true } });
+    assert.equal((await proveAll({ count: 1, node: cordoned })).opened.size, 0);
+  });
+
+  it("a node whose renewal is late has its lease read no sooner than 5 s after the watch was found to lag by another one", async () => {
+    const { liveReadsMs } = await proveAll({ count: 2, laterMs: { n1: 1_000 }, liveVersion: "2", forMs: 8_000 });
+    assert.equal(liveReadsMs[0], 0);
+    assert.ok((liveReadsMs[1] ?? 0) >= 5_000, liveReadsMs.join(", "));
+    const fresh = await proveAll({ count: 2, laterMs: { n1: 1_000 }, power: () => "On", forMs: 4_000 });
+    assert.deepEqual(fresh.liveReadsMs, [0, 1_000]);
+  });
+
+  it("a node whose renewal is late is not proven off before the other hosts of the first 8 of its wave were read", async () => {
+    assert.ok((await proveAll({ count: 1, forMs: 14_000 })).storedMs.length > 0);
+    const power = (name: string) => (name === "n0" ? "Off" : undefined);
+    assert.deepEqual((await proveAll({ count: 8, power, forMs: 14_000 })).storedMs, []);
   });
 });
