@@ -422,7 +422,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-off-of-returning",
-    "machine/rules/early",
+    "machine/rules/outage/early",
     "a host that is not off any more is not ordered off early",
     'return last.state === "Off" ? undefined : awaitReturn(snapshot, now);\n}\n\n/**\n * In PoweringOff',
     "return undefined;\n}\n\n/**\n * In PoweringOff",
@@ -438,7 +438,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-release-of-renewed",
-    "machine/rules/early",
+    "machine/rules/outage/early",
     "a renewal ends an early release",
     "if (!isEarly(snapshot) || !isRenewed(snapshot)) return undefined;",
     "if (!isEarly(snapshot) || isRenewed(snapshot)) return undefined;",
@@ -446,7 +446,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-return-under-taint",
-    "machine/rules/early",
+    "machine/rules/outage/early",
     "the taint goes before it is stored that the host has come back",
     'if (!observations.taintCleared) return run({ do: "untaint" });\n  const message = `${why}',
     "const message = `${why}",
@@ -454,7 +454,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-same-boot-unsaid",
-    "machine/rules/early",
+    "machine/rules/outage/early",
     "a node that lives on in the boot that was to be over shows that the proof was wrong",
     "if (now.monotonicMs - sinceMs < SAME_BOOT_AFTER_MS) return undefined;",
     "if (now.monotonicMs - sinceMs < Infinity) return undefined;",
@@ -462,7 +462,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-on-before-time",
-    "machine/rules/early",
+    "machine/rules/outage/early",
     "a host is not powered on before the duration is over that its remediation did not wait for",
     "if (!isEarly(snapshot) || readsOn) return undefined;",
     "if (isEarly(snapshot) || readsOn) return undefined;",
@@ -471,7 +471,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-silence-of-another",
-    "machine/rules/early",
+    "machine/rules/outage/early",
     "the silence that counts for an early release is that of this version of this lease",
     "return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs + earlySilenceMs(leaseUnchanged) : Infinity;",
     "return (leaseUnchanged?.sinceMs ?? (isSame ? 0 : Infinity)) + 16_000;",
