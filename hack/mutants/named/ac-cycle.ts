@@ -51,8 +51,8 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
     "cycle-leaves-host-off",
     "machine/states/powering-on",
     "an On after an AC cycle is not the last word: the cycle may still come",
-    "done: observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),",
-    "done: observations.unseenOffs === undefined || isCyclePending(snapshot, now.monotonicMs, now),",
+    "mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),",
+    "mayBeOff !== true && observations.unseenOffs === undefined,",
     SIM,
   ),
   remediator(

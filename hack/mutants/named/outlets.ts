@@ -189,7 +189,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "enrolled-in-same-boot",
     "cli/enroll/procedure",
     "silence enrols nothing: the host must prove the loss of its power by a new boot",
-    "isRenewed && isReady && boot !== undefined && boot !== dark.bootID;",
+    "isRenewed && isReady && boot !== undefined && boot !== bootIDBefore;",
     "isRenewed && isReady && boot !== undefined;",
     ENROLL_SIM,
   ),
