@@ -17,6 +17,11 @@ const KEY_LINE = /^\s*(?:[A-Za-z0-9+/=]{1,128}\\?n?["']?,?|(?:Proc-Type|DEK-Info
 const YAML_NAME = new RegExp(`^([ \\t]*(?:- +)*)["']?[\\w.-]{0,64}?(?:${NAMES})["']?[ \\t]{0,8}:(.*)$`, "iu");
 const YAML_BLOCK = /^(?:[ \t]+[&!]\S{0,64})*[ \t]+[|>][+\-\d]{0,3}[ \t]*(?:#.*)?$/u;
 const NOTHING_YET = /^(?:[ \t]+[&!]\S{0,64})*[ \t]*(?:#.*)?$/u;
+/** What cloud-init gives to chpasswd: users with their passwords, in one of several forms. */
+const CHPASSWD = /^([ \t]*(?:- +)?)["']?chpasswd["']?:[ \t]*(?:#.*)?$/u;
+/** What a program asks before the user types. */
+const PROMPT =
+  /(?:^|\b(?:enter|type|new|current|sudo\]) (?:the |your |new )?)pass(?:word|phrase) for [^\n]{1,200}:[ \t]*\r?$/iu;
 /** A name and what separates it from its value, which is not there, at the end of a line of any text. */
 const NAME_AT_END = /\b(?:pass(?:word|wort|wd|phrase|code)|pwd|pw|secret|token)["']?[ \t]{0,8}[:=]>?[ \t]*\r?$/iu;
 /** The values of a Secret in YAML: `stringData`, or base64 in `data`. */
@@ -104,6 +109,8 @@ export class HiddenLines {
 }
 
 function openedBy(body: string): Block | undefined {
+  const [, list] = CHPASSWD.exec(body) ?? [];
+  if (list !== undefined) return { kind: "yaml", indent: list.length };
   const begin = KEY_BEGIN.exec(body);
   if (begin !== null) return KEY_END.test(body.slice(begin.index)) ? undefined : { kind: "key" };
   const [, count] = /\bPrivate-Lines: (\d{1,3})$/u.exec(body) ?? [];
@@ -117,7 +124,7 @@ function openedBy(body: string): Block | undefined {
   if (rest !== undefined) return { kind: "folded", indent: before.length };
   const [, margin = "", data] = DATA_BEGIN.exec(body) ?? [];
   if (data !== undefined) return { kind: data === "data" ? "data" : "yaml", indent: margin.length };
-  if (NAME_AT_END.test(body)) return { kind: "value", indent: indentOf(body), isYaml: false };
+  if (NAME_AT_END.test(body) || PROMPT.test(body)) return { kind: "value", indent: indentOf(body), isYaml: false };
   return XML_OPEN.test(body) ? { kind: "xml" } : undefined;
 }
 

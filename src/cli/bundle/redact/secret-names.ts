@@ -12,10 +12,11 @@ const WORDS = [
   "auth",
   "(?:proxy-?)?authorization",
   "(?:set-?)?cookies?",
-  "(?:api|access|secret|private|signing|encryption|authentication|auth|preshared|account|bmc|kg|ssh|session)-?key",
+  "(?:api|access|secret|private|priv|routing|integration|signing|encryption|authentication|auth|preshared|account|bmc|kg|ssh|session)-?key",
   "psk",
   "creds",
   "kennwort",
+  "key-?store",
   "(?:client-)?key-data",
   "(?:client-certificate|certificate-authority)-data",
   "\\.?docker-?config-?json",
@@ -32,7 +33,8 @@ const SUFFIX = "(?:-?(?:data|value|text|base64|b64|hash|id|\\d{1,3}))?";
 
 const WHOLE_NAME = new RegExp(`(?:^|-|\\.)(?:${WORDS})${SUFFIX}$`, "u");
 /** Words that name a secret even at the end of a longer word: `PGPASSWORD`. */
-const INSIDE = /(?:password|passwd|passphrase|secret|token|apikey)(?:-?(?:data|value|base64|b64|hash|\d{1,3}))?$/u;
+const INSIDE =
+  /(?:password|passwort|passwd|passphrase|secret|token|apikey)(?:-?(?:data|value|base64|b64|hash|\d{1,3}))?$/u;
 
 /** Whether the value of a field, variable, flag or header with this name is a secret. */
 export function isSecretName(name: string): boolean {

@@ -16,11 +16,11 @@ interface TextRule {
 const afterFirst = (mark: string, [before = ""]: readonly string[]): string => before + mark;
 
 const PASSWORD =
-  "pass(?:word|wort|wd|phrase|code)s?|kennwort|mot\\s?de\\s?passe|contrase(?:ñ|n)as?|senha|(?<![A-Za-z])(?:pass|pwd|pw|creds)";
+  "(?<!\\bch)pass(?:word|wort|wd|phrase|code)s?|kennwort|mot\\s?de\\s?passe|contrase(?:ñ|n)as?|senha|(?<![A-Za-z])(?:pass|pwd|pw|creds)";
 /** Names of passwords, tokens and keys. hidden-lines.ts looks for them as well. */
 export const NAMES =
-  `${PASSWORD}|(?<!pull[-_]?)secrets?|tokens?|(?:api|access|secret|private|account|auth|authentication|encryption|signing|kg|preshared|pre-shared|certificate)[-_]?key|` +
-  "key-data|certificate-data|authority-data|credentials?|dockerconfigjson|dockercfg|user-?data|session[-_]?id|signature|" +
+  `${PASSWORD}|(?<!pull[-_]?)secrets?|tokens?|(?:api|access|secret|private|priv|routing|integration|account|auth|authentication|encryption|signing|kg|preshared|pre-shared|certificate)[-_]?key|` +
+  "key[-_]?store(?![\"']?\\s{0,4}[:=]\\s{0,4}[\"']?(?:/[a-z]{2}|[A-Z]:\\\\|file:))|key-data|certificate-data|authority-data|credentials?|dockerconfigjson|dockercfg|user-?data|session[-_]?id|signature|" +
   "community[-_ ]?(?:string|name)s?|snmp[-_]?community|(?<![A-Za-z])(?:auth|sig|psk|community|kg)";
 const ESCAPES = "\\\\{0,7}";
 const QUOTED_END = `(?:${ESCAPES}["'])?`;
@@ -40,9 +40,13 @@ const KNOWN_TOKENS = [
   "eyJ[\\w-]{8,}(?:\\.[\\w-]*){1,4}",
   "gh[opsur]_\\w{16,}",
   "github_pat_\\w{16,}",
-  "glpat-[\\w-]{16,}",
+  "gl(?:pat|ptt|rt|dt|cbt)-[\\w-]{16,}",
   "xox[abeoprs]-[\\w-]{10,}",
-  "hv[bs]\\.[\\w-]{16,}",
+  "hv[brs]\\.[\\w-]{16,}",
+  // Of Vault before 1.10.
+  "s\\.(?=[A-Za-z]{0,23}\\d)(?=[a-z\\d]{0,23}[A-Z])[A-Za-z\\d]{24}",
+  "hf_[A-Za-z\\d]{30,}",
+  "[rs]k_(?:live|test)_\\w{16,}",
   "npm_\\w{30,}",
   "dckr_pat_[\\w-]{16,}",
   "AIza[\\w-]{30,}",
@@ -50,6 +54,8 @@ const KNOWN_TOKENS = [
   "sk-[\\w-]{20,}",
   "AGE-SECRET-KEY-1[A-Z0-9]{20,}",
   "[a-z0-9]{6}\\.[a-z0-9]{16}",
+  // A keystore of Java in base64.
+  "/u3\\+7Q[A-Za-z\\d+/]{16,}={0,2}",
 ].join("|");
 
 const HEADERS =
@@ -103,6 +109,21 @@ const TEXT_RULES: readonly TextRule[] = [
     kind: "user and password in a URL",
     pattern: /(?<![\w/.:%+-])([\w.%+-]{1,64}:)[^\s/@:"']{1,200}@(?!sha256:)(?=[\w[.-])/gu,
     replace: (mark, [user = ""]) => `${user}${mark}@`,
+  },
+  {
+    kind: "named secret",
+    // As in Python: `auth=("root", "password")`.
+    pattern: new RegExp(
+      `(\\bauth\\s{0,4}=\\s{0,4}\\w{0,40}\\(\\s{0,4}(?<user>["'])[^"'\\n]{0,100}\\k<user>\\s{0,4},\\s{0,4})(?<quote>["'])[^"'\\n]{1,400}\\k<quote>`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "line of a configuration",
+    // What cloud-init gives to chpasswd. hidden-lines.ts has its other forms.
+    pattern: /(\bchpasswd["']?\s?[:=]\s{0,4})[{["'][^\n]*/gu,
+    replace: afterFirst,
   },
   {
     kind: "named secret",
@@ -194,7 +215,30 @@ const TEXT_RULES: readonly TextRule[] = [
   {
     kind: "password in a sentence",
     pattern:
-      /(\bpass(?:word|wort|wd|phrase)\s{1,4}(?:(?:for|of)\s{1,4}[^\s"']{1,64}\s{1,4}(?=(?:has|was|is|to|as)\s))?(?:(?:has|been|changed|set|reset|rotated|updated)\s{1,4}){0,3}(?:(?:is|was|to|as)\s{1,4})?(?:\d{1,2}\s{1,4})?)(?:(?=\S{0,200}[\d!@#$%^&*])\S{1,200}|(?<quote>["'`])(?=\S)[^\n"'`]{1,200}\k<quote>)/giu,
+      /(\bpass(?:word|wort|wd|phrase)\s{1,4}(?:(?:for|of|für)\s{1,4}[^\s"']{1,64}\s{1,4}(?=(?:has|was|is|to|as|ist|lautet)\s))?(?:(?:has|been|changed|set|reset|rotated|updated)\s{1,4}){0,3}(?:(?:is|was|to|as|ist|lautet)\s{1,4})?(?:\d{1,2}\s{1,4})?)(?:(?=\S{0,200}[\d!@#$%^&*])\S{1,200}|(?<quote>["'`])(?=\S)[^\n"'`]{1,200}\k<quote>)/giu,
+    replace: afterFirst,
+  },
+  {
+    kind: "password in a sentence",
+    // A user of Kubernetes has colons in its name, and a Secret has small letters and a namespace before its own name.
+    pattern: new RegExp(
+      `(\\b(?:credentials\\s{1,4}(?!system:)[\\w.-]{1,64}:(?!/)|log(?:in|ged\\s{1,4}in)\\s{1,4}(?:as|with)\\s{1,4}(?:(?:root|admin(?:istrator)?|USERID)[/:]|(?!system:)[\\w.-]{1,64}[/:](?=[a-z\\d.-]{0,200}[^\\sa-z\\d.-]))))[^\\s"'\`${MARK_RANGE}]{1,400}`,
+      "gu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "password in a sentence",
+    pattern: new RegExp(
+      `(\\b(?:session|access|auth|bearer)[- ]token\\s{1,4}(?:(?:is|was)\\s{1,4})?["'\`]?)(?=[^\\s"'\`]{0,200}\\d)[^\\s"'\`${MARK_RANGE}]{8,}`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "token of a known form",
+    // The id of a session of Redfish, unless it is a short number.
+    pattern: /(\/Sessions\/(?:Members\/)?)(?!Members\b)[\w.~-]{8,}/gu,
     replace: afterFirst,
   },
   {
@@ -214,8 +258,10 @@ const TEXT_RULES: readonly TextRule[] = [
 ];
 
 /** Something of what each rule above, and each of command-lines.ts, looks for: most lines have nothing of it. */
-const TRIGGER =
-  /pass|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|kg|cookie|x-|bearer|negotiate|basic|digest|:\/\/|@|BEGIN|eyJ|gh[opsur]_|github_|glpat|xox|hv[bs]\.|npm_|AIza|AKIA|ASIA|sk-|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|[a-z0-9]{6}\.[a-z0-9]{16}/iu;
+const TRIGGER = new RegExp(
+  String.raw`pass|log(?:in|ged)|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|kg|cookie|x-|bearer|negotiate|basic|digest|://|@|BEGIN|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|${KNOWN_TOKENS}`,
+  "iu",
+);
 
 export function mayHoldSecret(line: string): boolean {
   return TRIGGER.test(line);
