@@ -84,7 +84,7 @@ describe("the reasons of objects", () => {
     }
   });
 
-  it("the reasons of objects of every problem that status reports lead to a check", () => {
+  it("the reasons of objects that status reports, and their kinds, each lead to a check", () => {
     const source = ["objects/object-problems", "problems"].map((name) => read(`src/cli/status/${name}.ts`)).join("\n");
     const kinds = new Set(
       [...source.matchAll(/kind: "(\w+)"|const kind = "(\w+)"/g)].map(([, one, other]) => one ?? other),
@@ -96,6 +96,10 @@ describe("the reasons of objects", () => {
     for (const kind of kinds) {
       const leads = reasons.some((reason) => IDS.has(checkOf({ kind: kind ?? "", reason }) ?? ""));
       assert.ok(leads, kind ?? "");
+    }
+    for (const reason of reasons) {
+      const leads = [...kinds].some((kind) => IDS.has(checkOf({ kind: kind ?? "", reason }) ?? ""));
+      assert.ok(leads || reason === "Forbidden", reason);
     }
   });
 });

@@ -81,7 +81,7 @@ describe("the dashboard that the agent serves", () => {
     }
   });
 
-  it("the agent's dashboard asks the API server about one path for all pages, so a stranger cannot cause any number of reviews", async () => {
+  it("the agent's dashboard asks the API server about one path for all pages, whichever page a user opens", async () => {
     assert.equal((await send("/nodes/w1", bearer("good"))).status, 200);
     assert.equal((await send("/nodes/w2", bearer("good"))).status, 404);
     assert.deepEqual([...paths], [STATUS_PATH]);
