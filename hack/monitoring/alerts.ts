@@ -123,7 +123,7 @@ export const ALERTS: readonly Alert[] = [
   {
     name: "IronfenceHealthCheckHeld",
     severity: "warning",
-    expr: 'sum by (job, reason) (ironfence_health_checks{state!="Disabled", reason=~"ThresholdHolds|StormActive|ViewStale|RemediationFailed|NoNodes"} or ironfence_machine_health_checks{reason=~"ViewStale|WorkloadClusterUnreachable|TooManyUnhealthy|NoMachines|NotJudged"}) > 0',
+    expr: 'sum by (job, reason) (ironfence_health_checks{state!="Disabled", reason=~"ThresholdHolds|ThresholdTooHigh|StormActive|ViewStale|RemediationFailed|NoNodes"} or ironfence_machine_health_checks{reason=~"ViewStale|WorkloadClusterUnreachable|TooManyUnhealthy|NoMachines|NotJudged"}) > 0',
     forMinutes: 10,
     summary: "A health check is enabled, but does not remediate all of its nodes: {{ $labels.reason }}",
     example: {
@@ -131,6 +131,10 @@ export const ALERTS: readonly Alert[] = [
       labels: { ...OF_JOB, reason: "StormActive" },
     },
     otherExamples: [
+      {
+        series: { [`ironfence_health_checks{${JOB},state="Enabled",reason="ThresholdTooHigh"}`]: always(1) },
+        labels: { ...OF_JOB, reason: "ThresholdTooHigh" },
+      },
       {
         series: { [`ironfence_health_checks{${JOB},state="Remediating",reason="ThresholdHolds"}`]: always(1) },
         labels: { ...OF_JOB, reason: "ThresholdHolds" },

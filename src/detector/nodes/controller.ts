@@ -361,7 +361,9 @@ export class NodeHealthCheckController {
       state.reportedNodes = new Set([...nodes, ...entries].map(({ name }) => name));
       await storeStatus(this.#checks, check, status, signal);
       this.#deps.metrics.follow(check.status, status, nowMs);
-      this.#deps.metrics.keep(check.metadata.name, { gate, nodes });
+      const { compiled } = state;
+      const threshold = "policy" in compiled ? compiled.policy.threshold : undefined;
+      this.#deps.metrics.keep(check.metadata.name, { gate, nodes }, threshold);
     };
   }
 

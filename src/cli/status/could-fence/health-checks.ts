@@ -3,7 +3,7 @@ import { EXCLUDE_FROM_REMEDIATION } from "../../../api/names/labels.ts";
 import type { NodeHealthCheck } from "../../../api/ironfence/node-health-check.ts";
 import type { NodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
-import { judgeThreshold } from "../../../detector/nodes/decide/threshold.ts";
+import { judgeThreshold, toleratesOne } from "../../../detector/nodes/decide/threshold.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { budgetJudge } from "./attempt-budget.ts";
 import { machineChecksOf } from "./machine-health-checks.ts";
@@ -88,14 +88,13 @@ function thresholdJudge(
   const selected = itemsOf(nodes).filter(({ metadata }) => selects(metadata.labels)).length;
   const unhealthy = new Set((status?.unhealthyNodes ?? []).map(({ name }) => name));
   const healthy = status?.healthyNodes ?? selected;
-  const alone = judgeThreshold(threshold, { selected, healthy: selected - 1, absent: 0 });
   return (node) => {
     const isCounted = isReady(node) && !unhealthy.has(node.metadata.name);
     const left = healthy - (isCounted ? 1 : 0);
     const { isMet, required } = judgeThreshold(threshold, { selected, healthy: left, absent: 0 });
     if (isMet) return undefined;
     return {
-      reason: alone.isMet ? "ThresholdHolds" : "ThresholdTooHigh",
+      reason: toleratesOne(threshold, selected) ? "ThresholdHolds" : "ThresholdTooHigh",
       message: `${left} of ${selected} nodes would be healthy without it and at least ${required} must be, so it would not be remediated: repair other nodes, or lower the threshold`,
     };
   };

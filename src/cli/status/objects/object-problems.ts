@@ -5,7 +5,7 @@ import { folderOf } from "../../../api/ironfence/kinds.ts";
 import type { Condition } from "../../../api/schema/meta.ts";
 import { conditionOf } from "../../../api/schema/read-fields.ts";
 import type { NodeHealthCheck } from "../../../api/ironfence/node-health-check.ts";
-import { judgeThreshold } from "../../../detector/nodes/decide/threshold.ts";
+import { judgeThreshold, toleratesOne } from "../../../detector/nodes/decide/threshold.ts";
 import type { NodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { readStorm } from "../../../detector/nodes/decide/status.ts";
@@ -180,9 +180,8 @@ function thresholdProblems({ threshold }: NodePolicy, { status }: NodeHealthChec
     const message = `${healthy} of ${selected} nodes are healthy and at least ${now.required} must be, so nothing new is remediated: repair nodes by hand, or lower the threshold`;
     return [{ severity: "error", reason: "ThresholdHolds", message }];
   }
-  const withOneDown = judgeThreshold(threshold, { selected, healthy: selected - 1, absent: 0 });
-  if (withOneDown.isMet) return [];
-  const message = `at least ${withOneDown.required} of ${selected} nodes must be healthy, so a single unhealthy node is never remediated: lower spec.minHealthy, or raise spec.maxUnhealthy`;
+  if (toleratesOne(threshold, selected)) return [];
+  const message = `at least ${now.required} of ${selected} nodes must be healthy, so a single unhealthy node is never remediated: lower spec.minHealthy, or raise spec.maxUnhealthy`;
   return [{ severity: "error", reason: "ThresholdTooHigh", message }];
 }
 

@@ -39,6 +39,11 @@ export function judgeThreshold(threshold: Threshold, counts: NodeCounts): Thresh
   return { required, isMet: counts.healthy >= required };
 }
 
+/** Whether a node that fails alone may be remediated. If not, the threshold is too high for so few nodes. */
+export function toleratesOne(threshold: Threshold, selected: number): boolean {
+  return judgeThreshold(threshold, { selected, healthy: selected - 1, absent: 0 }).isMet;
+}
+
 /**
  * Which of two counts of the same nodes is used.
  *

@@ -9,6 +9,8 @@ import { CompactHistogram } from "../../../telemetry/compact-histogram.ts";
 import { collectedGauge, createCounter, createGauge, metric } from "../../../telemetry/metric.ts";
 import type { GateOutcome, NodeCheckDecision } from "../decide/decision.ts";
 import type { Disabled } from "../decide/status.ts";
+import type { Threshold } from "../decide/threshold.ts";
+import { toleratesOne } from "../decide/threshold.ts";
 import type { Metric } from "../../../telemetry/metric.ts";
 
 // Names, labels and buckets are upstream's, so that dashboards and alerts continue to work. `name` is the node's name,
@@ -62,16 +64,18 @@ const GATES = {
 /** Conditions of an enabled health check that does not do everything that it should. */
 const HINDRANCES = ["AttemptBudgetSpent", "RemediationFailed"] as const;
 const STORM = "StormActive";
+/** As `ironfence status` says. */
+const TOO_HIGH = "ThresholdTooHigh";
 const PHASES = ["Enabled", "Remediating", "Paused", "Disabled"] as const;
 /** The status is empty, or another version wrote it. */
 const OTHER = "Other";
 const HEALTH_CHECKS = metric({
   name: "ironfence_health_checks",
   type: "gauge",
-  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`; else what lets no remediation start (`PauseRequested`, `ClusterUpgrading`, `ViewStale`, `StormActive`, or `ThresholdHolds` if too few nodes are healthy); else the first of the other conditions that is True; else `NoNodes` if the selector matches none; `None` if nothing is wrong",
+  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`; else what lets no remediation start (`PauseRequested`, `ClusterUpgrading`, `ViewStale`, `StormActive`, or `ThresholdHolds` if too few nodes are healthy); else `ThresholdTooHigh` if a node that fails alone may not be remediated; else the first of the other conditions that is True; else `NoNodes` if the selector matches none; `None` if nothing is wrong",
   labels: {
     state: [...PHASES, OTHER],
-    reason: ["None", ...DISABLED, ...Object.values(GATES), STORM, ...HINDRANCES, "NoNodes", OTHER],
+    reason: ["None", ...DISABLED, ...Object.values(GATES), STORM, TOO_HIGH, ...HINDRANCES, "NoNodes", OTHER],
   },
 });
 const BUDGET_SPENT = metric({
@@ -105,6 +109,8 @@ interface StoredCheck {
 
 interface LastDecision {
   gate: GateOutcome | undefined;
+  /** Undefined if the spec is invalid. */
+  threshold: Threshold | undefined;
   /** Nodes that the health check has given up. */
   spent: number;
 }
@@ -130,8 +136,7 @@ export class NodeHealthCheckMetrics {
     collectedGauge(HEALTH_CHECKS, registry, (set) => {
       const counts = new Map<string, { state: string; reason: string; count: number }>();
       for (const { metadata, status } of checks()) {
-        const gate = this.#decisions.get(metadata.name)?.gate;
-        const labels = { state: stateOf(status), reason: reasonOf(status, gate) };
+        const labels = { state: stateOf(status), reason: reasonOf(status, this.#decisions.get(metadata.name)) };
         const key = `${labels.state} ${labels.reason}`;
         counts.set(key, { ...labels, count: (counts.get(key)?.count ?? 0) + 1 });
       }
@@ -191,10 +196,13 @@ export class NodeHealthCheckMetrics {
   }
 
   /** Keeps of a decision what the status of the health check does not say. */
-  keep(checkName: string, { gate, nodes }: Pick<NodeCheckDecision, "gate" | "nodes">): void {
+  keep(
+    checkName: string,
+    { gate, nodes }: Pick<NodeCheckDecision, "gate" | "nodes">,
+    threshold: Threshold | undefined,
+  ): void {
     const spent = nodes.filter(({ outcome }) => outcome === "budgetSpent").length;
-    if (gate === undefined && spent === 0) this.#decisions.delete(checkName);
-    else this.#decisions.set(checkName, { gate: gate?.outcome, spent });
+    this.#decisions.set(checkName, { gate: gate?.outcome, threshold, spent });
   }
 
   /** Removes the metrics of a health check that was deleted. */
@@ -239,7 +247,7 @@ function stateOf({ phase }: NodeHealthCheckStatus): string {
 
 function reasonOf(
   { phase, conditions = [], observedNodes }: NodeHealthCheckStatus,
-  gate: LastDecision["gate"],
+  { gate, threshold }: Partial<LastDecision> = {},
 ): string {
   const reasonIf = (type: string): string | undefined =>
     conditions.find((condition) => condition.type === type && condition.status === "True")?.reason;
@@ -248,6 +256,13 @@ function reasonOf(
   if (gate === "upgrading" || gate === "blocked") return GATES[gate];
   if (reasonIf(STORM) !== undefined) return STORM;
   if (gate === "threshold") return GATES.threshold;
+  if (
+    threshold !== undefined &&
+    observedNodes !== undefined &&
+    observedNodes > 0 &&
+    !toleratesOne(threshold, observedNodes)
+  )
+    return TOO_HIGH;
   const hindrance = HINDRANCES.find((type) => reasonIf(type) !== undefined);
   return hindrance ?? (observedNodes === 0 ? "NoNodes" : "None");
 }

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { Registry } from "prom-client";
 import type { NodeHealthCheckStatus } from "../../../../src/api/ironfence/node-health-check.ts";
 import { NodeHealthCheckMetrics } from "../../../../src/detector/nodes/effects/metrics.ts";
+import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import { T0 } from "./builders.ts";
 
@@ -135,21 +136,27 @@ describe("the series of a node that was deleted", () => {
 describe("the gauge of health checks", () => {
   type Gate = Parameters<NodeHealthCheckMetrics["keep"]>[1]["gate"];
 
-  async function shown(...checks: { status: NodeHealthCheckStatus; gate?: Gate }[]): Promise<string[]> {
+  async function shown(
+    ...checks: { status: NodeHealthCheckStatus; gate?: Gate; threshold?: Threshold }[]
+  ): Promise<string[]> {
     const registry = new Registry();
-    const named = checks.map(({ status, gate }, index) => ({ metadata: { name: `check-${index}` }, status, gate }));
+    const named = checks.map((check, index) => ({ metadata: { name: `check-${index}` }, ...check }));
     const metrics = new NodeHealthCheckMetrics(registry, () => named);
-    for (const { metadata, gate } of named) metrics.keep(metadata.name, { gate, nodes: [] });
+    for (const { metadata, gate, threshold } of named) metrics.keep(metadata.name, { gate, nodes: [] }, threshold);
     const spent = { outcome: "budgetSpent", reason: "", nextCheckMs: undefined };
-    metrics.keep("a", {
-      gate: undefined,
-      nodes: [
-        { ...spent, name: "n1" },
-        { ...spent, name: "n2" },
-        { ...spent, name: "n3", outcome: "healthy" },
-      ],
-    });
-    metrics.keep("b", { gate: undefined, nodes: [{ ...spent, name: "n4" }] });
+    metrics.keep(
+      "a",
+      {
+        gate: undefined,
+        nodes: [
+          { ...spent, name: "n1" },
+          { ...spent, name: "n2" },
+          { ...spent, name: "n3", outcome: "healthy" },
+        ],
+      },
+      undefined,
+    );
+    metrics.keep("b", { gate: undefined, nodes: [{ ...spent, name: "n4" }] }, undefined);
     metrics.forget("b", {});
     const lines = (await registry.metrics()).split("\n");
     return lines.filter((line) => /^ironfence_.* [^0]/.test(line));
@@ -206,6 +213,23 @@ describe("the gauge of health checks", () => {
     ] as const) {
       const [line] = await shown({ status: { ...status, conditions: [...(status.conditions ?? [])] }, gate: given });
       assert.equal(line, `ironfence_health_checks{${expected}} 1`);
+    }
+  });
+
+  it("the gauge of health checks shows a threshold at which no node that fails alone may be remediated", async () => {
+    const three: NodeHealthCheckStatus = { phase: "Enabled", observedNodes: 3 };
+    const gate = { outcome: "threshold", reason: "", announcement: undefined } as const;
+    for (const [status, minHealthy, given, reason] of [
+      [three, 3, undefined, "ThresholdTooHigh"],
+      [three, 4, undefined, "ThresholdTooHigh"],
+      [three, 2, undefined, "None"],
+      [three, 3, gate, "ThresholdHolds"],
+      [{ ...three, observedNodes: 0 }, 1, undefined, "NoNodes"],
+      [{ phase: "Enabled" }, 1, undefined, "None"],
+    ] as const) {
+      const threshold: Threshold = { kind: "minHealthy", amount: { unit: "nodes", count: minHealthy } };
+      const [line] = await shown({ status, gate: given, threshold });
+      assert.equal(line, `ironfence_health_checks{state="Enabled",reason="${reason}"} 1`);
     }
   });
 });
