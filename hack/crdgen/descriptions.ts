@@ -73,6 +73,7 @@ export const DESCRIPTIONS: Readonly<Record<string, string>> = {
   "wrongHost.time": "When that remediation released the host.",
 
   // BareMetalRemediation.
+  "earlyProof.leaseUID": "UID of the lease of the node.",
   "template.spec": "The spec of each BareMetalRemediation that is made from this template.",
   "spec.template": "What each BareMetalRemediation is made from.",
   "status.attempt": "The power cycle that is under way. It is stored before its first step.",

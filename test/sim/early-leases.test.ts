@@ -1,10 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { LEASES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease } from "../../src/api/kubernetes/core.ts";
 import { begun, cutPower, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
+import type { World } from "./world.ts";
 
 // A kubelet that takes a lease over keeps its duration (newLease of the lease controller of component-helpers). One
 // whose nodeLeaseDurationSeconds was raised from 40 to 120 renews every 30 s under a lease that says 40.
 const TAKEN_OVER = { kubelets: { leaseDurationSeconds: 40, leasePeriodMs: 30_000 } };
+const leaseVersion = (world: World, name: string): string | undefined =>
+  world.server.collection<Lease>(LEASES).get({ namespace: "kube-node-lease", name })?.metadata.resourceVersion;
 /** Two renewals. */
 const SEEN_MS = 65_000;
 
@@ -28,6 +33,28 @@ describe("leases that are older than the configuration of their kubelets", () =>
         await world.clock.advance(500);
         assert.equal(isTainted(world, "n1"), false);
       }
+    }));
+
+  it("no release is early of a node that lives and renews every 30 s, whose BMC leads to another host that is off, by an agent that takes over after the renewal", () =>
+    runEarly(TAKEN_OVER, async (world) => {
+      await world.clock.advance(2 * SEEN_MS);
+      world.createPod("n1", "db");
+      world.rack.bmc("n1").rewire(world.rack.host("n2"));
+      world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
+      world.rack.host("n2").order("ForceOff");
+      world.network.cut.add("n1");
+      await world.until("a remediation", () => begun(world).some(({ metadata }) => metadata.name === "n1"), 120_000);
+      await world.killAgent();
+      world.network.cut.delete("n1");
+      const version = leaseVersion(world, "n1");
+      await world.until("a renewal", () => leaseVersion(world, "n1") !== version, 60_000);
+      await world.clock.advance(1_000);
+      world.startAgent();
+      for (let step = 0; step < 80; step += 1) {
+        await world.clock.advance(500);
+        assert.equal(isTainted(world, "n1"), false);
+      }
+      assert.equal(world.pods("n1").length, 1);
     }));
 
   it("no BMC is called at rest but for the usual probe of nodes that renew every 30 s", () =>

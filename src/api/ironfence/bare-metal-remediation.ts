@@ -68,6 +68,18 @@ export const bareMetalRemediationSpecSchema = templateStrategySchema.extend({
     description:
       "The end of the duration of the health check. Before this time the host is not powered on, and not powered off again if it has come back by itself. A health check sets this if it does not wait for the duration, because the host is proven off.",
   }),
+  earlyProof: z
+    .object({
+      leaseUID: z.string(),
+      leaseResourceVersion: z.string().meta({
+        description: "The version of the lease that was silent: a later one shows that a kubelet lives.",
+      }),
+    })
+    .optional()
+    .meta({
+      description:
+        "The proof on which powerOnNotBefore rests. Without it nothing is done to the host or its node before that time.",
+    }),
 });
 export type BareMetalRemediationSpec = z.infer<typeof bareMetalRemediationSpecSchema>;
 

@@ -2,7 +2,7 @@ import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remedi
 import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../api/names/annotations.ts";
 import { REQUEST, RESTORED_BY_VELERO } from "../../api/names/labels.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
-import { latestStampMs, serverTimeMs } from "../../kube/server-time.ts";
+import { latestStampMs } from "../../kube/server-time.ts";
 import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { FINALIZER } from "../effects/objects/finalizer.ts";
@@ -77,7 +77,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
     host: lookup.found ? { found: true, facts: factsOf(lookup.host, subject) } : lookup,
     hold: strictestHold(watchedHold(deps.stopSwitch, lookup), session.observations.hold?.found),
     siblings: deps.siblingsOf(session).map(siblingOf),
-    earlyForMs: earlyForMs(deps.runtime, session),
+    earlyForMs: session.earlyForMs,
     leaseUnchanged:
       strategy.powerOnNotBeforeMs === undefined || nodeName === undefined || subject.cluster !== undefined
         ? undefined
@@ -86,13 +86,6 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
     freshId: deps.runtime.random.uuid(),
     observations: session.observations,
   };
-}
-
-/** How long it is until the host may be powered on. */
-function earlyForMs(runtime: KubeRuntime, session: RemediationSession): number {
-  const { powerOnNotBeforeMs } = session.strategy;
-  if (powerOnNotBeforeMs === undefined) return 0;
-  return session.earlyWait.remainingMs(powerOnNotBeforeMs - serverTimeMs(runtime), runtime.clock.monotonicMs());
 }
 
 function wordsFor({ machine }: Subject): string {

@@ -95,8 +95,8 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
       return { ...observations, examined: { node, dispute }, members, ...(!mayBeTainted && { taintCleared: true }) };
     }
     case "LeaseRead": {
-      const { lease, atMs, readAtMs, contact } = event;
-      return { ...observations, lease: observeLease(observations.lease, lease, atMs, readAtMs, contact) };
+      const { lease, atMs, readAtMs, contact, proven } = event;
+      return { ...observations, lease: observeLease(observations.lease, lease, atMs, readAtMs, contact, proven) };
     }
     case "Quarantined":
       return { ...observations, quarantined: true, quarantineLifted: false, marksCleared: false };

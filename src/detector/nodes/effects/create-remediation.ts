@@ -6,6 +6,7 @@ import { isKubeError } from "../../../kube/errors.ts";
 import type { KubeObject, OwnerReference, ResourceType } from "../../../kube/resource.ts";
 import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import { isOwnedBy } from "../../shared/model/remediation.ts";
+import type { EarlySpec } from "../../shared/model/template.ts";
 import { buildRemediation } from "../../shared/model/template.ts";
 import { REFUSED_RETRY_MS, STALE_RETRY_MS } from "../../shared/model/deferral.ts";
 import { createRemediationObject } from "../../shared/shell/remediation-writes.ts";
@@ -91,7 +92,7 @@ export async function* createRemediation(
     return;
   }
   const owners = { healthCheck: ownerReference(check), machine };
-  const body = buildRemediation(template, node, owners, powerOnNotBefore(deps, name, skipped));
+  const body = buildRemediation(template, node, owners, earlySpec(deps, name, skipped));
   const isOwn = (found: KubeObject): boolean => isOwnedBy(found, check.metadata.uid);
   const creation = await createRemediationObject(deps, template.type, body, isOwn, signal);
   if (creation.result === "refused") {
@@ -133,17 +134,21 @@ function stillNeeds(
 }
 
 /**
- * The end of the duration that the remediation does not wait for, by the clock of the API server; whole seconds,
- * rounded up.
+ * The end of the duration that the remediation does not wait for, by the clock of the API server, in whole seconds,
+ * rounded up; and the version of the lease that is silent, as the proof of Off names it.
  */
-function powerOnNotBefore(
+function earlySpec(
   { clock, overdue }: NodeActionDeps,
   nodeName: string,
   skipped: SkippedDuration | undefined,
-): string | undefined {
+): EarlySpec | undefined {
   const facts = skipped?.isEarly === true ? overdue?.factsOf(nodeName) : undefined;
-  if (skipped === undefined || facts === undefined) return undefined;
-  return toTime(facts.serverNowMs + skipped.durationUntilMs - clock.nowMs() + 999);
+  if (skipped === undefined || facts?.lease === undefined) return undefined;
+  const { uid: leaseUID, resourceVersion: leaseResourceVersion } = facts.lease;
+  return {
+    powerOnNotBefore: toTime(facts.serverNowMs + skipped.durationUntilMs - clock.nowMs() + 999),
+    earlyProof: { leaseUID, leaseResourceVersion },
+  };
 }
 
 async function etcdObjection(client: KubeClient, nodeName: string, signal: AbortSignal): Promise<string | undefined> {

@@ -1,3 +1,4 @@
+import type { BareMetalRemediationSpec } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/names/annotations.ts";
 import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/names/labels.ts";
@@ -85,6 +86,9 @@ function findInexactNumber(value: unknown): number | undefined {
   return undefined;
 }
 
+/** What the spec of a CR says in addition to its template if the CR is created before the duration is over. */
+export type EarlySpec = Required<Pick<BareMetalRemediationSpec, "powerOnNotBefore" | "earlyProof">>;
+
 /**
  * The CR for a node, by the contract that remediators of any vendor rely on. An owner must be in the namespace of the
  * CR or be cluster-scoped. Otherwise Kubernetes deletes the CR, so pass the node's Machine only if it is in that
@@ -94,7 +98,7 @@ export function buildRemediation(
   template: Template,
   node: Node,
   owners: { healthCheck: OwnerReference; machine: OwnerReference | undefined },
-  powerOnNotBefore?: string,
+  early?: EarlySpec,
 ): NewRemediation {
   const { name } = node.metadata;
   const { healthCheck, machine } = owners;
@@ -108,10 +112,10 @@ export function buildRemediation(
       labels: { [PART_OF]: PART_OF_VALUE, ...(isControlPlane(node) && { [IS_CONTROL_PLANE_NODE]: "" }) },
       ownerReferences: machine === undefined ? [healthCheck] : [healthCheck, machine],
     },
-    spec: powerOnNotBefore === undefined ? template.remediationSpec : withPowerOn(template, powerOnNotBefore),
+    spec: early === undefined ? template.remediationSpec : withEarly(template, early),
   };
 }
 
-function withPowerOn({ remediationSpec }: Template, powerOnNotBefore: string): unknown {
-  return { ...(remediationSpec as Record<string, unknown>), powerOnNotBefore };
+function withEarly({ remediationSpec }: Template, early: EarlySpec): unknown {
+  return { ...(remediationSpec as Record<string, unknown>), ...early };
 }

@@ -11,6 +11,7 @@ import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import type { Observations } from "../../machine/model/facts/observations.ts";
 import type { Now } from "../../machine/model/facts/snapshot.ts";
 import type { State } from "../../machine/model/decision/state.ts";
+import type { LeaseVersion } from "../../machine/model/decision/strategy.ts";
 
 type WatchName = "lease" | "pods" | "machine";
 
@@ -29,6 +30,7 @@ interface WatchingSession {
   /** The cluster of the node. */
   readonly cluster: NodeCluster;
   readonly observations: Observations;
+  readonly provenLease: LeaseVersion | undefined;
   observe(event: RemediationEvent): void;
   now(): Now;
 }
@@ -92,10 +94,11 @@ export class SessionWatches {
     leases.subscribe((change) => {
       if (change.type === "deleted") return;
       const known = this.#session.observations.lease;
-      const contact = this.#session.cluster.runtime.contact();
+      const { cluster, provenLease: proven } = this.#session;
+      const contact = cluster.runtime.contact();
       const atMs = this.#session.now().monotonicMs;
-      this.#session.observe({ type: "LeaseRead", lease: change.object, readAtMs: undefined, contact, atMs });
-      if (known !== undefined && this.#session.observations.lease?.renewedAtMs !== known.renewedAtMs) this.#wake();
+      this.#session.observe({ type: "LeaseRead", lease: change.object, readAtMs: undefined, contact, atMs, proven });
+      if (this.#session.observations.lease?.renewedAtMs !== known?.renewedAtMs) this.#wake();
     });
   };
 

@@ -13,7 +13,7 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 import type { TracedFence } from "../../telemetry/fence-tracer.ts";
 import { ApiFailures } from "./api-failures.ts";
 import { SessionWatches } from "./session-watches.ts";
-import type { BoundedStrategy, ParsedStrategy } from "../../machine/model/decision/strategy.ts";
+import type { BoundedStrategy, LeaseVersion, ParsedStrategy } from "../../machine/model/decision/strategy.ts";
 import { parseStrategy } from "../../machine/model/decision/strategy.ts";
 import type { Observations } from "../../machine/model/facts/observations.ts";
 import type { Now } from "../../machine/model/facts/snapshot.ts";
@@ -64,7 +64,7 @@ export class RemediationSession {
   #observations: Observations = nothingObserved();
   readonly #clusters: NodeClusters;
   readonly #rewinds: number | undefined;
-  readonly earlyWait = new EarlyWait();
+  readonly #earlyWait = new EarlyWait();
   readonly #watches: SessionWatches;
   readonly #lifetime = new AbortController();
   readonly wake: () => void;
@@ -179,6 +179,18 @@ export class RemediationSession {
   /** The strategy as far as this version knows the spec. `state` is `Unknown` if it does not know all of it. */
   get strategy(): BoundedStrategy {
     return this.#parseStrategy().strategy;
+  }
+
+  /** How long it is until the host may be powered on. */
+  get earlyForMs(): number {
+    const { powerOnNotBeforeMs } = this.strategy;
+    if (powerOnNotBeforeMs === undefined) return 0;
+    return this.#earlyWait.remainingMs(powerOnNotBeforeMs - serverTimeMs(this.#runtime), this.now().monotonicMs);
+  }
+
+  /** The version of the node's lease on whose silence the remediation rests until its duration is over. */
+  get provenLease(): LeaseVersion | undefined {
+    return this.earlyForMs > 0 ? this.strategy.provenLease : undefined;
   }
 
   #parseStrategy(): ParsedStrategy {

@@ -14,6 +14,7 @@ import type { NodeCluster } from "../../clusters/node-clusters.ts";
 import type { Observations } from "../../machine/model/facts/observations.ts";
 import type { OrderFacts } from "../../machine/rules/orders/order-obstacle.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
+import type { LeaseVersion } from "../../machine/model/decision/strategy.ts";
 
 /** What effects know about the remediation, and the object to which they report events. */
 export interface EffectSession {
@@ -26,6 +27,7 @@ export interface EffectSession {
   readonly nodeName: string | undefined;
   readonly cluster: Pick<NodeCluster, "runtime" | "nodes" | "problem">;
   readonly observations: Observations;
+  readonly provenLease: LeaseVersion | undefined;
   /** The open devices of the host. */
   power: HostPower | undefined;
   now(): Now;

@@ -122,5 +122,6 @@ export async function readLease({ nodeRuntime, session }: EffectContext, signal:
     if (!isKubeError(error, "NotFound")) throw error;
   }
   const atMs = session.now().monotonicMs;
-  session.observe({ type: "LeaseRead", lease, readAtMs: atMs, contact: session.cluster.runtime.contact(), atMs });
+  const { cluster, provenLease: proven } = session;
+  session.observe({ type: "LeaseRead", lease, readAtMs: atMs, contact: cluster.runtime.contact(), atMs, proven });
 }

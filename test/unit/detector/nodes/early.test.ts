@@ -94,7 +94,7 @@ describe("a node that still says that it is Ready", () => {
         const facts = factsOf(policy, node, T0, { host: hostWith(), early: EARLY });
         return judgeEarly({ ...facts, health: { state: "healthy" } }, policy, T0).state;
       };
-      const { conditions } = nodeOf("a", status, T0).status;
+      const { conditions = [] } = nodeOf("a", status, T0).status;
       assert.equal(judged(), "unhealthy");
       assert.equal(judged({ ...ready(), status: { ...ready().status, conditions } }), "healthy");
     });

@@ -16,8 +16,11 @@ const nodeSaying = (status: string): Node => ({
   ...NODE,
   status: { ...NODE.status, conditions: [{ type: "Ready", status }] },
 });
-const targetWith = (status: Record<string, unknown>, spec: Record<string, unknown> = {}): FencingTarget =>
-  ({ ...TARGET, spec: { ...TARGET.spec, ...spec }, status: { ...TARGET.status, ...status } }) as FencingTarget;
+const targetWith = (status: Record<string, unknown>, spec: Record<string, unknown> = {}): FencingTarget => ({
+  ...TARGET,
+  spec: { ...TARGET.spec, ...spec },
+  status: { ...TARGET.status, ...status },
+});
 const conditions = (ready: string, identityVerified: string) => ({
   conditions: [
     { type: "Ready", status: ready },

@@ -137,6 +137,33 @@ describe("a node's lease", () => {
     );
   });
 
+  it("a node's lease is renewed at the first look by a later version, or another UID, than the one that was silent", () => {
+    const proven = { uid: "l1", resourceVersion: "9" };
+    const look = (resourceVersion: string, uid?: string) =>
+      observeLease(
+        undefined,
+        lease("2026-01-01T00:00:10.000000Z", resourceVersion, uid),
+        7_000,
+        7_000,
+        IN_CONTACT,
+        proven,
+      );
+    assert.deepEqual([look("10").renewedAtMs, look("10").firstRenewedAtMs], [7_000, 7_000]);
+    assert.equal(look("9", "l2").renewedAtMs, 7_000);
+    assert.deepEqual(look("9"), { ...first, readAtMs: 7_000 });
+  });
+
+  it("a node's lease is not renewed by a first look at an older version than the one that was silent, nor by that one", () => {
+    const proven = { uid: "l1", resourceVersion: "9" };
+    const at = (known: ReturnType<typeof observeLease> | undefined, read: Lease | undefined) =>
+      observeLease(known, read, 7_000, undefined, IN_CONTACT, proven);
+    const silent = lease("2026-01-01T00:00:10.000000Z", "9");
+    for (const read of [lease("2026-01-01T00:00:00.000000Z", "8"), undefined]) {
+      assert.equal(at(at(undefined, read), silent).renewedAtMs, undefined);
+      assert.equal(at(at(undefined, read), lease("2026-01-01T00:00:20.000000Z", "10")).renewedAtMs, 7_000);
+    }
+  });
+
   const stamped = (time: string, resourceVersion: string): Lease => {
     const { metadata, ...rest } = lease("2020-01-01T00:00:00.000000Z", resourceVersion);
     return { ...rest, metadata: { ...metadata, managedFields: [{ time: "2026-01-01T00:00:01Z" }, { time }, {}] } };

@@ -3,6 +3,12 @@ import { bareMetalRemediationSpecSchema } from "../../../../api/ironfence/bare-m
 import { parseDurationMs } from "../../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../../runtime/time.ts";
 
+/** One version of the lease of a node. */
+export interface LeaseVersion {
+  uid: string;
+  resourceVersion: string;
+}
+
 /** A strategy with its durations parsed and bounded. */
 export interface BoundedStrategy {
   type: "Reboot" | "Reprovision" | "Escalate";
@@ -26,6 +32,8 @@ export interface BoundedStrategy {
   acCycleTimeoutMs: number;
   /** By the clock of the API server; absent if the remediation began at the end of a duration, or without one. */
   powerOnNotBeforeMs?: number;
+  /** The version of the lease that was silent when the remediation began early; absent if it does not name one. */
+  provenLease?: LeaseVersion;
 }
 
 /** Longest duration that is accepted: the status holds deadlines, and some times are too far off to be written. */
@@ -62,10 +70,13 @@ export function parseStrategy(spec: unknown): ParsedStrategy {
 
 /** @throws Error if a duration cannot be parsed, which the schema of the CRD rules out. */
 export function strategyOf(spec: BareMetalRemediationSpec): BoundedStrategy {
-  const { strategy, powerOnNotBefore } = spec;
+  const { strategy, powerOnNotBefore, earlyProof } = spec;
   const powerOnNotBeforeMs = parseTimeMs(powerOnNotBefore);
   return {
     ...(powerOnNotBeforeMs !== undefined && { powerOnNotBeforeMs }),
+    ...(earlyProof !== undefined && {
+      provenLease: { uid: earlyProof.leaseUID, resourceVersion: earlyProof.leaseResourceVersion },
+    }),
     type: strategy.type,
     retryLimit: strategy.retryLimit,
     powerOffTimeoutMs: durationMs("powerOffTimeout", strategy.powerOffTimeout),

@@ -13,6 +13,7 @@ import type { EtcdMember, MachineReading, PowerOrder } from "./observations.ts";
 import type { DeviceProblem } from "../decision/reasons.ts";
 import type { InstalledHost, MachineReport, NodeMachine, ReplacementReport } from "./reprovision.ts";
 import type { State } from "../decision/state.ts";
+import type { LeaseVersion } from "../decision/strategy.ts";
 
 /**
  * One thing that this process has learned about a remediation: what an effect found or did, what a watch showed, or
@@ -93,6 +94,8 @@ type NodeEvent =
       readAtMs: number | undefined;
       contact: Contact;
       atMs: number;
+      /** The version whose silence the remediation rests on, if the duration of the node is not over yet. */
+      proven: LeaseVersion | undefined;
     }
   | { type: "Quarantined" }
   | { type: "QuarantineLifted"; isNewBoot: boolean }

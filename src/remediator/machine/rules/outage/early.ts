@@ -38,13 +38,21 @@ export function isRenewed({ observations }: Pick<Snapshot, "observations">): boo
   return observations.lease?.renewedAtMs !== undefined;
 }
 
+/** Why nothing more is released before the duration is over; undefined if nothing speaks against it. */
+function whyReturned(snapshot: Snapshot): string | undefined {
+  if (isRenewed(snapshot)) return `node ${snapshot.nodeName} has renewed its lease`;
+  // Whether it was renewed since the proof is not known.
+  if (snapshot.strategy.provenLease === undefined) return "spec.earlyProof is missing";
+  return undefined;
+}
+
 /**
  * What has to be done before a power-off order is sent early: the host was read Off a moment ago, and its lease is
  * still silent. A host that is coming back is left alone. Undefined if the order may be sent.
  */
 export function ensureStillOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   if (!isEarly(snapshot)) return undefined;
-  if (isRenewed(snapshot)) return awaitReturn(snapshot, now);
+  if (whyReturned(snapshot) !== undefined) return awaitReturn(snapshot, now);
   const { last } = snapshot.observations.power;
   if (last === undefined || now.monotonicMs - last.atMs > EARLY_READING_AGE_MAX_MS) return run({ do: "readPower" });
   return last.state === "Off" ? undefined : awaitReturn(snapshot, now);
@@ -62,7 +70,8 @@ export function keepReturned(snapshot: AttemptSnapshot, now: Now): Decision | un
     if (!observations.taintCleared) return run({ do: "untaint" });
     return awaitReturn(snapshot, now);
   }
-  if (isRenewed(snapshot)) return storeReturn(snapshot, now, `node ${snapshot.nodeName} has renewed its lease`);
+  const why = whyReturned(snapshot);
+  if (why !== undefined) return storeReturn(snapshot, now, why);
   if (attempt.sent && provenAtMs !== undefined) return undefined;
   // An order that was refused, or of which nothing is known, is repeated only for a host that reads Off now.
   if (last === undefined) return ensureDeviceUsable(snapshot, now) ?? run({ do: "readPower" });
@@ -71,8 +80,8 @@ export function keepReturned(snapshot: AttemptSnapshot, now: Now): Decision | un
 
 /** In Releasing, before the end of the duration: the first sign that the host comes back ends the release. */
 export function endEarlyRelease(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
-  if (!isEarly(snapshot) || !isRenewed(snapshot)) return undefined;
-  return storeReturn(snapshot, now, `node ${snapshot.nodeName} has renewed its lease`);
+  const why = isEarly(snapshot) ? whyReturned(snapshot) : undefined;
+  return why === undefined ? undefined : storeReturn(snapshot, now, why);
 }
 
 /**
@@ -116,7 +125,7 @@ function awaitReturn(snapshot: AttemptSnapshot, now: Now): Decision {
 function extendDeadline(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, earlyForMs, strategy, state } = snapshot;
   if (attempt.deadlineMs >= now.epochMs + earlyForMs) return undefined;
-  const message = "the host is not off any more: it is left alone until the duration of its node is over";
+  const message = "the host is left alone until the duration of its node is over";
   return transition(snapshot, now, {
     to: state.name,
     step: "HostReturning",

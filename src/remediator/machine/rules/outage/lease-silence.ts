@@ -5,6 +5,7 @@ import { parseTimeMs } from "../../../../runtime/time.ts";
 import { isReported } from "../../node-patches/marks.ts";
 import type { ObservedLease } from "../../model/facts/observations.ts";
 import type { AttemptSnapshot } from "../../model/facts/snapshot.ts";
+import type { LeaseVersion } from "../../model/decision/strategy.ts";
 import { unchangedSilentAtMs } from "./early.ts";
 import {
   LEASE_DURATION_COUNTED_MAX_MS,
@@ -30,6 +31,8 @@ const STAMP_RESOLUTION_MS = 1_000;
  * bring a later time: the node's clock may have been set back.
  *
  * @param readAtMs when it was read live; undefined for a watch event.
+ * @param proven the version that was silent when the host was proven off before the duration of its node: a process
+ *   that sees another one first has missed a renewal.
  */
 export function observeLease(
   known: ObservedLease | undefined,
@@ -37,6 +40,7 @@ export function observeLease(
   nowMs: number,
   readAtMs: number | undefined,
   contact: Contact,
+  proven?: LeaseVersion,
 ): ObservedLease {
   const renewTimeMs = parseTimeMs(lease?.spec.renewTime);
   const uid = lease?.metadata.uid ?? "none";
@@ -44,7 +48,13 @@ export function observeLease(
   const durationMs = (lease?.spec.leaseDurationSeconds ?? LEASE_DURATION_SECONDS) * 1_000;
   const writtenAtMs = writtenAt(lease, nowMs, contact);
   const read = { writtenAtMs, readAtMs: readAtMs ?? known?.readAtMs ?? -Infinity, answeringSinceMs: contact.sinceMs };
-  if (known === undefined) return { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: undefined, ...read };
+  if (known === undefined) {
+    const first = { uid, resourceVersion, renewTimeMs, durationMs, renewedAtMs: undefined, ...read };
+    if (proven === undefined) return first;
+    const isOther = uid !== proven.uid || isLaterVersion(resourceVersion, proven.resourceVersion);
+    if (lease === undefined || !isOther) return { ...first, ...proven };
+    return { ...first, renewedAtMs: nowMs, firstRenewedAtMs: nowMs };
+  }
   const isNewer = isLaterVersion(resourceVersion, known.resourceVersion);
   if (lease === undefined || renewTimeMs === undefined || (!isNewer && resourceVersion !== known.resourceVersion)) {
     return { ...known, ...read, writtenAtMs: known.writtenAtMs };

@@ -31,8 +31,13 @@ const VERIFYING: Partial<Observations> = {
 };
 const LATE = { deadlineMs: NOW.epochMs + 900_000 };
 
-const decided = (changes: SnapshotChanges): string =>
-  told(decide(snapshot({ ...changes, other: { node: READY, ...EARLY, ...changes.other } }), NOW), changes.state);
+const PROVEN_LEASE = { uid: STALE_LEASE.uid, resourceVersion: STALE_LEASE.resourceVersion };
+
+const decided = ({ strategy = { provenLease: PROVEN_LEASE }, ...changes }: SnapshotChanges): string =>
+  told(
+    decide(snapshot({ ...changes, strategy, other: { node: READY, ...EARLY, ...changes.other } }), NOW),
+    changes.state,
+  );
 
 describe("a remediation that began before the duration of its node", () => {
   it("a remediation that began early orders its host off only after a reading of Off that is at most 1.5 s old", () => {
@@ -88,6 +93,19 @@ describe("a remediation that began before the duration of its node", () => {
       "→ PoweringOff (HostReturned)",
     );
     assert.notEqual(decided({ state, observations, other: { earlyForMs: 0 } }), "untaint");
+  });
+
+  it("a remediation that began early, and does not name the lease that was silent, waits for the end of the duration", () => {
+    const strategy = {};
+    const power = { ...READ_OFF, last: JUST_READ };
+    const verifying = { ...VERIFYING, power };
+    assert.equal(decided({ strategy, state: "Verifying", attempt: LATE, observations: verifying }), "readPower");
+    const off = { power: PROVEN, lease: STALE_LEASE, taintCleared: true };
+    const sent = { ...LATE, sent: true };
+    const inPoweringOff = { strategy, state: "PoweringOff", attempt: sent, observations: off } as const;
+    assert.equal(decided(inPoweringOff), "stay (HostReturned)");
+    assert.equal(decided({ strategy, state: "Releasing", observations: off }), "→ PoweringOff (HostReturned)");
+    assert.equal(decided({ strategy, state: "Releasing", observations: { ...off, taintCleared: false } }), "untaint");
   });
 
   it("a remediation that began early keeps proving a host whose BMC does not answer for a while", () => {
