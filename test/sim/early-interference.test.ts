@@ -15,6 +15,7 @@ const gone = (world: World): Promise<void> =>
   world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);
 const taintsOf = (world: World, name: string): NonNullable<Node["spec"]["taints"]> =>
   world.node(name)?.spec.taints ?? [];
+const isFailed = ({ status }: Pod): boolean => status?.phase === "Failed";
 const setTaints = (world: World, taints: Node["spec"]["taints"]): void =>
   void world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { spec: { taints } });
 
@@ -48,6 +49,22 @@ describe("the release of a node that still says that it is Ready", () => {
       world.somebodyOrders("n1", "On");
       await world.until("it is over", () => begun(world).length === 0 && world.isReady("n1"), 200_000);
       assert.equal(isTainted(world, "n1"), true, "the taint of the other client");
+    }));
+
+  it("the release of a node that still says that it is Ready ends within 10 s of a renewal, though all watches lag and the BMC still says Off", () =>
+    runEarly({ hosts: ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 })) }, async (world) => {
+      world.createPod("n1", "db");
+      world.holdPods();
+      cutPower(world, "n1");
+      await world.until("a pod is being ended", () => world.pods("n1").some(isFailed), BEFORE_UNKNOWN_MS);
+      const booted = world.node("n1")?.status.nodeInfo?.bootID;
+      world.server.faults.lagWatches({ client: "agent" }, 60_000);
+      world.rack.bmc("n1").pretendPower("Off", 600_000);
+      world.somebodyOrders("n1", "On");
+      await world.until("a new boot", () => world.node("n1")?.status.nodeInfo?.bootID !== booted, 60_000);
+      await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
+      world.server.faults.lagWatches({ client: "agent" }, 0);
+      world.freePod();
     }));
 
   it("the release of a node that still says that it is Ready ends with no pod half deleted if its host comes on between the status of a pod and its deletion", () =>

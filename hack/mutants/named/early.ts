@@ -461,6 +461,14 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     EARLY_DECIDE,
   ),
   remediator(
+    "early-release-by-watch-alone",
+    "machine/states/releasing",
+    "an early release reads the lease live as often as the power",
+    "const reread = rereadLease(snapshot, now);",
+    "const reread = undefined;",
+    EARLY_INTERFERENCE,
+  ),
+  remediator(
     "early-return-under-taint",
     "machine/rules/outage/early",
     "the taint goes before it is stored that the host has come back",

@@ -17,7 +17,7 @@ import { runReprovisionEffect } from "./objects/reprovision.ts";
 import { backupOf, restorePatch } from "../machine/node-patches/node-backup.ts";
 import type { Effect } from "../machine/model/decision/decision.ts";
 import { setFinalizer } from "./objects/finalizer.ts";
-import { examineWithIdentity, verifyWithHolds, readLease } from "./power/examine.ts";
+import { examineWithIdentity, verifyWithHolds, readLease, readLeaseWithin } from "./power/examine.ts";
 import { resolveSubject, findCluster } from "./objects/resolve-subject.ts";
 import { mark, signQuarantineAgain, putOnBy, putTaint } from "./objects/node-marks.ts";
 
@@ -60,7 +60,9 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "readHolds":
       return session.observe(await readHolds(context, signal));
     case "readLease":
-      return readLease(context, signal);
+      return effect.withinMs === undefined
+        ? readLease(context, signal)
+        : readLeaseWithin(context, effect.withinMs, signal);
     case "proveWritable":
       await signQuarantineAgain(context, signal);
       return readLease(context, signal);

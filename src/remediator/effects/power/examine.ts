@@ -2,6 +2,7 @@ import { isReady } from "../../../nodes/ready.ts";
 import { LEASES, NODE_LEASE_NAMESPACE } from "../../../api/kubernetes/core-types.ts";
 import type { Lease, Node } from "../../../api/kubernetes/core.ts";
 import { isKubeError } from "../../../kube/errors.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import { verifyIdentity } from "./devices.ts";
 import type { EffectContext } from "../context/effect-context.ts";
 import { readHolds } from "./read-holds.ts";
@@ -124,4 +125,15 @@ export async function readLease({ nodeRuntime, session }: EffectContext, signal:
   const atMs = session.now().monotonicMs;
   const { cluster, provenLease: proven } = session;
   session.observe({ type: "LeaseRead", lease, readAtMs: atMs, contact: cluster.runtime.contact(), atMs, proven });
+}
+
+/** Reads the lease; without an answer in time nothing is learned, and the power is read again first. */
+export async function readLeaseWithin(context: EffectContext, withinMs: number, signal: AbortSignal): Promise<void> {
+  const { runtime, session } = context;
+  const what = `the read of the lease of ${session.nodeName ?? ""}`;
+  try {
+    await withDeadline(runtime.clock, what, withinMs, signal, (bounded) => readLease(context, bounded));
+  } catch (error) {
+    if (!(error instanceof DeadlineError)) throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { endEarlyRelease, isEarly, storeReturn } from "../rules/outage/early.ts";
+import { endEarlyRelease, isEarly, rereadLease, storeReturn } from "../rules/outage/early.ts";
 import { rereadPower, wrongHost } from "./proven-off.ts";
 import { ensureDeviceUsable, failAttempt, ensureIdentity, transition, run } from "../rules/transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
@@ -30,6 +30,8 @@ export function decideReleasing(snapshot: AttemptSnapshot, now: Now): Decision {
   const { drain } = observations;
   const drained = drain?.pods === 0 && drain.attachments === 0;
   if (drained || snapshot.remainingMs <= 0) return endRelease(snapshot, drained, now);
+  const reread = rereadLease(snapshot, now);
+  if (reread !== undefined) return reread;
   const progress = drainProgress(snapshot);
   if (progress !== undefined) return progress;
   if (strategy.workloadRelease === "OutOfServiceTaint") {

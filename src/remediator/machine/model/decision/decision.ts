@@ -22,7 +22,7 @@ export type Effect =
   | { do: "verifyIdentity" }
   /** Reads live what holds power orders. */
   | { do: "readHolds" }
-  | { do: "readLease" }
+  | { do: "readLease"; withinMs?: number }
   | { do: "quarantine"; attemptId: string }
   /**
    * Changes the quarantine's signature, so that it is known whether etcd takes writes, and reads the lease after that.

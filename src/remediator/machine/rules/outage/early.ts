@@ -7,8 +7,10 @@ import { statusCondition, processing } from "../../model/status.ts";
 import {
   EARLY_POLL_MS,
   EARLY_READING_AGE_MAX_MS,
+  LEASE_REREAD_MS,
   OFF_CONFIRM_GAP_MS,
   POLL_SLOW_MS,
+  POWER_REREAD_MS,
   SAME_BOOT_AFTER_MS,
 } from "../../model/decision/timings.ts";
 import { endIfReturned, isRebooted } from "./outage-over.ts";
@@ -82,6 +84,16 @@ export function keepReturned(snapshot: AttemptSnapshot, now: Now): Decision | un
 export function endEarlyRelease(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const why = isEarly(snapshot) ? whyReturned(snapshot) : undefined;
   return why === undefined ? undefined : storeReturn(snapshot, now, why);
+}
+
+/**
+ * In Releasing, before the end of the duration: reads the lease live as often as the power, since its watch may lag
+ * while the BMC still says Off. Undefined while the last reading is recent.
+ */
+export function rereadLease({ earlyForMs, observations }: AttemptSnapshot, now: Now): Decision | undefined {
+  const ageMs = now.monotonicMs - (observations.lease?.readAtMs ?? -Infinity);
+  if (!isEarly({ earlyForMs }) || ageMs < POWER_REREAD_MS) return undefined;
+  return run({ do: "readLease", withinMs: LEASE_REREAD_MS });
 }
 
 /**

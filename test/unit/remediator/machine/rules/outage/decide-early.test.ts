@@ -95,6 +95,20 @@ describe("a remediation that began before the duration of its node", () => {
     assert.notEqual(decided({ state, observations, other: { earlyForMs: 0 } }), "untaint");
   });
 
+  it("a remediation that began early reads the lease live during its release as often as the power", () => {
+    const at = (ageMs: number) => ({ ...STALE_LEASE, readAtMs: NOW.monotonicMs - ageMs });
+    const during = (lease: Observations["lease"], earlyForMs?: number) =>
+      decided({
+        state: "Releasing",
+        observations: { power: PROVEN, lease },
+        ...(earlyForMs !== undefined && { other: { earlyForMs } }),
+      });
+    assert.equal(during(at(1_500)), "readLease");
+    assert.equal(during(undefined), "readLease");
+    assert.notEqual(during(at(1_499)), "readLease");
+    assert.notEqual(during(at(1_500), 0), "readLease");
+  });
+
   it("a remediation that began early, and does not name the lease that was silent, waits for the end of the duration", () => {
     const strategy = {};
     const power = { ...READ_OFF, last: JUST_READ };
