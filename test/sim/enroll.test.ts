@@ -218,7 +218,7 @@ describe("ironfence enroll", () => {
       const onNote = (note: string): void => {
         if (note.includes("without snmp://pdu-1/1")) edit(world, { maintenance: false });
       };
-      assertRefused(world, await enroll(world, { onNote }), /the target was edited meanwhile/);
+      assertRefused(world, await enroll(world, { onNote }), /the target was edited during the procedure/);
     }));
 
   it("Ctrl-C while all outlets are off switches them on again", () =>
