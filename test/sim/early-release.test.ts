@@ -5,7 +5,8 @@ import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
-import type { Lease, Node } from "../../src/api/kubernetes/core.ts";
+import type { Lease, Node, Pod } from "../../src/api/kubernetes/core.ts";
+import type { KubeObject } from "../../src/kube/resource.ts";
 import { parseTimeMs, toTime } from "../../src/runtime/time.ts";
 import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
 import type { EarlyOptions } from "./early-world.ts";
@@ -68,6 +69,22 @@ describe("a host that loses its power", () => {
       assert.equal(notes.length, 1);
       assert.match(notes[0] ?? "", /it still says that it is Ready, but has not renewed its lease for 1\d s/);
       world.assertClean();
+    }));
+
+  it("a host that loses its power has its pods ended by no more than 100 writes in a second", () =>
+    runEarly({}, async (world) => {
+      for (let index = 0; index < 150; index += 1) world.createPod("n1", `db-${index}`);
+      const writesMs: number[] = [];
+      const isFailed = (object?: KubeObject): boolean => (object as Pod | undefined)?.status?.phase === "Failed";
+      world.server.onChange(({ type, object, previous }) => {
+        if (object.kind !== "Pod") return;
+        if (type === "DELETED" || isFailed(object) !== isFailed(previous)) writesMs.push(world.clock.monotonicMs());
+      });
+      cutPower(world, "n1");
+      await gone(world);
+      assert.equal(writesMs.length, 300);
+      const within = writesMs.map((atMs) => writesMs.filter((other) => other >= atMs && other < atMs + 900).length);
+      assert.ok(Math.max(...within) <= 100, `${Math.max(...within)} writes`);
     }));
 
   it("a host that loses its power is ordered off once, although it reads Off already", () =>
@@ -186,7 +203,7 @@ describe("a host that comes back before the duration of its node is over", () =>
 });
 
 describe("a target whose devices power another host", () => {
-  it("a target whose devices power another host proves nothing early once that has been found out, until it is edited", () =>
+  it("a target whose devices power another host is barred from early proofs by a remediation that was not early and found that out", () =>
     runEarly({}, async (world) => {
       world.rack.bmc("n1").rewire(world.rack.host("n2"));
       world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });

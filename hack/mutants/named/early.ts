@@ -1,4 +1,4 @@
-import { SKIP_DURATION } from "./killers.ts";
+import { CONTACT, SKIP_DURATION } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -7,6 +7,7 @@ const remediator = mutantsOf("src/remediator");
 const leases = mutantsOf("src/nodes/leases");
 const devices = mutantsOf("src/bmc/devices");
 const redfish = mutantsOf("src/bmc/redfish");
+const connection = mutantsOf("src/kube/connection");
 
 const EARLY_SIM = "test/sim/early-release.test.ts";
 const EARLY_LEASES = "test/sim/early-leases.test.ts";
@@ -14,8 +15,11 @@ const EARLY_CHASSIS = "test/sim/early-chassis.test.ts";
 const EARLY_INTERFERENCE = "test/sim/early-interference.test.ts";
 const TOPOLOGY = "test/unit/bmc/devices/topology.test.ts";
 const EARLY_PROVER = "test/unit/remediator/early/early-prover.test.ts";
+const EARLY_PROOF = "test/unit/remediator/early/early-proof.test.ts";
+const EARLY_CANDIDATE = "test/unit/remediator/early/candidate.test.ts";
 const EARLY_DECIDE = "test/unit/remediator/machine/rules/outage/decide-early.test.ts";
 const EARLY_DETECT = "test/unit/detector/nodes/early.test.ts";
+const EARLY_CREATE = "test/unit/detector/nodes/create-early.test.ts";
 const EARLY_WAVE = "test/unit/remediator/early/early-wave.test.ts";
 
 /** What begins before the duration of a node is over, since its host is proven off. */
@@ -500,5 +504,197 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "return isSame && lease.renewedAtMs === undefined ? leaseUnchanged.sinceMs + earlySilenceMs(leaseUnchanged) : Infinity;",
     "return (leaseUnchanged?.sinceMs ?? (isSame ? 0 : Infinity)) + 16_000;",
     EARLY_DECIDE,
+  ),
+  remediator(
+    "early-lag-forgotten",
+    "early/early-prover",
+    "no lease is read for 5 s after the watch was found to lag",
+    "this.#laggingUntilMs = clock.monotonicMs() + LAG_MS;",
+    "this.#laggingUntilMs = clock.monotonicMs();",
+    EARLY_PROVER,
+  ),
+  remediator(
+    "early-while-stopped",
+    "early/early-prover",
+    "no host is read for an early proof while power-offs are stopped",
+    "nowMs >= this.#laggingUntilMs && !this.#deps.isStopped();",
+    "nowMs >= this.#laggingUntilMs;",
+    EARLY_PROVER,
+  ),
+  remediator(
+    "early-read-in-spite",
+    "early/early-prover",
+    "no BMC is read for a node that may not be released early",
+    "if (!proofs.isEarlyWantedFor(node) || whyNotEarly(node, target) !== undefined) continue;",
+    "if (!proofs.isEarlyWantedFor(node)) continue;",
+    EARLY_PROVER,
+  ),
+  remediator(
+    "early-use-before-sample",
+    "early/early-prover",
+    "no proof is given to the detector before the sample of its wave is whole",
+    "if (!mayUse(this.#wave, this.#unread + reading, nowMs)) return false;",
+    "if (!mayUse(this.#wave, 0 * reading, nowMs)) return false;",
+    EARLY_PROVER,
+  ),
+  remediator(
+    "early-identity-as-probed",
+    "early/early-proof",
+    "an early proof verifies the identity of the host again",
+    "return check.verified ? power.readPower(bounded) : check.message;",
+    "return check.message.length >= 0 ? power.readPower(bounded) : check.message;",
+    EARLY_PROOF,
+  ),
+  remediator(
+    "early-two-readings-at-once",
+    "early/early-proof",
+    "the two readings of an early proof are at least 1 s apart",
+    "let gapMs = EARLY_CONFIRM_GAP_MS;",
+    "let gapMs = 0;",
+    EARLY_PROOF,
+  ),
+  remediator(
+    "early-after-outage",
+    "early/early-proof",
+    "an early proof is void if the API server was away after the last renewal",
+    "if (runtime.contact().sinceMs > observed.sinceMs) return",
+    "if (runtime.contact().sinceMs > Infinity) return",
+    EARLY_PROOF,
+  ),
+  remediator(
+    "early-kept-in-spite",
+    "early/early-proof",
+    "an early proof ends as soon as its node may not be released early",
+    "return whyNotEarly(present, current);",
+    "return undefined;",
+    EARLY_PROOF,
+  ),
+  remediator(
+    "early-kept-for-edited",
+    "early/early-proof",
+    "an early proof ends if its target is edited",
+    "if (current === undefined || current.metadata.generation !== target.metadata.generation)",
+    "if (current === undefined)",
+    EARLY_PROOF,
+  ),
+  remediator(
+    "early-not-ready",
+    "early/candidate",
+    "a node that is not Ready is left to its duration",
+    'if (!isReady(node)) return "the node is not Ready";',
+    "",
+    EARLY_CANDIDATE,
+  ),
+  remediator(
+    "early-proof-of-cordoned",
+    "early/candidate",
+    "the host of a cordoned node is not proven off early",
+    'if (node.spec.unschedulable === true) return "the node is cordoned";',
+    "",
+    EARLY_CANDIDATE,
+  ),
+  remediator(
+    "early-proof-of-excluded",
+    "early/candidate",
+    "the host of an excluded node is not proven off early",
+    'if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") return "the node is excluded";',
+    "",
+    EARLY_CANDIDATE,
+  ),
+  remediator(
+    "early-proof-in-maintenance",
+    "early/candidate",
+    "a host in maintenance is not proven off early",
+    'if (spec.maintenance) return "the target is in maintenance";',
+    "",
+    EARLY_CANDIDATE,
+  ),
+  remediator(
+    "early-proof-of-owned",
+    "early/candidate",
+    "a host that a remediation owns is not proven off early",
+    'if (status?.owner !== undefined) return "a remediation owns the host";',
+    "",
+    EARLY_CANDIDATE,
+  ),
+  detector(
+    "early-decided-not-ready",
+    "nodes/decide/early",
+    "a node that says that it is not Ready is not remediated early",
+    'health.state !== "healthy" || !isReady(node)) return health;',
+    'health.state !== "healthy") return health;',
+    EARLY_DETECT,
+  ),
+  detector(
+    "early-decided-while-stopped",
+    "nodes/decide/early",
+    "nothing is remediated early while power-offs are stopped",
+    "problem !== undefined || stopped !== undefined || targets.length !== 1",
+    "problem !== undefined || (stopped !== undefined && targets.length < 1) || targets.length !== 1",
+    EARLY_DETECT,
+  ),
+  detector(
+    "early-decided-in-maintenance",
+    "nodes/decide/early",
+    "a proof of a target in maintenance does not count",
+    "lease === undefined || maintenance || isOwned || !isObserved) return -1;",
+    "lease === undefined || (maintenance && isOwned) || isOwned || !isObserved) return -1;",
+    EARLY_DETECT,
+  ),
+  detector(
+    "early-decided-for-owned",
+    "nodes/decide/early",
+    "a proof of a target that a remediation owns does not count",
+    "lease === undefined || maintenance || isOwned || !isObserved) return -1;",
+    "lease === undefined || maintenance || (isOwned && !isObserved) || !isObserved) return -1;",
+    EARLY_DETECT,
+  ),
+  detector(
+    "early-created-for-excluded",
+    "nodes/effects/create-remediation",
+    "a node that was excluded after the decision is not remediated",
+    'labels?.[EXCLUDE_FROM_REMEDIATION] !== "true" &&',
+    "",
+    EARLY_CREATE,
+  ),
+  detector(
+    "early-created-unconfirmed",
+    "nodes/effects/create-remediation",
+    "the lease of a node is read live before it is remediated early",
+    "if (skipped?.isEarly === true) await deps.overdue?.confirm(name, signal);",
+    "",
+    EARLY_CREATE,
+  ),
+  detector(
+    "early-created-below-threshold",
+    "nodes/effects/create-remediation",
+    "the threshold is judged again, with silent nodes as unhealthy, right before an early remediation is created",
+    "if (!mayStart() || (skipped?.isEarly === true && !context.mayStartEarly())) return;",
+    "if (!mayStart()) return;",
+    EARLY_CREATE,
+  ),
+  remediator(
+    "early-pod-writes-unbounded",
+    "effects/release-pods",
+    "the pods of all nodes that are released early take 100 writes a second at most",
+    "while (writes?.take(2) === false) await",
+    "while (writes?.take(0) === false) await",
+    EARLY_SIM,
+  ),
+  connection(
+    "early-slow-is-calm",
+    "follow-contact",
+    "a call to the API server that takes longer than 1 s is trouble",
+    "endedMs - startedMs > SLOW_MS &&",
+    "endedMs - startedMs > 2 * SLOW_MS &&",
+    CONTACT,
+  ),
+  connection(
+    "early-throttled-is-calm",
+    "follow-contact",
+    "a call that the API server answers with 429 is trouble",
+    "if (isSlow || answer.status === 429 || answer.status >= 500) troubledAtMs",
+    "if (isSlow || answer.status >= 500) troubledAtMs",
+    CONTACT,
   ),
 ];

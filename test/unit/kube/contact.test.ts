@@ -15,9 +15,12 @@ function served(server: {
   body?: string;
   fails?: "Network" | "Timeout" | "Aborted";
   aheadMs?: number;
+  /** How long it takes for an answer. */
+  takesMs?: number;
 }) {
   const clock = new VirtualClock();
   const answer = async () => {
+    if (server.takesMs !== undefined) await clock.advance(server.takesMs);
     if (server.fails !== undefined) throw new KubeError(server.fails, "no answer");
     const date = new Date(clock.nowMs() + (server.aheadMs ?? 0)).toUTCString();
     return { status: server.status ?? 200, headers: { date }, body: server.body ?? "" };
@@ -72,6 +75,25 @@ describe("contact with an API server", () => {
         await ways.call();
         assert.equal(contact().sinceMs, clock.monotonicMs());
       }
+    });
+  }
+
+  for (const [server, isTrouble] of [
+    [{ status: 200 }, false],
+    [{ status: 404 }, false],
+    [{ status: 429 }, true],
+    [{ status: 500 }, true],
+    [{ status: 503 }, true],
+    [{ fails: "Network" }, true],
+    [{ fails: "Timeout" }, true],
+    [{ fails: "Aborted" }, false],
+    [{ takesMs: 1_000 }, false],
+    [{ takesMs: 1_001 }, true],
+  ] as const) {
+    it(`contact with an API server is ${isTrouble ? "in" : "without"} trouble after a call like ${JSON.stringify(server)}`, async () => {
+      const { clock, contact, call } = served(server);
+      await call();
+      assert.equal(contact().troubledAtMs, isTrouble ? clock.monotonicMs() : -Infinity);
     });
   }
 

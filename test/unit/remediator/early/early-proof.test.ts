@@ -118,6 +118,17 @@ describe("an early proof", () => {
       { target: { ...target, metadata: { ...target.metadata, generation: 2 } } },
       /the target was edited/,
     ],
+    [
+      "the target is edited and probed again",
+      {
+        target: {
+          ...target,
+          metadata: { ...target.metadata, generation: 2 },
+          status: { ...target.status, observedGeneration: 2 },
+        },
+      },
+      /the target was edited/,
+    ],
     ["the target is deleted", { target: undefined }, /the target was edited/],
     ["another target names the node", { isAmbiguous: true }, /the target is ambiguous/],
   ];

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { LEASES } from "../../src/api/kubernetes/core-types.ts";
+import type { Lease } from "../../src/api/kubernetes/core.ts";
+import { toMicroTime } from "../../src/runtime/time.ts";
+import { BEFORE_UNKNOWN_MS, begun, cutPower, INSTANT, isTainted, ordersOfAgent, runEarly } from "./early-world.ts";
+import type { World } from "./world.ts";
+import { NAMESPACE } from "./world.ts";
+
+// BMCs that say Off too late, for too long, or of another host, while the nodes of their hosts say that they are Ready.
+
+/** The longest until a target that was edited, or whose host has booted again, was probed. */
+const PROBED_MS = 130_000;
+
+/** Right after a renewal the kubelet of n1 ends. Its host goes on. A kubelet that restarts renews its lease first. */
+async function stopKubelet(world: World, forMs: number): Promise<void> {
+  const leases = world.server.collection<Lease>(LEASES);
+  const key = { namespace: "kube-node-lease", name: "n1" };
+  const before = leases.get(key)?.spec.renewTime;
+  await world.until("a renewal", () => leases.get(key)?.spec.renewTime !== before, 15_000);
+  world.network.cut.add("n1");
+  await world.clock.advance(forMs);
+  world.network.cut.delete("n1");
+  if (world.rack.host("n1").power !== "On") return;
+  leases.mergePatch(key, { spec: { renewTime: toMicroTime(world.clock.nowMs()) } });
+}
+
+/** The safety rules that were broken since it was called last: what follows from a wrong Off is a limit. */
+const broken = (world: World): string[] => [
+  ...new Set(world.observer.violations.splice(0).map(({ invariant }) => invariant)),
+];
+
+/** The BMC of n1 leads to n2, which is off, and shows the UUID of n1. */
+async function miswire(world: World): Promise<void> {
+  world.server.collection(FENCING_TARGETS).delete({ namespace: NAMESPACE, name: "n2" });
+  world.rack.bmc("n1").rewire(world.rack.host("n2"));
+  world.rack.bmc("n1").pretendIdentity({ systemUUID: world.rack.host("n1").spec.systemUUID });
+  cutPower(world, "n2");
+  await world.clock.advance(1_000);
+}
+
+function rewire(world: World): void {
+  world.rack.bmc("n1").rewire(world.rack.host("n1"));
+  world.rack.bmc("n1").pretendIdentity(undefined);
+}
+
+function edit(world: World): void {
+  const devices = [{ address: "redfish://n1", credentialsSecretRef: { name: "bmc" }, timeouts: { call: "9s" } }];
+  world.server
+    .collection<FencingTarget>(FENCING_TARGETS)
+    .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { devices } });
+}
+
+describe("a BMC that says Off of another host", () => {
+  it("a BMC that says Off of another host, found out by renewals in the same boot, fails the remediation and bars its target until that is edited", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      world.holdPods();
+      await miswire(world);
+      await stopKubelet(world, 20_000);
+      assert.equal(isTainted(world, "n1"), true, "nothing showed that it was another host");
+      await world.until("no taint", () => !isTainted(world, "n1"), 5_000);
+      assert.deepEqual(broken(world), ["S1"], "no more than that the taint was on a host that was on");
+      world.freePod();
+      await world.until("it has failed, and is deleted", () => begun(world).length === 0, 45_000);
+      assert.equal(world.phases.get("n1")?.at(-1), "Failed");
+      assert.ok(world.notes.some(({ type, reason }) => type === "Warning" && reason === "WrongHost"));
+      await world.clock.advance(1_000);
+      const target = world.target("n1");
+      assert.equal(target?.status?.wrongHost?.generation, target?.metadata.generation);
+      // Everything but the bar is as it should be again.
+      rewire(world);
+      await world.clock.advance(PROBED_MS);
+      await stopKubelet(world, 20_000);
+      await world.clock.advance(20_000);
+      cutPower(world, "n1");
+      await world.clock.advance(BEFORE_UNKNOWN_MS);
+      assert.equal(begun(world).length, 0, "barred");
+      world.somebodyOrders("n1", "On");
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      edit(world);
+      await world.clock.advance(PROBED_MS);
+      cutPower(world, "n1");
+      await world.until("a remediation", () => begun(world).length > 0, BEFORE_UNKNOWN_MS);
+      assert.equal(world.isReady("n1"), true);
+    }));
+});
+
+describe("a BMC that says Off of its own host, which is on", () => {
+  for (const seconds of [17, 20, 30]) {
+    it(`a BMC that says Off of its own host, which is on, has the host forced off if the kubelet is down for ${seconds} s, before its pods are released`, () =>
+      runEarly({}, async (world) => {
+        world.createPod("n1", "db");
+        world.rack.bmc("n1").pretendPower("Off", 600_000);
+        await stopKubelet(world, seconds * 1_000);
+        await world.clock.advance(5_000);
+        assert.deepEqual(ordersOfAgent(world), ["n1 ForceOff"]);
+        assert.deepEqual(world.powerLog, ["n1 ForceOff"], "the order had an effect");
+        assert.equal(world.rack.host("n1").power, "Off");
+        await world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);
+        assert.deepEqual(broken(world), ["S16"], "no more than that the host was forced off");
+      }));
+  }
+
+  it("a BMC that says Off of its own host, which is on, does nothing to the host if the kubelet is down for less than 16 s", () =>
+    runEarly({}, async (world) => {
+      world.createPod("n1", "db");
+      world.rack.bmc("n1").pretendPower("Off", 600_000);
+      await stopKubelet(world, 15_000);
+      await world.clock.advance(60_000);
+      assert.deepEqual(ordersOfAgent(world), []);
+      assert.equal(world.pods("n1").length, 1);
+    }));
+});
+
+describe("a BMC whose readings are old", () => {
+  for (const lateMs of [5_000, 15_000, 25_000]) {
+    it(`a BMC whose readings are old, and show Off ${lateMs / 1_000} s late, has its host released once they show it`, () =>
+      runEarly({}, async (world) => {
+        world.createPod("n1", "db");
+        world.rack.bmc("n1").freezePower(lateMs);
+        cutPower(world, "n1");
+        await world.clock.advance(lateMs);
+        assert.equal(begun(world).length, 0);
+        await world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);
+        assert.equal(world.isReady("n1"), true);
+      }));
+  }
+
+  it("a BMC whose readings are old, and show Off of a host that is back, has nothing done to the host before or after its node is silent for long", () =>
+    runEarly({ hosts: ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 })) }, async (world) => {
+      world.createPod("n1", "db");
+      cutPower(world, "n1");
+      await world.clock.advance(500);
+      world.rack.bmc("n1").freezePower(600_000);
+      world.somebodyOrders("n1", "On");
+      await world.clock.advance(120_000);
+      assert.deepEqual(ordersOfAgent(world), []);
+      assert.equal(begun(world).length, 0);
+    }));
+});
