@@ -24,6 +24,7 @@ const AREAS: Readonly<Record<string, Area>> = {
       "test/integration/detector-*.test.ts",
       "test/integration/machine-health-check.test.ts",
       "test/sim/{retry-waits,okd,okd-health-check}.test.ts",
+      "test/sim/early-{release,interference,poweroff}.test.ts",
     ],
   },
   nodes: {
@@ -38,6 +39,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     slow: [
       "test/sim/{reboot,safety,orders,abort,reprovision,edits,admissions,interference,refused-writes}.test.ts",
       "test/sim/{held-orders,several-devices,renewals,unvouched,came-back,stale,orphans}.test.ts",
+      "test/sim/early-*.test.ts",
       "test/sim/metal3/{reboot,reprovision,operator}.test.ts",
       "test/sim/workload/workload.test.ts",
     ],
