@@ -83,10 +83,16 @@ export const TIERS: readonly Tier[] = [
     run: ["bench", "--", "fuzz", "--minutes", "10"],
     timeoutMinutes: 300,
   },
-  ...["agent", "detector", "clusters", "hostile", "bmc", "fence"].map((name) => ({
+  ...["agent", "detector", "clusters", "hostile", "order", "bmc", "fence"].map((name) => ({
     name: `bench-${name}`,
     shows: `the figures of npm run bench -- ${name}`,
     run: ["bench", "--", name],
     timeoutMinutes: 30,
   })),
+  {
+    name: "bench-all",
+    shows: "every figure that has an aim in one table, and that counts, memory and ratios keep theirs",
+    run: ["bench", "--", "all"],
+    timeoutMinutes: 150,
+  },
 ];
