@@ -57,7 +57,8 @@ export async function benchRackAtOnce(): Promise<void> {
   const grownKib = (result.rssPeakBytes - result.rssBeforeBytes) / 1_024;
   const what = `${HOSTS} hosts at once, half Redfish with TLS, half IPMI`;
   row(`${what}: total`, `${result.totalMs.toFixed(0)} ms`);
-  // The slowest host takes the same time on every machine, so this depends on the machine as a time does.
+  // The slowest host takes the same time on every machine, so this depends on the machine as a time does:
+  // docs/evidence/benchmarks.md has what the rest of it is spent on.
   const share = result.totalMs / OFF_MS_MAX;
   figure({ what: `${what}: total, of the slowest host`, value: share, unit: "×", aim: 1.3, fails: false });
   row(
