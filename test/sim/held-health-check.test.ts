@@ -26,7 +26,7 @@ describe("the metric of a health check that is held", () => {
     World.run({ detector: true }, async (world) => {
       createCheck(world, { minHealthy: "100%" });
       await world.clock.advance(5_000);
-      assert.deepEqual(await counted(world), ["Enabled None"]);
+      assert.deepEqual(await counted(world), ["Enabled ThresholdTooHigh"]);
       await world.hang("n1");
       await world.clock.advance(60_000);
       assert.deepEqual(await counted(world), ["Enabled ThresholdHolds"]);
@@ -39,7 +39,7 @@ describe("the metric of a health check that is held", () => {
 
   it("the metric of a health check that is held shows a pause request, and is well again when it is taken back", () =>
     World.run({ detector: true }, async (world) => {
-      createCheck(world, { pauseRequests: ["upgrade of the firmware"] });
+      createCheck(world, { minHealthy: 1, pauseRequests: ["upgrade of the firmware"] });
       await world.clock.advance(5_000);
       assert.deepEqual(await counted(world), ["Paused PauseRequested"]);
       world.server.collection(NODE_HEALTH_CHECKS).mergePatch({ name: "all" }, { spec: { pauseRequests: null } });
