@@ -49,6 +49,17 @@ export const ALERTS: readonly Alert[] = [
     example: { series: { [`ironfence_leader{${JOB}}`]: always(0) }, labels: OF_JOB },
   },
   {
+    name: "IronfenceNotReady",
+    severity: "critical",
+    expr: "sum by (job) (ironfence_leader > ironfence_ready) > 0",
+    forMinutes: 5,
+    summary: "The agent that leads is not ready: it may miss nodes that fail",
+    example: {
+      series: { [`ironfence_leader{${JOB}}`]: always(1), [`ironfence_ready{${JOB}}`]: always(0) },
+      labels: OF_JOB,
+    },
+  },
+  {
     name: "IronfenceSecondInstallation",
     severity: "warning",
     expr: 'max by (job, lease, state) (ironfence_cluster_lease{state=~"taken|refused"}) == 1',

@@ -50,8 +50,8 @@ export const ROWS: readonly Row[] = [
       stat("Leaders", "sum(ironfence_leader)", "Exactly one agent leads.", "good"),
       stat(
         "Hosts that can be fenced",
-        'sum(ironfence_fencing_targets{reason=~"Usable|Degraded"})',
-        "FencingTargets whose last probe found all that a fence needs.",
+        'sum(ironfence_fencing_targets{reason=~"Usable|Degraded"}) + (sum(ironfence_bare_metal_hosts{state="usable"}) or vector(0))',
+        "FencingTargets and BareMetalHosts whose last probe found all that a fence needs.",
         "good",
       ),
       stat(
@@ -104,6 +104,9 @@ export const ROWS: readonly Row[] = [
         median: quantile(0.5, "ironfence_time_to_restore_seconds", "le"),
         "90 %": quantile(0.9, "ironfence_time_to_restore_seconds", "le"),
       }),
+      lines("Early releases", "Remediations that began while the node was still Ready.", "short", {
+        "a day": "sum(increase(ironfence_early_remediations_total[1d]))",
+      }),
       lines("Time in each state", "Mean over the shown range.", "s", {
         "{{state}}":
           "sum by (state) (increase(ironfence_remediation_step_seconds_sum[$__range])) / (sum by (state) (increase(ironfence_remediation_step_seconds_count[$__range])) > 0)",
@@ -137,6 +140,9 @@ export const ROWS: readonly Row[] = [
       }),
       lines("BareMetalHosts", "Hosts of Metal3 by the last probe.", "short", {
         "{{state}}": "sum by (state) (ironfence_bare_metal_hosts)",
+      }),
+      lines("Causes of death", "Fenced hosts of the last 30 days by what their BMCs show.", "short", {
+        "{{class}}": "sum by (class) (increase(ironfence_causes_of_death_total[30d]))",
       }),
       lines("Certificates", "TLS certificates of BMCs by the time until they expire.", "short", {
         "{{expires}}": "sum by (expires) (ironfence_bmc_certificates)",

@@ -75,6 +75,7 @@ export function ruleTests(): object {
 /** The series of an agent that leads, and with which nothing is wrong. */
 const WELL: Readonly<Record<string, string>> = {
   'ironfence_leader{job="ironfence"}': "1x2880",
+  'ironfence_ready{job="ironfence"}': "1x2880",
   'ironfence_fencing_targets{job="ironfence",reason="Usable"}': "3x2880",
   'ironfence_bare_metal_hosts{job="ironfence",state="failing"}': "0x2880",
   'ironfence_probe_age_seconds{job="ironfence"}': "600x2880",

@@ -16,10 +16,18 @@ const BUILD_INFO = metric({
   labels: { version: [VERSION] },
 });
 
-export const AGENT_METRICS: readonly Metric[] = [LEADER, BUILD_INFO];
+const READY = metric({
+  name: "ironfence_ready",
+  type: "gauge",
+  help: "1 while this agent is ready, as `/readyz` says. A leader that is not ready may miss failures, for instance without a permission",
+  labels: {},
+});
+
+export const AGENT_METRICS: readonly Metric[] = [LEADER, BUILD_INFO, READY];
 
 /** Counts what every agent shows, whether it leads or not. */
-export function countAgent(registry: Registry, leads: () => boolean): void {
+export function countAgent(registry: Registry, leads: () => boolean, isReady: () => boolean): void {
   collectedGauge(LEADER, registry, (set) => set({}, leads() ? 1 : 0));
+  collectedGauge(READY, registry, (set) => set({}, isReady() ? 1 : 0));
   collectedGauge(BUILD_INFO, registry, (set) => set({ version: VERSION }, 1));
 }

@@ -111,7 +111,6 @@ async function runAgentOn(
     if (recording !== undefined) closeServers.push(() => recording.close());
     collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     let leads = false;
-    countAgent(registry, () => leads);
     const nodes = runtime.watch({ type: NODES, trim: trimNode }, running);
     let unread: readonly string[] = [];
     const lease = leaseNamed(options.namespace, options.leaseName);
@@ -123,6 +122,11 @@ async function runAgentOn(
       ...whyNotReady(nodes, refused),
       ...unread,
     ];
+    countAgent(
+      registry,
+      () => leads,
+      () => problems().length === 0,
+    );
     const authorizer = createAuthorizer(createAccessReview({ client: kube.reviewClient, clock }), deps, running);
     const protection =
       options.metricsCertPath === undefined
