@@ -63,8 +63,8 @@ const ANNOTATIONS = {
   "operators.operatorframework.io.bundle.channel.default.v1": "candidate",
 };
 
-const DESCRIPTION = `Powers hosts off by Redfish or IPMI when their nodes fail, proves that they are off, releases their workloads, and
-powers them on again. It serves NodeHealthCheck as its detector, or remediates for Node Health Check.
+const DESCRIPTION = `Powers hosts off by Redfish, IPMI, switched PDUs or a driver server when their nodes fail, proves that they are off,
+releases their workloads, and powers them on again. It serves NodeHealthCheck as its detector, or remediates for Node Health Check.
 
 **Before you install it**, a cluster administrator applies \`deploy/olm/administrator\` of the same version, and
 \`deploy/node-health-check\` unless Node Health Check is installed. OLM cannot install what these hold: roles in other
