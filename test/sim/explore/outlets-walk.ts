@@ -19,8 +19,7 @@ export function outletsOf(seed: number): Run {
   const draw = pick(random, [walkOf, worldOf, earlyOf]);
   const run = draw(seed);
   const script = run.script.map((act): Act =>
-    // A network boot is set by a BMC, and most are dead here.
-    act.do === "remediate" ? { ...act, strategy: { ...act.strategy, type: "Reboot", ...drawExtras(random) } } : act,
+    act.do === "remediate" ? { ...act, strategy: { ...act.strategy, ...drawExtras(random) } } : act,
   );
   for (const host of HOSTS) script.push(...drawTrouble(random, host));
   return { ...run, name: "outlets", shape: { ...run.shape, outlets: true }, script: script.toSorted(byTime) };

@@ -50,6 +50,13 @@ describe("S14: what waits past its deadline is reported", () => {
     assertBroken("S14", world({ ...again, ...warnedAt(29_000), hamperedAtMs }), PASSED, /without a warning/);
   });
 
+  it("S14: what waits past its deadline is reported lets a remediation pass through a state whose deadline is over, if it was reported since then", () => {
+    const passing = (sinceMs: number): Partial<Facts> => ({ ...waiting("Releasing", 0), ...since(sinceMs, 98_000) });
+    assertHolds("S14", world({ ...passing(99_500), ...warnedAt(30_000) }), PASSED);
+    assertBroken("S14", world(passing(99_500)), PASSED, /reason Releasing/);
+    assertBroken("S14", world({ ...passing(90_000), ...warnedAt(30_000) }), PASSED, /reason Releasing/);
+  });
+
   it("S14: what waits past its deadline is reported demands no report from an agent that cannot list remediations", () => {
     const unlisted = (ms: number) => (call: string) => (call === "list baremetalremediations" ? ms : undefined);
     assertHolds("S14", world({ ...waiting("Releasing", 0), hamperedAtMs: unlisted(50_000) }), PASSED);

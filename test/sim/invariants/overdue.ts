@@ -49,6 +49,9 @@ function unreported(facts: Facts, uid: string, remediation: BareMetalRemediation
   if (warnedSince(sinceMs).includes(reason)) return undefined;
   // The warning follows the status, and until a moment ago another reason was reported.
   if (facts.atMs - sinceMs <= WARNED_WITHIN_MS && warnedSince(previousSinceMs).length > 0) return undefined;
+  // A state whose deadline is long over may be passed through again, between two waits that were reported.
+  const isPassing = !WAITS.has(reason) && facts.atMs - sinceMs <= WARNED_WITHIN_MS;
+  if (isPassing && warnedSince(facts.atMs - overdueMs).length > 0) return undefined;
   // What cannot be stored is in no condition.
   const unwrittenMs = facts.hamperedAtMs("patch baremetalremediations/status") ?? -Infinity;
   if (facts.atMs - unwrittenMs <= SAID_WITHIN_MS && warnedSince(sinceMs).length > 0) return undefined;
