@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -17,7 +17,12 @@ const HELP = `Builds the image of the agent from scratch, without a container to
   --pin           writes the newest versions of Debian's packages, with their checksums, to hack/image/debian.json
 
 It needs Debian 12 or a system with its apt sources: apt-get fetches glibc, libstdc++ and the certificate authorities, in
-the versions and with the checksums of hack/image/debian.json. The same commit gives the same digest.
+the versions and with the checksums of hack/image/debian.json. The same commit gives the same digest. apt and npm use the
+mirrors and proxies that are set for them on this machine. On another system, build it in a container:
+
+  podman run --rm -v "$PWD:/src" -w /src docker.io/library/node:24-bookworm npm run image
+
+Then push it:
 
   podman load -i dist/ironfence-image.tar && podman push localhost/ironfence:VERSION REGISTRY/ironfence:VERSION
 `;
@@ -43,9 +48,16 @@ if (values.help) {
   process.exitCode = 2;
 } else if (values.pin) {
   await pinDebianPackages(signal);
+} else if (values.ca !== undefined && !(await hasCertificate(values.ca))) {
+  process.stderr.write(`error: --ca: ${values.ca} is not a PEM file with certificates\n`);
+  process.exitCode = 2;
 } else {
   const { digest, archive } = await buildImage(architecture, values.ca, signal);
   await mkdir(dirname(values.output), { recursive: true });
   await writeFile(values.output, archive);
   process.stdout.write(`${values.output}: ${(archive.length / 2 ** 20).toFixed(0)} MiB, ${digest}\n`);
+}
+
+async function hasCertificate(file: string): Promise<boolean> {
+  return (await readFile(file, "utf8").catch(() => "")).includes("-----BEGIN CERTIFICATE-----");
 }

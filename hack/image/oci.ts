@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import type { Architecture } from "../lib/node-program.ts";
+import { MALLOC_ENVIRONMENT, NODE_FLAGS } from "./node-flags.ts";
 import { CA_FILE, OWN_CA_FILE } from "./root-files.ts";
 import type { Entry } from "./tar.ts";
 import { tar } from "./tar.ts";
@@ -68,21 +69,12 @@ function configOf(diffId: string, files: readonly Entry[], version: string, arch
       Env: [
         "PATH=/usr/bin",
         "NODE_ENV=production",
-        "MALLOC_ARENA_MAX=1",
-        "MALLOC_MMAP_THRESHOLD_=131072",
+        ...Object.entries(MALLOC_ENVIRONMENT).map(([name, value]) => `${name}=${value}`),
         `SSL_CERT_FILE=/${CA_FILE}`,
         ...(hasOwnCa ? [`NODE_EXTRA_CA_CERTS=/${OWN_CA_FILE}`] : []),
       ],
-      // The reasons are in the Dockerfile. With --use-openssl-ca, Node trusts the file that SSL_CERT_FILE names.
-      Entrypoint: [
-        "/usr/bin/node",
-        "--max-semi-space-size=1",
-        "--disable-sigusr1",
-        "--permission",
-        "--allow-fs-read=*",
-        "--use-openssl-ca",
-        "/app/ironfence.js",
-      ],
+      // With --use-openssl-ca, Node trusts the file that SSL_CERT_FILE names.
+      Entrypoint: ["/usr/bin/node", ...NODE_FLAGS, "--use-openssl-ca", "/app/ironfence.js"],
       Cmd: ["run"],
       Labels: { "org.opencontainers.image.title": "ironfence", "org.opencontainers.image.version": version },
     },

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { once } from "node:events";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -12,6 +15,7 @@ import type { ChartTools } from "../../../hack/e2e/chart-tools.ts";
 import { prepareChartTools } from "../../../hack/e2e/chart-tools.ts";
 import { repositoryPath } from "../../../hack/e2e/world.ts";
 import { withHelmFolder } from "../../../hack/chart/render.ts";
+import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import { startChild, tail } from "../../../hack/lib/processes.ts";
 import { run } from "../../../hack/lib/run.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
@@ -51,7 +55,12 @@ type Architecture = keyof typeof E_MACHINE;
 
 interface Config {
   architecture: string;
-  config: { User: string; Entrypoint: string[]; Cmd: string[] };
+  config: { User: string; Env: string[]; Entrypoint: string[]; Cmd: string[] };
+}
+interface Root {
+  /** The folder with the files of the image. */
+  files: string;
+  config: Config;
 }
 
 const command = (program: string, ...args: string[]): Promise<string> =>
@@ -75,17 +84,17 @@ void describe("a release", () => {
   let release: string;
   let version: string;
   let tools: ChartTools;
-  const roots = {} as Record<Architecture, { files: string; config: Config }>;
+  const roots = {} as Record<Architecture, Root>;
 
   const imageOf = (architecture: Architecture): string =>
     join(release, `ironfence-image-${version}-${architecture}.tar`);
 
   /** Unpacks an image as a container engine does. */
-  const unpack = async (architecture: Architecture): Promise<{ files: string; config: Config }> => {
-    const layout = join(folder, `layout-${architecture}`);
-    const files = join(folder, `root-${architecture}`);
+  const unpack = async (archive: string, name: string): Promise<Root> => {
+    const layout = join(folder, `layout-${name}`);
+    const files = join(folder, `root-${name}`);
     for (const made of [layout, files]) await mkdir(made);
-    await command("tar", "-xf", imageOf(architecture), "-C", layout);
+    await command("tar", "-xf", archive, "-C", layout);
     const [manifest] = JSON.parse(await readFile(join(layout, "manifest.json"), "utf8")) as {
       Config: string;
       Layers: string[];
@@ -102,7 +111,8 @@ void describe("a release", () => {
     const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
     tools = await prepareChartTools(progress, new AbortController().signal);
     await command(process.execPath, repositoryPath("hack/release/main.ts"), "--dry-run", "--output", release);
-    for (const architecture of ["amd64", "arm64"] as const) roots[architecture] = await unpack(architecture);
+    for (const architecture of ["amd64", "arm64"] as const)
+      roots[architecture] = await unpack(imageOf(architecture), architecture);
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
@@ -173,6 +183,39 @@ void describe("a release", () => {
     assert.deepEqual(found.trim().split("\n").toSorted(), FILES.toSorted());
     const manifest = JSON.parse(await readFile(join(files, "app/package.json"), "utf8")) as Record<string, unknown>;
     assert.deepEqual(Object.keys(manifest), ["name", "version", "description", "license", "type"]);
+    // Its user may run Node and not read it, so that no other process of that user may read its memory.
+    assert.equal((await stat(join(files, "usr/bin/node"))).mode & 0o777, 0o711);
+  });
+
+  void test("the image that was built with a certificate authority of its own trusts that one too, and no other image does", async () => {
+    const authority = await createCertificateAuthority(systemClock, "own");
+    const issued = await authority.issue({ commonName: "localhost", dnsNames: ["localhost"], usage: "server" });
+    const file = join(folder, "own.crt");
+    await writeFile(file, authority.certPem);
+    const archive = join(folder, "own.tar");
+    const image = repositoryPath("hack/image/main.ts");
+    await assert.rejects(command(process.execPath, image, "--ca", archive, "--output", archive), /not a PEM file/);
+    await command(process.execPath, image, "--ca", file, "--output", archive);
+    const server = createServer({ key: issued.keyPem, cert: issued.certPem }, (_request, response) =>
+      response.end("ok"),
+    );
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    const ask = `fetch("https://localhost:${port}").then((answer) => console.log(answer.status), ({ cause }) => console.log(cause.code))`;
+    /** Asks the server with Node, the flags and the certificates of an image. */
+    const answerFor = ({ files, config: { config } }: Root): Promise<string> => {
+      const [node = "", ...flags] = config.Entrypoint.slice(0, -1);
+      const certificates = config.Env.filter((text) => /_CERT/.test(text)).map((text) =>
+        text.replace("=/", `=${files}/`),
+      );
+      return command("env", ...certificates, join(files, node), ...flags, "--eval", ask);
+    };
+    try {
+      assert.equal((await answerFor(await unpack(archive, "own"))).trim(), "200");
+      assert.equal((await answerFor(roots.amd64)).trim(), "UNABLE_TO_VERIFY_LEAF_SIGNATURE");
+    } finally {
+      server.close();
+    }
   });
 
   void test("the images for both processors have every library that their programs are linked with", async () => {
