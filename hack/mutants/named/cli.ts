@@ -403,8 +403,8 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "bundle-keeps-encoded-names",
     "redact/redactor",
     "a support bundle has no secret whose name and value are encoded",
-    "countMarks(other) > countMarks(one) ? other : one",
-    "one",
+    "? inClear : marked;",
+    "? marked : marked;",
     REDACTOR,
   ),
 ];

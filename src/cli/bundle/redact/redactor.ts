@@ -110,7 +110,9 @@ export class Redactor {
     const text = withoutMarks(shorten(line)).replaceAll(COLORS, "");
     const marked = markLine(text);
     const clear = decoded(text);
-    const shown = clear === undefined ? marked : moreMarks(marked, markLine(clear));
+    const inClear = clear === undefined ? marked : markLine(clear);
+    // As many marks may be at other places: then the decoded text is shown, in which one mark may cover two secrets.
+    const shown = countMarks(inClear) > 0 && countMarks(inClear) >= countMarks(marked) ? inClear : marked;
     return expandMarks(shown, (kind) => this.#mark(kind));
   }
 
@@ -120,8 +122,8 @@ export class Redactor {
     if (start === 0 || /^\S+ [{[]/u.test(line)) {
       const parsed = parseJson(line.slice(start));
       if (typeof parsed === "object" && parsed !== null) {
-        const [before, shown] = [JSON.stringify(parsed), JSON.stringify(this.value(parsed))];
-        return this.#plain(line.slice(0, start)) + (shown === before ? line.slice(start) : shown);
+        // Never the line itself: of two fields with one name, only the last one is in the parsed value.
+        return this.#plain(line.slice(0, start)) + JSON.stringify(this.value(parsed));
       }
     }
     return this.#plain(line);
@@ -217,10 +219,6 @@ function shorten(text: string): string {
 /** One line with a mark for each secret. */
 function markLine(line: string): string {
   return markRandom(mayHoldSecret(line) ? markArguments(markSecrets(line)) : line);
-}
-
-function moreMarks(one: string, other: string): string {
-  return countMarks(other) > countMarks(one) ? other : one;
 }
 
 function parseJson(text: string): unknown {
