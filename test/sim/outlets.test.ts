@@ -66,6 +66,36 @@ describe("a host with enrolled outlets", () => {
       },
     ));
 
+  it("a host that boots for longer than its power-on may take, and whose BMC stays dead, ends well", () =>
+    World.run({ hosts: [{ name: "n1", bootMs: 60_000 }, { name: "n2" }, { name: "n3" }] }, async (world) => {
+      giveOutlets(world, "n1");
+      storeEnrolment(world, "n1");
+      world.rack.bmc("n1").setReachability("silent");
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, powerOnTimeout: "30s", timeout: "600s" });
+      await world.phase("n1", "Rejoining");
+      assert.match(messagesOf(world), /its BMC does not answer/);
+      await world.phase("n1", "Succeeded");
+      assert.equal(world.rack.host("n1").power, "On");
+      world.assertClean();
+    }));
+
+  it("a host whose BMC dies before its power-on, and that a person powers on, ends well after a restart of the agent", () =>
+    World.run({}, async (world) => {
+      giveOutlets(world, "n1", { call: "2s" });
+      storeEnrolment(world, "n1");
+      await world.hang("n1");
+      world.remediate("n1", { ...QUICK, timeout: "600s" });
+      await world.phase("n1", "PoweringOn");
+      world.rack.bmc("n1").setReachability("silent");
+      await world.phase("n1", "Rejoining");
+      world.rack.host("n1").order("On");
+      await world.killAgent();
+      world.startAgent();
+      await world.phase("n1", "Succeeded");
+      world.assertClean();
+    }));
+
   it("a host that stays off when its power returns, and whose BMC stays dead, fails with words that say so", () =>
     World.run(
       { hosts: [{ name: "n1", restorePolicy: "AlwaysOff" }, { name: "n2" }, { name: "n3" }] },

@@ -156,7 +156,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "supplied-host-unfinished",
     "remediator/machine/states/powering-on",
     "a host whose BMC stays dead is given its time to boot once its outlets are on",
-    "? (readsOn(snapshot) ?? suppliedOn(snapshot)) : undefined;",
+    "? (readsOn(snapshot) ?? suppliedOn(snapshot, now)) : undefined;",
     "? readsOn(snapshot) : undefined;",
     OUTLETS_SIM,
   ),
@@ -192,6 +192,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "isRenewed && isReady && boot !== undefined && boot !== bootIDBefore;",
     "isRenewed && isReady && boot !== undefined;",
     ENROLL_SIM,
+  ),
+  mutant(
+    "silent-bmc-holds-success",
+    "remediator/machine/states/restoring",
+    "a host whose BMC is dead, and whose node renews its lease, is not held until that BMC answers",
+    "if (isSilent && (observations.lease?.renewedAtMs ?? -Infinity) >= settledAtMs) return undefined;",
+    "",
+    OUTLETS_SIM,
   ),
   mutant(
     "enrolled-while-running",

@@ -22,6 +22,8 @@ const WATCHES_LEASE: readonly State["name"][] = [
   "Provisioning",
   "PoweringOn",
   "Rejoining",
+  "Restoring",
+  "Undoing",
 ];
 
 /** What the watches read of a session, and tell it. */

@@ -188,9 +188,12 @@ export class RemediationSession {
     return this.#earlyWait.remainingMs(powerOnNotBeforeMs - serverTimeMs(this.#runtime), this.now().monotonicMs);
   }
 
-  /** The version of the node's lease on whose silence the remediation rests until its duration is over. */
+  /**
+   * The version of the node's lease on whose silence an early remediation rests, also after its duration: the proof may
+   * be from before a renewal that no agent has seen.
+   */
   get provenLease(): LeaseVersion | undefined {
-    return this.earlyForMs > 0 ? this.strategy.provenLease : undefined;
+    return this.strategy.provenLease;
   }
 
   #parseStrategy(): ParsedStrategy {

@@ -26,7 +26,7 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
     observations.order?.attemptId === attempt.id && observations.order.action === "On" ? observations.order : undefined;
   const spent = isSpent(attempt, "On", order);
   const { last } = observations.power;
-  const on = order !== undefined || spent ? (readsOn(snapshot) ?? suppliedOn(snapshot)) : undefined;
+  const on = order !== undefined || spent ? (readsOn(snapshot) ?? suppliedOn(snapshot, now)) : undefined;
   if (on !== undefined) return recordOn(snapshot, on, now.monotonicMs - orderAgeMs(attempt, order, now), now);
   if (order === undefined && attempt.orders === 0) {
     if (isEarly(snapshot) && last?.state === "On") {
@@ -72,8 +72,8 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
  * Whether the outlets of the host are on, which is all that can be done while its BMC does not answer. The BMC is
  * waited for: a host may stay off until it is ordered on. At the end of that time, only its node shows whether it is.
  */
-function suppliedOn(snapshot: AttemptSnapshot): ShownOn | undefined {
-  const back = backBySupply(snapshot);
+function suppliedOn(snapshot: AttemptSnapshot, now: Now): ShownOn | undefined {
+  const back = backBySupply(snapshot, now);
   const { last } = snapshot.observations.power;
   if (back !== undefined || last?.supplied !== true || snapshot.remainingMs > 0) return back;
   const message = `the outlets of the host are on, and its BMC does not answer (${last.raw}): if its node does not come back, the host stays off when its power returns; power it on by hand, and correct that in its firmware settings`;

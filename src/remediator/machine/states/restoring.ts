@@ -70,6 +70,9 @@ function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefi
   const settledAtMs = lastOffAtMs + settledAfterMs(snapshot);
   const { last } = observations.power;
   if (last?.state === "On" && last.atMs >= settledAtMs) return undefined;
+  // No reading On comes from a BMC that does not answer. A kubelet that has renewed its lease since then shows as much.
+  const isSilent = last?.supplied === true || observations.device !== undefined;
+  if (isSilent && (observations.lease?.renewedAtMs ?? -Infinity) >= settledAtMs) return undefined;
   const readAtMs = Math.max(settledAtMs, (last?.atMs ?? -Infinity) + POLL_SLOW_MS);
   const inMs = readAtMs - now.monotonicMs;
   if (inMs > 0) return waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(snapshot.nodeName), inMs);

@@ -36,7 +36,7 @@ export function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | un
   const isHeld = holdsOrder(snapshot.hold, "On");
   const resumed = isHeld ? undefined : ensureNotHeld(snapshot, now, "On", attempt, snapshot.strategy.powerOnTimeoutMs);
   if (resumed !== undefined) return resumed;
-  if (hasGivenUp(snapshot)) return undefined;
+  if (hasGivenUp(snapshot, now)) return undefined;
   const device = deviceWait(snapshot, now);
   if (device !== undefined) return device;
   if (attempt.bootOverride) return clearOverride(snapshot, now);
@@ -58,14 +58,14 @@ const FINAL_TRIES = 2;
  * Whether the undo has stopped trying to power the host on. A remediation that is being deleted continues to try,
  * unless another operator powers the host.
  */
-function hasGivenUp(snapshot: AttemptSnapshot): boolean {
+function hasGivenUp(snapshot: AttemptSnapshot, now: Now): boolean {
   const { device, kube } = snapshot.observations;
   // No device has refused: an API that fails, and keeps credentials from being read, answers again some time.
   if (device === undefined && kube !== undefined && snapshot.observations.power.last === undefined) return false;
   if (
     (snapshot.remediation.deleting && !isTakenBack(snapshot)) ||
     holdsOrder(snapshot.hold, "On") ||
-    (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined
+    (readsOn(snapshot) ?? backBySupply(snapshot, now)) !== undefined
   )
     return false;
   return device?.final === true ? device.failures >= FINAL_TRIES : snapshot.remainingMs <= 0;
@@ -94,7 +94,7 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
   const { last } = observations.power;
   const order = observations.order?.action === "On" ? observations.order : undefined;
-  const on = readsOn(snapshot) ?? backBySupply(snapshot);
+  const on = readsOn(snapshot) ?? backBySupply(snapshot, now);
   const isOn = last !== undefined && on !== undefined && isSettled(snapshot, last.atMs, now);
   if (isOn && !isOnOwed(snapshot, now)) {
     return transition(snapshot, now, {

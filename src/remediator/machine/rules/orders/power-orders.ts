@@ -138,15 +138,17 @@ export function isOnDue(
  * Whether a host came back whose outlets are on, and whose BMC does not answer: its node renews its lease in a new boot
  * since the power-on. In what words; undefined if nothing shows that.
  */
-export function backBySupply({
-  observations,
-  status,
-  node,
-}: AttemptSnapshot): { message: string; warning: boolean } | undefined {
+export function backBySupply(
+  { observations, status, node, attempt }: AttemptSnapshot,
+  now: Now,
+): { message: string; warning: boolean } | undefined {
   const { order, power, lease } = observations;
   const [before, present] = [status.node?.bootID, node?.status.nodeInfo?.bootID];
   const isNewBoot = before !== undefined && present !== undefined && before !== present;
-  const onOrderedAtMs = order?.action === "On" ? order.atMs : Infinity;
+  // A process that has begun since knows when the order was about to be sent.
+  const intendedAtMs =
+    attempt.action === "On" && attempt.sent ? now.monotonicMs - (now.epochMs - attempt.actionAtMs) : Infinity;
+  const onOrderedAtMs = order?.action === "On" ? order.atMs : intendedAtMs;
   if (power.last?.supplied !== true || !isNewBoot || (lease?.renewedAtMs ?? -Infinity) <= onOrderedAtMs) {
     return undefined;
   }
