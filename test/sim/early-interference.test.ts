@@ -90,6 +90,21 @@ describe("the release of a node that still says that it is Ready", () => {
       assert.equal(world.powerLog.filter((entry) => entry === "n1 ForceOff").length, 1, world.powerLog.join(", "));
       world.assertClean();
     }));
+
+  it("the release of a node that still says that it is Ready waits for the deletion of a pod that takes 1.9 s before it takes the taint off", () => {
+    const hosts = ["n1", "n2"].map((name) => ({ name, ...INSTANT, bootMs: 3_000 }));
+    // Kubernetes deletes no pod for the taint.
+    return runEarly({ hosts, controllers: { taintEviction: false } }, async (world) => {
+      world.createPod("n1", "db");
+      const match = { method: "DELETE", client: "agent", pathPrefix: "/api/v1/namespaces/default/pods" };
+      world.server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 1_900 } });
+      cutPower(world, "n1");
+      await world.until("a pod has failed", () => world.pods("n1").some(isFailed), BEFORE_UNKNOWN_MS);
+      world.somebodyOrders("n1", "On");
+      await world.until("no taint", () => !isTainted(world, "n1"), 10_000);
+      assert.deepEqual(world.pods("n1"), []);
+    });
+  });
 });
 
 describe("nothing begins early", () => {

@@ -675,7 +675,7 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "early-pod-writes-unbounded",
-    "effects/release-pods",
+    "effects/objects/release-pods",
     "the pods of all nodes that are released early take 100 writes a second at most",
     "while (writes?.take(2) === false) await",
     "while (writes?.take(0) === false) await",

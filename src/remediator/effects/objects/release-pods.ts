@@ -14,6 +14,12 @@ import { attachmentsOf, volumeClaimsOf, failedStatus, isFinished, mustLeave } fr
 /** Pods that are deleted at the same time. */
 const PARALLEL_MAX = 16;
 
+/**
+ * How long the deletion of a pod may take that was made to have failed. Until then it is waited for, whatever ends the
+ * release: a pod that is left between its two writes stays on the node and does not run.
+ */
+const DELETION_MAX_MS = 2_000;
+
 /** How long to wait before a write is tried again for which there was no permit. */
 const PERMIT_WAIT_MS = 20;
 
@@ -33,7 +39,7 @@ function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Pr
  * Ends the pods of a host that is proven off, as the pod garbage collector of Kubernetes would within 20 s: status
  * Failed with DisruptionTarget (a Job that only replaces failed pods would otherwise create none), then deletion
  * without a grace period. Pods that are left after `withinMs` are ended by the next try, for which the host must be
- * proven off again.
+ * proven off again. Nothing of it runs any more when this function has ended.
  *
  * @returns how many pods had to leave; 0 if that was not read in time.
  */
@@ -44,6 +50,8 @@ export async function releasePods(
   signal: AbortSignal,
 ): Promise<number> {
   let found = 0;
+  let workers: Promise<void>[] = [];
+  const failures: unknown[] = [];
   try {
     await withDeadline(deps.clock, `releasing the pods of ${nodeName}`, withinMs, signal, async (bounded) => {
       const pods = await listPods(deps.client, nodeName, bounded);
@@ -51,13 +59,23 @@ export async function releasePods(
       found = bound.length;
       const leaving = bound.filter((pod) => !isBeingKilled(pod)).values();
       const worker = async (): Promise<void> => {
-        for (const pod of leaving) await releasePod(deps, pod, bounded);
+        for (const pod of leaving) {
+          if (bounded.aborted || failures.length > 0) return;
+          await releasePod(deps, pod, bounded).catch((error: unknown) => {
+            // What ended everything is thrown by `withDeadline`.
+            if (!bounded.aborted) failures.push(error);
+          });
+        }
       };
-      await Promise.all(Array.from({ length: PARALLEL_MAX }, worker));
+      workers = Array.from({ length: PARALLEL_MAX }, worker);
+      await Promise.all(workers);
     });
   } catch (error) {
-    if (!(error instanceof DeadlineError)) throw error;
+    failures.unshift(error);
   }
+  await Promise.all(workers);
+  const failure = failures.find((error) => !(error instanceof DeadlineError));
+  if (failure !== undefined) throw failure;
   return found;
 }
 
@@ -76,7 +94,10 @@ async function releasePod({ client, clock, writes }: ReleaseDeps, pod: Pod, sign
       const status = failedStatus(pod, toTime(clock.nowMs()));
       await client.mergePatch(PODS, key, { uid, resourceVersion }, { status }, { subresource: "status" }, signal);
     }
-    await client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, signal);
+    const { signal: unaborted } = new AbortController();
+    await withDeadline(clock, `deleting pod ${pod.metadata.name}`, DELETION_MAX_MS, unaborted, (bounded) =>
+      client.delete(PODS, key, { guard: { uid }, gracePeriodSeconds: 0 }, bounded),
+    );
   } catch (error) {
     // Gone, or changed: the count that follows shows whether to try again.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;

@@ -146,6 +146,52 @@ describe("releasing pods", () => {
     assert.deepEqual(podNames(), ["db"]);
   });
 
+  it("releasing pods leaves no pod half deleted: the deletion of a pod that has failed is waited for, though the host is on", async () => {
+    createPod("db");
+    const match = { method: "DELETE" };
+    server.faults.inject({ match, times: 1, action: { kind: "delay", delayMs: 1_500 } });
+    const stop = new AbortController();
+    const released = releasePods({ client, clock }, NODE, 1_000, stop.signal);
+    const rejected = assert.rejects(released, /the host is on/);
+    await clock.advance(500);
+    stop.abort(new Error("the host is on"));
+    await clock.advance(1_000);
+    await rejected;
+    assert.deepEqual(podNames(), []);
+  });
+
+  it("releasing pods gives a deletion up that has no answer within 2 s, and begins no other one after its time", async () => {
+    for (let index = 0; index < 40; index += 1) createPod(`p${index}`);
+    server.faults.inject({ match: { method: "DELETE" }, times: Infinity, action: { kind: "hang" } });
+    let isOver = false;
+    const release = async (): Promise<void> => {
+      await releasePods({ client, clock }, NODE, 1_000, never);
+      isOver = true;
+    };
+    const released = release();
+    await clock.advance(1_999);
+    assert.equal(isOver, false);
+    await clock.advance(1);
+    await released;
+    const failed = [...server.collection<Pod>(PODS).values()].filter(({ status }) => status?.phase === "Failed");
+    assert.equal(failed.length, 16);
+  });
+
+  it("releasing pods ends no other pod any more once it has failed with one", async () => {
+    for (let index = 0; index < 40; index += 1) createPod(`p${index}`);
+    const match = { method: "PATCH" };
+    server.faults.inject({ match, times: 1, action: { kind: "status", status: 403 } });
+    server.faults.inject({ match, times: Infinity, action: { kind: "delay", delayMs: 100 } });
+    const released = releasePods({ client, clock }, NODE, 5_000, never);
+    const rejected = assert.rejects(released, (error) => isKubeError(error, "Forbidden"));
+    await clock.advance(100);
+    await rejected;
+    const left = podNames();
+    await clock.advance(5_000);
+    assert.deepEqual(podNames(), left);
+    assert.equal(left.length, 25);
+  });
+
   it("releasing pods does not make a pod have failed that has finished meanwhile", async () => {
     createPod("job");
     server.faults.inject({ match: { method: "PATCH" }, times: 1, action: { kind: "delay", delayMs: 1_000 } });
