@@ -72,6 +72,12 @@ export const TIERS: readonly Tier[] = [
     timeoutMinutes: 20,
   },
   {
+    name: "reproducible",
+    shows: "a release that is made twice has the same files: chart, manifests, images, executables and plugin",
+    run: ["test:e2e", "--", "test/nightly/reproducible.test.ts"],
+    timeoutMinutes: 20,
+  },
+  {
     name: "headlamp",
     shows: "the Headlamp plugin is typed, linted, rendered with the objects of the demo, and built",
     run: ["headlamp"],

@@ -10,6 +10,7 @@ import { releaseForKrew } from "../krew/release.ts";
 import { ARCHITECTURES, nodeLicense } from "../lib/node-program.ts";
 import { run } from "../lib/run.ts";
 import { buildExecutable } from "./executable.ts";
+import { withRegistry } from "./named-image.ts";
 import { releaseNotes } from "./notes.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -21,6 +22,8 @@ export interface ReleaseOptions {
   changes: string;
   /** Where the files will be downloaded. */
   baseUrl: string;
+  /** Where the image will be pulled from, without its name: host and path. */
+  registry: string;
   /** An empty folder, which gets the files. */
   folder: string;
   progress: (line: string) => void;
@@ -28,11 +31,14 @@ export interface ReleaseOptions {
 
 /** Writes every file of a release. The same commit gives the same files. */
 export async function makeRelease(options: ReleaseOptions, signal: AbortSignal): Promise<void> {
-  const { version, changes, baseUrl, folder, progress } = options;
+  const { version, changes, baseUrl, registry, folder, progress } = options;
   const write = (name: string, content: string | Buffer): Promise<void> => writeFile(join(folder, name), content);
 
-  progress("the Helm chart");
-  await write(`ironfence-${version}.tgz`, await packChart());
+  progress("the Helm chart and the manifests");
+  const named = (text: string): string => withRegistry(text, registry, version);
+  await write(`ironfence-${version}.tgz`, await packFolders({ "deploy/chart": "ironfence" }, named));
+  const manifests = { deploy: `ironfence-${version}/deploy`, examples: `ironfence-${version}/examples` };
+  await write(`ironfence-${version}-deploy.tar.gz`, await packFolders(manifests, named, ["deploy/chart"]));
 
   progress("the kubectl plugin and its manifest for krew");
   const bundle = `${ROOT}dist/ironfence.js`;
@@ -58,12 +64,30 @@ export async function makeRelease(options: ReleaseOptions, signal: AbortSignal):
   await write("SHA256SUMS", await checksums(folder));
 }
 
-/** Packs the chart as `helm package` does, but without the time of day. */
-async function packChart(): Promise<Buffer> {
-  const chart = `${ROOT}deploy/chart`;
-  const found = await readdir(chart, { recursive: true, withFileTypes: true });
-  const paths = found.filter((file) => file.isFile()).map((file) => relative(chart, join(file.parentPath, file.name)));
-  return gzipSync(tar(await Promise.all(paths.map((path) => entry(`ironfence/${path}`, join(chart, path))))));
+/**
+ * Packs folders of this repository as `helm package` packs a chart, but without the time of day.
+ *
+ * @param folders where each is in the archive.
+ * @param edit changes the text of each file.
+ * @param without folders below them that are left out.
+ */
+async function packFolders(
+  folders: Readonly<Record<string, string>>,
+  edit: (text: string) => string,
+  without: readonly string[] = [],
+): Promise<Buffer> {
+  const entries = Object.entries(folders).map(async ([folder, packed]) => {
+    const found = await readdir(`${ROOT}${folder}`, { recursive: true, withFileTypes: true });
+    const paths = found.filter((file) => file.isFile()).map((file) => join(file.parentPath, file.name));
+    const kept = paths.filter((path) => !without.some((left) => path.startsWith(`${ROOT}${left}/`)));
+    return Promise.all(
+      kept.map(async (path): Promise<Entry> => {
+        const content = Buffer.from(edit(await readFile(path, "utf8")));
+        return { path: `${packed}/${relative(`${ROOT}${folder}`, path)}`, mode: 0o644, content };
+      }),
+    );
+  });
+  return gzipSync(tar((await Promise.all(entries)).flat()));
 }
 
 /** The executable with the licenses of ironfence and Node; those of the packages are at the end of the bundle. */

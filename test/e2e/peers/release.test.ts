@@ -15,6 +15,7 @@ import type { ChartTools } from "../../../hack/e2e/chart-tools.ts";
 import { prepareChartTools } from "../../../hack/e2e/chart-tools.ts";
 import { repositoryPath } from "../../../hack/e2e/world.ts";
 import { withHelmFolder } from "../../../hack/chart/render.ts";
+import { readManifests } from "../../../hack/lib/apply.ts";
 import { createCertificateAuthority } from "../../../hack/lib/pki.ts";
 import { startChild, tail } from "../../../hack/lib/processes.ts";
 import { run } from "../../../hack/lib/run.ts";
@@ -122,7 +123,13 @@ void describe("a release", () => {
       `ironfence-image-${version}-${name}.cdx.json`,
       `ironfence-image-${version}-${name}.tar`,
     ]);
-    const others = [`ironfence-${version}.tgz`, `kubectl-ironfence-${version}.tar.gz`, "ironfence.yaml", "NOTES.md"];
+    const others = [
+      `ironfence-${version}.tgz`,
+      `ironfence-${version}-deploy.tar.gz`,
+      `kubectl-ironfence-${version}.tar.gz`,
+      "ironfence.yaml",
+      "NOTES.md",
+    ];
     const wanted = [...perArchitecture, ...others].toSorted();
     const sums = await readFile(join(release, "SHA256SUMS"), "utf8");
     assert.deepEqual(
@@ -144,7 +151,7 @@ void describe("a release", () => {
   void test("a release is refused if its commit has no tag, or without the address for its files", async () => {
     await assert.rejects(
       command(process.execPath, repositoryPath("hack/release/main.ts"), "--output", join(folder, "refused")),
-      /--base-url is missing[\s\S]*--dry-run/,
+      /--base-url is missing[\s\S]*--registry is missing[\s\S]*--dry-run/,
     );
   });
 
@@ -155,6 +162,22 @@ void describe("a release", () => {
       return run(tools.helm, ["show", "chart", chart], options);
     });
     assert.match(shown, new RegExp(`^version: ${version.replaceAll(".", "\\.")}$`, "m"));
+  });
+
+  void test("a release's chart and manifests install the image of the release from its registry", async () => {
+    const image = `registry.example/ironfence:${version}`;
+    const chart = join(release, `ironfence-${version}.tgz`);
+    const rendered = await withHelmFolder((options) => run(tools.helm, ["template", "ironfence", chart], options));
+    const unpacked = join(folder, "deploy");
+    await mkdir(unpacked);
+    await command("tar", "-xzf", join(release, `ironfence-${version}-deploy.tar.gz`), "-C", unpacked);
+    const root = join(unpacked, `ironfence-${version}`);
+    const applied = (await readManifests(join(root, "deploy/kustomize"))).map((manifest) => JSON.stringify(manifest));
+    for (const text of [rendered.replaceAll(/image: "(.*)"/g, '"image":"$1"'), applied.join("\n")])
+      assert.deepEqual(new Set([...text.matchAll(/"image":"([^"]*)"/g)].map(([, name]) => name)), new Set([image]));
+    const bundle = "deploy/olm/manifests/ironfence.clusterserviceversion.yaml";
+    assert.match(await readFile(join(root, bundle), "utf8"), new RegExp(`containerImage: ${image}$`, "m"));
+    await stat(join(root, "examples/fencing-target.yaml"));
   });
 
   void test("a release's executable runs without Node on the PATH, and the one for arm64 is for that processor", async () => {

@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
 import { imageBillOfMaterials } from "../../../hack/image/bill-of-materials.ts";
+import { withRegistry } from "../../../hack/release/named-image.ts";
 import { changesOf, releaseNotes } from "../../../hack/release/notes.ts";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const { version: VERSION } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8")) as { version: string };
 
 const CHANGELOG = `# Changelog
 
@@ -67,5 +73,53 @@ describe("the bill of materials of an image", () => {
   it("the bill of materials of an image has neither a random number nor a time, so that the image stays the same", () => {
     const npm = { serialNumber: "urn:1", metadata: { timestamp: "now", tools: [] }, components: [] };
     assert.doesNotMatch(imageBillOfMaterials(JSON.stringify(npm), "amd64"), /urn:1|"timestamp"/);
+  });
+});
+
+describe("the version of package.json", () => {
+  it("the version of package.json is that of every image that a manifest or a page names", () => {
+    const files = globSync(["deploy/**/*.yaml", "docs/{how-to,tutorial}/*.md"], { cwd: ROOT });
+    const named = files.flatMap((file) =>
+      [...readFileSync(`${ROOT}${file}`, "utf8").matchAll(/\bironfence(?:-bundle)?:(\d+\.\d+\.\d+[-.\w]*)/g)].map(
+        ([, version]) => `${file}: ${version}`,
+      ),
+    );
+    assert.ok(named.length > 5);
+    assert.deepEqual(
+      named.filter((text) => !text.endsWith(`: ${VERSION}`)),
+      [],
+    );
+  });
+});
+
+describe("the manifests and the chart of a release", () => {
+  it("the manifests and the chart of a release name the image with its registry, everywhere", () => {
+    const files = globSync("deploy/**/*.{yaml,json,md}", { cwd: ROOT }).map((file) => {
+      const before = readFileSync(`${ROOT}${file}`, "utf8");
+      return { file, before, after: withRegistry(before, "registry.example/metal", VERSION) };
+    });
+    assert.deepEqual(
+      files
+        .filter(({ before, after }) => before !== after)
+        .map(({ file }) => file)
+        .toSorted(),
+      [
+        "deploy/chart/README.md",
+        "deploy/chart/values.schema.json",
+        "deploy/chart/values.yaml",
+        "deploy/check/job.yaml",
+        "deploy/kustomize/deployment.yaml",
+        "deploy/olm/manifests/ironfence.clusterserviceversion.yaml",
+      ],
+    );
+    for (const { file, after } of files)
+      assert.doesNotMatch(after, /(?:image|containerImage|repository): ironfence\b/i, file);
+    const textOf = (name: string): string => files.find(({ file }) => file === name)?.after ?? "";
+    const { image } = parse(textOf("deploy/chart/values.yaml")) as { image: { repository: string } };
+    assert.equal(image.repository, "registry.example/metal/ironfence");
+    assert.match(
+      textOf("deploy/kustomize/deployment.yaml"),
+      new RegExp(`image: registry.example/metal/ironfence:${VERSION}$`, "m"),
+    );
   });
 });
