@@ -68,8 +68,8 @@ export const TIERS: readonly Tier[] = [
   {
     name: "removal",
     shows: "what is deleted in the middle of a fence in spite of the policies, and how a host comes back from that",
-    run: ["test:e2e", "--", "test/nightly/removal.test.ts"],
-    timeoutMinutes: 20,
+    run: ["test:e2e", "--", "test/nightly/removal.test.ts", "test/nightly/chart-removal.test.ts"],
+    timeoutMinutes: 30,
   },
   {
     name: "reproducible",

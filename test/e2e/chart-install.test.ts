@@ -31,6 +31,7 @@ import { findGo, moduleSource } from "../../hack/lib/go.ts";
 import { run } from "../../hack/lib/run.ts";
 import { FAMILIES } from "../../src/config/parsers.ts";
 import { cli } from "../integration/cli-fixture.ts";
+import { runHelm } from "../lib/chart/helm.ts";
 
 // deploy/chart on a real control plane: installed, checked, used for a fence, upgraded in the middle of one,
 // uninstalled, installed again, and in place of deploy/kustomize.
@@ -69,19 +70,8 @@ void describe("the chart on a real control plane", () => {
   let tools: ChartTools;
   let folder: string;
 
-  /** Runs helm as a cluster administrator. @returns what it printed. */
   const helm = (args: readonly string[], values: object = {}): Promise<string> =>
-    withHelmFolder(async (options, own) => {
-      const file = join(own, "values.json");
-      // No pod of the Deployment runs here: the agent is a process of its own.
-      await writeFile(file, JSON.stringify({ replicas: 0, ...values }));
-      const env = { ...options.env, KUBECONFIG: scenario.world.controlPlane.kubeconfig };
-      const flags = [
-        `--namespace=${NAMESPACE}`,
-        ...(/^(?:install|upgrade|template)/.test(args[0] ?? "") ? [`--values=${file}`] : []),
-      ];
-      return run(tools.helm, [...args, ...flags], { ...options, env, timeoutMs: HELM_TIMEOUT_MS });
-    });
+    runHelm(tools.helm, scenario.world.controlPlane.kubeconfig, args, values);
 
   /** Starts an agent with the options of the Deployment that is installed. */
   const startAgent = async (): Promise<void> => {
