@@ -44,7 +44,7 @@ export function servicesForms(S: string): SecretForm[] {
     ["cloud-init chpasswd line", `chpasswd: {expire: false, list: ["root:${S}", "ann:x${S}"]}`, [S]],
     ["prompt", `Enter password for root:\n${S}\nlogged in`, [S]],
     ["prompt sudo", `[sudo] password for ann: \n${S}\n`, [S]],
-    ["prompt key", `Enter passphrase for key '/root/.ssh/id':\n${S}\n`, [S]],
+    ["prompt key", `Enter passphrase for key '/home/admin/.ssh/id':\n${S}\n`, [S]],
     ["passwort", `Passwort: ${S}\nBMC_PASSWORT=${S}\nBMCPASSWORT=${S}`, [S]],
     ["passwort field", JSON.stringify({ Passwort: S, bmcPasswort: S, BMCPASSWORT: S }), [S]],
     ["passwort sentence", `Das Passwort lautet ${S}, das Passwort für root ist ${S}`, [S]],
