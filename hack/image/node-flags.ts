@@ -1,12 +1,14 @@
 /**
  * How the image starts Node.
  *
- * The agent makes much short-lived garbage and is never in a hurry: a small young generation saves 100 MiB. Node fits
- * the rest of the heap to the memory limit of the container. SIGUSR1 would open the debugger, and with it the memory
- * that holds passwords. With --permission nothing is written and no program is started, whatever a dependency tries.
+ * The agent makes much short-lived garbage: a small young generation saves 100 MiB. 4 MiB cost nothing at rest, where
+ * the agent collects by itself, and with 1 MiB a storm of remediations takes twice as long (docs/evidence/memory.md).
+ * Node fits the rest of the heap to the memory limit of the container. SIGUSR1 would open the debugger, and with it the
+ * memory that holds passwords. With --permission nothing is written and no program is started, whatever a dependency
+ * tries.
  */
 export const NODE_FLAGS = [
-  "--max-semi-space-size=1",
+  "--max-semi-space-size=4",
   "--disable-sigusr1",
   "--permission",
   "--allow-fs-read=*",
