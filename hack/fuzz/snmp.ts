@@ -4,7 +4,7 @@ import { integer, octets, oid, tlv, TAG } from "../snmp-mock/ber.ts";
 import { readStatus, statusOids } from "../../src/bmc/snmp/outlet-status.ts";
 import { decodeVarbinds } from "../../src/bmc/snmp/session/decode.ts";
 import { readEnvelope } from "../../src/bmc/snmp/session/envelope.ts";
-import { OUTLET_TABLES } from "../../src/bmc/snmp/tables/tables.ts";
+import { OUTLET_TABLES, oidOf } from "../../src/bmc/snmp/tables/tables.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 import { MIBS } from "../../src/bmc/interface/mibs.ts";
 
@@ -53,10 +53,21 @@ const TAGS = [0x02, 0x04, 0x06, 0x42, 0x43, 0x80, 0x81, 0x41, 0x46, 0x05];
 /** An input is a table, whether the outlet had a meter, and the values: a digit for the tag, and a text or number. */
 const statuses: FuzzTarget = {
   name: "outlet status",
-  seeds: MIBS.flatMap((_, at) => [
-    Buffer.from(`${at}1;4500000;1abcdef;01;02;00;00;1SN;1label;01;00;00`),
-    Buffer.from(`${at}0;4500000;5;08;02;01;00;6;1SN;5;6;00`),
-  ]),
+  seeds: MIBS.flatMap((mib, at) => {
+    const table = OUTLET_TABLES[mib];
+    const texts = [oidOf(table.serial, "1"), oidOf(table.label, "1")];
+    // Uptime, engine ID and the values of one outlet that is off, of the only unit; the rest of the rows is empty.
+    const values = (off: string): string[] =>
+      statusOids(table, "1").map((oid, field) => {
+        if (field < 2) return ["4500000", "1abcdef"][field] ?? "";
+        if (oid === oidOf(table.state, "1")) return off;
+        return texts.includes(oid) ? "1SN" : "01";
+      });
+    return [
+      Buffer.from(`${at}1;${values("01").join(";")}`),
+      Buffer.from(`${at}0;${values("02").join(";").replaceAll(";01", ";00")}`),
+    ];
+  }),
   run: (input) => {
     const [head = "", ...values] = input.toString("latin1").split(";");
     const mib = MIBS[Number(head[0])] ?? "APC-rPDU2";

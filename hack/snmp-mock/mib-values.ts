@@ -19,8 +19,10 @@ export interface MibValues {
   meter: { oid: string; tag: number; beside: readonly Row[] };
   setOff: Row;
   setOn: Row;
-  /** `{u}` stands for the first number of the index. */
+  /** `{u}` stands for the first number of the index, `{r}` for the row of the unit. */
   serial: string;
+  /** What a chain shows besides: `unit` for each unit, the others for each outlet: its unit and its number there. */
+  chain?: { unit: string } & Partial<Record<"outletUnit" | "outletNumber" | "meterUnit" | "meterNumber", string>>;
   label: string;
 }
 
@@ -55,7 +57,14 @@ export const MIB_VALUES: Readonly<Record<Mib, MibValues>> = {
     meter: { oid: `${APC}.26.9.4.3.1.7.{i}`, tag: TAG.integer, beside: [] },
     setOff: [`${APC}.26.9.2.4.1.5.{i}`, 2],
     setOn: [`${APC}.26.9.2.4.1.5.{i}`, 1],
-    serial: `${APC}.26.2.1.9.1`,
+    serial: `${APC}.26.2.1.9.{r}`,
+    chain: {
+      unit: `${APC}.26.2.1.2.{r}`,
+      outletUnit: `${APC}.26.9.2.3.1.2.{i}`,
+      outletNumber: `${APC}.26.9.2.3.1.4.{i}`,
+      meterUnit: `${APC}.26.9.4.3.1.2.{i}`,
+      meterNumber: `${APC}.26.9.4.3.1.4.{i}`,
+    },
     label: `${APC}.26.9.2.3.1.3.{i}`,
   },
   // PowerNet-MIB, rPDU: outletStatusOn(1), outletStatusOff(2); outletStatusCommandPending(1),
@@ -83,6 +92,7 @@ export const MIB_VALUES: Readonly<Record<Mib, MibValues>> = {
     setOff: [`${APC}.12.3.3.1.1.4.{i}`, 2],
     setOn: [`${APC}.12.3.3.1.1.4.{i}`, 1],
     serial: `${APC}.12.1.6.0`,
+    chain: { unit: `${APC}.26.2.1.2.{r}` },
     label: `${APC}.12.3.5.1.1.2.{i}`,
   },
   // PDU2-MIB: on(7), off(8) of SensorStateEnumeration; off(0), on(1) of OutletSwitchingOperationsEnumeration. Of the
@@ -133,7 +143,7 @@ export const MIB_VALUES: Readonly<Record<Mib, MibValues>> = {
     meter: { oid: `${GEIST}.6.1.12.{i}`, tag: TAG.gauge, beside: [] },
     setOff: [`${GEIST}.5.1.6.{i}`, 4],
     setOn: [`${GEIST}.5.1.6.{i}`, 2],
-    serial: `${GEIST}.1.1.2.1`,
+    serial: `${GEIST}.1.1.2.{r}`,
     label: `${GEIST}.5.1.3.{i}`,
   },
   // Sentry3-MIB: outletStatus off(0), on(1), offWait(2), onWait(3); outletControlState off(4), on(5), pendOn(10),
@@ -192,7 +202,10 @@ export const MIB_VALUES: Readonly<Record<Mib, MibValues>> = {
   },
 };
 
-/** The OID of an object for one outlet. */
-export function oidAt(oid: string, index: string): string {
-  return oid.replace("{i}", index).replace("{u}", index.split(".", 1)[0] ?? "");
+/** The OID of an object for one outlet, or for one unit. */
+export function oidAt(oid: string, index: string, row = 1): string {
+  return oid
+    .replace("{i}", index)
+    .replace("{u}", index.split(".", 1)[0] ?? "")
+    .replace("{r}", String(row));
 }

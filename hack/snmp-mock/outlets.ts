@@ -3,8 +3,11 @@ import type { Clock, Timer } from "../../src/runtime/clock.ts";
 
 /** What an outlet feeds, and how it lies. */
 export interface OutletSpec {
-  /** The index in the table of the vendor. */
+  /** The index in the table of the vendor. A test that changes a chain changes it. */
   index: string;
+  /** The unit of a chain, 1 by default, and the number of the outlet on it, by default the end of its index. */
+  unit?: number;
+  number?: number;
   label: string;
   /** A host of the rack, or nothing. */
   host?: string;
@@ -23,6 +26,8 @@ export interface OutletFaults {
   isFrozen: boolean;
   /** The meter is not in the table any more. */
   hasLostMeter: boolean;
+  /** The meter with its index is that of the outlet with this number, which draws nothing. */
+  meterOf?: number;
 }
 
 const IDLE_W = 180;

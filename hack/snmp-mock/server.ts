@@ -5,6 +5,7 @@ import type { Tlv } from "./ber.ts";
 import { Faults } from "./faults.ts";
 import type { FaultAction, Step } from "./faults.ts";
 import { forgedOff, NO_SUCH_INSTANCE, order, valueOf } from "./objects.ts";
+import type { SnmpUnit } from "./objects.ts";
 import type { OutletStrip } from "./outlets.ts";
 import { decrypt, encrypt, localizedKey, macBytes, macOf } from "./usm.ts";
 import type { AuthProtocol, EngineTime } from "./usm.ts";
@@ -35,6 +36,8 @@ export interface SnmpMockOptions {
   mib: Mib;
   strip: OutletStrip;
   serial?: string;
+  /** Units that are chained to the first one. */
+  units?: readonly SnmpUnit[];
   user: SnmpUser;
   /** Takes SNMPv2c with it. */
   community?: Secret;
@@ -54,6 +57,7 @@ export interface SnmpMock {
   readonly address: string;
   /** What the PDU says of itself; a test may change it. */
   serial: string | undefined;
+  units: readonly SnmpUnit[];
   readonly requests: readonly SeenRequest[];
   addFault(rule: unknown): unknown;
   clearFaults(): void;
@@ -93,10 +97,12 @@ class Mock implements SnmpMock {
   #silentUntilMs = -Infinity;
   #salt = 0;
   serial: string | undefined;
+  units: readonly SnmpUnit[];
 
   constructor(options: SnmpMockOptions) {
     this.#options = options;
     this.serial = options.serial;
+    this.units = options.units ?? [];
     this.#startedMs = options.clock.monotonicMs() - UP_BEFORE_START_MS;
     this.#engineId = Buffer.concat([Buffer.from("8000013e04", "hex"), Buffer.from(options.serial ?? "mock")]);
     const { authProtocol, password, privPassword = password } = options.user;
@@ -197,6 +203,7 @@ class Mock implements SnmpMock {
     const facts = {
       ...this.#options,
       serial: this.serial,
+      units: this.units,
       engineId: this.#engineId,
       upTimeMs: this.#nowMs() - this.#startedMs,
     };
@@ -214,7 +221,8 @@ class Mock implements SnmpMock {
   /** The answer of a stranger who sees the request, and knows the format but no key. */
   #forged(request: Request, as: "plain" | "signed" | "otherEngine" | "report"): Buffer {
     const { mib, strip } = this.#options;
-    const facts = { ...this.#options, serial: this.serial, engineId: this.#engineId, upTimeMs: UP_BEFORE_START_MS };
+    const { serial, units } = this;
+    const facts = { ...this.#options, serial, units, engineId: this.#engineId, upTimeMs: UP_BEFORE_START_MS };
     const values = request.varbinds.map(({ name }) => {
       return { name, value: forgedOff(mib, strip, name) ?? valueOf(facts, name) ?? NO_SUCH_INSTANCE };
     });

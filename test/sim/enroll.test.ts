@@ -147,6 +147,18 @@ describe("ironfence enroll", () => {
       assertRefused(world, await enroll(world, { onNote }), /node n2 is not Ready, or in a new boot/);
     }));
 
+  it("outlets are not enrolled if a PDU says at the end that they are others than at the beginning", () =>
+    inMaintenance({}, async (world) => {
+      const onNote = (note: string): void => {
+        if (note.includes("silent for 60 s")) world.devices.pdus.outlet(SECOND).pdu = "SN-PDU-2";
+      };
+      assertRefused(
+        world,
+        await enroll(world, { onNote }),
+        /pdu-1\/2 was outlet 2 of PDU SN-PDU-1, and is outlet 2 of SN-PDU-2 now/,
+      );
+    }));
+
   it("outlets are not enrolled if a BMC is silent when the command begins", () =>
     inMaintenance({}, async (world) => {
       world.rack.bmc("n1").setReachability("silent");

@@ -4,6 +4,7 @@ import type { Mutant } from "./mutant.ts";
 const mutant = mutantsOf("src/bmc/snmp");
 const target = mutantsOf("src/remediator/hosts/fencing-target");
 const POWER = "test/integration/snmp-power.test.ts";
+const CHAIN = "test/integration/snmp-chain.test.ts";
 const STATUS = "test/unit/bmc/snmp/outlet-status.test.ts";
 const TARGETS = "test/unit/remediator/hosts/fencing-target/fencing-target.test.ts";
 
@@ -93,18 +94,79 @@ export const BMC_SNMP_MUTANTS: readonly Mutant[] = [
   mutant(
     "snmp-other-pdu-believed",
     "snmp-driver",
-    "an Off of another PDU than the one that was identified does not count",
-    "return status.pdu === (this.#pdu ?? status.pdu) ? status.reading",
-    "return status.pdu !== undefined ? status.reading",
+    "an Off of another outlet than the one that was identified does not count",
+    'return this.#isOther(status) ? { state: "Unknown"',
+    'return this.#isClosed ? { state: "Unknown"',
     POWER,
   ),
   mutant(
     "snmp-other-pdu-switched",
     "snmp-driver",
-    "no order goes to another PDU than the one that was identified",
-    "if (status.pdu !== (this.#pdu ?? status.pdu)) throw",
-    'if (status.pdu === "") throw',
+    "no order goes to another outlet than the one that was identified",
+    "if (this.#isOther(status)) throw",
+    "if (this.#isClosed) throw",
     POWER,
+    CHAIN,
+  ),
+  mutant(
+    "snmp-other-number-switched",
+    "snmp-driver",
+    "an outlet with another number on the same unit is another outlet",
+    "(pdu !== this.#own.pdu || outlet !== this.#own.outlet)",
+    "pdu !== this.#own.pdu",
+    CHAIN,
+  ),
+  mutant(
+    "snmp-serial-of-first-unit",
+    "outlet-unit",
+    "an outlet of a chain is identified by the serial number of its own unit",
+    "unit !== undefined && numberOf(chain.unit, row) === unit",
+    "unit !== undefined && row === 1",
+    CHAIN,
+    STATUS,
+  ),
+  mutant(
+    "snmp-index-for-number",
+    "outlet-unit",
+    "an outlet of a chain is identified by its number on its unit, whatever its index is",
+    "outlet: String(number) }",
+    "outlet }",
+    CHAIN,
+    STATUS,
+  ),
+  mutant(
+    "snmp-two-units-match",
+    "outlet-unit",
+    "an outlet belongs to one unit of a chain, or to none that is known",
+    "if (own === undefined || others.length > 0 || number",
+    "if (own === undefined || others.length > 9 || number",
+    STATUS,
+  ),
+  mutant(
+    "snmp-chain-without-units",
+    "outlet-unit",
+    "a chain whose outlets have no unit is not used",
+    "if (rows.length <= 1) return",
+    "if (rows.length <= 4) return",
+    CHAIN,
+    STATUS,
+  ),
+  mutant(
+    "snmp-engine-of-chain",
+    "outlet-unit",
+    "the engine ID of a chain identifies one of its units only",
+    "const engineId = isAlone ? engineIdOf(answers) : undefined;",
+    "const engineId = engineIdOf(answers);",
+    STATUS,
+  ),
+  mutant(
+    "snmp-meter-of-other-outlet",
+    "outlet-status",
+    "the meter of another outlet proves no Off",
+    "if (!sameOutlet.every((",
+    "if (sameOutlet.length > 9 && !sameOutlet.every((",
+    CHAIN,
+    STATUS,
   ),
   mutant(
     "snmp-answers-swapped",

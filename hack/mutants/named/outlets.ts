@@ -322,6 +322,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "test/integration/ipmi-power.test.ts",
   ),
   mutant(
+    "enrolled-in-changed-chain",
+    "cli/enroll/procedure",
+    "the outlets that are enrolled are those that were switched",
+    "if (pdu !== before?.pdu || outlet !== before.outlet) {",
+    'if (pdu === "" || outlet === "") {',
+    ENROLL_SIM,
+  ),
+  mutant(
     "enrolled-without-redundancy",
     "cli/enroll/procedure",
     "each of several outlets alone must not stop the node",

@@ -65,9 +65,9 @@ export interface OffObstacle {
 
 /** Which outlet of which PDU answers. All of it is text of the PDU. */
 export interface OutletIdentity {
-  /** The serial number of the PDU; if it reports none, its SNMP engine ID in hexadecimal digits. */
+  /** The serial number of the unit; if a PDU reports none, its SNMP engine ID in hexadecimal digits. */
   pdu: string;
-  /** The index of the outlet in the table of the vendor, as in the address. */
+  /** The number of the outlet on the unit; if the PDU reports none, its index in the table of the vendor. */
   outlet: string;
   /** The name that the outlet has on the PDU. */
   label?: string;

@@ -1,3 +1,4 @@
+import { findUnit, SNMP_ENGINE_ID, unitOids } from "./outlet-unit.ts";
 import { oidOf } from "./tables/tables.ts";
 import type { Meter, MibObject, OutletTable } from "./tables/table.ts";
 import { shown, textOf } from "./session/values.ts";
@@ -8,7 +9,6 @@ import { BmcError } from "../interface/errors.ts";
 // What one answer of a PDU says about one outlet. Pure.
 
 const SYS_UP_TIME = "1.3.6.1.2.1.1.3.0";
-const SNMP_ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0";
 
 /**
  * A PDU that started less than this ago may show outlets as off whose relays it has not read yet. Measured by the PDU
@@ -23,8 +23,10 @@ const GAUGE_MAX = 0xff_ff_ff_ff;
 export type MeterReading = { kind: "none" } | { kind: "value"; value: number } | { kind: "unreadable"; raw: string };
 
 export interface OutletStatus {
-  /** The serial number of the PDU; if it has none, its engine ID. */
+  /** The serial number of the unit; if a PDU has none, its engine ID. */
   pdu: string;
+  /** The number of the outlet: on its unit, if the MIB has it, otherwise its index. */
+  outlet: string;
   label: string | undefined;
   /** False: the PDU says that the outlet has no relay, or that nothing may switch it. */
   isSwitchable: boolean;
@@ -34,16 +36,17 @@ export interface OutletStatus {
 
 /** The OIDs that one status needs, in one request. */
 export function statusOids(table: OutletTable, outlet: string): readonly string[] {
-  const { state, conditions, meter, serial, label, switchable } = table;
-  const objects = [state, ...conditions, meter, ...(meter?.works ?? []), serial, label, switchable];
+  const { state, conditions, meter, label, switchable } = table;
+  const beside = [...(meter?.works ?? []), ...(meter?.sameOutlet ?? []).flat()];
+  const objects = [state, ...conditions, meter, ...beside, label, switchable];
   const oids = objects.flatMap((object) => (object === undefined ? [] : [oidOf(object, outlet)]));
-  return [SYS_UP_TIME, SNMP_ENGINE_ID, ...oids];
+  return [...new Set([SYS_UP_TIME, SNMP_ENGINE_ID, ...oids, ...unitOids(table, outlet)])];
 }
 
 /**
  * @param wasMetered whether the outlet is known to have a meter: then it has to show 0.
- * @throws BmcError SystemNotFound if there is no such outlet, BadResponse if the PDU does not say which PDU it is or
- * how long it has been up.
+ * @throws BmcError SystemNotFound if there is no such outlet, BadResponse if the PDU does not say to which unit it
+ * belongs or how long it has been up, Unsupported for a chain whose outlets have no unit.
  */
 export function readStatus(
   table: OutletTable,
@@ -58,23 +61,14 @@ export function readStatus(
   }
   const upTime = answers.get(SYS_UP_TIME);
   if (upTime?.type !== "ticks") throw new BmcError("BadResponse", `${what}: the PDU sends no sysUpTime`);
-  const pdu = textOf(valueOf(table.serial)) ?? engineIdOf(answers);
-  if (pdu === undefined) {
-    throw new BmcError("BadResponse", `${what}: the PDU sends neither ${table.serial.name} nor snmpEngineID`);
-  }
+  const own = findUnit(table, outlet, answers, what);
   const meter = readMeter(table.meter, valueOf);
   const { switchable } = table;
   const relay = switchable && valueOf(switchable);
   const isSwitchable = relay === undefined || relay.type === "none" || isNumber(relay, switchable?.value);
   const upMs = upTime.value * 10;
   const reading = readPower(table, valueOf, { meter, wasMetered, upMs });
-  return { pdu, label: textOf(valueOf(table.label)), isSwitchable, meter, reading };
-}
-
-function engineIdOf(answers: Answers): string | undefined {
-  const value = answers.get(SNMP_ENGINE_ID);
-  if (value?.type !== "bytes" || value.value.length < 5 || value.value.length > 32) return undefined;
-  return Buffer.from(value.value).toString("hex");
+  return { ...own, label: textOf(valueOf(table.label)), isSwitchable, meter, reading };
 }
 
 type ValueOf = (object: MibObject) => SnmpValue | undefined;
@@ -117,9 +111,10 @@ function readPower(
 
 function readMeter(meter: Meter | undefined, valueOf: ValueOf): MeterReading {
   if (meter === undefined) return { kind: "none" };
-  const { works = [] } = meter;
+  const { works = [], sameOutlet = [] } = meter;
   const value = valueOf(meter);
   if ([meter, ...works].every((object) => valueOf(object)?.type === "none")) return { kind: "none" };
+  if (!sameOutlet.every(([ofMeter, ofOutlet]) => areSame(valueOf(ofMeter), valueOf(ofOutlet)))) return { kind: "none" };
   const broken = works.find((object) => !object.values.some((working) => isNumber(valueOf(object), working)));
   if (broken !== undefined) return { kind: "unreadable", raw: `${broken.name} ${shown(valueOf(broken))}` };
   if (value?.type !== "integer" && value?.type !== "gauge") return { kind: "unreadable", raw: shown(value) };
@@ -128,4 +123,8 @@ function readMeter(meter: Meter | undefined, valueOf: ValueOf): MeterReading {
 
 function isNumber(value: SnmpValue | undefined, expected: number | undefined): boolean {
   return value?.type === "integer" && value.value === expected;
+}
+
+function areSame(a: SnmpValue | undefined, b: SnmpValue | undefined): boolean {
+  return a?.type === "integer" && b?.type === "integer" && a.value === b.value;
 }

@@ -41,8 +41,8 @@ export class SnmpDriver implements PowerDriver {
   #session: SnmpSession | undefined;
   #isClosed = false;
   #table: OutletTable | undefined;
-  /** The PDU that the caller has identified. */
-  #pdu: string | undefined;
+  /** The outlet that the caller has identified. */
+  #own: Pick<OutletStatus, "pdu" | "outlet"> | undefined;
 
   /** @throws BmcError AuthFailed for a login that no PDU accepts. */
   constructor(address: SnmpAddress, config: DeviceConfig, gate: BmcGate, deps: DeviceDeps) {
@@ -64,7 +64,7 @@ export class SnmpDriver implements PowerDriver {
       return {
         device: this.address,
         manufacturer: table.vendor,
-        model: `outlet ${this.#address.outlet} of ${status.pdu}`,
+        model: `outlet ${status.outlet} of ${status.pdu}`,
       };
     });
   }
@@ -72,9 +72,8 @@ export class SnmpDriver implements PowerDriver {
   identifyOutlet(signal: AbortSignal): Promise<OutletIdentity> {
     return this.#call("identify the outlet", signal, async (what, session, signal) => {
       const { status } = await this.#readOwn(what, session, signal, { isNew: true });
-      const { pdu, label, meter } = status;
+      const { pdu, outlet, label, meter } = status;
       const isMetered = meter.kind !== "none" || this.#wasMetered();
-      const { outlet } = this.#address;
       return { pdu, outlet, ...(label !== undefined && { label }), ...(isMetered && { metered: true as const }) };
     });
   }
@@ -82,7 +81,7 @@ export class SnmpDriver implements PowerDriver {
   readPower(signal: AbortSignal): Promise<PowerReading> {
     return this.#call("read of the power state", signal, async (what, session, signal) => {
       const { status } = await this.#readOwn(what, session, signal);
-      return status.pdu === (this.#pdu ?? status.pdu) ? status.reading : { state: "Unknown", raw: OTHER_PDU };
+      return this.#isOther(status) ? { state: "Unknown", raw: OTHER_OUTLET } : status.reading;
     });
   }
 
@@ -132,7 +131,7 @@ export class SnmpDriver implements PowerDriver {
   #order(order: "off" | "on", signal: AbortSignal): Promise<void> {
     return this.#call(`order ${order}`, signal, async (what, session, signal) => {
       const { table, status } = await this.#readOwn(what, session, signal);
-      if (status.pdu !== (this.#pdu ?? status.pdu)) throw new BmcError("Refused", `${what}: not sent: ${OTHER_PDU}`);
+      if (this.#isOther(status)) throw new BmcError("Refused", `${what}: not sent: ${OTHER_OUTLET}`);
       const { value, ...object } = table[order];
       const { isOrderAllowed = (): boolean => true } = this.#deps;
       await session.order(what, { oid: oidOf(object, this.#address.outlet), value }, isOrderAllowed, signal);
@@ -151,8 +150,12 @@ export class SnmpDriver implements PowerDriver {
     const answers = await session.read(what, statusOids(table, outlet), signal);
     const status = readStatus(table, outlet, answers, { what, wasMetered: this.#wasMetered() });
     if (status.meter.kind === "value") this.#gate.memory.meteredOutlets.add(this.#address.key);
-    if (isNew) this.#pdu = status.pdu;
+    if (isNew) this.#own = status;
     return { table, status };
+  }
+
+  #isOther({ pdu, outlet }: OutletStatus): boolean {
+    return this.#own !== undefined && (pdu !== this.#own.pdu || outlet !== this.#own.outlet);
   }
 
   #wasMetered(): boolean {
@@ -196,7 +199,7 @@ export class SnmpDriver implements PowerDriver {
   }
 }
 
-const OTHER_PDU = "another PDU answers than the one that was identified";
+const OTHER_OUTLET = "another outlet, or one of another PDU, answers than the one that was identified";
 
 async function findTable(what: string, session: SnmpSession, signal: AbortSignal): Promise<OutletTable> {
   const value = (await session.read(what, [SYS_OBJECT_ID], signal)).get(SYS_OBJECT_ID);

@@ -1,5 +1,7 @@
 import type { Enrolment, FencingTarget } from "../../api/ironfence/fencing-target.ts";
-import type { OutletIdentity, PowerDriver } from "../../bmc/interface/driver.ts";
+import { outletAnswer } from "../../bmc/devices/outlets.ts";
+import type { OutletAnswer } from "../../bmc/devices/outlets.ts";
+import type { PowerDriver } from "../../bmc/interface/driver.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { identityJudge } from "../../remediator/hosts/model/identity.ts";
 import { enrolledSpecDigest } from "../../remediator/hosts/model/enrolment.ts";
@@ -54,6 +56,8 @@ export class EnrollProcedure {
   readonly #switch: OutletSwitch;
   readonly #bmc: BmcWitness;
   readonly #others: OtherNodes;
+  /** What the PDUs say of the outlets when the procedure begins. */
+  #answers: readonly OutletAnswer[] = [];
 
   constructor(runtime: KubeRuntime, subject: EnrollSubject, report: EnrollReport) {
     this.#runtime = runtime;
@@ -101,6 +105,7 @@ export class EnrollProcedure {
       const { state, raw } = await outlet.readPower(signal);
       if (state !== "On") fail(`${outlet.address} is not on (${raw}): switch it on first`);
     }
+    this.#answers = await this.#identify(signal);
     await this.#renewals(1, "the node to renew its lease", signal);
     await this.#bmc.begin(signal);
     await this.#others.begin(signal);
@@ -196,13 +201,15 @@ export class EnrollProcedure {
   }
 
   async #store(bootIDBefore: string, bootIDAfter: string, signal: AbortSignal): Promise<Enrolment> {
-    const { target, outlets, enrolledBy } = this.#subject;
+    const { target, enrolledBy } = this.#subject;
     const { nodeName, clusterRef } = target.spec;
     const { node } = this.#watch;
-    const answers: (OutletIdentity & { address: string })[] = [];
-    for (const outlet of outlets) {
-      const identity = (await outlet.identifyOutlet?.(signal)) ?? fail(`${outlet.address} is not an outlet`);
-      answers.push({ ...identity, address: outlet.address });
+    const answers = await this.#identify(signal);
+    for (const [index, { address, pdu, outlet }] of answers.entries()) {
+      const before = this.#answers[index];
+      if (pdu !== before?.pdu || outlet !== before.outlet) {
+        fail(`${address} was outlet ${before?.outlet} of PDU ${before?.pdu}, and is outlet ${outlet} of ${pdu} now`);
+      }
     }
     const enrolment: Enrolment = {
       time: toTime(this.#runtime.clock.nowMs()),
@@ -224,6 +231,12 @@ export class EnrollProcedure {
     };
     await this.#write({ enrolment }, signal);
     return enrolment;
+  }
+
+  async #identify(signal: AbortSignal): Promise<OutletAnswer[]> {
+    const answers: OutletAnswer[] = [];
+    for (const outlet of this.#subject.outlets) answers.push(await outletAnswer(outlet, signal));
+    return answers;
   }
 
   /** Writes into the status, if the target is as it was when the user agreed. */

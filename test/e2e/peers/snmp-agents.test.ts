@@ -22,18 +22,38 @@ const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const READY_TIMEOUT_MS = 60_000;
 const TAG = { integer: 2, octets: 4, oid: 6, ticks: 67 };
 
+/** The only unit of a PDU, or three of them, and where the outlet is. */
+const ALONE = { serials: ["SN-4711"], unit: 1, number: 7 };
+const CHAIN = { serials: ["SN-4711", "SN-4712", "SN-4713"], unit: 2, number: 3 };
+/** The second unit was removed: the index is that of an outlet of the third one. */
+const CHAIN_WITHOUT_SECOND = { serials: ["SN-4711", "SN-4713"], unit: 2, number: 3 };
+
 /** A recording in the format of snmpsim, OID, tag, value, with the objects and values of the MIB of the vendor. */
-function recordingOf(mib: Mib, state: "on" | "off", watts: number): string {
+function recordingOf(mib: Mib, state: "on" | "off", watts: number, { serials, unit, number } = ALONE): string {
   const values = MIB_VALUES[mib];
-  const { meter, setOff, setOn } = values;
+  const { meter, setOff, setOn, chain } = values;
   const at = (oid: string): string => oidAt(oid, indexOf(mib));
+  const places = [
+    [chain?.outletUnit, unit],
+    [chain?.meterUnit, unit],
+    [chain?.outletNumber, number],
+    [chain?.meterNumber, number],
+  ] as const;
   const rows = [...values[state], ...values.always, ...meter.beside];
   const lines: [oid: string, tag: string | number, value: string | number][] = [
     ["1.3.6.1.2.1.1.2.0", TAG.oid, values.sysObjectId],
     ["1.3.6.1.2.1.1.3.0", TAG.ticks, 90_000_000],
     ...rows.map(([oid, value]): [string, number, number] => [at(oid), TAG.integer, value]),
     [at(meter.oid), meter.tag, watts],
-    [at(values.serial), TAG.octets, "SN-4711"],
+    ...serials.flatMap((serial, row): [string, number, number | string][] => [
+      [oidAt(values.serial, indexOf(mib), row + 1), TAG.octets, serial],
+      ...(chain === undefined
+        ? []
+        : [[oidAt(chain.unit, "", row + 1), TAG.integer, row + 1] as [string, number, number]]),
+    ]),
+    ...places.flatMap(([oid, value]): [string, number, number][] =>
+      oid === undefined ? [] : [[at(oid), TAG.integer, value]],
+    ),
     [at(values.label), TAG.octets, "worker-3 left"],
     // Takes what is written.
     ...[...new Set([at(setOff[0]), at(setOn[0])])].map((oid): [string, string, string] => [
@@ -78,6 +98,10 @@ void describe("snmpsim", () => {
       await writeFile(join(data, `${mib}-off.snmprec`), recordingOf(mib, "off", 0));
       await writeFile(join(data, `${mib}-welded.snmprec`), recordingOf(mib, "off", 180));
     }
+    for (const mib of ["APC-rPDU2", "APC-rPDU", "Vertiv"] as const) {
+      await writeFile(join(data, `${mib}-chain.snmprec`), recordingOf(mib, "on", 180, CHAIN));
+      await writeFile(join(data, `${mib}-shorter.snmprec`), recordingOf(mib, "on", 180, CHAIN_WITHOUT_SECOND));
+    }
     [port = 0] = await freePorts(1);
     const programs = await installPythonTools(() => undefined, AbortSignal.timeout(INSTALL_TIMEOUT_MS));
     // As root it runs only if a user is named.
@@ -119,4 +143,16 @@ void describe("snmpsim", () => {
       assert.equal((await welded.readPower(forever())).state, "Changing");
     });
   }
+
+  void test("an outlet of a chain of snmpsim is that of its unit, and is not used if the MIB has no unit", async () => {
+    await using chain = open("APC-rPDU2", "chain");
+    const { pdu, outlet } = (await chain.identifyOutlet?.(forever())) ?? {};
+    assert.deepEqual([pdu, outlet], ["SN-4712", "3"]);
+    await using shorter = open("APC-rPDU2", "shorter");
+    assert.equal((await shorter.identifyOutlet?.(forever()))?.pdu, "SN-4713");
+    for (const mib of ["APC-rPDU", "Vertiv"] as const) {
+      await using refused = open(mib, "chain");
+      await assert.rejects(refused.forceOff(forever()), /3 chained units answer/);
+    }
+  });
 });

@@ -1,6 +1,7 @@
 import type { OutletTable } from "./table.ts";
 
 const RPDU = "1.3.6.1.4.1.318.1.1.12";
+const RPDU2_IDENT = "1.3.6.1.4.1.318.1.1.26.2.1";
 
 /** APC and Schneider Electric, Rack PDU of the first generation (AP7xxx): PowerNet-MIB, rPDU. */
 export const APC_RPDU: OutletTable = {
@@ -29,5 +30,7 @@ export const APC_RPDU: OutletTable = {
   off: { name: "rPDUOutletControlOutletCommand immediateOff", oid: `${RPDU}.3.3.1.1.4.{index}`, value: 2 },
   on: { name: "rPDUOutletControlOutletCommand immediateOn", oid: `${RPDU}.3.3.1.1.4.{index}`, value: 1 },
   serial: { name: "rPDUIdentSerialNumber", oid: `${RPDU}.1.6.0` },
+  // Units of the second generation, which can be chained, also have this table, with the serial number of one unit.
+  chain: { unit: { name: "rPDU2IdentModule", oid: `${RPDU2_IDENT}.2.{row}` } },
   label: { name: "rPDUOutletStatusOutletName", oid: `${RPDU}.3.5.1.1.2.{index}` },
 };

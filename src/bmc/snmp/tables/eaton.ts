@@ -25,6 +25,7 @@ export const EATON: OutletTable = {
   off: { name: "outletControlOffCmd", oid: `${EPDU}.6.6.1.3.{index}`, value: 0 },
   on: { name: "outletControlOnCmd", oid: `${EPDU}.6.6.1.4.{index}`, value: 0 },
   serial: { name: "serialNumber", oid: `${EPDU}.1.2.1.4.{unit}` },
+  firstUnit: "0",
   label: { name: "outletName", oid: `${EPDU}.6.1.1.3.{index}` },
   switchable: { name: "outletControlSwitchable", oid: `${EPDU}.6.6.1.9.{index}`, value: 1 },
 };

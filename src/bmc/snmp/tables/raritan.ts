@@ -40,6 +40,7 @@ export const RARITAN: OutletTable = {
   off: { name: "switchingOperation off", oid: `${PDU2}.4.1.2.1.2.{index}`, value: 0 },
   on: { name: "switchingOperation on", oid: `${PDU2}.4.1.2.1.2.{index}`, value: 1 },
   serial: { name: "pduSerialNumber", oid: `${PDU2}.3.2.1.1.4.{unit}` },
+  firstUnit: "1",
   label: { name: "outletName", oid: `${PDU2}.3.5.3.1.3.{index}` },
   switchable: { name: "outletSwitchable", oid: `${PDU2}.3.5.3.1.28.{index}`, value: 1 },
 };

@@ -44,5 +44,6 @@ export const SERVERTECH3: OutletTable = {
   off: { name: "outletControlAction off", oid: `${SENTRY3}.3.1.11.{index}`, value: 2 },
   on: { name: "outletControlAction on", oid: `${SENTRY3}.3.1.11.{index}`, value: 1 },
   serial: { name: "towerProductSN", oid: `${SENTRY3}.1.1.6.{unit}` },
+  firstUnit: "1",
   label: { name: "outletName", oid: `${SENTRY3}.3.1.3.{index}` },
 };

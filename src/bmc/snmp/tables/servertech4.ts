@@ -41,5 +41,6 @@ export const SERVERTECH4: OutletTable = {
   off: { name: "st4OutletControlAction off", oid: `${SENTRY4}.8.5.1.2.{index}`, value: 2 },
   on: { name: "st4OutletControlAction on", oid: `${SENTRY4}.8.5.1.2.{index}`, value: 1 },
   serial: { name: "st4UnitProductSN", oid: `${SENTRY4}.2.2.1.4.{unit}` },
+  firstUnit: "1",
   label: { name: "st4OutletName", oid: `${SENTRY4}.8.2.1.3.{index}` },
 };

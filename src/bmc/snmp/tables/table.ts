@@ -6,7 +6,8 @@ import type { Mib } from "../../interface/mibs.ts";
 export type OutletState = "Off" | "On" | "Changing" | "Doubtful";
 
 /**
- * One object of the MIB. `{index}` stands for the index of the outlet as in the address, `{unit}` for its first number.
+ * One object of the MIB. `{index}` stands for the index of the outlet as in the address, `{unit}` for its first number,
+ * and `{row}` for the row of a unit in the table of the units of a chain.
  */
 export interface MibObject {
   /** The name that the MIB gives it. */
@@ -26,6 +27,19 @@ export interface Meter extends MibObject {
   unit: string;
   /** While the meter works, each of these objects has one of its values. */
   works?: readonly (MibObject & { values: readonly number[] })[];
+  /** Objects of the meter and of the outlet. Each pair has the same value if the meter is that of the outlet. */
+  sameOutlet?: readonly (readonly [ofMeter: MibObject, ofOutlet: MibObject])[];
+}
+
+/**
+ * PDUs that are chained answer at one address, with one table of outlets whose indexes change with the chain. What
+ * stays is the serial number of the unit of an outlet, and the number of the outlet on it.
+ */
+export interface Chain {
+  /** An object that each unit has. */
+  unit: MibObject;
+  /** Which unit an outlet belongs to, as `unit` says, and its number there. Without it a unit has to be alone. */
+  outlet?: { unit: MibObject; number: MibObject };
 }
 
 /** An order: one SET of one INTEGER. */
@@ -47,8 +61,12 @@ export interface OutletTable {
   meter: Meter | undefined;
   off: OutletOrder;
   on: OutletOrder;
-  /** The serial number of the PDU or of the unit. */
+  /** The serial number of the PDU, or of the unit of the outlet. */
   serial: MibObject;
+  /** The unit whose engine ID the PDU sends, if an index begins with the unit. */
+  firstUnit?: string;
+  /** How units are chained whose outlets have an index without the unit. */
+  chain?: Chain;
   /** The name that a user has given the outlet. */
   label: MibObject;
   /** Whether the outlet has a relay; a PDU without this object is taken to have one. */

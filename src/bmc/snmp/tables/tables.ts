@@ -25,9 +25,14 @@ export function tableOf(sysObjectId: string): OutletTable | undefined {
   return Object.values(OUTLET_TABLES).find(({ sysObjectId: prefix }) => `${sysObjectId}.`.startsWith(`${prefix}.`));
 }
 
-/** The OID of an object for one outlet. */
-export function oidOf({ oid }: { oid: string }, outlet: string): string {
-  return oid.replace("{index}", outlet).replace("{unit}", outlet.split(".", 1)[0] ?? "");
+/** The OID of an object for one outlet, and for one unit of a chain if it has a row for each. */
+export function oidOf({ oid }: { oid: string }, outlet: string, row = 1): string {
+  return oid.replace("{index}", outlet).replace("{unit}", unitOf(outlet)).replace("{row}", String(row));
+}
+
+/** The unit of an outlet whose index begins with it. */
+export function unitOf(outlet: string): string {
+  return outlet.split(".", 1)[0] ?? "";
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { OutletTable } from "./table.ts";
 
 const IMD = "1.3.6.1.4.1.21239.5.2";
+const SERIAL = { name: "pduMainSerial", oid: `${IMD}.3.1.1.2.{row}` };
 
 /** Vertiv and Geist PDUs with an interchangeable monitoring device (IMD): VERTIV-V5-MIB, earlier GEIST-V5-MIB. */
 export const VERTIV: OutletTable = {
@@ -32,6 +33,8 @@ export const VERTIV: OutletTable = {
   meter: { name: "pduOutletMeterRealPower", oid: `${IMD}.3.6.1.12.{index}`, unit: "W" },
   off: { name: "pduOutletSwitchControl off", oid: `${IMD}.3.5.1.6.{index}`, value: 4 },
   on: { name: "pduOutletSwitchControl on", oid: `${IMD}.3.5.1.6.{index}`, value: 2 },
-  serial: { name: "pduMainSerial", oid: `${IMD}.3.1.1.2.1` },
+  serial: SERIAL,
+  // No object of an outlet names the unit.
+  chain: { unit: SERIAL },
   label: { name: "pduOutletSwitchLabel", oid: `${IMD}.3.5.1.3.{index}` },
 };

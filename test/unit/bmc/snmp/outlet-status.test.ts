@@ -38,6 +38,15 @@ function statusOf(
   set(table.state, integer(valueNamed(table.state.values, "Off")));
   for (const condition of table.conditions) set(condition, integer(valueNamed(condition.values, "Fine")));
   set(table.serial, text("SN-1"));
+  const { chain } = table;
+  if (chain !== undefined && chain.unit !== table.serial) set(chain.unit, integer(1));
+  if (chain?.outlet !== undefined) {
+    set(chain.outlet.unit, integer(1));
+    set(chain.outlet.number, integer(3));
+  }
+  for (const [ofMeter, ofOutlet] of table.meter?.sameOutlet ?? []) {
+    set(ofMeter, integer(ofOutlet === chain?.outlet?.unit ? 1 : 3));
+  }
   if (table.meter !== undefined) set(table.meter, integer(0));
   for (const object of table.meter?.works ?? []) set(object, integer(object.values[0] ?? NaN));
   for (const [object, value] of changes) set(object, value);
@@ -125,6 +134,9 @@ for (const mib of MIBS) {
       answers.set(UP_TIME, { type: "ticks", value: 500_000 });
       answers.set(at(values.serial), text("SN-1"));
       answers.set(at(values.label), text("left"));
+      const { unit, outletUnit, outletNumber, meterUnit, meterNumber } = values.chain ?? {};
+      for (const oid of [unit, outletUnit, meterUnit]) if (oid !== undefined) answers.set(at(oid), integer(1));
+      for (const oid of [outletNumber, meterNumber]) if (oid !== undefined) answers.set(at(oid), integer(3));
       for (const [oid, value] of [...values.always, ...values.meter.beside, ...rows])
         answers.set(at(oid), integer(value));
       return readStatus(table, outlet, answers, { what: "read", wasMetered: false });
@@ -188,6 +200,79 @@ test("a PDU is known by its serial number, otherwise by its engine ID, and not a
   );
   assert.throws(() => statusOf(table, [[table.serial, NONE]]), /neither rPDU2IdentSerialNumber nor snmpEngineID/);
   assert.throws(() => statusOf(table, [[UP_TIME, NONE]]), /no sysUpTime/);
+});
+
+const row = (object: MibObject | undefined, at: number): string => oidOf(object ?? { oid: "" }, "3", at);
+
+test("an outlet of a chain is that of the unit whose number it has, wherever that unit stands in the table", () => {
+  const table = OUTLET_TABLES["APC-rPDU2"];
+  const { chain, serial } = table;
+  const second: [string, SnmpValue][] = [
+    [row(chain?.unit, 2), integer(4)],
+    [row(serial, 2), text("SN-2")],
+  ];
+  const of = (unit: number, number: number): [MibObject, SnmpValue][] =>
+    chain?.outlet === undefined
+      ? []
+      : [
+          [chain.outlet.unit, integer(unit)],
+          [chain.outlet.number, integer(number)],
+        ];
+  const place = (...changes: [string | MibObject, SnmpValue][]): string => {
+    const { pdu, outlet } = statusOf(table, changes);
+    return `${pdu} ${outlet}`;
+  };
+  assert.equal(place(...second, ...of(1, 3)), "SN-1 3");
+  assert.equal(place(...second, ...of(4, 1)), "SN-2 1");
+  for (const unclear of [
+    [...second, ...of(2, 1)],
+    [...second, [row(chain?.unit, 3), integer(4)], ...of(4, 1)],
+    [...of(1, 3), [row(chain?.unit, 1), NONE]],
+  ] as const) {
+    assert.throws(() => place(...(unclear as [string, SnmpValue][])), /does not say to which of its first 4 units/);
+  }
+  for (const missing of [chain?.outlet?.unit, chain?.outlet?.number]) {
+    assert.throws(() => place([missing ?? "", NONE]), /does not say to which/);
+  }
+});
+
+test("the engine ID of a chain identifies only the unit that sends it", () => {
+  const engineId: [string, SnmpValue] = [ENGINE_ID, { type: "bytes", value: Buffer.from("8000013e0461", "hex") }];
+  const apc = OUTLET_TABLES["APC-rPDU2"];
+  const silent = [engineId, [apc.serial, NONE]] as [string, SnmpValue][];
+  assert.equal(statusOf(apc, silent).pdu, "8000013e0461");
+  assert.throws(
+    () => statusOf(apc, [...silent, [row(apc.chain?.unit, 2), integer(2)]]),
+    /sends no rPDU2IdentSerialNumber of the unit of the outlet/,
+  );
+  for (const mib of ["Raritan", "Eaton", "ServerTech-3", "ServerTech-4"] as const) {
+    const table = OUTLET_TABLES[mib];
+    assert.throws(() => statusOf(table, [engineId, [table.serial, NONE]]), /of the unit of the outlet/, mib);
+  }
+});
+
+test("outlets of a chain are not used if the MIB does not say which unit has them", () => {
+  for (const mib of ["Vertiv", "APC-rPDU"] as const) {
+    const table = OUTLET_TABLES[mib];
+    assert.equal(statusOf(table).pdu, "SN-1");
+    const second = mib === "Vertiv" ? text("SN-2") : integer(2);
+    assert.throws(
+      () => statusOf(table, [[row(table.chain?.unit, 2), second]]),
+      /2 chained units answer, and .*-MIB does not say/,
+    );
+  }
+});
+
+test("the meter of another outlet says nothing about an outlet", () => {
+  const table = OUTLET_TABLES["APC-rPDU2"];
+  const load: [MibObject, SnmpValue] = [table.meter ?? table.state, integer(0)];
+  for (const [ofMeter] of table.meter?.sameOutlet ?? []) {
+    for (const other of [integer(2), NONE]) {
+      const changes: [MibObject, SnmpValue][] = [load, [ofMeter, other]];
+      assert.deepEqual(statusOf(table, changes).meter, { kind: "none" });
+      assert.equal(statusOf(table, changes, true).reading.state, "Unknown");
+    }
+  }
 });
 
 test("a text of a PDU is cut and made printable", () => {
