@@ -82,4 +82,20 @@ describe("ironfence enroll", () => {
     assert.ok(!`${shown.err}${asked.err}`.includes(PASSWORD));
     assert.equal(switched(), 0);
   });
+
+  it("ironfence enroll refuses a third outlet without a meter until the user names it", async () => {
+    const targets = world.server.collection<FencingTarget>(FENCING_TARGETS);
+    const third = { address: `${pdu.mock.address}/3`, level: 2, credentialsSecretRef: { name: "pdu" } };
+    targets.mergePatch(KEY, { spec: { devices: [...(targets.get(KEY)?.spec.devices ?? []), third] } });
+    pdu.outlet(3).faults.hasLostMeter = true;
+    const refused = await enroll("node-4 --yes");
+    assert.equal(refused.code, EXIT_REFUSED, refused.err);
+    assert.ok(refused.err.includes(`--confirm-outlets ${third.address}`), refused.err);
+    const named = await enroll(`node-4 --dry-run --confirm-outlets ${third.address}`);
+    assert.equal(named.code, 0, named.err);
+    const wrong = await enroll(`node-4 --dry-run --confirm-outlets ${pdu.mock.address}/9,${third.address}`);
+    assert.equal(wrong.code, EXIT_USAGE, wrong.err);
+    assert.match(wrong.err, /names snmp:.*\/9, and FencingTarget node-4 has no such outlet/);
+    assert.equal(switched(), 0);
+  });
 });

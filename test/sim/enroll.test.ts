@@ -29,7 +29,11 @@ function edit(world: World, spec: Record<string, unknown>): void {
 /** Runs the procedure on n1. @param onNote is called with each line that it prints. */
 async function enroll(
   world: World,
-  { onNote = () => undefined, timeoutMs = 600_000 }: { onNote?: (note: string) => void; timeoutMs?: number } = {},
+  {
+    onNote = () => undefined,
+    timeoutMs = 600_000,
+    confirmed = [],
+  }: { onNote?: (note: string) => void; timeoutMs?: number; confirmed?: readonly string[] } = {},
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Outcome> {
   const { clock } = world;
@@ -48,7 +52,7 @@ async function enroll(
     },
     wait: () => undefined,
   };
-  const subject = { target, outlets, bmcs, enrolledBy: "jane", timeoutMs };
+  const subject = { target, outlets, bmcs, enrolledBy: "jane", timeoutMs, confirmed };
   let isOver = false;
   const over = new EnrollProcedure(deps.runtime, subject, report)
     .run(signal)
@@ -70,6 +74,16 @@ async function inMaintenance(
     giveOutlets(world, "n1", { addresses });
     edit(world, { maintenance: true });
     await world.clock.advance(5_000);
+    await test(world);
+  });
+}
+
+const ALL_THREE = [FIRST, SECOND, THIRD];
+
+/** Runs `test` on a world in which the target of n1 has three outlets with meters. */
+function withThree(test: (world: World) => Promise<void>): Promise<void> {
+  return inMaintenance({ addresses: ALL_THREE }, async (world) => {
+    for (const address of ALL_THREE) world.devices.pdus.outlet(address).metered = true;
     await test(world);
   });
 }
@@ -127,9 +141,63 @@ describe("ironfence enroll", () => {
     }));
 
   it("outlets are not enrolled if a third one feeds another host", () =>
-    inMaintenance({ addresses: [FIRST, SECOND, THIRD] }, async (world) => {
+    inMaintenance({ addresses: ALL_THREE }, async (world) => {
       world.devices.pdus.outlet(THIRD).feeds = ["n2"];
-      assertRefused(world, await enroll(world), /node n2 stopped renewing its lease while snmp:\/\/pdu-1\/3 was off/);
+      const outcome = await enroll(world, { confirmed: ALL_THREE });
+      assertRefused(world, outcome, /node n2 stopped renewing its lease while snmp:\/\/pdu-1\/3 was off/);
+    }));
+
+  it("three outlets whose loads move to each other are enrolled", () =>
+    withThree(async (world) => {
+      const { enrolment, error } = await enroll(world);
+      assert.equal(error, "");
+      assert.equal(enrolment?.outlets.length, 3);
+    }));
+
+  it("outlets are not enrolled if a third one feeds another host that has a second supply", () =>
+    withThree(async (world) => {
+      world.devices.pdus.outlet(THIRD).feeds = ["n2"];
+      world.devices.pdus.plug("snmp://pdu-2/1", ["n2"]);
+      const outcome = await enroll(world);
+      assertRefused(world, outcome, /snmp:\/\/pdu-1\/1 is not shown to feed this host.*--confirm-outlets/);
+      // Nor if the others are vouched for.
+      const again = await enroll(world, { confirmed: OUTLETS });
+      assertRefused(world, again, /snmp:\/\/pdu-1\/3 is not shown to feed this host.*carried 180/);
+    }));
+
+  it("outlets of two hosts are not enrolled for one of them, although the loads of each move", () =>
+    inMaintenance({ addresses: [...ALL_THREE, "snmp://pdu-1/4"] }, async (world) => {
+      for (const address of [...ALL_THREE, "snmp://pdu-1/4"]) world.devices.pdus.outlet(address).metered = true;
+      for (const address of [THIRD, "snmp://pdu-1/4"]) world.devices.pdus.outlet(address).feeds = ["n2"];
+      assertRefused(world, await enroll(world), /snmp:\/\/pdu-1\/1 is not shown to feed this host/);
+    }));
+
+  it("a third outlet that feeds nothing is enrolled only if it is named", () =>
+    withThree(async (world) => {
+      world.devices.pdus.outlet(THIRD).feeds = [];
+      assertRefused(world, await enroll(world, { confirmed: OUTLETS }), /snmp:\/\/pdu-1\/3 is not shown.*carried 0/);
+      const { enrolment, error } = await enroll(world, { confirmed: ALL_THREE });
+      assert.equal(error, "");
+      assert.equal(enrolment?.outlets.length, 3);
+    }));
+
+  it("three outlets without meters are enrolled only if they are named", () =>
+    inMaintenance({ addresses: ALL_THREE }, async (world) => {
+      assertRefused(world, await enroll(world), /snmp:\/\/pdu-1\/1 is not shown.*no meter/);
+      assert.equal((await enroll(world, { confirmed: ALL_THREE })).error, "");
+    }));
+
+  it("a load that rises on the other outlets, and stays there, has not moved from an outlet", () =>
+    withThree(async (world) => {
+      const { pdus } = world.devices;
+      const foreign = pdus.outlet(FIRST);
+      foreign.feeds = ["n2"];
+      pdus.plug("snmp://pdu-2/1", ["n2"]);
+      for (const address of [SECOND, THIRD]) pdus.outlet(address).load = 100;
+      foreign.onSwitch = (isOn) => {
+        for (const address of [SECOND, THIRD]) if (!isOn) pdus.outlet(address).load = 150;
+      };
+      assertRefused(world, await enroll(world), /snmp:\/\/pdu-1\/1 is not shown to feed this host/);
     }));
 
   it("an outlet that feeds two hosts is not enrolled", () =>

@@ -10,6 +10,8 @@ const CALL_MS = 20;
 /** How long a BMC does not answer after its power is back. */
 const BMC_BOOT_MS = 20_000;
 const NEVER = new AbortController().signal;
+/** What a host draws, through its outlets that are on in equal parts. */
+const HOST_W = 360;
 
 /** One outlet, and what is truly plugged into it. */
 export interface Outlet extends OutletIdentity {
@@ -22,6 +24,8 @@ export interface Outlet extends OutletIdentity {
   onSwitch?: (isOn: boolean) => void;
   /** Its PDU does not answer. */
   isSilent?: boolean;
+  /** What its meter shows in place of the load of its hosts. */
+  load?: number;
 }
 
 /** The PDUs of a rack at the driver interface. A host that no outlet feeds has its own supply. */
@@ -89,6 +93,13 @@ export class Pdus {
       outlet.isWelded = is === "welded";
       outlet.isSilent = is === "silent";
     }
+  }
+
+  /** What the meter of an outlet shows. */
+  #loadOf({ feeds, isOn, load }: Outlet): number {
+    if (load !== undefined || !isOn) return load ?? 0;
+    const parts = feeds.map((host) => HOST_W / this.#feeding(host).filter(([, outlet]) => outlet.isOn).length);
+    return parts.reduce((sum, part) => sum + part, 0);
   }
 
   #feeding(host: string): [address: string, outlet: Outlet][] {
@@ -160,7 +171,10 @@ export class Pdus {
           ...(metered !== undefined && { metered }),
         })),
       readPower: (signal) =>
-        call("readPower", signal, ({ isOn }) => (isOn ? { state: "On", raw: "on" } : { state: "Off", raw: "off" })),
+        call("readPower", signal, (outlet) => ({
+          ...(outlet.isOn ? { state: "On", raw: "on" } : { state: "Off", raw: "off" }),
+          ...(outlet.metered === true && { load: this.#loadOf(outlet) }),
+        })),
       forceOff: () => order("ForceOff"),
       on: () => order("On"),
       setBootOverride: unsupported,

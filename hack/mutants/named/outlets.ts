@@ -6,6 +6,7 @@ const OUTLETS = "test/unit/bmc/devices/outlets.test.ts";
 const OUTLETS_SIM = "test/sim/outlets.test.ts";
 const EARLY_OUTLETS_SIM = "test/sim/early-outlets.test.ts";
 const ENROLL_SIM = "test/sim/enroll.test.ts";
+const MOVED_LOAD = "test/unit/cli/moved-load.test.ts";
 const BMC_WITNESS = "test/unit/cli/bmc-witness.test.ts";
 const ENROLL_PLAN = "test/unit/cli/enroll-plan.test.ts";
 const BACK_BY_SUPPLY = "test/unit/remediator/machine/rules/orders/back-by-supply.test.ts";
@@ -320,6 +321,48 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "return STARTED_BY_MAINS.includes(cause & 0x0f);",
     "return (cause & 0x0f) !== 0;",
     "test/integration/ipmi-power.test.ts",
+  ),
+  mutant(
+    "enrolled-by-others-load",
+    "cli/enroll/procedure",
+    "of more than two outlets, each is shown to feed the host by its load, or named by the user",
+    "if (outlets.length > 2 && !confirmed.includes(outlet.address)",
+    "if (outlets.length > 8 && !confirmed.includes(outlet.address)",
+    ENROLL_SIM,
+  ),
+  mutant(
+    "enrolled-by-some-loads",
+    "cli/enroll/moved-load",
+    "the load of an outlet of the host moves to every other outlet of it",
+    "return without.every((load, index) =>",
+    "return without.some((load, index) =>",
+    MOVED_LOAD,
+    ENROLL_SIM,
+  ),
+  mutant(
+    "enrolled-by-load-that-stays",
+    "cli/enroll/moved-load",
+    "a load that does not move back was not that of the outlet",
+    " && isHigher(load, after[index])",
+    "",
+    MOVED_LOAD,
+    ENROLL_SIM,
+  ),
+  mutant(
+    "enrolled-by-noise",
+    "cli/enroll/moved-load",
+    "what a meter shows more by chance shows no load that has moved",
+    "const PART_MIN = 0.5;",
+    "const PART_MIN = 0;",
+    MOVED_LOAD,
+  ),
+  mutant(
+    "unmetered-outlets-switched",
+    "cli/commands/enroll",
+    "of more than two outlets, those without a meter are named before any is switched",
+    "if (answers.length <= 2 || unmetered",
+    "if (answers.length <= 8 || unmetered",
+    "test/integration/cli-enroll.test.ts",
   ),
   mutant(
     "enrolled-in-changed-chain",

@@ -28,6 +28,8 @@ export interface PowerReading {
    * BMCs the shortest time. Absent if none reports it.
    */
   bmcUpMs?: number;
+  /** Of an outlet: what its meter shows, in the unit of the vendor. Absent without a meter. */
+  load?: number;
 }
 
 /** From where a host boots next: once from the network, or according to its own boot order. */

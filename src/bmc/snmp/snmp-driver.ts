@@ -81,7 +81,9 @@ export class SnmpDriver implements PowerDriver {
   readPower(signal: AbortSignal): Promise<PowerReading> {
     return this.#call("read of the power state", signal, async (what, session, signal) => {
       const { status } = await this.#readOwn(what, session, signal);
-      return this.#isOther(status) ? { state: "Unknown", raw: OTHER_OUTLET } : status.reading;
+      if (this.#isOther(status)) return { state: "Unknown", raw: OTHER_OUTLET };
+      const { meter, reading } = status;
+      return meter.kind === "value" ? { ...reading, load: meter.value } : reading;
     });
   }
 

@@ -4,6 +4,8 @@ import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediat
 import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
 import { PODS } from "../../api/kubernetes/core-types.ts";
 import type { Pod } from "../../api/kubernetes/core.ts";
+import { outletAnswer } from "../../bmc/devices/outlets.ts";
+import type { OutletAnswer } from "../../bmc/devices/outlets.ts";
 import { isOutletAddress } from "../../bmc/interface/address.ts";
 import { ENROLL_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
 import type { ClusterOptions } from "../../config/cluster-options.ts";
@@ -18,6 +20,7 @@ import { readUserName } from "../cluster/user-name.ts";
 import type { EnrollPlan } from "../enroll/plan.ts";
 import { concernsOf, planEnrolment } from "../enroll/plan.ts";
 import { EnrollProcedure } from "../enroll/procedure.ts";
+import type { EnrollSubject } from "../enroll/procedure.ts";
 import { CommandRefusal } from "../errors/failures.ts";
 import { isUnfinished, nodeOf } from "../fence/preview.ts";
 import { flagsOf } from "../flags/flags.ts";
@@ -30,11 +33,13 @@ import { printLine, printNote } from "../terminal/context.ts";
 import { WaitingLine } from "../terminal/waiting-line.ts";
 
 const OPTIONS = { ...CLUSTER_OPTIONS, output: OUTPUT_OPTION, timeout: ENROLL_TIMEOUT_OPTION };
-type EnrollFlags = Readonly<Partial<Record<keyof typeof OPTIONS, string>> & { dryRun: boolean; yes: boolean }>;
+type EnrollFlags = Readonly<
+  Partial<Record<keyof typeof OPTIONS, string>> & { dryRun: boolean; yes: boolean; confirmOutlets?: readonly string[] }
+>;
 
 /** `ironfence enroll`: shows that outlets of PDUs feed one host, and stores that. */
 export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliContext>({
-  func: async function enroll(this: CliContext, { dryRun, yes, ...texts }, targetName) {
+  func: async function enroll(this: CliContext, { dryRun, yes, confirmOutlets: confirmed = [], ...texts }, targetName) {
     const { env } = this.process;
     if (targetName === "") throw new OptionError("name the FencingTarget whose outlets are to be enrolled");
     const options = resolveClusterOptions(texts, env);
@@ -48,15 +53,17 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
       const opened = await openDevices({ runtime, openDevice: this.openDevice }, host.target, this.signal);
       try {
         ensureUsable(opened);
-        const labels = await readLabels(opened, this.signal);
+        const answers = await readOutlets(opened, this.signal);
+        const labels = answers.map(labelOf);
         for (const label of labels) printNote(this, `  ${label}`);
+        ensureShowable(targetName, answers, confirmed);
         if (dryRun || host.node === undefined) return;
         await confirm(this, `switch these outlets off and on`, concernsOf(host.node, labels), yes);
         // The user may have taken long to answer.
         const now = await prepare(this, runtime, options, targetName);
         ensureAllowed(targetName, now.plan);
         ensureUnchanged(targetName, host, now.host);
-        const enrolment = await switchOutlets(this, runtime, host, opened, timeoutMs);
+        const enrolment = await switchOutlets(this, runtime, host, opened, { timeoutMs, confirmed });
         if (output === "json") printLine(this, JSON.stringify({ target: targetName, enrolment }));
         else {
           printLine(this, `the outlets of FencingTarget ${targetName} are enrolled for node ${enrolment.nodeName}`);
@@ -81,6 +88,15 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
         withNegated: false,
         brief: "Show each step, and what prevents the enrolment; switch nothing",
       },
+      confirmOutlets: {
+        kind: "parsed",
+        parse: String,
+        variadic: ",",
+        optional: true,
+        placeholder: "addresses",
+        brief:
+          "Outlets, of more than two, of which you have seen that they feed the host: their meters need not show it",
+      },
       yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
       ...flagsOf(OPTIONS),
     },
@@ -91,7 +107,8 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
     fullDescription: [
       "Switches each outlet of the target off and on: the node must keep running. Then it switches all of them off, for a minute:",
       "the node must stop. They are switched on again, and the node must come back Ready in a new boot. Every BMC of the target must",
-      "answer, one of them must show that the host lost its power, and no other node may notice anything. Only then is the enrolment",
+      "answer, one of them must show that the host lost its power, and no other node may notice anything. Of more than two outlets,",
+      "each must have a load that the others take over while it is off, or be named in --confirm-outlets. Only then is the enrolment",
       "stored, and any edit of it ends it (docs/how-to/enrol-pdu-outlets.md). It takes 5 to 15 minutes.",
       "The target has to be in maintenance, and its node cordoned and drained. No option overrides this.",
       "After a failure and after Ctrl-C the outlets are switched on again, and the last lines say what is left.",
@@ -100,6 +117,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
     customUsage: [
       { input: "worker-3 --dry-run", brief: "each step, and what prevents it" },
       { input: "worker-3", brief: "asks before it begins" },
+      { input: "worker-3 --confirm-outlets snmp://pdu-1/7,snmp://pdu-2/9", brief: "outlets without meters" },
       { input: "worker-3 --yes -o json", brief: "for scripts" },
     ],
   },
@@ -167,14 +185,30 @@ function ensureUsable(opened: readonly OpenedDevice[]): void {
 }
 
 /** What the PDUs say of the outlets. */
-async function readLabels(opened: readonly OpenedDevice[], signal: AbortSignal): Promise<string[]> {
-  const labels: string[] = [];
-  for (const { address, driver } of opened.filter((device) => isOutletAddress(device.address))) {
-    const found = await driver.identifyOutlet?.(signal);
-    const label = found?.label === undefined ? "no label" : `"${found.label}"`;
-    labels.push(`${address} is outlet ${found?.outlet} of PDU ${found?.pdu} (${label})`);
+async function readOutlets(opened: readonly OpenedDevice[], signal: AbortSignal): Promise<OutletAnswer[]> {
+  const answers: OutletAnswer[] = [];
+  for (const { address, driver } of opened) {
+    if (isOutletAddress(address)) answers.push(await outletAnswer(driver, signal));
   }
-  return labels;
+  return answers;
+}
+
+function labelOf({ address, outlet, pdu, label }: OutletAnswer): string {
+  return `${address} is outlet ${outlet} of PDU ${pdu} (${label === undefined ? "no label" : `"${label}"`})`;
+}
+
+/** @throws CommandRefusal if nothing could show that an outlet feeds the host, and the user does not say so. */
+function ensureShowable(targetName: string, answers: readonly OutletAnswer[], confirmed: readonly string[]): void {
+  const addresses = answers.map(({ address }) => address);
+  const stranger = confirmed.find((address) => !addresses.includes(address));
+  if (stranger !== undefined) {
+    throw new OptionError(`--confirm-outlets names ${stranger}, and FencingTarget ${targetName} has no such outlet`);
+  }
+  const unmetered = answers.filter(({ metered, address }) => metered !== true && !confirmed.includes(address));
+  if (answers.length <= 2 || unmetered.length === 0) return;
+  const list = unmetered.map(({ address }) => address).join(",");
+  const why = `of more than two outlets, one may feed nothing or another host, and these have no meter that could show it: look at their plugs, and name them: --confirm-outlets ${list}`;
+  throw new CommandRefusal("Refused", `${why}. Nothing was switched`);
 }
 
 async function switchOutlets(
@@ -182,7 +216,7 @@ async function switchOutlets(
   runtime: KubeRuntime,
   { target }: TargetContext,
   opened: readonly OpenedDevice[],
-  timeoutMs: number,
+  given: Pick<EnrollSubject, "timeoutMs" | "confirmed">,
 ) {
   const { signal } = context;
   const isOutlet = ({ address }: OpenedDevice): boolean => isOutletAddress(address);
@@ -191,7 +225,7 @@ async function switchOutlets(
     outlets: opened.filter(isOutlet).map(({ driver }) => driver),
     bmcs: opened.filter((device) => !isOutlet(device)).map(({ driver }) => driver),
     enrolledBy: await readUserName(runtime.client, signal),
-    timeoutMs,
+    ...given,
   };
   const waiting = new WaitingLine(context);
   const note = (text: string): void => {

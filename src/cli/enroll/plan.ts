@@ -51,7 +51,10 @@ export function planEnrolment({ host, conflict, pods, underWay }: EnrollFacts): 
   if (clusterRef !== undefined) obstacles.push("the node is of another cluster, which this command does not read");
   obstacles.push(...nodeObstacles(host, pods));
   const list = outlets.map(({ address }) => address).join(", ");
-  const alone = outlets.map(({ address }) => `switch ${address} off and on: node ${nodeName} must keep running`);
+  const shows = outlets.length > 2 ? ", and the other outlets must take its load over" : "";
+  const alone = outlets.map(
+    ({ address }) => `switch ${address} off and on: node ${nodeName} must keep running${shows}`,
+  );
   return {
     obstacles,
     steps: [

@@ -11,6 +11,7 @@ import { formatDuration } from "../../runtime/duration.ts";
 import { toTime } from "../../runtime/time.ts";
 import { CommandFailure } from "../errors/failures.ts";
 import { BmcWitness } from "./bmc-witness.ts";
+import { hasMoved, readLoads } from "./moved-load.ts";
 import { OtherNodes } from "./other-nodes.ts";
 import { OutletSwitch } from "./outlet-switch.ts";
 import { NodeWatch } from "./watch-node.ts";
@@ -37,6 +38,8 @@ export interface EnrollSubject {
   enrolledBy: string | undefined;
   /** How long the node may take to come back. */
   timeoutMs: number;
+  /** Addresses of outlets of which the user says that they feed the host: their loads need not show it. */
+  confirmed: readonly string[];
 }
 
 export interface EnrollReport {
@@ -116,14 +119,26 @@ export class EnrollProcedure {
   async #switchAlone(outlet: PowerDriver, signal: AbortSignal): Promise<void> {
     await this.#ensureHeld(signal);
     const boot = this.#watch.bootID;
+    const { outlets, confirmed } = this.#subject;
+    const others = outlets.filter((other) => other !== outlet);
+    const [[load], before] = await Promise.all([readLoads([outlet], signal), readLoads(others, signal)]);
     await this.#switch.off([outlet], signal);
     await sleep(this.#runtime.clock, HOLD_UP_MS, signal);
     await this.#others.mark(signal);
     await this.#renewals(RENEWALS_ALONE, `the node to keep running without ${outlet.address}`, signal);
     await this.#others.ensureRunning(outlet.address, signal);
     if (this.#watch.bootID !== boot) fail(`the node began a new boot while ${outlet.address} alone was off`);
+    const without = await readLoads(others, signal);
     await this.#switch.on();
     await sleep(this.#runtime.clock, SETTLE_MS, signal);
+    const after = await readLoads(others, signal);
+    if (outlets.length > 2 && !confirmed.includes(outlet.address) && !hasMoved({ before, without, after })) {
+      const why =
+        load === undefined ? "it has no meter" : `it carried ${load}, and not every other outlet took that over`;
+      fail(
+        `${outlet.address} is not shown to feed this host: ${why}. Of more than two outlets, one may feed nothing or another host: look at its plug, and name it with --confirm-outlets`,
+      );
+    }
     this.#report.note(`the node keeps running without ${outlet.address}`);
   }
 

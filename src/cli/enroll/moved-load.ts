@@ -1,0 +1,31 @@
+import type { PowerDriver } from "../../bmc/interface/driver.ts";
+
+// Of up to two outlets, the switching itself shows that each feeds the host: it runs without either, and not without
+// both. Of more, one may feed nothing or another host. What shows it then is its load, which the other supplies of the
+// host take over while it is off.
+
+/** With an even load, each other outlet takes over one part of it. This much of that part shows it. */
+const PART_MIN = 0.5;
+
+/** What the meter of each outlet shows, in units that may differ; undefined without a meter. */
+export type Loads = readonly (number | undefined)[];
+
+export async function readLoads(outlets: readonly PowerDriver[], signal: AbortSignal): Promise<Loads> {
+  const readings = await Promise.all(outlets.map((outlet) => outlet.readPower(signal)));
+  return readings.map(({ load }) => load);
+}
+
+/** What the meters of the other outlets of a host show before, while and after one outlet is off. */
+export interface OtherLoads {
+  before: Loads;
+  without: Loads;
+  after: Loads;
+}
+
+/** Whether every other outlet of the host has carried more while the outlet was off, and only then. */
+export function hasMoved({ before, without, after }: OtherLoads): boolean {
+  const partMin = PART_MIN / without.length;
+  const isHigher = (load: number | undefined, than: number | undefined): boolean =>
+    load !== undefined && than !== undefined && load > than * (1 + partMin);
+  return without.every((load, index) => isHigher(load, before[index]) && isHigher(load, after[index]));
+}
