@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -33,6 +35,8 @@ import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { installHealthy, NAMESPACE, NODE_NAMES, setTargetReady } from "./check-fixture.ts";
 import { cli } from "./cli-fixture.ts";
+import { startIpmiWorld } from "./ipmi-fixture.ts";
+import type { IpmiWorld } from "./ipmi-fixture.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
 import { readyOf } from "../../src/remediator/hosts/fencing-target/target-store.ts";
 
@@ -86,7 +90,10 @@ describe("ironfence check", () => {
     assert.equal(code, 0, out);
     assert.match(out, /^√ the API server enforces admission policies: /m);
     assert.match(out, /^√ you may install everything .*: you have all \d+ permissions/m);
-    assert.match(out, /^ {4}‼ 3 of 3 BMCs cannot be reached: .*ECONNREFUSED 127\.0\.0\.1:1$/m);
+    assert.match(
+      out,
+      /^ {4}‼ 3 of 3 BMCs do not answer: FencingTarget ironfence-system\/worker-1, redfish:\/\/127\.0\.0\.1:1: .*ECONNREFUSED/m,
+    );
     assert.equal(
       (await check(["--pre", "--fail-on", "warning"])).code,
       EXIT_FAILURE,
@@ -337,5 +344,110 @@ describe("ironfence check --live", () => {
     assert.equal(logins.length, 1);
     await transport.close();
     secrets.mergePatch(key, { data: { password: Buffer.from(PASSWORD).toString("base64") } });
+  });
+});
+
+describe("ironfence check --pre --bmc", () => {
+  let folder: string;
+  let kube: KubeMock;
+  let kubeconfig: string;
+  let ipmi: IpmiWorld;
+  let redfish: RedfishMock;
+  const rack = createRack({ ...DEPS, hosts: [{ name: "one" }] });
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "ironfence-check-pre-"));
+    kube = await startKubeMock({ ...DEPS, tls: true });
+    kubeconfig = join(folder, "kubeconfig");
+    writeFileSync(kubeconfig, kube.kubeconfig);
+    const authority = await createCertificateAuthority(systemClock, "unknown BMCs");
+    const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
+    redfish = await startRedfishMock({ ...DEPS, rack, tls, username: "fencing", password: new Secret(PASSWORD) });
+    ipmi = await startIpmiWorld();
+  });
+  after(async () => {
+    await ipmi[Symbol.asyncDispose]();
+    await redfish.close();
+    rack.stop();
+    await kube.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const pre = async (...addresses: string[]): Promise<CliResult & { ports: CheckResult | undefined }> => {
+    const bmcs = addresses.flatMap((address) => ["--bmc", address]);
+    const result = await cli(["check", "--pre", "-o", "json", ...bmcs, "--kubeconfig", kubeconfig]);
+    const { checks } = JSON.parse(result.out || '{"checks":[]}') as { checks: CheckResult[] };
+    return { ...result, ports: checks.find(({ id }) => id === "bmc-ports") };
+  };
+
+  it("ironfence check --pre warns, and does not pass the ports, if there is no BMC to try", async () => {
+    const { code, ports } = await pre();
+    assert.equal(code, 0);
+    assert.equal(ports?.level, "warning");
+    assert.match(ports.findings[0]?.message ?? "", /^no BMC was tried: the cluster has no FencingTarget/);
+    assert.match(ports.findings[0]?.hint ?? "", /ironfence check --pre --bmc redfish:/);
+    const untried = await pre("snmp://127.0.0.1/7");
+    assert.equal(untried.ports?.level, "warning", "SNMP alone shows nothing");
+    assert.match(untried.ports.findings[0]?.message ?? "", /^no BMC was tried; snmp:\/\/127\.0\.0\.1\/7: not tried/);
+  });
+
+  it("ironfence check --pre passes BMCs that answer Redfish and IPMI, and logs in to none of them", async () => {
+    const secure = redfish.url.replace(/^https/, "redfish");
+    const { code, ports, err } = await pre(secure, redfish.url, ipmi.mock.address, `127.0.0.1:${ipmi.mock.port}`);
+    assert.equal(code, 0, err);
+    assert.deepEqual(ports?.findings, [{ level: "ok", message: "4 of 4 BMCs answer" }]);
+    assert.deepEqual(redfish.requests, []);
+    assert.equal(ipmi.mock.sessionCount, 0);
+    assert.deepEqual(new Set(ipmi.mock.steps()), new Set(["GetChannelAuthenticationCapabilities"]));
+  });
+
+  it("ironfence check --pre fails for each BMC that does not answer, and names its address, the cause and the next step", async (t) => {
+    const mute = createServer((socket) => socket.on("error", () => undefined));
+    const plain = createServer((socket) => void socket.on("error", () => undefined).end("HTTP/1.0 400 no\r\n\r\n"));
+    const deaf = createSocket("udp4");
+    deaf.bind(0, "127.0.0.1");
+    await once(deaf, "listening");
+    for (const server of [mute, plain]) {
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+    }
+    t.after(() => {
+      mute.close();
+      plain.close();
+      deaf.close();
+    });
+    const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+    const addresses = {
+      mute: `redfish://127.0.0.1:${portOf(mute)}`,
+      plain: `redfish://127.0.0.1:${portOf(plain)}/redfish/v1/Systems/1`,
+      refusing: "https://127.0.0.1:1",
+      deaf: `ipmi://127.0.0.1:${deaf.address().port}`,
+      nameless: "redfish://bmc-1.invalid",
+    };
+    const startMs = performance.now();
+    const { code, err, ports } = await pre(...Object.values(addresses), redfish.url);
+    assert.ok(performance.now() - startMs < 9_000, "all at once, and each within 5 s");
+    assert.equal(code, EXIT_FAILURE);
+    assert.match(err, /these checks did not pass: bmc-ports/);
+    assert.equal(ports?.level, "failed");
+    const found = ports.findings.map(({ message, hint }) => `${message} → ${hint}`);
+    const one = (address: string): string => found.find((text) => text.includes(address)) ?? "";
+    assert.match(one(addresses.mute), /: no answer within 5 s, .* → check whether Redfish is enabled on this port/);
+    assert.match(one(addresses.plain), /: the TLS handshake failed \(ERR_SSL_\w+\) → check whether Redfish is enabled/);
+    assert.match(one(addresses.refusing), /ECONNREFUSED 127\.0\.0\.1:1 → check address, port, cabling and firewall/);
+    assert.match(one(addresses.deaf), /the BMC does not answer on UDP port \d+ → enable IPMI over LAN/);
+    assert.match(one(addresses.nameless), /(ENOTFOUND|EAI_AGAIN) bmc-1\.invalid → correct the name/);
+    assert.ok(!found.some((text) => text.includes(redfish.url)), "the BMC that answers is not among them");
+  });
+
+  it("ironfence check --pre refuses an address that no FencingTarget could have, and --bmc without --pre", async () => {
+    const withLogin = await pre("redfish://root:hunter2@10.0.0.5");
+    assert.equal(withLogin.code, EXIT_USAGE);
+    assert.match(withLogin.err, /--bmc: a BMC address must not contain a user/);
+    assert.ok(!withLogin.err.includes("hunter2"));
+    assert.equal((await pre("ftp://10.0.0.5")).code, EXIT_USAGE);
+    const { code, err } = await cli(["check", "--bmc", "ipmi://10.0.0.5", "--kubeconfig", kubeconfig]);
+    assert.equal(code, EXIT_USAGE);
+    assert.match(err, /--bmc: give --pre as well/);
   });
 });

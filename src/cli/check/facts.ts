@@ -1,3 +1,4 @@
+import type { Reach } from "../../bmc/devices/reach-device.ts";
 import type { ClockOffset } from "../../kube/server-time.ts";
 import type { LeaderLease } from "../../kube/lease/lease-record.ts";
 import type { PermissionReview } from "../../kube/reviews/permission-review.ts";
@@ -44,18 +45,19 @@ export interface PreFacts extends ApiFacts {
   healthCheckCrd: Fact<KubeObject | undefined>;
   /** Of the user who asks. */
   permissions: Fact<readonly PermissionReview[]>;
-  ports: Fact<readonly PortFinding[]>;
+  /** Of the BMCs that the cluster knows, and of those that the user named. */
+  ports: readonly PortFinding[];
+  /** Why the BMCs that the cluster knows cannot be listed. */
+  portsUnread: string | undefined;
 }
 
-/** Whether one BMC can be reached from this machine. */
+/** Whether one BMC answers this machine. */
 export interface PortFinding {
-  /** The object that names the BMC, such as `FencingTarget ironfence-system/worker-1`. */
-  owner: string;
+  /** The object that names the BMC, such as `FencingTarget ironfence-system/worker-1`; absent if the user named it. */
+  owner?: string;
   address: string;
-  /** `unchecked`: there is no TCP port, since IPMI uses UDP. */
-  state: "open" | "closed" | "unchecked";
-  /** Why it is closed; empty otherwise. */
-  why: string;
+  /** `invalid`: the address cannot be used. */
+  reach: Reach | { state: "invalid"; why: string };
 }
 
 /** What a run after the installation reads. */

@@ -1,4 +1,7 @@
 import { buildCommand } from "@stricli/core";
+import { parseBmcAddress } from "../../bmc/interface/address.ts";
+import type { BmcAddress } from "../../bmc/interface/address.ts";
+import { BmcError } from "../../bmc/interface/errors.ts";
 import type { OpenDevice } from "../../bmc/interface/device-config.ts";
 import type { CheckFormat } from "../../config/check-options.ts";
 import {
@@ -43,15 +46,19 @@ const OPTIONS = {
   wait: CHECK_WAIT_OPTION,
 } as const;
 
-type CheckFlags = Readonly<Partial<Record<keyof typeof OPTIONS, string>> & { pre: boolean; live: boolean }>;
+type CheckFlags = Readonly<
+  Partial<Record<keyof typeof OPTIONS, string>> & { pre: boolean; live: boolean; bmc: readonly string[] | undefined }
+>;
 
 const SWITCH = { kind: "boolean", default: false, withNegated: false } as const;
 
 /** `ironfence check`: whether every node could be fenced now. */
 export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
-  func: async function check(this: CliContext, { pre, live, ...texts }) {
+  func: async function check(this: CliContext, { pre, live, bmc = [], ...texts }) {
     const { env } = this.process;
     if (pre && live) throw new OptionError("--live: there is nothing to probe before an installation (--pre)");
+    if (!pre && bmc.length > 0) throw new OptionError("--bmc: give --pre as well; --live probes every FencingTarget");
+    const named = bmc.map(parseNamed);
     const options = {
       ...resolveClusterOptions(texts, env),
       leaseName: requireOption(RUN_OPTIONS.leaseName, texts, env),
@@ -66,7 +73,7 @@ export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
     const results = await withRuntime(this, options, (runtime, cluster, transport) => {
       const deps = { runtime, transport, cluster, options };
       const asked = live ? { openDevice: this.openDevice, timeoutMs: liveTimeoutMs } : undefined;
-      const run = pre ? runPre(deps, this.signal) : runAll(deps, asked, this.signal);
+      const run = pre ? runPre(deps, named, this.signal) : runAll(deps, asked, this.signal);
       return runUntilPassed(this, run, { failsOn, waitMs });
     });
     print(this, output, { nowMs: this.clock.nowMs(), mode: pre ? "pre" : "installation", results }, failsOn);
@@ -86,6 +93,14 @@ export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
         ...SWITCH,
         brief: "Probe the BMC of every FencingTarget now, with one login each, and read its certificate",
       },
+      bmc: {
+        kind: "parsed",
+        parse: String,
+        optional: true,
+        variadic: true,
+        placeholder: "address",
+        brief: "With --pre: address of a BMC that must answer this machine, as in a FencingTarget; may be repeated",
+      },
       ...flagsOf(OPTIONS),
     },
     aliases: { o: "output", n: "namespace" },
@@ -102,6 +117,7 @@ export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
     customUsage: [
       { input: "", brief: "after an installation, and whenever you want to know" },
       { input: "--pre", brief: "before an installation" },
+      { input: "--pre --bmc redfish://10.0.0.5 --bmc ipmi://10.0.1.5", brief: "… and whether these BMCs answer" },
       { input: "--live", brief: "ask every BMC now, instead of believing the last probe" },
       { input: "--wait 5m", brief: "after an upgrade: repeat until everything passes" },
       { input: "-o junit --fail-on warning", brief: "in a pipeline" },
@@ -111,8 +127,18 @@ export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
 
 type Run = () => Promise<CheckResult[]>;
 
-function runPre(deps: ReadDeps, signal: AbortSignal): Run {
-  return async () => runChecks(PRE_CHECKS, await readPreFacts(deps, signal));
+/** @throws OptionError */
+function parseNamed(text: string): BmcAddress {
+  try {
+    return parseBmcAddress(text);
+  } catch (error) {
+    if (!(error instanceof BmcError)) throw error;
+    throw new OptionError(`--bmc: ${error.message}`, { cause: error });
+  }
+}
+
+function runPre(deps: ReadDeps, named: readonly BmcAddress[], signal: AbortSignal): Run {
+  return async () => runChecks(PRE_CHECKS, await readPreFacts(deps, named, signal));
 }
 
 /** @param live for live probes only. */

@@ -3,6 +3,7 @@ import type { PermissionReview } from "../../../kube/reviews/permission-review.t
 import { shorten } from "../../status/objects/object-problems.ts";
 import { unreadVersionText } from "../../cluster/unread-versions.ts";
 import { API_CHECKS, oneInstallation } from "./api-checks.ts";
+import type { ReachStep } from "../../../bmc/devices/reach-device.ts";
 import type { Check, Finding } from "../check.ts";
 import { cannotCheck, failed, passed, orOk, warning } from "../check.ts";
 import type { PortFinding, PreFacts } from "../facts.ts";
@@ -44,8 +45,8 @@ export const PRE_CHECKS: readonly Check<PreFacts>[] = [
   {
     id: "bmc-ports",
     category: "BMC network",
-    title: "the BMCs that the cluster knows accept connections from this machine",
-    run: ({ ports }) => (isUnread(ports) ? [cannotCheck(ports.unread)] : judgePorts(ports)),
+    title: "the BMCs answer this machine",
+    run: judgePorts,
   },
 ];
 
@@ -96,14 +97,48 @@ function judgeForeignKinds({ familyKinds, healthCheckCrd }: PreFacts): readonly 
   return orOk(findings, names.length === 0 ? "there are none" : names.join(", "));
 }
 
-function judgePorts(ports: readonly PortFinding[]): readonly Finding[] {
-  if (ports.length === 0) return [passed("the cluster has no FencingTarget and no BareMetalHost yet")];
-  const closed = ports.filter(({ state }) => state === "closed");
-  const unchecked = ports.filter(({ state }) => state === "unchecked").length;
-  const [first] = closed;
-  const udp = unchecked === 0 ? "" : `; ${unchecked} use IPMI over UDP, which only a login can check`;
-  if (first === undefined) return [passed(`${ports.length - unchecked} BMCs accept TCP connections${udp}`)];
-  const message = `${closed.length} of ${ports.length} BMCs cannot be reached: ${shorten(closed.map(({ owner }) => owner))}: ${first.address}: ${first.why}${udp}`;
-  // The pods of the agent may reach the BMCs by another route than this machine.
-  return [warning(message, "check address, cabling and firewall; the pods of the agent must reach the same addresses")];
+const NEXT_STEPS: Readonly<Record<ReachStep, string>> = {
+  name: "correct the name, register it in DNS, or use the IP address",
+  connection: "check address, port, cabling and firewall, and whether Redfish is enabled on the BMC",
+  tls: "check whether Redfish is enabled on this port; if the BMC speaks plain HTTP, write redfish+http://",
+  ipmi: "enable IPMI over LAN on the BMC, and allow its UDP port in firewalls",
+};
+
+function judgePorts({ ports, portsUnread }: PreFacts): readonly Finding[] {
+  const unread = portsUnread === undefined ? [] : [cannotCheck(portsUnread)];
+  const answering = ports.filter(({ reach }) => reach.state === "answers").length;
+  const unchecked = ports.filter(({ reach }) => reach.state === "unchecked");
+  const problems = [...unread, ...silentOnes(ports)];
+  const untried =
+    unchecked.length === 0
+      ? ""
+      : `; ${shorten(unchecked.map(({ address }) => address))}: not tried, since SNMP answers only a login`;
+  if (problems.length > 0) return problems;
+  if (answering > 0) return [passed(`${answering} of ${ports.length} BMCs answer${untried}`)];
+  return [
+    warning(
+      `no BMC was tried${ports.length === 0 ? ": the cluster has no FencingTarget and no BareMetalHost yet" : untried}`,
+      "name one of each network that the agent must reach: ironfence check --pre --bmc redfish://10.0.0.5 --bmc ipmi://10.0.1.5",
+    ),
+  ];
+}
+
+/**
+ * One finding for each next step. What the user named fails the check. The pods of the agent may reach what the cluster
+ * knows by another route than this machine.
+ */
+function silentOnes(ports: readonly PortFinding[]): readonly Finding[] {
+  const groups = new Map<string, { isNamed: boolean; hint: string | undefined; texts: string[] }>();
+  for (const { owner, address, reach } of ports) {
+    if (reach.state !== "silent" && reach.state !== "invalid") continue;
+    const hint = reach.state === "silent" ? NEXT_STEPS[reach.step] : "correct the address";
+    const key = `${owner === undefined} ${hint}`;
+    const group = groups.get(key) ?? { isNamed: owner === undefined, hint, texts: [] };
+    group.texts.push(`${owner === undefined ? "" : `${owner}, `}${address}: ${reach.why}`);
+    groups.set(key, group);
+  }
+  return [...groups.values()].map(({ isNamed, hint, texts }) => {
+    const message = `${texts.length} of ${ports.length} BMCs do not answer: ${shorten(texts)}`;
+    return isNamed ? failed(message, hint) : warning(message, `${hint}; the agent may have another route to them`);
+  });
 }

@@ -3,8 +3,9 @@ import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { readBareMetalHost } from "../../../api/metal3/metal3.ts";
 import { NODE_HEALTH_CHECKS } from "../../../api/ironfence/node-health-check.ts";
 import { parseBmcAddress } from "../../../bmc/interface/address.ts";
-import { checkName, checkTcp } from "../../../bmc/devices/network-checks.ts";
-import { endpointOf } from "../../../bmc/devices/probe-device.ts";
+import { reachDevice } from "../../../bmc/devices/reach-device.ts";
+import type { TlsVersion } from "../../../bmc/interface/device-config.ts";
+import type { BmcAddress } from "../../../bmc/interface/address.ts";
 import { FAMILIES } from "../../../config/parsers.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
 import { reviewPermissions } from "../../../kube/reviews/permission-review.ts";
@@ -16,29 +17,40 @@ import { listKind } from "../../status/objects/foreign.ts";
 import { HOST_KIND } from "../../status/objects/hosts.ts";
 import { readFamilyKinds } from "../../cluster/unread-versions.ts";
 import { CRDS, crdName } from "./custom-resources.ts";
-import type { PortFinding, PreFacts } from "../facts.ts";
+import type { Fact, PortFinding, PreFacts } from "../facts.ts";
+import { isUnread } from "../facts.ts";
 import { installerPermissions } from "./permissions.ts";
 import type { ReadDeps } from "./read-facts.ts";
 import { factOf, listAll, POLICIES, readApi } from "./read-facts.ts";
 
 /** All reads of the cluster together; connections to BMCs have deadlines of their own. */
 const READ_TIMEOUT_MS = 60_000;
-const CONNECT_TIMEOUT_MS = 5_000;
-const CONNECTIONS_AT_ONCE_MAX = 32;
+const REACH_TIMEOUT_MS = 5_000;
+const DEVICES_AT_ONCE_MAX = 32;
 
-/** Reads what `--pre` needs, once. @throws KubeError, DeadlineError if the API server does not answer. */
-export async function readPreFacts(deps: ReadDeps, signal: AbortSignal): Promise<PreFacts> {
+/**
+ * Reads what `--pre` needs, once.
+ *
+ * @param named addresses of BMCs that the cluster need not know.
+ * @throws KubeError, DeadlineError if the API server does not answer.
+ */
+export async function readPreFacts(
+  deps: ReadDeps,
+  named: readonly BmcAddress[],
+  signal: AbortSignal,
+): Promise<PreFacts> {
   const { runtime } = deps;
   const facts = await withDeadline(runtime.clock, "reading the cluster", READ_TIMEOUT_MS, signal, (within) =>
     readCluster(deps, within),
   );
   const { devices, ...rest } = facts;
-  const ports = "unread" in devices ? devices : await checkPorts(runtime, devices, signal);
-  return { ...rest, ports };
+  const known = isUnread(devices) ? [] : devices;
+  const ports = await tryPorts(runtime, [...named.map(({ text }) => ({ address: text })), ...known], signal);
+  return { ...rest, ports, portsUnread: isUnread(devices) ? devices.unread : undefined };
 }
 
-type DeviceAddress = Pick<PortFinding, "owner" | "address">;
-type WithDevices = Omit<PreFacts, "ports"> & { devices: DeviceAddress[] | { unread: string } };
+type DeviceAddress = Pick<PortFinding, "owner" | "address"> & { minVersion?: TlsVersion | undefined };
+type WithDevices = Omit<PreFacts, "ports" | "portsUnread"> & { devices: Fact<DeviceAddress[]> };
 
 async function readCluster(deps: ReadDeps, signal: AbortSignal): Promise<WithDevices> {
   const { client } = deps.runtime;
@@ -64,7 +76,11 @@ async function listDevices(
   const hosts = (await listKind(client, HOST_KIND, signal)) ?? [];
   return [
     ...targets.flatMap(({ metadata, spec }) =>
-      spec.devices.map(({ address }) => ({ owner: `FencingTarget ${namespace}/${metadata.name}`, address })),
+      spec.devices.map(({ address, tls }) => ({
+        owner: `FencingTarget ${namespace}/${metadata.name}`,
+        address,
+        minVersion: tls?.minVersion,
+      })),
     ),
     ...hosts.map(readBareMetalHost).flatMap((host) => {
       const { address } = host.bmc;
@@ -73,24 +89,19 @@ async function listDevices(
   ];
 }
 
-function checkPorts(
-  runtime: KubeRuntime,
+function tryPorts(
+  { clock }: KubeRuntime,
   devices: readonly DeviceAddress[],
   signal: AbortSignal,
 ): Promise<PortFinding[]> {
-  return inParallel(devices, CONNECTIONS_AT_ONCE_MAX, async (device): Promise<PortFinding> => {
+  return inParallel(devices, DEVICES_AT_ONCE_MAX, async ({ minVersion, ...device }): Promise<PortFinding> => {
+    let address: BmcAddress;
     try {
-      const address = parseBmcAddress(device.address);
-      if (address.protocol === "ipmi" || address.protocol === "snmp") return { ...device, state: "unchecked", why: "" };
-      const endpoint = endpointOf(address);
-      await withDeadline(runtime.clock, "connecting", CONNECT_TIMEOUT_MS, signal, async (within) => {
-        await checkName(endpoint);
-        await checkTcp(endpoint, within);
-      });
-      return { ...device, state: "open", why: "" };
+      address = parseBmcAddress(device.address);
     } catch (error) {
-      signal.throwIfAborted();
-      return { ...device, state: "closed", why: error instanceof Error ? error.message : "failed" };
+      return { ...device, reach: { state: "invalid", why: error instanceof Error ? error.message : "not valid" } };
     }
+    const reach = await reachDevice(address, { clock, timeoutMs: REACH_TIMEOUT_MS, minVersion }, signal);
+    return { ...device, reach };
   });
 }

@@ -1,0 +1,71 @@
+import { abortReason } from "../../runtime/clock.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import type { BmcAddress } from "../interface/address.ts";
+import type { TlsVersion } from "../interface/device-config.ts";
+import { readAuthCapabilities } from "../ipmi/session/auth-capabilities.ts";
+import { Channel } from "../ipmi/session/channel.ts";
+import { checkName, checkTcp, checkTls } from "./network-checks.ts";
+import { endpointOf } from "./probe-device.ts";
+
+/** The step at which a device that cannot be reached failed. */
+export type ReachStep = "name" | "connection" | "tls" | "ipmi";
+
+export type Reach =
+  | { state: "answers" }
+  /** Its protocol answers only those who log in. */
+  | { state: "unchecked" }
+  /** `why` is text for the user. */
+  | { state: "silent"; step: ReachStep; why: string };
+
+/** Of the time for a device, so that the error of IPMI itself comes before that of the deadline. */
+const IPMI_SHARE = 0.8;
+
+/**
+ * Whether a device answers, without a login: a TLS handshake with a Redfish service or a driver server, and for IPMI
+ * the request that comes before a session. A certificate is not judged. Only the abort of `signal` is thrown.
+ */
+export async function reachDevice(
+  address: BmcAddress,
+  { clock, timeoutMs, minVersion }: { clock: Clock; timeoutMs: number; minVersion?: TlsVersion | undefined },
+  signal: AbortSignal,
+): Promise<Reach> {
+  const endpoint = endpointOf(address);
+  let step: ReachStep = "name";
+  try {
+    return await withDeadline(clock, "the answer", timeoutMs, signal, async (within): Promise<Reach> => {
+      await checkName(endpoint);
+      if (address.protocol === "snmp") return { state: "unchecked" };
+      if (address.protocol === "ipmi") {
+        step = "ipmi";
+        const channel = await Channel.open(address, clock, within);
+        try {
+          await readAuthCapabilities(channel, { address, connectTimeoutMs: timeoutMs * IPMI_SHARE }, within);
+        } finally {
+          channel.close();
+        }
+        return { state: "answers" };
+      }
+      step = "connection";
+      await checkTcp(endpoint, within);
+      if (address.origin.startsWith("https:")) {
+        step = "tls";
+        const tls = { insecureSkipVerify: true, ...(minVersion !== undefined && { minVersion }) };
+        await checkTls(endpoint, { tls }, within);
+      }
+      return { state: "answers" };
+    });
+  } catch (error) {
+    if (signal.aborted) throw abortReason(signal);
+    if (error instanceof DeadlineError)
+      return { state: "silent", step, why: `no answer within ${timeoutMs / 1_000} s` };
+    return { state: "silent", step, why: whyOf(error) };
+  }
+}
+
+function whyOf(error: unknown): string {
+  if (!(error instanceof Error)) return "failed";
+  // The message of OpenSSL has the address of a thread, a line of its source and a line break.
+  const code = "code" in error ? String(error.code) : "";
+  return code.startsWith("ERR_SSL_") ? `the TLS handshake failed (${code})` : error.message;
+}
