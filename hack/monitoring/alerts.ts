@@ -283,9 +283,9 @@ export const ALERTS: readonly Alert[] = [
     summary: "Within the last day, it took over five minutes to release the workloads of a failed node",
     example: {
       series: {
-        [`ironfence_time_to_release_seconds_bucket{${JOB},le="300"}`]: always(0),
-        [`ironfence_time_to_release_seconds_bucket{${JOB},le="600"}`]: "0x10 1x100",
-        [`ironfence_time_to_release_seconds_bucket{${JOB},le="+Inf"}`]: "0x10 1x100",
+        [`ironfence_time_to_release_seconds_bucket{${JOB},since="notReady",le="300"}`]: always(0),
+        [`ironfence_time_to_release_seconds_bucket{${JOB},since="notReady",le="600"}`]: "0x10 1x100",
+        [`ironfence_time_to_release_seconds_bucket{${JOB},since="notReady",le="+Inf"}`]: "0x10 1x100",
       },
       labels: OF_JOB,
       afterMinutes: 12,

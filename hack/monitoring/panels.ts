@@ -42,6 +42,8 @@ const lines = (title: string, description: string, unit: string, queries: Readon
 const quantile = (q: number, name: string, by: string): string =>
   `histogram_quantile(${q}, sum by (${by}) (increase(${name}_bucket[$__range])))`;
 
+const SINCE_FAILURE = "Since the node left Ready, or since its last renewal if it was released early.";
+
 /** What the dashboard shows, from top to bottom. */
 export const ROWS: readonly Row[] = [
   {
@@ -96,11 +98,11 @@ export const ROWS: readonly Row[] = [
   {
     title: "How fast?",
     panels: [
-      lines("From failure to released workloads", "Since the node left Ready.", "s", {
+      lines("From failure to released workloads", SINCE_FAILURE, "s", {
         median: quantile(0.5, "ironfence_time_to_release_seconds", "le"),
         "90 %": quantile(0.9, "ironfence_time_to_release_seconds", "le"),
       }),
-      lines("From failure to recovery", "Since the node left Ready.", "s", {
+      lines("From failure to recovery", SINCE_FAILURE, "s", {
         median: quantile(0.5, "ironfence_time_to_restore_seconds", "le"),
         "90 %": quantile(0.9, "ironfence_time_to_restore_seconds", "le"),
       }),

@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { PODS } from "../../src/api/kubernetes/core-types.ts";
+import { BEFORE_UNKNOWN_MS, begun, cutPower, runEarly } from "./early-world.ts";
 import { World } from "./world.ts";
 
 const RELEASE = "ironfence_time_to_release_seconds";
 const RESTORE = "ironfence_time_to_restore_seconds";
 
-/** Count and sum of a histogram without labels. */
-async function histogram(world: World, name: string): Promise<{ count: number; sum: number }> {
+/** Count and sum of the outages that count from there. */
+async function histogram(world: World, name: string, since = "notReady"): Promise<{ count: number; sum: number }> {
   const lines = (await world.metrics(name)).split("\n");
   const value = (suffix: string): number =>
-    Number(lines.find((line) => line.startsWith(`${name}${suffix} `))?.split(" ")[1]);
+    Number(lines.find((line) => line.startsWith(`${name}${suffix}{since="${since}"} `))?.split(" ")[1]);
   return { count: value("_count"), sum: value("_sum") };
 }
 
@@ -65,4 +66,26 @@ it("the metrics of an outage count that of a node whose fence another agent has 
     world.startAgent();
     await world.phase("n1", "Succeeded");
     assert.equal((await histogram(world, RESTORE)).count, 1);
+  }));
+
+it("the metrics of an outage count from the last renewal until an early release, and until the host is restored", () =>
+  runEarly({}, async (world) => {
+    world.createPod("n1", "db");
+    cutPower(world, "n1");
+    const lostMs = world.clock.nowMs();
+    await world.until("the pod is gone", () => world.pods("n1").length === 0, BEFORE_UNKNOWN_MS);
+    await world.until("n1 is released", () => begun(world)[0]?.status?.phase === "PoweringOn", BEFORE_UNKNOWN_MS);
+    assert.equal(world.isReady("n1"), true);
+    const sinceLossS = (world.clock.nowMs() - lostMs) / 1_000;
+    const release = await histogram(world, RELEASE, "renewal");
+    assert.equal(release.count, 1);
+    // A renewal is 10 s old when the power is lost, at the most.
+    assert.ok(release.sum >= 12 && release.sum <= sinceLossS + 11, `${release.sum} of ${sinceLossS} s`);
+    await world.until("n1 is back", () => begun(world).length === 0 && world.isReady("n1"));
+    const restore = await histogram(world, RESTORE, "renewal");
+    assert.equal(restore.count, 1);
+    assert.ok(restore.sum > 350, `${restore.sum} s`);
+    assert.equal((await histogram(world, RELEASE, "renewal")).count, 1);
+    assert.equal((await histogram(world, RELEASE)).count, 0);
+    assert.equal((await histogram(world, RESTORE)).count, 0);
   }));

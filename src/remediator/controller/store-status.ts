@@ -11,6 +11,7 @@ import { statusCondition } from "../machine/model/status.ts";
 import { stepLevel } from "../machine/model/decision/step-level.ts";
 import { clusterKey } from "../../nodes/subject.ts";
 import type { Note } from "../machine/model/decision/decision.ts";
+import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { FenceTracer } from "../telemetry/fence-tracer.ts";
 
@@ -18,6 +19,8 @@ export interface StoreStatusDeps {
   runtime: KubeRuntime;
   metrics: RemediatorMetrics;
   tracer: FenceTracer | undefined;
+  /** Of all nodes, for early releases. */
+  leases?: Pick<KubeletLeases, "of"> | undefined;
 }
 
 /** Stores a status, guarded; reports to the operator only then. */
@@ -44,7 +47,7 @@ export async function storeStatus(
   session.learn(stored);
   if (isNewCause) metrics.cause(status.evidence?.class ?? "None");
   const to = session.state.name;
-  countOutage(metrics, session, from.name, to);
+  countOutage(deps, session, from.name, to);
   for (const { type, reason, message } of notes) {
     const fields = { ...fieldsOf(session), state: to, step: reason, message };
     runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
@@ -75,16 +78,16 @@ const AFTER_RELEASE: readonly State["name"][] = ["Provisioning", "PoweringOn"];
 
 /** Counts, once each, how long after a node's failure its workloads were released and it was restored. */
 function countOutage(
-  metrics: RemediatorMetrics,
+  { metrics, leases }: StoreStatusDeps,
   session: RemediationSession,
   from: State["name"],
   to: State["name"],
 ): void {
-  const { downSeconds } = session;
-  if (downSeconds === undefined || from === to) return;
+  const outage = session.outage(leases);
+  if (outage === undefined || from === to) return;
   if (from === "Releasing" && AFTER_RELEASE.includes(to) && !session.isReleaseCounted) {
     session.isReleaseCounted = true;
-    metrics.released(downSeconds);
+    metrics.released(outage);
   }
-  if (to === "Succeeded") metrics.restored(downSeconds);
+  if (to === "Succeeded") metrics.restored(outage);
 }

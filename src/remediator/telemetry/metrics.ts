@@ -25,16 +25,25 @@ export interface RemediatorMetrics {
   unvouchedTaint(): void;
   /** Nodes that a remediation which is gone has left unfinished. */
   orphaned(count: number): void;
-  /** The workloads of a node were released `seconds` after it had left Ready. */
-  released(seconds: number): void;
-  /** A node was restored `seconds` after it had left Ready. */
-  restored(seconds: number): void;
+  /** The workloads of a node were released. */
+  released(outage: Outage): void;
+  /** A node was restored. */
+  restored(outage: Outage): void;
   /** A cause of death was recorded. */
   cause(cause: CauseClass): void;
   /** A call of a BMC has ended. */
   bmcCall(call: MeasuredCall): void;
   /** BareMetalHosts by what the last probe has found. */
   probedHosts(counts: Readonly<Record<HostProbeState, number>>): void;
+}
+
+/** From where the time of an outage counts: see `SINCE`. */
+const OUTAGE_STARTS = ["notReady", "renewal"] as const;
+
+/** How long a node has been down. */
+export interface Outage {
+  since: (typeof OUTAGE_STARTS)[number];
+  seconds: number;
 }
 
 const HOST_PROBE_STATES = ["usable", "failing", "unprobed"] as const;
@@ -106,18 +115,20 @@ const HOSTS = metric({
   help: "BareMetalHosts by what [the last probe](metal3.md#in-quiet-times) of their BMC has found",
   labels: { state: HOST_PROBE_STATES },
 });
+const SINCE =
+  "`notReady`: from the moment when it left Ready, for nodes that were not Ready when they were fenced. `renewal`: from the last renewal of its lease, for [early releases](../explanation/early-release.md). A node that was Ready and renewed its lease, or whose failure this agent has not seen, is not counted";
 const RELEASED = metric({
   name: "ironfence_time_to_release_seconds",
   type: "histogram",
-  help: "time from the moment when a node left Ready until its workloads were released, for nodes that were not Ready when they were fenced",
-  labels: {},
+  help: `time from the failure of a node until its workloads were released. ${SINCE}`,
+  labels: { since: OUTAGE_STARTS },
   buckets: [10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1_800],
 });
 const RESTORED_AFTER = metric({
   name: "ironfence_time_to_restore_seconds",
   type: "histogram",
-  help: "time from the moment when a node left Ready until its remediation succeeded",
-  labels: {},
+  help: `time from the failure of a node until its remediation succeeded. ${SINCE}`,
+  labels: { since: OUTAGE_STARTS },
   buckets: [30, 60, 120, 180, 300, 450, 600, 900, 1_800, 3_600],
 });
 const BMC_CALLS = metric({
@@ -174,8 +185,8 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
   const causes = createCounter(CAUSES, registry);
   return {
     cause: (found) => causes.inc({ class: found }),
-    released: (seconds) => released.observe(seconds),
-    restored: (seconds) => restored.observe(seconds),
+    released: ({ since, seconds }) => released.observe({ since }, seconds),
+    restored: ({ since, seconds }) => restored.observe({ since }, seconds),
     bmcCall: ({ seconds, ...labels }) => bmcCalls.observe(labels, seconds),
     finished: (result, reason) => finished.inc({ result, reason }),
     left: (state, seconds) => steps.observe({ state }, seconds),

@@ -10,6 +10,8 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { serverTimeMs } from "../../../kube/server-time.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
+import type { KubeletLeases } from "../../../nodes/leases/kubelet-leases.ts";
+import type { Outage } from "../../telemetry/metrics.ts";
 import type { TracedFence } from "../../telemetry/fence-tracer.ts";
 import { ApiFailures } from "./api-failures.ts";
 import { SessionWatches } from "./session-watches.ts";
@@ -57,6 +59,8 @@ export class RemediationSession {
    * metrics.
    */
   #downSinceMs: number | undefined;
+  /** When the lease was renewed last before an early remediation, by the monotonic clock; for metrics. */
+  #silentSinceMs: number | undefined;
   /** Whether the release of the workloads was counted. */
   isReleaseCounted = false;
   readonly #runtime: KubeRuntime;
@@ -140,20 +144,33 @@ export class RemediationSession {
   }
 
   /**
-   * How long ago the node left Ready before it was fenced; undefined if it had not, or if this process has not seen
-   * that.
+   * For how long the node has been down; undefined if this process has not seen the beginning, or if the node was Ready
+   * and renewed its lease when it was fenced.
+   *
+   * @param leases of all nodes, if they are watched.
    */
-  get downSeconds(): number | undefined {
-    const { nodeName, cluster } = this;
-    const node = nodeName === undefined ? undefined : cluster.nodes.get({ name: nodeName });
+  outage(leases: Pick<KubeletLeases, "of"> | undefined): Outage | undefined {
+    const { nodeName, cluster, provenLease, status } = this;
+    if (nodeName === undefined) return undefined;
+    if (provenLease !== undefined) {
+      const lease = leases?.of(nodeName);
+      if (lease?.uid === provenLease.uid && lease.resourceVersion === provenLease.resourceVersion) {
+        this.#silentSinceMs = lease.sinceMs;
+      }
+      if (this.#silentSinceMs === undefined) return undefined;
+      return { since: "renewal", seconds: (this.now().monotonicMs - this.#silentSinceMs) / 1_000 };
+    }
+    const node = cluster.nodes.get({ name: nodeName });
     const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
-    const { attempt } = this.status;
     const sinceMs = ready?.status === "True" ? undefined : parseTimeMs(ready?.lastTransitionTime);
     // A node that was Ready leaves Ready because of the fence.
-    const isOfFence = attempt !== undefined && (sinceMs ?? 0) > (parseTimeMs(attempt.startedAt) ?? 0);
+    const isOfFence = status.attempt !== undefined && (sinceMs ?? 0) > (parseTimeMs(status.attempt.startedAt) ?? 0);
     if (!isOfFence) this.#downSinceMs ??= sinceMs;
     if (this.#downSinceMs === undefined) return undefined;
-    return Math.max(0, serverTimeMs(cluster.runtime) - this.#downSinceMs) / 1_000;
+    return {
+      since: "notReady",
+      seconds: Math.max(0, serverTimeMs(cluster.runtime) - this.#downSinceMs) / 1_000,
+    };
   }
 
   get status(): BareMetalRemediationStatus {
