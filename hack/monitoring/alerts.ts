@@ -90,11 +90,19 @@ export const ALERTS: readonly Alert[] = [
   },
   {
     name: "IronfenceNodeUncovered",
-    severity: "info",
-    expr: "sum by (job) (ironfence_nodes_uncovered) > 0",
+    severity: "warning",
+    expr: 'sum by (job) (ironfence_nodes_uncovered{selected="yes"}) > 0',
     forMinutes: 60,
-    summary: "Nodes have no FencingTarget and no BareMetalHost, so they cannot be fenced",
-    example: { series: { [`ironfence_nodes_uncovered{${JOB}}`]: always(3) }, labels: OF_JOB },
+    summary: "Nodes that a health check covers have no FencingTarget and no BareMetalHost, so they cannot be fenced",
+    example: { series: { [`ironfence_nodes_uncovered{${JOB},selected="yes"}`]: always(3) }, labels: OF_JOB },
+  },
+  {
+    name: "IronfenceNodeNotSelected",
+    severity: "info",
+    expr: 'sum by (job) (ironfence_nodes_uncovered{selected="no"}) > 0',
+    forMinutes: 60,
+    summary: "Nodes have no FencingTarget and no BareMetalHost, and no health check covers them",
+    example: { series: { [`ironfence_nodes_uncovered{${JOB},selected="no"}`]: always(3) }, labels: OF_JOB },
   },
   {
     name: "IronfencePaused",

@@ -62,7 +62,12 @@ export const ROWS: readonly Row[] = [
         "All other FencingTargets, those in maintenance included.",
         "bad",
       ),
-      stat("Nodes without a target", "sum(ironfence_nodes_uncovered)", "ironfence cannot fence these nodes.", "bad"),
+      stat(
+        "Nodes without a target",
+        "sum(ironfence_nodes_uncovered)",
+        "ironfence cannot fence these nodes, whether a health check covers them or not.",
+        "bad",
+      ),
       stat("Paused", "max(ironfence_paused)", "1 while no host is powered off.", "bad"),
       stat("In maintenance", "sum(ironfence_maintenance)", "FencingTargets with spec.maintenance.", "bad"),
       stat("Oldest probe", "max(ironfence_probe_age_seconds)", "Age of the oldest last probe.", undefined, "s"),

@@ -10,6 +10,7 @@ import { Controller } from "../kube/reconcile/controller.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
 import type { Watched } from "../kube/watched.ts";
 import { keyOf, keyText, parseKey } from "../kube/watched.ts";
+import { HealthCheckCoverage } from "../nodes/health-check-coverage.ts";
 import { AwaitedNodes } from "./controller/awaited-nodes.ts";
 import { FINALIZER } from "./effects/objects/finalizer.ts";
 import { DeletedMembers } from "./controller/admission/deleted-members.ts";
@@ -79,6 +80,8 @@ export interface RemediatorDeps {
   registry: Registry;
   /** The leases of the nodes of the agent's own cluster. Without them no host is proven off before a duration. */
   leases?: KubeletLeases | undefined;
+  /** What the health checks of this agent cover; nothing by default. */
+  coverage?: HealthCheckCoverage;
   /** Whether BareMetalHosts are hosts to fence, in addition to those of FencingTargets. */
   bareMetalHosts?: boolean;
   /** Records every decision, and what it rests on; nothing is recorded if it is absent. */
@@ -190,7 +193,9 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   };
 
   const records = new ProbeRecords();
-  countViews(deps.registry, { targets, nodes, remediations, directory: shell.directory, stopSwitch });
+  const { directory: hosts } = shell;
+  const coverage = deps.coverage ?? new HealthCheckCoverage();
+  countViews(deps.registry, { targets, nodes, remediations, directory: hosts, coverage, stopSwitch });
   countProbes(deps.registry, { targets, records, clock: runtime.clock });
 
   const awaitedNodes = new AwaitedNodes(clusters);

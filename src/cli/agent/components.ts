@@ -19,6 +19,7 @@ import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
+import { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { RemediationListener } from "../../detector/shared/model/started-remediation.ts";
 import { shareTexts } from "../../runtime/text/shared-text.ts";
@@ -86,42 +87,57 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
   );
   const { ownCluster: name } = options;
   const all = name === undefined ? clusters : withOwnCluster(name, ownCluster(runtime, nodes, running), clusters);
-  const leases = new KubeletLeases(runtime);
+  const shared = { leases: new KubeletLeases(runtime), coverage: new HealthCheckCoverage() };
   const parts: Parts = {
-    ...(options.components.has("detector") && startDetector(deps, all, leases, running)),
+    ...(options.components.has("detector") && startDetector(deps, all, shared, running)),
     // One that only observes does not act on remediations, and asks no BMC: another agent may be fencing its host.
-    ...(options.components.has("remediator") && !options.observe && startRemediator(deps, all, leases, running)),
+    ...(options.components.has("remediator") && !options.observe && startRemediator(deps, all, shared, running)),
   };
   await Promise.all(Object.entries(parts).map(([name, part]) => guard(name, part)));
   await clusters.settled();
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 
+/** What both halves know of the nodes of the agent's own cluster. */
+interface Shared {
+  leases: KubeletLeases;
+  coverage: HealthCheckCoverage;
+}
+
 function startDetector(
   deps: ComponentDeps,
   clusters: WorkloadClusters,
-  leases: KubeletLeases,
+  { leases, coverage }: Shared,
   signal: AbortSignal,
 ): Parts {
   const { options, runtime, registry, nodes, observations: listener } = deps;
-  const { families, nodeLeaseNamespace: leaseNamespace, namespace } = options;
+  const { families, nodeLeaseNamespace: leaseNamespace, namespace, ownCluster: own } = options;
   const counts = new MachineCheckCounts(registry);
   return {
     ...(families.has("node-health-check") && {
       detector: runNodeHealthChecks(
-        { runtime, nodes, registry, leases, listener, options: { leaseNamespace, namespace } },
+        { runtime, nodes, registry, leases, coverage, listener, options: { leaseNamespace, namespace } },
         signal,
       ),
     }),
     ...(families.has("machine-health-check") && {
       "detector of machines": runMachineHealthChecks(
-        { runtime, clusters, kind: CLUSTER_API_CHECKS, namespace, count: counts.of("machine-health-check"), listener },
+        {
+          runtime,
+          clusters,
+          kind: CLUSTER_API_CHECKS,
+          namespace,
+          count: counts.of("machine-health-check"),
+          coverage,
+          ownCluster: own,
+          listener,
+        },
         signal,
       ),
     }),
     ...(families.has("okd-machine-health-check") && {
       "detector of OKD machines": runOkdHealthChecks(
-        { runtime, nodes, registry, namespace, count: counts.of("okd-machine-health-check"), listener },
+        { runtime, nodes, registry, namespace, count: counts.of("okd-machine-health-check"), coverage, listener },
         signal,
       ),
     }),
@@ -131,7 +147,7 @@ function startDetector(
 function startRemediator(
   deps: ComponentDeps,
   clusters: WorkloadClusters,
-  leases: KubeletLeases,
+  { leases, coverage }: Shared,
   signal: AbortSignal,
 ): Parts {
   const { options, runtime, registry, nodes, openDevice, isOrderAllowed, handOver, recorder, tracer } = deps;
@@ -142,6 +158,7 @@ function startRemediator(
       runtime,
       nodes,
       leases,
+      coverage,
       clusters,
       targets,
       namespace,

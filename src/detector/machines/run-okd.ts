@@ -3,6 +3,7 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import { ownCluster } from "../../clusters/own-cluster.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import type { FamilyCount } from "./effects/machine-check-counts.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { OkdMetrics } from "./effects/okd-metrics.ts";
@@ -20,6 +21,7 @@ export async function runOkdHealthChecks(
     registry,
     namespace,
     count,
+    coverage,
     listener,
   }: {
     runtime: KubeRuntime;
@@ -27,6 +29,7 @@ export async function runOkdHealthChecks(
     registry: Registry;
     namespace: string;
     count?: FamilyCount;
+    coverage?: HealthCheckCoverage | undefined;
     listener?: RemediationListener | undefined;
   },
   signal: AbortSignal,
@@ -41,6 +44,7 @@ export async function runOkdHealthChecks(
       namespace,
       metrics,
       ...(count && { count }),
+      coverage,
       ...(listener && { listener }),
     };
     await runMachineHealthChecks(deps, signal);

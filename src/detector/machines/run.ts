@@ -1,11 +1,13 @@
-import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
+import type { ClusterRef, WorkloadClusters } from "../../clusters/workload-clusters.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { awaitServed } from "../../kube/objects/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import type { FamilyCount } from "./effects/machine-check-counts.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
+import { coverageOf } from "./snapshot/coverage.ts";
 import { MachineHealthCheckController } from "./controller.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
 
@@ -22,6 +24,10 @@ export interface MachineHealthChecksDeps {
   listener?: RemediationListener | undefined;
   /** What is counted of every vendor. */
   count?: FamilyCount;
+  /** Learns which nodes of the agent's own cluster the health checks cover. */
+  coverage?: HealthCheckCoverage | undefined;
+  /** The Cluster that the agent runs in, if it is one. */
+  ownCluster?: ClusterRef | undefined;
 }
 
 /**
@@ -44,7 +50,7 @@ export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, sign
 }
 
 async function serve(
-  { runtime, clusters, kind, namespace, metrics, count, listener }: MachineHealthChecksDeps,
+  { runtime, clusters, kind, namespace, metrics, count, coverage, ownCluster, listener }: MachineHealthChecksDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const types = {
@@ -59,6 +65,7 @@ async function serve(
   const clusterObjects = types.clusters && watch(types.clusters, kind.readCluster);
   for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
   count?.add(checks);
+  coverage?.add(() => coverageOf({ kind, checks, machines, ownCluster }), signal);
   const deps = { runtime, clusters, kind, namespace, types, checks, machines, clusterObjects, metrics, listener };
   await new MachineHealthCheckController(deps, signal).run(signal);
 }

@@ -3,11 +3,13 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { whenServed } from "../../kube/objects/when-served.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
+import { coverageOf } from "./snapshot/coverage.ts";
 import { NodeHealthCheckMetrics } from "./effects/metrics.ts";
 import { NodeHealthCheckController } from "./controller.ts";
 
@@ -20,6 +22,8 @@ export interface NodeHealthChecksDeps {
   registry: Registry;
   /** The leases of the nodes of the agent's own cluster. Without them nothing begins before a duration. */
   leases?: KubeletLeases | undefined;
+  /** Learns which nodes the health checks cover. */
+  coverage?: HealthCheckCoverage | undefined;
   listener?: RemediationListener | undefined;
   options: NodeHealthCheckOptions;
 }
@@ -52,7 +56,7 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
 }
 
 async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, nodes, registry, leases, listener, options } = deps;
+  const { runtime, nodes, registry, leases, coverage, listener, options } = deps;
   // An AbortController of its own ends the watches with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
@@ -64,6 +68,7 @@ async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<v
   });
   try {
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
+    coverage?.add(() => coverageOf(checks.values()), everything);
     const controller = new NodeHealthCheckController(
       { runtime, nodes, checks, metrics, leases, listener, ...options },
       everything,

@@ -2,6 +2,7 @@ import type { Registry } from "prom-client";
 import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
+import type { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { collectedGauge, metric } from "../../telemetry/metric.ts";
 import type { Metric } from "../../telemetry/metric.ts";
@@ -32,8 +33,8 @@ const MAINTENANCE = metric({
 const UNCOVERED = metric({
   name: "ironfence_nodes_uncovered",
   type: "gauge",
-  help: "nodes of the agent's own cluster that no FencingTarget and no BareMetalHost describes, so that they cannot be fenced",
-  labels: {},
+  help: "nodes of the agent's own cluster that no FencingTarget and no BareMetalHost describes, so that they cannot be fenced, by whether a health check that this agent serves would remediate them. A health check that is disabled, or has templates of other projects only, does not count",
+  labels: { selected: ["yes", "no"] },
 });
 const PAUSED = metric({
   name: "ironfence_paused",
@@ -56,13 +57,14 @@ export interface MetricViews {
   nodes: Pick<Watched<Node>, "values">;
   remediations: Pick<Watched<BareMetalRemediation>, "values">;
   directory: Pick<HostDirectory, "find">;
+  coverage: Pick<HealthCheckCoverage, "judge">;
   /** `stopped` says why power-offs are held; undefined while they are not. */
   stopSwitch: { readonly stopped: unknown };
 }
 
 /** Registers gauges that count in `views`. */
 export function countViews(registry: Registry, views: MetricViews): void {
-  const { targets, nodes, remediations, directory, stopSwitch } = views;
+  const { targets, nodes, remediations, directory, coverage, stopSwitch } = views;
   collectedGauge(TARGETS, registry, (set) => countBy(targets.values(), reasonOf, set));
   collectedGauge(MAINTENANCE, registry, (set) => {
     let count = 0;
@@ -72,13 +74,15 @@ export function countViews(registry: Registry, views: MetricViews): void {
   collectedGauge(UNCOVERED, registry, (set) => {
     const named = new Set<string>();
     for (const { spec } of targets.values()) if (spec.clusterRef === undefined) named.add(spec.nodeName);
-    let count = 0;
-    for (const { metadata } of nodes.values()) {
-      if (named.has(metadata.name)) continue;
-      const host = directory.find({ nodeName: metadata.name, cluster: undefined, machine: undefined });
-      if (!host.found && host.reason === "NoTarget") count += 1;
-    }
-    set({}, count);
+    const uncovered = [...nodes.values()].filter(({ metadata: { name } }) => {
+      if (named.has(name)) return false;
+      const host = directory.find({ nodeName: name, cluster: undefined, machine: undefined });
+      return !host.found && host.reason === "NoTarget";
+    });
+    const isSelected = coverage.judge();
+    const selected = uncovered.filter(isSelected).length;
+    set({ selected: "yes" }, selected);
+    set({ selected: "no" }, uncovered.length - selected);
   });
   collectedGauge(PAUSED, registry, (set) => set({}, stopSwitch.stopped === undefined ? 0 : 1));
   collectedGauge(HELD, registry, (set) => countBy(remediations.values(), heldBy, set));

@@ -4,6 +4,7 @@ import { Registry } from "prom-client";
 import type { BareMetalRemediation } from "../../../../src/api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
+import { HealthCheckCoverage } from "../../../../src/nodes/health-check-coverage.ts";
 import type { MetricViews } from "../../../../src/remediator/telemetry/view-metrics.ts";
 import { countViews } from "../../../../src/remediator/telemetry/view-metrics.ts";
 
@@ -26,7 +27,8 @@ async function shown(views: Partial<MetricViews>): Promise<string[]> {
   const none = { values: () => [].values() };
   const directory = { find: () => NOT_FOUND };
   const stopSwitch = { stopped: undefined };
-  countViews(registry, { targets: none, nodes: none, remediations: none, directory, stopSwitch, ...views });
+  const coverage = new HealthCheckCoverage();
+  countViews(registry, { targets: none, nodes: none, remediations: none, directory, coverage, stopSwitch, ...views });
   return (await registry.metrics()).split("\n").filter((line) => /^ironfence.* [^0]/.test(line));
 }
 
@@ -54,8 +56,26 @@ describe("the metrics of the remediator's views", () => {
     const lines = await shown({ ...views, nodes: viewOf(node("a"), node("b"), node("c"), node("d")) });
     assert.deepEqual(
       lines.filter((line) => line.includes("uncovered")),
-      ["ironfence_nodes_uncovered 2"],
+      ['ironfence_nodes_uncovered{selected="no"} 2'],
     );
+  });
+
+  it("the metrics of the remediator's views count nodes without a host by whether a health check covers them, while one does", async () => {
+    const coverage = new HealthCheckCoverage();
+    const ends = new AbortController();
+    coverage.add(() => () => false, new AbortController().signal);
+    coverage.add(
+      () =>
+        ({ metadata }) =>
+          metadata.name !== "b",
+      ends.signal,
+    );
+    const views = { nodes: viewOf(node("a"), node("b"), node("c")), targets: viewOf(target("a", "Usable")), coverage };
+    const uncovered = async (): Promise<string[]> =>
+      (await shown(views)).filter((line) => line.includes("uncovered")).map((line) => line.split("{")[1] ?? "");
+    assert.deepEqual(await uncovered(), ['selected="yes"} 1', 'selected="no"} 1']);
+    ends.abort();
+    assert.deepEqual(await uncovered(), ['selected="no"} 2']);
   });
 
   it("the metrics of the remediator's views show maintenance, and a pause for as long as it holds power-offs", async () => {
