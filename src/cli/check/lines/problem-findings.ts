@@ -14,6 +14,7 @@ const CHECK_OF: ReadonlyMap<string, string> = new Map([
   ["Cluster", "custom-resources"],
   ["Agent StandsBy", "one-installation"],
   ["Agent NoAgent", "leader"],
+  ["Agent Observes", "leader"],
   ["Agent NotReady", "agent-ready"],
   ["StopSwitch", "pause"],
   ["FencingTarget Maintenance", "maintenance"],

@@ -212,6 +212,15 @@ describe("the checks", () => {
     assertOne(withOverview({ agent: unready }), /^failed agent-ready: NotReady: agent-1: may not watch nodes$/);
   });
 
+  it("the checks warn while the only agent observes, and fail the answer for the nodes", () => {
+    const leading = HEALTHY.overview.agent;
+    const agent = { state: "none", message: "no agent leads" } as typeof OVERVIEW.agent;
+    const found = complaints(withOverview({ agent, observer: { agent: leading, observed: [] } }));
+    assert.equal(found.length, 2, found.join("\n"));
+    assert.match(found[0] ?? "", /^warning leader: Observes: agent-1: ironfence only observes/);
+    assert.match(found[1] ?? "", /^failed could-fence: no: Observes \(3\)/);
+  });
+
   it("the checks warn if the agent has another version than this command", () => {
     const agent = { ...HEALTHY.overview.agent, version: "9.9.9" } as typeof OVERVIEW.agent;
     assertOne(withOverview({ agent }), /^warning versions: the leader has version 9\.9\.9/);
