@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,9 @@ import type { Check } from "../../../src/cli/check/check.ts";
 import { CATEGORIES, runChecks } from "../../../src/cli/check/check.ts";
 import { CHECKS } from "../../../src/cli/check/lines/checks.ts";
 import { PRE_CHECKS } from "../../../src/cli/check/lines/pre-checks.ts";
-import { checkOf } from "../../../src/cli/check/lines/problem-findings.ts";
+import { checkOf, NOT_PROBED } from "../../../src/cli/check/lines/problem-findings.ts";
+import { NODE_HEALTH_CHECK_METRICS } from "../../../src/detector/nodes/effects/metrics.ts";
+import { REASONS } from "../../../src/remediator/machine/model/decision/reasons.ts";
 import { checkPage } from "../../../src/cli/check/render.ts";
 import { target, withOverview } from "../cli/check/facts-fixture.ts";
 
@@ -39,6 +41,37 @@ function reasonsOfTargets(): string[] {
   return [...read("docs/reference/target-reasons.md").matchAll(/^### (\w+)$/gm)].map(([, reason = ""]) => reason);
 }
 
+/** The functions of a source file. */
+function functionsOf(path: string): string[] {
+  return read(path).split(/^(?:export )?(?:async )?(?:function|const) /m);
+}
+
+/** What the source of `ironfence status` writes as reasons of objects, by the check that prints them. */
+function reasonsOfStatus(): [id: string, reason: string][] {
+  const sources = ["src/cli/status/objects/object-problems.ts", "src/cli/status/problems.ts"];
+  return sources.flatMap(functionsOf).flatMap((text) => {
+    const kinds = [...text.matchAll(/kind(?:: | = )"(\w+)"/g)].map(([, kind = ""]) => kind);
+    const reasons = [...text.matchAll(/reason: "(\w+)"/g)].map(([, reason = ""]) => reason);
+    // Each check reports by itself what may not be read. Functions without a kind look at health checks.
+    return reasons
+      .filter((reason) => reason !== "Forbidden")
+      .map((reason): [string, string] => [checkOf({ kind: kinds[0] ?? "NodeHealthCheck", reason }) ?? "none", reason]);
+  });
+}
+
+/** What the source of the answer to "could this node be fenced?" writes as reasons. */
+function reasonsOfAnswer(): string[] {
+  const folder = "src/cli/status/could-fence";
+  return readdirSync(join(ROOT, folder)).flatMap((file) =>
+    // Steps are in lower case.
+    [
+      ...read(`${folder}/${file}`).matchAll(/(?:reason: |(?:holds|unknown)\(\s*(?:step,|"[a-z ]+",)?\s*)"([A-Z]\w+)"/g),
+    ].map(([, reason = ""]) => reason),
+  );
+}
+
+/** Reasons for which a health check is disabled. */
+const DISABLED = /^(?:RemediationTemplate|SpecInvalid|Conflicting)/;
 /** Reasons with which a target is usable. */
 const USABLE = new Set(["Usable", "Answering", "Matched", "VerificationDisabled"]);
 
@@ -101,5 +134,42 @@ describe("the reasons of objects", () => {
       const leads = [...kinds].some((kind) => IDS.has(checkOf({ kind: kind ?? "", reason }) ?? ""));
       assert.ok(leads || reason === "Forbidden", reason);
     }
+  });
+
+  it("the reasons of objects each are named in the section of the check that prints them", () => {
+    const textOf = new Map(sections().map(({ id, text }) => [id, text]));
+    const refusals = [
+      ...read("src/remediator/hosts/bare-metal-host/store/power-path.ts").matchAll(/new HostRefusal\("(\w+)"/g),
+    ];
+    assert.ok(refusals.length >= 5);
+    const disabled = NODE_HEALTH_CHECK_METRICS.flatMap(({ labels }) => labels["reason"] ?? []);
+    const printed: [id: string, reason: string][] = [
+      ...reasonsOfStatus(),
+      ...refusals.map(([, reason = ""]): [string, string] => ["bare-metal-hosts", reason]),
+      ...disabled.flatMap((reason): [string, string][] =>
+        DISABLED.test(reason) ? [[checkOf({ kind: "NodeHealthCheck", reason }) ?? "none", reason]] : [],
+      ),
+      ["fencing-targets", NOT_PROBED],
+    ];
+    assert.ok(printed.length > 20, JSON.stringify(printed));
+    const missing = printed.filter(([id, reason]) => textOf.get(id)?.includes(`\`${reason}\``) !== true);
+    assert.deepEqual(missing, []);
+  });
+
+  it("the reasons of an answer each are named in a section of the checks, or on the page of reasons", () => {
+    const page = read(PAGE);
+    const entries = ["reasons", "target-reasons"].map((name) => read(`docs/reference/${name}.md`)).join("\n");
+    const named = (reason: string): boolean => page.includes(`\`${reason}\``) || entries.includes(`\n### ${reason}\n`);
+    const reasons = new Set(reasonsOfAnswer());
+    assert.ok(reasons.size > 15, [...reasons].join(" "));
+    assert.deepEqual(
+      [...reasons].filter((reason) => !named(reason)),
+      [],
+    );
+  });
+
+  it("the reasons of a remediation that a check prints each have an entry, to which its line leads", () => {
+    const entries = read("docs/reference/reasons.md");
+    for (const reason of REASONS) assert.match(entries, new RegExp(`^### ${reason}$`, "m"));
   });
 });
