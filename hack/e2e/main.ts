@@ -102,6 +102,7 @@ const REFUSALS_EXPECTED: ReadonlySet<string> = new Set([
   "late-crds",
   // One of the faults is a family without its permissions.
   "night-shift-agents",
+  "night-shift-real-wait",
   // Permissions, the ServiceAccount and the namespace are deleted.
   "removal",
   // The bundle alone grants no permission to fence.

@@ -5,8 +5,17 @@ const GROUP = "ironfence";
 /** Minutes of each side of the moment at which an alert begins to fire. */
 const MARGIN_MINUTES = 1;
 
+/** An alert as Prometheus reads it. */
+export interface Rule {
+  alert: Alert["name"];
+  expr: string;
+  for?: string;
+  labels: Readonly<Record<string, string>>;
+  annotations: Readonly<Record<string, string>>;
+}
+
 /** A file of rules for Prometheus and promtool. */
-export function plainRules(): object {
+export function plainRules(): { groups: { name: string; rules: Rule[] }[] } {
   return {
     groups: [
       {

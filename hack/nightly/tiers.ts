@@ -49,8 +49,15 @@ export const TIERS: readonly Tier[] = [
   },
   {
     name: "night-shift",
-    shows: "alerts, page, status and check for the faults of a night on call that take minutes to show",
-    run: ["test:e2e", "--", "test/nightly/night-shift-agents.test.ts"],
+    shows:
+      "alerts, page, status and check for the faults of a night on call that take minutes to show, an alert with its real waiting time, and the commands of all runbooks",
+    run: [
+      "test:e2e",
+      "--",
+      "test/nightly/night-shift-agents.test.ts",
+      "test/nightly/night-shift-real-wait.test.ts",
+      "test/nightly/night-shift-runbooks.test.ts",
+    ],
     timeoutMinutes: 30,
   },
   {

@@ -1,10 +1,10 @@
 import { after, before, describe, test } from "node:test";
-import { TARGETS } from "../../hack/e2e/scenario.ts";
+import { HEALTH_CHECK, TARGETS } from "../../hack/e2e/scenario.ts";
 import { applyObject } from "../../hack/lib/apply.ts";
 import type { Night } from "./night.ts";
-import { startNight, TEMPLATES } from "./night.ts";
+import { startNight, TEMPLATES, WORKERS } from "./night.ts";
 
-// The first eight faults of a night on call. test/nightly has the others.
+// The first nine faults of a night on call. test/nightly has the others.
 
 void describe("the night shift", () => {
   let night: Night;
@@ -83,6 +83,20 @@ void describe("the night shift", () => {
         alert: "IronfencePaused",
         make: () => night.command("pause", "--reason", "a test"),
         mend: () => night.command("resume"),
+      },
+    ]),
+  );
+
+  void test("the night shift sees a threshold that lets no node fail alone", { timeout: 300_000 }, (t) =>
+    night.play(t, [
+      {
+        name: "threshold too high",
+        node: "worker-1",
+        says: "no ThresholdTooHigh",
+        alert: "IronfenceHealthCheckHeld",
+        labels: { reason: "ThresholdTooHigh" },
+        make: () => night.world.api.mergePatch(HEALTH_CHECK, { spec: { minHealthy: WORKERS.length } }),
+        mend: () => night.world.api.mergePatch(HEALTH_CHECK, { spec: { minHealthy: 1 } }),
       },
     ]),
   );

@@ -16,6 +16,7 @@ import { readForeignCrds } from "../../hack/lib/crds.ts";
 import { freePorts } from "../../hack/lib/ports.ts";
 import type { Alert } from "../../hack/monitoring/alerts.ts";
 import { ALERTS, runbookOf } from "../../hack/monitoring/alerts.ts";
+import type { Rule } from "../../hack/monitoring/rules.ts";
 import { plainRules } from "../../hack/monitoring/rules.ts";
 import type { RedfishMock } from "../../hack/redfish-mock/server.ts";
 import { startRedfishMock } from "../../hack/redfish-mock/server.ts";
@@ -63,12 +64,15 @@ export interface Night {
   patchDevice(node: string, address?: string, secret?: string): Promise<unknown>;
   command(...inputs: string[]): ReturnType<typeof cli>;
   answersAre(node: string, says: string): Promise<unknown>;
+  /** Of an alert: `inactive`, `pending` or `firing`. */
+  stateOf(alert: Alert["name"]): Promise<string>;
   /** Puts all faults in at once, sees each everywhere, and fixes them. */
   play(t: TestContext, faults: readonly Fault[]): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startNight(): Promise<Night> {
+/** @param realWait alerts that wait as long as their rules say; all others wait for a second. */
+export async function startNight({ realWait = [] }: { realWait?: readonly Alert["name"][] } = {}): Promise<Night> {
   let world: RackWorld;
   let expired: RedfishMock;
   let prometheus: Prometheus;
@@ -239,16 +243,26 @@ export async function startNight(): Promise<Night> {
     const [port] = await freePorts(1);
     metrics = `127.0.0.1:${port}`;
     await world.startAgent([`--metrics-bind-address=${metrics}`]);
-    const hurried = JSON.parse(JSON.stringify(plainRules()).replaceAll(/"for":"\w+"/g, '"for":"1s"')) as object;
-    prometheus = await startPrometheus([metrics], controlPlane.folder, hurried);
+    prometheus = await startPrometheus([metrics], controlPlane.folder, hurriedRules(realWait));
     page = await openDashboard();
     for (const node of WORKERS) await answersAre(node, "yes");
     await eventually("no alert fires", SHOWN_MS, async () => (await firing()).length === 0, alertsText);
-    return { world, metrics, expired, template, target, patchDevice, command, answersAre, play, stop };
+    const stateOf = async (alert: Alert["name"]): Promise<string> => {
+      const found = (await prometheus.alerts()).find(({ labels }) => labels["alertname"] === alert);
+      return found?.state ?? "inactive";
+    };
+    return { world, metrics, expired, template, target, patchDevice, command, answersAre, stateOf, play, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+function hurriedRules(realWait: readonly Alert["name"][]): object {
+  const { groups } = plainRules();
+  const hurry = (rule: Rule): Rule =>
+    rule.for === undefined || realWait.includes(rule.alert) ? rule : { ...rule, for: "1s" };
+  return { groups: groups.map((group) => ({ ...group, rules: group.rules.map(hurry) })) };
 }
 
 const words = (answer = "", reason = ""): string => `${answer} ${reason}`.trim();

@@ -8,7 +8,7 @@ import { toTime } from "../../src/runtime/time.ts";
 import type { Night } from "../e2e/night.ts";
 import { REMEDIATIONS, startNight, WORKERS } from "../e2e/night.ts";
 
-// The other faults of a night on call, which take minutes. test/e2e/night-shift.test.ts has the first eight.
+// The other faults of a night on call, which take minutes. test/e2e/night-shift.test.ts has the first nine.
 
 void describe("the night shift", () => {
   let night: Night;
@@ -113,6 +113,14 @@ void describe("the night shift", () => {
               "--families=node-health-check,bare-metal-host",
             ]),
           mend: () => applyManifests(night.world.api, repositoryPath("deploy/families/bare-metal-host")),
+        },
+        {
+          name: "leader not ready for the same reason",
+          node: "worker-2",
+          says: "no NotReady",
+          alert: "IronfenceNotReady",
+          make: () => Promise.resolve(),
+          mend: () => Promise.resolve(),
         },
       ]);
     },

@@ -30,6 +30,14 @@ describe("the alerts", () => {
     }
   });
 
+  it("the alerts each have a runbook that shows the commands by which the alert is seen", () => {
+    for (const alert of ALERTS) {
+      const [, seen = ""] = /^## How to see it\n\n```\n(.*?)\n```$/ms.exec(read(runbookOf(alert))) ?? [];
+      assert.ok(seen !== "", alert.name);
+      for (const line of seen.split("\n")) assert.match(line, /^(?:kubectl|ironfence) /, alert.name);
+    }
+  });
+
   it("the alerts are all listed in the page on monitoring, with severity and summary", () => {
     const page = read("docs/how-to/monitoring.md").replaceAll("\n  ", " ");
     const items = page.match(/^- \[Ironfence.*$/gm);
