@@ -40,6 +40,8 @@ export interface SocketWorld {
   /** File that leads the agent here. */
   kubeconfig: string;
   runtime: KubeRuntime;
+  /** What the BMCs have made of random bytes, in hex: the tokens of their sessions are among it. */
+  tokens: readonly string[];
   /** Status of the node's Ready condition. */
   ready: (name: string) => string | undefined;
 }
@@ -72,7 +74,16 @@ export async function startSocketWorld(
   const authority = await createCertificateAuthority(systemClock, "test BMCs");
   const tls = await authority.issue({ commonName: "bmc", ipAddresses: ["127.0.0.1"], usage: "server" });
   const login = { username: "fencing", password: new Secret(PASSWORD) };
-  const redfish = await startRedfishMock({ ...deps, rack, tls, ...login });
+  const tokens: string[] = [];
+  const random = {
+    ...systemRandom,
+    bytes: (length: number): Uint8Array => {
+      const bytes = systemRandom.bytes(length);
+      tokens.push(Buffer.from(bytes).toString("hex"));
+      return bytes;
+    },
+  };
+  const redfish = await startRedfishMock({ ...deps, random, rack, tls, ...login });
   const mock = await startKubeMock({ ...deps, tls: true });
   const { server } = mock;
   for (const crd of [...(await readCrds()), ...(await readForeignCrds())]) server.load(crd);
@@ -109,7 +120,7 @@ export async function startSocketWorld(
       .collection<Node>(NODES)
       .get({ name })
       ?.status.conditions?.find(({ type }) => type === "Ready")?.status;
-  const world = { server, rack, kubeconfig, runtime, ready };
+  const world = { server, rack, kubeconfig, runtime, tokens, ready };
   const started = start(world, stop.signal);
   t.after(async () => {
     stop.abort(new Error("the test is over"));

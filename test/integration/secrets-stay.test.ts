@@ -10,12 +10,17 @@ import type { BareMetalRemediation } from "../../src/api/ironfence/bare-metal-re
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
 import { addressIn } from "./child-agent.ts";
+import { cli } from "./cli-fixture.ts";
 
-// Where the password of a BMC must never be seen: in whatever the agent writes, serves and shows of itself while it
+// Where the password of a BMC and the tokens of its sessions must never be seen: in whatever the agent writes, serves and shows of itself while it
 // uses it.
 
-/** Fences a host by an agent that logs all it can. @returns everything that can be read of it, by where. */
-async function fence(t: TestContext, password?: string): Promise<Map<string, string>> {
+/**
+ * Fences a host by an agent that logs all it can.
+ *
+ * @returns everything that can be read of it, by where, and the tokens of its sessions.
+ */
+async function fence(t: TestContext, password?: string): Promise<{ seen: Map<string, string>; tokens: Set<string> }> {
   const hosts = [{ name: "n1" }];
   const options = { hosts, monitorGracePeriodMs: 1_500, ...(password !== undefined && { password }) };
   const world = await startSocketWorld(t, options, () => Promise.resolve());
@@ -45,7 +50,8 @@ async function fence(t: TestContext, password?: string): Promise<Map<string, str
   assert.equal(phase(), password === undefined ? "Succeeded" : "Failed");
   const read = (path: string): string => readFileSync(path, "utf8");
   const page = async (url: string): Promise<string> => (await fetch(url)).text();
-  return new Map([
+  const status = await cli(["status", "-o", "json", "--kubeconfig", kubeconfig]);
+  const seen = new Map([
     ["the log", read(agent.logFile)],
     ["objects", written.join("\n")],
     ["paths of requests", asked.join("\n")],
@@ -53,7 +59,9 @@ async function fence(t: TestContext, password?: string): Promise<Map<string, str
     ["readiness", await page(`${probes}/readyz`)],
     ["arguments", read(`/proc/${agent.pid}/cmdline`)],
     ["environment", read(`/proc/${agent.pid}/environ`)],
+    ["ironfence status", status.out],
   ]);
+  return { seen, tokens: new Set(world.tokens) };
 
   function phase(): string | undefined {
     return remediations.get({ namespace: NAMESPACE, name: "n1" })?.status?.phase;
@@ -71,16 +79,18 @@ function formsOf(password: string): string[] {
   return [password, base64(password), base64(`fencing:${password}`), encodeURIComponent(`${password}!`).slice(0, -1)];
 }
 
-describe("the password of a BMC", () => {
+describe("the password of a BMC and the token of a session", () => {
   for (const [what, password] of [
     ["while a host is fenced with it", undefined],
     ["while the BMC refuses it", "a-typo-of-it"],
   ] as const) {
-    it(`the password of a BMC is in no log, object, path, page, argument or variable of the agent (${what})`, async (t) => {
-      const seen = await fence(t, password);
+    it(`the password of a BMC and the tokens of its sessions are in no log, object, path, page, argument or variable of the agent (${what})`, async (t) => {
+      const { seen, tokens } = await fence(t, password);
+      assert.equal(tokens.size > 0, password === undefined, "a session was opened");
       for (const [where, text] of seen) {
         assert.ok(text !== "" || where === "readiness", where);
-        for (const form of formsOf(password ?? "correct-horse")) assert.ok(!text.includes(form), `${where}: ${form}`);
+        for (const form of [...formsOf(password ?? "correct-horse"), ...tokens])
+          assert.ok(!text.includes(form), `${where}: ${form}`);
       }
       assert.match(seen.get("the log") ?? "", /redfish answer/, "it logs what it asks of the BMC");
     });

@@ -43,6 +43,11 @@ export const PLANTED = {
   previousLog: "Previous-4742",
   queryParameter: "Query4743%2F",
   labelOfMachine: "Spec-4744",
+  // Some BMCs use the id of a session as its token.
+  redfishSessionId: "SessionId4748abcd",
+  redfishSessionIdInLines: "SessionId4749abcd",
+  redfishToken: "AuthToken4750abcd",
+  redfishTokenInHeaders: "AuthToken4751abcd",
 } as const;
 /** Of a private key. */
 export const KEY_LINES = ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC4745", "shorttail4746=="];
@@ -67,6 +72,17 @@ export const LOG = [
   `uploaded with ${PLANTED.logRandom}`,
   `env dump: ${PLANTED.podVariable} ${PLANTED.deploymentVariable}`,
   `GET https://bmc-1.example/redfish/v1?X-Auth-Token=${PLANTED.queryParameter}&x=1`,
+  JSON.stringify({ answer: { Id: PLANTED.redfishSessionId, Name: "User Session", Token: PLANTED.redfishToken } }),
+  JSON.stringify({ answer: { "@odata.id": `/redfish/v1/SessionService/Sessions/${PLANTED.redfishSessionId}` } }),
+  ...JSON.stringify(
+    {
+      Id: PLANTED.redfishSessionIdInLines,
+      "@odata.id": `/redfish/v1/SessionService/Sessions/${PLANTED.redfishSessionIdInLines}`,
+    },
+    undefined,
+    2,
+  ).split("\n"),
+  `< HTTP/1.1 201 Created, location: /redfish/v1/Sessions/1, x-auth-token: ${PLANTED.redfishTokenInHeaders}`,
   "-----BEGIN PRIVATE KEY-----",
   ...KEY_LINES,
   "-----END PRIVATE KEY-----",

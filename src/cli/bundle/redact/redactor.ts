@@ -7,7 +7,7 @@ import type { SecretKind } from "./marks.ts";
 import { countMarks, expandMarks, inWords, withoutMarks } from "./marks.ts";
 import { markRandom } from "./random-text.ts";
 import { isSecretName } from "./secret-names.ts";
-import { markSecrets, mayHoldSecret } from "./text-rules.ts";
+import { markSecrets, mayHoldSecret, sessionIdsIn } from "./text-rules.ts";
 
 /** A longer text is cut before it is searched: no message of Kubernetes and no line of a log needs more. */
 const TEXT_CHARACTERS_MAX = 16_384;
@@ -110,6 +110,7 @@ export class Redactor {
     const text = withoutMarks(shorten(line)).replaceAll(COLORS, "");
     const marked = markLine(text);
     const clear = decoded(text);
+    for (const id of sessionIdsIn(clear ?? text)) this.#known.add(id);
     const inClear = clear === undefined ? marked : markLine(clear);
     // As many marks may be at other places: then the decoded text is shown, in which one mark may cover two secrets.
     const shown = countMarks(inClear) > 0 && countMarks(inClear) >= countMarks(marked) ? inClear : marked;

@@ -64,6 +64,9 @@ const HEADERS =
 const HEADER = `\\b(?:${HEADERS})(?:${QUOTED_END}\\s{0,8}[:=]\\s{0,8}\\[?|${ESCAPES}["']\\s{0,8},\\s{0,8})`;
 const DIGEST_FIELD = `[\\w-]{1,40}\\s?=\\s?(?:(?<mark>${ESCAPES}["'])[^"'\\\\]{0,1000}\\k<mark>|[^\\s,"'\\\\]{1,1000})`;
 
+/** The id of a session of Redfish, unless it is a short number. Some BMCs use it as the token of the session. */
+const SESSION_PATH = /(\/Sessions\/(?:Members\/)?)(?!Members\b)([\w.~-]{8,})/gu;
+
 const TEXT_RULES: readonly TextRule[] = [
   {
     kind: "private key",
@@ -237,8 +240,7 @@ const TEXT_RULES: readonly TextRule[] = [
   },
   {
     kind: "token of a known form",
-    // The id of a session of Redfish, unless it is a short number.
-    pattern: /(\/Sessions\/(?:Members\/)?)(?!Members\b)[\w.~-]{8,}/gu,
+    pattern: SESSION_PATH,
     replace: afterFirst,
   },
   {
@@ -265,6 +267,11 @@ const TRIGGER = new RegExp(
 
 export function mayHoldSecret(line: string): boolean {
   return TRIGGER.test(line);
+}
+
+/** The ids of sessions of Redfish in paths: the body of a session has its id as a plain `Id`, too. */
+export function sessionIdsIn(line: string): string[] {
+  return [...line.matchAll(SESSION_PATH)].map(([, , id = ""]) => id);
 }
 
 /** Replaces the secrets in one line by marks (`marks.ts`). */
