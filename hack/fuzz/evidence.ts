@@ -1,9 +1,9 @@
 import { must } from "./target.ts";
 import type { FuzzTarget } from "./target.ts";
 import { parseBmcTime } from "../../src/bmc/evidence/bmc-time.ts";
-import type { LogEntry } from "../../src/bmc/evidence/model.ts";
+import type { BmcLogEntry } from "../../src/bmc/evidence/model.ts";
 import { plainText, TEXT_MAX } from "../../src/bmc/evidence/plain-text.ts";
-import { parseAlarm, parseName, parseSensor } from "../../src/bmc/ipmi/commands/sdr.ts";
+import { parseAlarm, parseSdrName, parseSensor } from "../../src/bmc/ipmi/commands/sdr.ts";
 import { parseRecord, recordBytes } from "../../src/bmc/ipmi/commands/sel.ts";
 import { parseEntry } from "../../src/bmc/redfish/logs/parse-entry.ts";
 import { parseStart } from "../../src/bmc/redfish/logs/parse-start.ts";
@@ -65,7 +65,7 @@ export const EVIDENCE_TARGETS: readonly FuzzTarget[] = [
     ],
     run: (input) => {
       const sensor = parseSensor(input);
-      const name = parseName(input);
+      const name = parseSdrName(input);
       must(name === undefined || (name.length <= TEXT_MAX && !ACTIVE.test(name)), "the name of a sensor is plain");
       if (sensor === undefined) return;
       must(sensor.nameAt.count <= 17, "the name of a sensor is bounded");
@@ -88,7 +88,7 @@ export const EVIDENCE_TARGETS: readonly FuzzTarget[] = [
 ];
 
 /** What is shown of entries is plain and bounded, whatever they say. */
-function mustBePlain(entries: readonly LogEntry[]): void {
+function mustBePlain(entries: readonly BmcLogEntry[]): void {
   const outage = { lostAtMs: NOW_MS - 60_000, startedAtMs: NOW_MS - 5_000, orderedAtMs: NOW_MS - 3_000 };
   const found = { clockAheadMs: 0, entries, sensors: [], lastResetMs: undefined, incomplete: undefined };
   const judged = judgeEvidence(found, NOW_MS, outage);

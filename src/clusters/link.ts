@@ -143,16 +143,16 @@ export class Link {
     const { problem } = nodes;
     if (problem === undefined) this.#wellMs = nowMs;
     // What it was before it sent too much is as little worth as what it would be after it.
-    if (problem !== undefined && nodes.problemCode === "OverBudget") return this.#away(problem);
+    if (problem !== undefined && nodes.problemCode === "OverBudget") return this.#unhealthy(problem);
     if (nodes.synced) {
       const isTroubled = nowMs - this.#wellMs >= TROUBLE_MS || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS;
-      if (isTroubled) return this.#away(problem ?? "it has reported nothing about its nodes for minutes");
+      if (isTroubled) return this.#unhealthy(problem ?? "it has reported nothing about its nodes for minutes");
       if (this.#uid !== undefined) return { state: "connected", uid: this.#uid };
-      if (this.#unidentified !== undefined) return this.#away(this.#unidentified.message, this.#unidentified.code);
+      if (this.#unidentified !== undefined) return this.#unhealthy(this.#unidentified.message, this.#unidentified.code);
     }
-    if (problem !== undefined) return this.#away(problem);
+    if (problem !== undefined) return this.#unhealthy(problem);
     if (nowMs - this.#openedMs < FIRST_ANSWER_MS) return { state: "connecting" };
-    return this.#away(`${this.kubeconfig.server} has not answered yet`);
+    return this.#unhealthy(`${this.kubeconfig.server} has not answered yet`);
   }
 
   /** Ends all that it has begun. */
@@ -174,7 +174,7 @@ export class Link {
     }
   }
 
-  #away(message: string, code = this.nodes.problemCode): LinkHealth {
+  #unhealthy(message: string, code = this.nodes.problemCode): LinkHealth {
     if (code === "OverBudget") return { state: "away", reason: code, message };
     const isRefused = code === "Unauthorized" || code === "Forbidden";
     return { state: "away", reason: isRefused ? "Unauthorized" : "Unreachable", message };

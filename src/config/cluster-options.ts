@@ -1,7 +1,7 @@
 import type { Option, FlagTexts } from "./option.ts";
 import { requireOption, resolveOption } from "./option.ts";
 import type { OutputFormat } from "./parsers.ts";
-import { parseName, parseOutputFormat, parseText, proposeOutputs } from "./parsers.ts";
+import { parseKubernetesName, parseOutputFormat, parseText, proposeOutputs } from "./parsers.ts";
 
 /** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
 export const CLUSTER_OPTIONS = {
@@ -27,7 +27,7 @@ export const CLUSTER_OPTIONS = {
     defaultText: "ironfence-system",
     placeholder: "name",
     brief: "Namespace of the agent, with its FencingTargets, Secrets, lease and pause",
-    parse: parseName,
+    parse: parseKubernetesName,
   },
 } satisfies Record<string, Option<string>>;
 

@@ -26,7 +26,7 @@ export interface BindAddress {
 }
 
 /** A DNS-1123 label: what a namespace or a lease may be called. */
-export function parseName(text: string): string {
+export function parseKubernetesName(text: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)) return text;
   throw new Error("must be a Kubernetes name: lower-case letters, digits and '-', at most 63 characters");
 }
@@ -35,7 +35,7 @@ export function parseName(text: string): string {
 export function parseNamespacedName(text: string): { namespace: string; name: string } {
   const [namespace = "", name = "", ...rest] = text.split("/");
   if (rest.length > 0 || namespace === "" || name === "") throw new Error("must be namespace/name");
-  return { namespace: parseName(namespace), name: parseName(name) };
+  return { namespace: parseKubernetesName(namespace), name: parseKubernetesName(name) };
 }
 
 /** Names of clusters; `own` is the agent's, which the result has as the empty text. */

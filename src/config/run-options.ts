@@ -13,7 +13,7 @@ import {
   parseLabelKey,
   parseLimit,
   parseLogLevel,
-  parseName,
+  parseKubernetesName,
   parseNamespacedName,
   parseText,
   proposeBooleans,
@@ -69,7 +69,7 @@ export const RUN_OPTIONS = {
     defaultText: "ironfence",
     placeholder: "name",
     brief: "Name of the leader-election Lease in the agent's namespace",
-    parse: parseName,
+    parse: parseKubernetesName,
   } satisfies Option<string>,
   nodeLeaseNamespace: {
     name: "nodeLeaseNamespace",
@@ -77,7 +77,7 @@ export const RUN_OPTIONS = {
     defaultText: "medik8s-leases",
     placeholder: "name",
     brief: "Namespace of the Leases that keep node maintenance and remediation from working on the same node",
-    parse: parseName,
+    parse: parseKubernetesName,
   } satisfies Option<string>,
   maxHosts: {
     name: "maxHosts",

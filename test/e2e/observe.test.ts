@@ -5,7 +5,7 @@ import type { HealthCheckView, Scenario } from "../../hack/e2e/scenario.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests, deleteManifests } from "../../hack/lib/apply.ts";
 import { deletions } from "../lib/deletions.ts";
-import { readObservations } from "../../src/api/ironfence/observation.ts";
+import { readWithheldRemediations } from "../../src/api/ironfence/withheld-remediation.ts";
 
 // `ironfence run --observe` on a real API server, with the permissions of deploy/observe.
 
@@ -36,7 +36,7 @@ void describe("an agent that only observes", () => {
     const { world } = scenario;
     const { api } = world;
     const agent = await scenario.startAgent(["--observe"]);
-    const observed = async () => readObservations((await api.find<LeaseView>(LEASE))?.metadata.annotations);
+    const observed = async () => readWithheldRemediations((await api.find<LeaseView>(LEASE))?.metadata.annotations);
     await explain(scenario, "it leads", WITHIN_MS, async () => {
       return ((await api.find<LeaseView>(LEASE))?.spec?.holderIdentity ?? "") !== "";
     });

@@ -8,7 +8,7 @@ import { startAgent } from "../../hack/lib/agent-process.ts";
 import { BARE_METAL_REMEDIATION_TEMPLATES } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
-import { readObservations } from "../../src/api/ironfence/observation.ts";
+import { readWithheldRemediations } from "../../src/api/ironfence/withheld-remediation.ts";
 import { EVENTS, LEASES, NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { KubeObject } from "../../src/kube/resource.ts";
 import { NAMESPACE, startSocketWorld } from "./agent-fixture.ts";
@@ -64,7 +64,7 @@ test("ironfence run --observe writes only its Lease and Events through an outage
     startAgent({ kubeconfig, logFile: join(folder, `${name}.log`), flags: ["--observe"] });
   const lease = (): KubeObject | undefined =>
     server.collection(LEASES).get({ namespace: NAMESPACE, name: "ironfence-observe" });
-  const observations = () => readObservations(lease()?.metadata.annotations);
+  const observations = () => readWithheldRemediations(lease()?.metadata.annotations);
   const status = async (): Promise<string> => (await cli(["status", "--kubeconfig", kubeconfig])).out;
   const events = (): string[] =>
     [...server.collection<KubeObject & { reason: string; note: string }>(EVENTS).values()].map(

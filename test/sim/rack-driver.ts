@@ -2,7 +2,7 @@ import type { OrderOutcome, PowerOrderType } from "../../hack/rack/events.ts";
 import type { Bmc } from "../../hack/rack/bmc.ts";
 import { LOGGED } from "../../hack/rack/event-log.ts";
 import type { LoggedEvent } from "../../hack/rack/event-log.ts";
-import type { LogEntry } from "../../src/bmc/evidence/model.ts";
+import type { BmcLogEntry } from "../../src/bmc/evidence/model.ts";
 import { rankOf } from "../../src/bmc/evidence/rank.ts";
 import { topicOfWords } from "../../src/bmc/evidence/topics.ts";
 import { EVIDENCE_READ_MS_MAX } from "../../src/bmc/gate/reading-budget.ts";
@@ -322,7 +322,7 @@ export function bmcOfAddress(address: string): string {
   return address.replace(/^(?:redfish:\/\/|driver:\/\/sim\/hosts\/)/, "");
 }
 
-function entryOf({ id, bmcTimeMs, kind }: LoggedEvent): LogEntry {
+function entryOf({ id, bmcTimeMs, kind }: LoggedEvent): BmcLogEntry {
   const { message, severity } = LOGGED[kind];
   return {
     log: "SEL",

@@ -24,7 +24,7 @@ const WRITE_GUARDS = "test/unit/cli/write-guards.test.ts";
 export const CLI_MUTANTS: readonly Mutant[] = [
   fence(
     "drill-fences-a-member",
-    "drill-plan",
+    "plan-drill",
     "a drill powers off no node of the control plane",
     "if (mayRunEtcd(node))",
     "if (mayRunEtcd(node) && underWay > 0)",
@@ -32,7 +32,7 @@ export const CLI_MUTANTS: readonly Mutant[] = [
   ),
   fence(
     "drill-loses-bare-pods",
-    "drill-plan",
+    "plan-drill",
     "a drill evicts no pod that nothing creates again",
     "if (bare.length > 0) obstacles.push(",
     "if (bare.length > 1) obstacles.push(",

@@ -11,7 +11,7 @@ export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
     "terminating-counts-as-gone",
     "nodes/decide/decide-node",
     "no remediation starts while another one is still being undone",
-    'conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
+    'concludeNode(evaluation, facts, "waiting", "Its last remediation is still being deleted");',
     "startStep(evaluation, facts, node, next, health);",
     NODE_DECIDE,
   ),

@@ -100,8 +100,8 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
     "nmi-unlisted",
     "redfish/orders/power-orders",
     "no reset type Nmi is sent that the service does not list",
-    "allowed?.includes(NMI) !== true",
-    "allowed?.includes(NMI) === false",
+    "allowed?.includes(NMI_RESET_TYPE) !== true",
+    "allowed?.includes(NMI_RESET_TYPE) === false",
     DRIVERS,
   ),
   bmc(

@@ -8,7 +8,7 @@ const EARLY_OUTLETS_SIM = "test/sim/early-outlets.test.ts";
 const ENROLL_SIM = "test/sim/enroll.test.ts";
 const MOVED_LOAD = "test/unit/cli/moved-load.test.ts";
 const BMC_WITNESS = "test/unit/cli/bmc-witness.test.ts";
-const ENROLL_PLAN = "test/unit/cli/enroll-plan.test.ts";
+const PLAN_ENROLMENT = "test/unit/cli/plan-enrolment.test.ts";
 const BACK_BY_SUPPLY = "test/unit/remediator/machine/rules/orders/back-by-supply.test.ts";
 
 /** Outlets of PDUs: which host they feed, and what they show about it. */
@@ -410,7 +410,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "an enrolment is for a host in maintenance",
     "if (!maintenance) {",
     "if (maintenance) {",
-    ENROLL_PLAN,
+    PLAN_ENROLMENT,
   ),
   mutant(
     "enrolled-before-drain",
@@ -418,7 +418,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "an enrolment is for a host whose node serves nothing",
     "const left = pods.filter(isEvicted);",
     "const left = pods.filter((pod) => !isEvicted(pod));",
-    ENROLL_PLAN,
+    PLAN_ENROLMENT,
   ),
   // Nothing stays off.
   mutant(

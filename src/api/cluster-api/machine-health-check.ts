@@ -66,11 +66,11 @@ export interface MachineHealthCheck extends KubeObject {
 /** Reads a MachineHealthCheck of either version of Cluster API. */
 export function readMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   const spec = raw.apiVersion === `${CLUSTER_API_GROUP}/v1beta1` ? readV1Beta1(raw) : readV1Beta2(raw);
-  return { ...identityOf(raw), spec, status: readMachineHealthCheckStatus(raw) };
+  return { ...typeAndMetaOf(raw), spec, status: readMachineHealthCheckStatus(raw) };
 }
 
 /** What all kinds of MachineHealthCheck share, except the spec. */
-export function identityOf(raw: KubeObject): Pick<MachineHealthCheck, "apiVersion" | "kind" | "metadata"> {
+export function typeAndMetaOf(raw: KubeObject): Pick<MachineHealthCheck, "apiVersion" | "kind" | "metadata"> {
   const { apiVersion, kind, metadata } = raw;
   return { apiVersion, kind, metadata: { ...trimMeta(metadata), namespace: metadata.namespace ?? "" } };
 }

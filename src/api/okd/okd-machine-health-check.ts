@@ -4,7 +4,7 @@ import { OKD_MACHINE_GROUP, OKD_MACHINE_VERSIONS } from "./okd-machine.ts";
 import {
   MACHINE_HEALTH_CHECK_KIND,
   amountAt,
-  identityOf,
+  typeAndMetaOf,
   readDurations,
   readMachineHealthCheckStatus,
   readSelector,
@@ -29,7 +29,7 @@ const EXTERNAL_BAREMETAL = "external-baremetal";
 export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   const problems: string[] = [];
   return {
-    ...identityOf(raw),
+    ...typeAndMetaOf(raw),
     spec: {
       clusterName: "",
       selector: readSelector(raw, problems),

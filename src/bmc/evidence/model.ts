@@ -9,7 +9,7 @@ export type Rank = 0 | 1 | 2 | 3;
 export type Topic = CauseClass | "Power";
 
 /** An entry of the log of a BMC. Its texts are plain: they hold nothing that changes how a terminal or a page looks. */
-export interface LogEntry {
+export interface BmcLogEntry {
   /** The name of the log, such as `SEL`. */
   log: string;
   /** Identifies the entry within its log. */
@@ -32,7 +32,7 @@ export interface BmcEvidence {
   /** By how much the clock of the BMC is ahead of our clock, in milliseconds; undefined if it shows no time. */
   clockAheadMs: number | undefined;
   /** In no order. */
-  entries: readonly LogEntry[];
+  entries: readonly BmcLogEntry[];
   sensors: readonly SensorAlarm[];
   /** The end of the last reset of the host, by the clock of the BMC. */
   lastResetMs: number | undefined;

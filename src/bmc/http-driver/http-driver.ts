@@ -1,6 +1,6 @@
 import { parseStatus, requireTaken } from "./answers.ts";
 import type { DriverStatus } from "./answers.ts";
-import { Exchange } from "./exchange.ts";
+import { DriverConnection } from "./driver-connection.ts";
 import { readLogin } from "./login.ts";
 import { SignedClient } from "./signed-client.ts";
 import type { BmcGate } from "../gate/bmc-gate.ts";
@@ -23,7 +23,7 @@ export class HttpDriver implements PowerDriver {
   readonly address: string;
   readonly hasNoBootOverride = true;
   readonly #address: DriverAddress;
-  readonly #exchange: Exchange;
+  readonly #exchange: DriverConnection;
   readonly #client: SignedClient;
   readonly #clientUntilMs: number | undefined;
   readonly #callTimeoutMs: number;
@@ -42,7 +42,7 @@ export class HttpDriver implements PowerDriver {
     const login = readLogin(origin, config);
     const { certificate, certificateUntilMs } = login;
     this.#clientUntilMs = certificateUntilMs;
-    this.#exchange = new Exchange({ origin, tls: config.tls, certificate, connectTimeoutMs, secureContexts });
+    this.#exchange = new DriverConnection({ origin, tls: config.tls, certificate, connectTimeoutMs, secureContexts });
     this.#client = new SignedClient(this.#exchange, login, deps.clock);
     this.#callTimeoutMs = callTimeoutMs;
     this.#gate = gate;

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { DriverAnswer } from "./answers.ts";
-import type { Exchange } from "./exchange.ts";
+import type { DriverConnection } from "./driver-connection.ts";
 import type { DriverLogin } from "./login.ts";
 import { HEADERS, isSigned, NONCE_BYTES, signRequest } from "./signature.ts";
 import type { SignedRequest } from "./signature.ts";
@@ -8,11 +8,11 @@ import type { Clock } from "../../runtime/clock.ts";
 
 /** Signs requests with the key of one login, if it has one, and checks that answers belong to them. */
 export class SignedClient {
-  readonly #exchange: Exchange;
+  readonly #exchange: DriverConnection;
   readonly #login: DriverLogin;
   readonly #clock: Clock;
 
-  constructor(exchange: Exchange, login: DriverLogin, clock: Clock) {
+  constructor(exchange: DriverConnection, login: DriverLogin, clock: Clock) {
     this.#exchange = exchange;
     this.#login = login;
     this.#clock = clock;

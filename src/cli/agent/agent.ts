@@ -35,7 +35,7 @@ import { agentClient } from "../dashboard/serve/agent-client.ts";
 import { agentSource } from "../dashboard/serve/cluster-source.ts";
 import { Installation } from "./installation.ts";
 import { guardAgent } from "./write-guards.ts";
-import { Observations } from "./observations.ts";
+import { WithheldRemediations } from "./withheld-remediations.ts";
 import { keepWrites } from "../../kube/unsent/keep-writes.ts";
 import { findObject } from "../../kube/objects/find-object.ts";
 import { readAsIfAlone } from "../../detector/shared/model/read-as-if-alone.ts";
@@ -101,7 +101,9 @@ async function runAgentOn(
     instance: options.instance,
   });
   const refused = new RefusedWatches();
-  const observations = options.observe ? new Observations({ ...deps, events: kube.events, registry }) : undefined;
+  const observations = options.observe
+    ? new WithheldRemediations({ ...deps, events: kube.events, registry })
+    : undefined;
   const runtime = refused.observe(observations === undefined ? kube : observingRuntime(kube, observations));
   const closeServers: (() => Promise<void>)[] = [];
   const background: Promise<void>[] = [];
@@ -221,7 +223,7 @@ async function runAgentOn(
 }
 
 /** The cluster for an agent that only observes. The transport refuses whatever would still be written. */
-function observingRuntime(kube: KubeRuntime, { events }: Observations): KubeRuntime {
+function observingRuntime(kube: KubeRuntime, { events }: WithheldRemediations): KubeRuntime {
   return keepWrites({ ...kube, events }, readAsIfAlone);
 }
 

@@ -8,7 +8,7 @@ import { VIEW_METRICS } from "../../remediator/telemetry/view-metrics.ts";
 import type { Metric } from "../../telemetry/metric.ts";
 import { AGENT_METRICS } from "./agent-metrics.ts";
 import { CLUSTER_LEASE_METRIC } from "./installation.ts";
-import { OBSERVED_METRIC } from "./observations.ts";
+import { OBSERVED_METRIC } from "./withheld-remediations.ts";
 
 /** The agent's metrics by the part of it that has them. docs/reference/metrics.md is made from this. */
 export const METRIC_CATALOG: Readonly<Record<"Agent" | "Remediator" | "Detector", readonly Metric[]>> = {

@@ -11,8 +11,7 @@ import type { ClusterAddress } from "../cluster/connect.ts";
 import { CommandRefusal } from "../errors/failures.ts";
 import { podsToEvict } from "../fence/drain.ts";
 import { lackingPermissions } from "../fence/drill-permissions.ts";
-import type { DrillPlan } from "../fence/drill-plan.ts";
-import { planDrill } from "../fence/drill-plan.ts";
+import { planDrill } from "../fence/plan-drill.ts";
 import type { DrillStep, PreparedDrill } from "../fence/drill.ts";
 import { Drill } from "../fence/drill.ts";
 import { isUnfinished, previewFence, readClusterFacts } from "../fence/preview.ts";
@@ -22,7 +21,9 @@ import { judgeNodes } from "../status/could-fence/could-fence.ts";
 import { readOverview } from "../status/objects/read.ts";
 import { confirm } from "../terminal/confirm.ts";
 import type { CliContext } from "../terminal/context.ts";
-import { printLine, printNote } from "../terminal/context.ts";
+import { printLine } from "../terminal/context.ts";
+import type { Plan } from "../terminal/plan.ts";
+import { printPlan } from "../terminal/plan.ts";
 import { renderTable } from "../terminal/table.ts";
 
 const OPTIONS = {
@@ -64,8 +65,7 @@ export const drillCommand = buildCommand<DrillFlags, [], CliContext>({
       const prepareNow = (mark?: string): Promise<PreparedDrill> => prepare(this, runtime, cluster, options, mark);
       const { preview, plan } = await prepareNow();
       const { nodeName } = options;
-      printNote(this, `a drill on node ${nodeName} would`);
-      for (const [index, step] of plan.steps.entries()) printNote(this, `  ${index + 1}. ${step}`);
+      printPlan(this, `a drill on node ${nodeName}`, plan);
       ensureAllowed(nodeName, plan.obstacles);
       if (dryRun) return;
       await confirm(this, `begin the drill on node ${nodeName}`, preview.concerns, yes);
@@ -145,7 +145,7 @@ function ensureAllowed(nodeName: string, obstacles: readonly string[]): void {
 }
 
 /** @throws CommandRefusal if the drill would do anything but what the user has agreed to. */
-function ensureUnchanged(now: PreparedDrill, nodeName: string, agreed: DrillPlan): PreparedDrill {
+function ensureUnchanged(now: PreparedDrill, nodeName: string, agreed: Plan): PreparedDrill {
   const changes = now.plan.steps.filter((step, i) => step !== agreed.steps[i]);
   const obstacles = changes.map((step) => `what it would do has changed since it was shown: ${step}`);
   ensureAllowed(nodeName, [...now.plan.obstacles, ...obstacles.slice(0, 1)]);

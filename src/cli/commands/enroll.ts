@@ -17,12 +17,11 @@ import type { OpenedDevice } from "../../remediator/hosts/fencing-target/devices
 import { openDevices } from "../../remediator/hosts/fencing-target/devices.ts";
 import { withRuntime } from "../cluster/connect.ts";
 import { readUserName } from "../cluster/user-name.ts";
-import type { EnrollPlan } from "../enroll/plan.ts";
-import { concernsOf, planEnrolment } from "../enroll/plan.ts";
+import { concernsOf, planEnrolment } from "../enroll/plan-enrolment.ts";
 import { EnrollProcedure } from "../enroll/procedure.ts";
 import type { EnrollSubject } from "../enroll/procedure.ts";
 import { CommandRefusal } from "../errors/failures.ts";
-import { isUnfinished, nodeOf } from "../fence/preview.ts";
+import { isUnfinished, subjectNodeKey } from "../fence/preview.ts";
 import { flagsOf } from "../flags/flags.ts";
 import { proposeTargets } from "../flags/proposals.ts";
 import type { TargetContext } from "../hosts/targets.ts";
@@ -30,6 +29,8 @@ import { readTarget } from "../hosts/targets.ts";
 import { confirm } from "../terminal/confirm.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printLine, printNote } from "../terminal/context.ts";
+import type { Plan } from "../terminal/plan.ts";
+import { printPlan } from "../terminal/plan.ts";
 import { WaitingLine } from "../terminal/waiting-line.ts";
 
 const OPTIONS = { ...CLUSTER_OPTIONS, output: OUTPUT_OPTION, timeout: ENROLL_TIMEOUT_OPTION };
@@ -47,8 +48,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
     const timeoutMs = requireOption(ENROLL_TIMEOUT_OPTION, texts, env);
     await withRuntime(this, options, async (runtime) => {
       const { host, plan } = await prepare(this, runtime, options, targetName);
-      printNote(this, `an enrolment of the outlets of FencingTarget ${targetName} would`);
-      for (const [index, step] of plan.steps.entries()) printNote(this, `  ${index + 1}. ${step}`);
+      printPlan(this, `an enrolment of the outlets of FencingTarget ${targetName}`, plan);
       ensureAllowed(targetName, plan);
       const opened = await openDevices({ runtime, openDevice: this.openDevice }, host.target, this.signal);
       try {
@@ -125,7 +125,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
 
 interface Prepared {
   host: TargetContext;
-  plan: EnrollPlan;
+  plan: Plan;
 }
 
 async function prepare(
@@ -151,7 +151,7 @@ async function prepare(
     reviewPermissions(client, "self", wanted, signal),
   ]);
   const conflict = host.directory.conflictOf(host.target.metadata.uid)?.message;
-  const underWay = remediations.filter((found) => isUnfinished(found) && nodeOf(found) === nodeName);
+  const underWay = remediations.filter((found) => isUnfinished(found) && subjectNodeKey(found) === nodeName);
   const plan = planEnrolment({ host, conflict, pods, underWay });
   const lacking = reviews
     .filter(({ allowed }) => !allowed)
@@ -161,7 +161,7 @@ async function prepare(
   return { host, plan };
 }
 
-function ensureAllowed(targetName: string, { obstacles }: EnrollPlan): void {
+function ensureAllowed(targetName: string, { obstacles }: Plan): void {
   if (obstacles.length === 0) return;
   const why = `the outlets of FencingTarget ${targetName} are not enrolled, since ${obstacles.join("; and ")}`;
   throw new CommandRefusal("Refused", `${why}. Nothing was switched`);

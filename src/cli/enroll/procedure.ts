@@ -14,7 +14,7 @@ import { BmcWitness } from "./bmc-witness.ts";
 import { hasMoved, readLoads } from "./moved-load.ts";
 import { OtherNodes } from "./other-nodes.ts";
 import { OutletSwitch } from "./outlet-switch.ts";
-import { NodeWatch } from "./watch-node.ts";
+import { LiveNode } from "./live-node.ts";
 
 const POLL_MS = 2_000;
 /** What a host may still renew with the energy in its supplies, and what a renewal may take on its way. */
@@ -55,7 +55,7 @@ export class EnrollProcedure {
   readonly #runtime: KubeRuntime;
   readonly #subject: EnrollSubject;
   readonly #report: EnrollReport;
-  readonly #watch: NodeWatch;
+  readonly #watch: LiveNode;
   readonly #switch: OutletSwitch;
   readonly #bmc: BmcWitness;
   readonly #others: OtherNodes;
@@ -67,7 +67,7 @@ export class EnrollProcedure {
     this.#subject = subject;
     this.#report = report;
     const { nodeName } = subject.target.spec;
-    this.#watch = new NodeWatch(runtime, nodeName);
+    this.#watch = new LiveNode(runtime, nodeName);
     this.#others = new OtherNodes(runtime, nodeName);
     this.#switch = new OutletSwitch(runtime.clock);
     this.#bmc = new BmcWitness(runtime.clock, subject.bmcs, (answers) =>

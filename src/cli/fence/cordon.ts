@@ -7,7 +7,7 @@ import { setField } from "../../kube/objects/set-field.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { CommandRefusal } from "../errors/failures.ts";
-import { readLiveNode } from "../hosts/targets.ts";
+import { findNode } from "../hosts/targets.ts";
 
 // A cordon has no owner in Kubernetes. A drill marks the one that it sets, and takes off no other.
 
@@ -45,7 +45,7 @@ export async function cordon(runtime: KubeRuntime, planned: Node, mark: string, 
     } catch (error) {
       if (!isKubeError(error, "Conflict") || tries === TRIES_MAX) throw error;
     }
-    const live = await readLiveNode(runtime, name, signal);
+    const live = await findNode(runtime, name, signal);
     if (live?.metadata.uid !== uid) {
       throw new CommandRefusal("Refused", `no drill on node ${name}, since it was deleted. Nothing was changed`);
     }
@@ -61,7 +61,7 @@ export async function cordon(runtime: KubeRuntime, planned: Node, mark: string, 
 export async function uncordon(runtime: KubeRuntime, of: Node, mark: string, signal: AbortSignal): Promise<boolean> {
   const { name, uid } = of.metadata;
   for (let tries = 1; ; tries += 1) {
-    const node = await readLiveNode(runtime, name, signal);
+    const node = await findNode(runtime, name, signal);
     if (node?.metadata.uid !== uid || node.metadata.annotations?.[DRILL] !== mark) return false;
     const isCordoned = hasCordon(node, mark);
     const path = pointer(...MARK);

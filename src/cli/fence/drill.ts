@@ -5,13 +5,13 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import { toMicroTime } from "../../runtime/time.ts";
 import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
-import { readLiveNode } from "../hosts/targets.ts";
+import { findNode } from "../hosts/targets.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printNote } from "../terminal/context.ts";
+import type { Plan } from "../terminal/plan.ts";
 import { WaitingLine } from "../terminal/waiting-line.ts";
 import { cordon, hasCordon, uncordon } from "./cordon.ts";
 import { drainNode } from "./drain.ts";
-import type { DrillPlan } from "./drill-plan.ts";
 import { followRemediation, verdictOf } from "./follow.ts";
 import type { FencePreview } from "./preview.ts";
 import { createRemediationByHand, deleteFinishedRemediation, withdrawRemediation } from "./remediation.ts";
@@ -28,7 +28,7 @@ export interface DrillStep {
 /** What a drill is about to do, by what was read just now. */
 export interface PreparedDrill {
   preview: FencePreview;
-  plan: DrillPlan;
+  plan: Plan;
 }
 
 interface DrillOrder {
@@ -97,7 +97,7 @@ export class Drill {
     const { nodeName, drainTimeoutMs: timeoutMs } = this.#order;
     const { signal } = this.#context;
     const check = async (): Promise<void> => {
-      const node = await readLiveNode(this.#runtime, nodeName, signal);
+      const node = await findNode(this.#runtime, nodeName, signal);
       if (node !== undefined && hasCordon(node, this.#mark)) return;
       const why = `node ${nodeName} is not cordoned by this drill any more: another user or tool has changed it`;
       throw new CommandFailure("DrainUnfinished", why);

@@ -13,7 +13,7 @@ import { nodeKey, subjectOf } from "../../nodes/subject.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { CommandRefusal } from "../errors/failures.ts";
 import type { TargetContext } from "../hosts/targets.ts";
-import { nodeConcerns, readLiveNode, readTarget } from "../hosts/targets.ts";
+import { nodeConcerns, findNode, readTarget } from "../hosts/targets.ts";
 
 export type StrategyType = "Reboot" | "Reprovision" | "Escalate";
 
@@ -45,7 +45,7 @@ export async function readClusterFacts(
   signal: AbortSignal,
 ): Promise<ClusterFacts> {
   const { namespace, nodeName } = options;
-  const node = await readLiveNode(runtime, nodeName, signal);
+  const node = await findNode(runtime, nodeName, signal);
   if (node === undefined)
     throw new CommandRefusal("ObjectNotFound", `there is no node ${nodeName}: kubectl get nodes lists them`);
   const { client } = runtime;
@@ -72,14 +72,14 @@ export function previewFence(facts: ClusterFacts, strategy: StrategyType): Fence
   if (leaseHolder !== undefined)
     obstacles.push(`${leaseHolder} holds the lease of node ${name}: wait until it is released`);
   const unfinished = remediations.filter(isUnfinished);
-  for (const remediation of unfinished.filter((candidate) => nodeOf(candidate) === name)) {
+  for (const remediation of unfinished.filter((candidate) => subjectNodeKey(candidate) === name)) {
     obstacles.push(`${describe(remediation)} already remediates it: see ironfence status`);
   }
   if (isControlPlane(node)) {
     concerns.push(`node ${name} runs the control plane`);
     const others = controlPlane.filter((other) => other.metadata.name !== name);
     for (const remediation of unfinished.filter((candidate) =>
-      others.some((other) => other.metadata.name === nodeOf(candidate)),
+      others.some((other) => other.metadata.name === subjectNodeKey(candidate)),
     )) {
       obstacles.push(
         `${describe(remediation)} fences another control plane node: one at a time, or etcd loses its quorum`,
@@ -112,7 +112,7 @@ export async function countPods(
 }
 
 /** The node of a remediation. A node of another cluster is a different node, even if the names are equal. */
-export function nodeOf(remediation: BareMetalRemediation): string | undefined {
+export function subjectNodeKey(remediation: BareMetalRemediation): string | undefined {
   const { nodeName: name, cluster } = subjectOf(remediation);
   return name === undefined ? undefined : nodeKey({ cluster, name });
 }

@@ -56,14 +56,14 @@ export async function readTarget(
   }
   const [node, paused] = await Promise.all([
     // A node of the same name in this cluster is another node.
-    target.spec.clusterRef === undefined ? readLiveNode(runtime, target.spec.nodeName, signal) : undefined,
+    target.spec.clusterRef === undefined ? findNode(runtime, target.spec.nodeName, signal) : undefined,
     readPause(runtime, namespace, signal),
   ]);
   return { target, directory, node, obstacles: await obstaclesOf(runtime, directory, target, signal), paused };
 }
 
 /** The node, if there is one. */
-export async function readLiveNode(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<Node | undefined> {
+export async function findNode(runtime: KubeRuntime, name: string, signal: AbortSignal): Promise<Node | undefined> {
   return runtime.client.get<Node>(NODES, { name }, signal).catch(absent);
 }
 

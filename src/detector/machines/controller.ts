@@ -17,14 +17,14 @@ import { KIND_RETRY_MS } from "../shared/views/dynamic-kinds.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
-import { decide, decideUnusable, pausedCondition, showsPaused } from "./decide/decide.ts";
+import { decideMachineCheck, decideUnusable, pausedCondition, showsPaused } from "./decide/decide.ts";
 import type { MachineCheckDecision, MachineCheckSnapshot } from "./decide/decision.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
 import type { MachineActionDeps, SingleMachineAction } from "./effects/actions.ts";
-import { machineActionKey, runAction } from "./effects/actions.ts";
+import { machineActionKey, runMachineAction } from "./effects/actions.ts";
 import { MachineStartGuard } from "./effects/start-guard.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
-import { adopt, storeStatus } from "./effects/store-status.ts";
+import { adopt, storeMachineCheckStatus } from "./effects/store-status.ts";
 import type { CompiledMachineCheck, MachineCheckState } from "./snapshot/check-state.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
 import type { MachineActionEvent } from "./snapshot/observe.ts";
@@ -161,7 +161,7 @@ export class MachineHealthCheckController {
     if (paused.status === "True") {
       const shown = { status: check.status, conditions: [paused] };
       const nowMs = this.#states.sources.nowMs();
-      if (showsPaused(check)) await storeStatus(this.#store, this.#deps.kind, check, shown, nowMs, signal);
+      if (showsPaused(check)) await storeMachineCheckStatus(this.#store, this.#deps.kind, check, shown, nowMs, signal);
       return {};
     }
     if (cluster !== undefined) await adopt(this.#store, check, cluster, signal);
@@ -193,13 +193,13 @@ export class MachineHealthCheckController {
     template: MachineCheckSnapshot["template"],
   ): MachineCheckDecision {
     const snapshot = this.#states.snapshot(check, compiled, deferrals, template, this.#startGuard.starting);
-    return decide(this.#deps.kind, snapshot, this.#states.sources.nowMs());
+    return decideMachineCheck(this.#deps.kind, snapshot, this.#states.sources.nowMs());
   }
 
   #actionsOf(check: MachineHealthCheck, state: MachineCheckState): Pick<MachineReconcile, "run" | "observe" | "end"> {
     return {
       run: (current, action, signal) =>
-        runAction(this.#actionDeps, this.#startGuard.contextOf(current, state), action, signal),
+        runMachineAction(this.#actionDeps, this.#startGuard.contextOf(current, state), action, signal),
       observe: (event) => {
         if (event.type === "deleted") this.#deps.metrics?.deleted(check);
         this.#report(check, event);
@@ -226,7 +226,7 @@ export class MachineHealthCheckController {
       const isRestricted = gate?.outcome === "tooManyUnhealthy";
       this.#deps.metrics?.observe(check, { covered: status.expectedMachines, isRestricted });
       const shown = { status, conditions: [...decided, ...conditions] };
-      return storeStatus(this.#store, this.#deps.kind, check, shown, nowMs, signal);
+      return storeMachineCheckStatus(this.#store, this.#deps.kind, check, shown, nowMs, signal);
     };
   }
 

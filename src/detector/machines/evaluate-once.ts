@@ -10,7 +10,7 @@ import { MonotonicTimes } from "../shared/views/condition-times.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
 import type { ClusterNodes } from "./snapshot/cluster-nodes.ts";
-import { decide, decideUnusable, pausedCondition } from "./decide/decide.ts";
+import { decideMachineCheck, decideUnusable, pausedCondition } from "./decide/decide.ts";
 import type { MachineCheckDecision, MachineCheckSnapshot } from "./decide/decision.ts";
 import type { MachineHealthChecksDeps } from "./run.ts";
 
@@ -139,5 +139,5 @@ async function decideOne(
   }
   const template = resolved === undefined || "reason" in resolved ? resolved : [...resolved.values()][0];
   const snapshot = states.snapshot(check, compiled, deferrals, template, []);
-  return { check, nowMs: nowMs(), paused: undefined, snapshot, decision: decide(kind, snapshot, nowMs()) };
+  return { check, nowMs: nowMs(), paused: undefined, snapshot, decision: decideMachineCheck(kind, snapshot, nowMs()) };
 }

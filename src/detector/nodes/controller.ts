@@ -20,17 +20,17 @@ import { overdueNodes } from "../shared/views/overdue-nodes.ts";
 import { NodeWatch } from "../shared/views/node-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
-import { decide, decideInvalid } from "./decide/decide.ts";
+import { decideNodeCheck, decideInvalid } from "./decide/decide.ts";
 import type { NodeCheckDecision, PlatformFacts, NodeCheckSnapshot } from "./decide/decision.ts";
 import type { NodeActionContext, NodeActionDeps } from "./effects/action-context.ts";
 import type { SingleNodeAction } from "./effects/actions.ts";
-import { nodeActionKey, runAction } from "./effects/actions.ts";
+import { nodeActionKey, runNodeAction } from "./effects/actions.ts";
 import { NodeStartGuard } from "./effects/start-guard.ts";
 import type { NodeHealthCheckMetrics } from "./effects/metrics.ts";
 import { NodeLeases } from "./effects/node-lease.ts";
-import { storeStatus } from "./effects/store-status.ts";
+import { storeNodeCheckStatus } from "./effects/store-status.ts";
 import type { CompiledNodeCheck, NodeCheckState } from "./snapshot/check-state.ts";
-import { newNodeCheckState, stateKey } from "./snapshot/check-state.ts";
+import { newNodeCheckState, nodeCheckKey } from "./snapshot/check-state.ts";
 import type { HealthCheckObject } from "./snapshot/health-check.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
 import type { NodeActionEvent } from "./snapshot/observe.ts";
@@ -119,7 +119,7 @@ export class NodeHealthCheckController {
         }),
     });
     this.#states = new CheckStates({
-      keyOf: stateKey,
+      keyOf: nodeCheckKey,
       make: (check, before) => this.#newState(check, before),
     });
     this.#remediations = new RemediationStore(runtime, (change) => this.#onRemediation(change), signal);
@@ -250,7 +250,7 @@ export class NodeHealthCheckController {
       ...shown,
       ...this.#actionsOf(state, compiled, check),
       decide: (current) =>
-        decide(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs()),
+        decideNodeCheck(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs()),
       confirm: async ({ actions }) => {
         if (!actions.some(({ type }) => type === "create") || this.#nodes.current.isKnown) return undefined;
         // The watch may be delayed, and the threshold must be judged by the nodes as they are now.
@@ -311,7 +311,7 @@ export class NodeHealthCheckController {
         }
       },
       run: (check, action, signal) =>
-        runAction(this.#actionDeps, this.#contextOf(check, state, compiled), action, signal),
+        runNodeAction(this.#actionDeps, this.#contextOf(check, state, compiled), action, signal),
       observe: (event) => {
         if (event.type === "created" && event.skipped?.isEarly === true) this.#deps.metrics.countEarly();
         if (event.type === "markedOld") this.#deps.metrics.countOld(event.nodeName);
@@ -359,7 +359,7 @@ export class NodeHealthCheckController {
     return async (check, { gate, nodes, status }, nowMs, signal) => {
       const entries = status.unhealthyNodes ?? [];
       state.reportedNodes = new Set([...nodes, ...entries].map(({ name }) => name));
-      await storeStatus(this.#checks, check, status, signal);
+      await storeNodeCheckStatus(this.#checks, check, status, signal);
       this.#deps.metrics.follow(check.status, status, nowMs);
       const { compiled } = state;
       const threshold = "policy" in compiled ? compiled.policy.threshold : undefined;

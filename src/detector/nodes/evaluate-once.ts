@@ -17,7 +17,7 @@ import { trimHealthCheck } from "./snapshot/health-check.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { leaseHolder, leaseName, readTaken } from "./effects/node-lease.ts";
 import { renewLeaseAfterMs } from "./decide/lease.ts";
-import { decide, decideInvalid } from "./decide/decide.ts";
+import { decideNodeCheck, decideInvalid } from "./decide/decide.ts";
 import { Platform } from "./snapshot/platform.ts";
 import type { NodePolicy } from "./decide/policy.ts";
 import { remediationKind } from "../shared/model/template-reference.ts";
@@ -117,7 +117,7 @@ export async function evaluateNodeHealthChecks(
         fencingTargets: asJustArrived(fencingTargets),
       };
       const snapshot = takeNodeSnapshot(sources, nowMs);
-      return { check, snapshot, decision: decide(snapshot, nowMs) };
+      return { check, snapshot, decision: decideNodeCheck(snapshot, nowMs) };
     });
     return { nowMs, nodes, checks: decided };
   } finally {

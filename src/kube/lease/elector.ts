@@ -7,8 +7,8 @@ import type { KubeClient } from "../client.ts";
 import { isKubeError } from "../errors.ts";
 import type { WrittenLease } from "./lease-calls.ts";
 import { LeaseCalls } from "./lease-calls.ts";
-import type { LeaderLease, Observation } from "./lease-record.ts";
-import { holderOf, mayAcquire, observeLease } from "./lease-record.ts";
+import type { LeaderLease, LeaderLeaseObservation } from "./lease-record.ts";
+import { holderOf, mayAcquire, observeLeaderLease } from "./lease-record.ts";
 import type { Moment, TermBounds } from "./lease-term.ts";
 import { isTermOver, LeadershipLostError, momentOf, Term } from "./lease-term.ts";
 import { Refusals } from "./refusals.ts";
@@ -89,7 +89,7 @@ export class Elector {
   readonly #bounds: TermBounds;
   readonly #logger: Logger;
   readonly #calls: LeaseCalls;
-  #observation: Observation | undefined;
+  #observation: LeaderLeaseObservation | undefined;
   #leader: string | undefined;
   /**
    * Whether another one held it, and its term had not run out, at the last read: it may have been renewed unseen since.
@@ -274,7 +274,7 @@ export class Elector {
     );
   }
 
-  #mayHold(observation: Observation): boolean {
+  #mayHold(observation: LeaderLeaseObservation): boolean {
     const candidate = { identity: this.#options.identity, holds: this.#term?.held === true };
     return mayAcquire(observation, candidate, this.#leaseDurationMs, this.#deps.clock.monotonicMs());
   }
@@ -285,7 +285,12 @@ export class Elector {
   }
 
   #note(lease: LeaderLease | undefined): void {
-    const observation = observeLease(this.#observation, lease, this.#leaseDurationMs, this.#deps.clock.monotonicMs());
+    const observation = observeLeaderLease(
+      this.#observation,
+      lease,
+      this.#leaseDurationMs,
+      this.#deps.clock.monotonicMs(),
+    );
     this.#observation = observation;
     const leader = holderOf(lease);
     this.#isTaken = leader !== undefined && !this.#mayHold(observation);

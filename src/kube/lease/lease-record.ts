@@ -24,7 +24,7 @@ export interface LeaseSpec {
 }
 
 /** What we know of the lease: its record, and since when (monotonic) we have seen exactly this record. */
-export interface Observation {
+export interface LeaderLeaseObservation {
   /** Undefined: there is none. */
   lease: LeaderLease | undefined;
   sinceMs: number;
@@ -36,12 +36,12 @@ export interface Observation {
  * Takes a fresh read in. Times in the record are other machines' and prove nothing: only a change that we see does. A
  * Lease that is gone, or is another one by the same name, was deleted: up to just now its holder may have renewed it.
  */
-export function observeLease(
-  before: Observation | undefined,
+export function observeLeaderLease(
+  before: LeaderLeaseObservation | undefined,
   lease: LeaderLease | undefined,
   leaseDurationMs: number,
   nowMs: number,
-): Observation {
+): LeaderLeaseObservation {
   const changed = before === undefined || recordText(before.lease) !== recordText(lease);
   const sinceMs = changed ? nowMs : before.sinceMs;
   if (before === undefined) {
@@ -63,7 +63,7 @@ export function holderOf(lease: LeaderLease | undefined): string | undefined {
  * it has no holder, and had none for long enough, unless the candidate holds it at this moment.
  */
 export function mayAcquire(
-  observation: Observation,
+  observation: LeaderLeaseObservation,
   candidate: { identity: string; holds: boolean },
   leaseDurationMs: number,
   nowMs: number,

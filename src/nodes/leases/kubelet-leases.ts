@@ -9,14 +9,14 @@ import type { RenewalPace } from "./silence.ts";
 import { OVERDUE_AFTER_MIN_MS, overdueAfterMs, withGap } from "./silence.ts";
 
 /** The lease of one node as this process has observed it. Times are monotonic: clocks are never compared. */
-export interface ObservedLease extends RenewalPace {
+export interface KubeletLease extends RenewalPace {
   uid: string;
   resourceVersion: string;
   /** When this version was first observed, however that became known. */
   sinceMs: number;
 }
 
-interface KnownLease extends ObservedLease {
+interface KnownLease extends KubeletLease {
   /** By the clock of the node, for the time between two renewals alone. */
   renewTimeMs: number | undefined;
 }
@@ -62,7 +62,7 @@ export class KubeletLeases {
   }
 
   /** What is known of the lease of a node; undefined if there is none, or if leases are not watched. */
-  of(nodeName: string): ObservedLease | undefined {
+  of(nodeName: string): KubeletLease | undefined {
     this.#forgetAfterRewind();
     return this.#observed.get(nodeName);
   }
@@ -87,7 +87,7 @@ export class KubeletLeases {
   }
 
   /** Reads the lease of a node live, so that a watch that lags shows no silence. Undefined if there is none. */
-  async readLive(nodeName: string, signal: AbortSignal): Promise<ObservedLease | undefined> {
+  async readLive(nodeName: string, signal: AbortSignal): Promise<KubeletLease | undefined> {
     try {
       const key = { namespace: NODE_LEASE_NAMESPACE, name: nodeName };
       this.#take(readLeaseRecord(await this.#runtime.client.get<KubeObject>(LEASES, key, signal)));

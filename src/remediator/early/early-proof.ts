@@ -3,7 +3,7 @@ import type { EarlyOffProof, FencingTarget } from "../../api/ironfence/fencing-t
 import { isKubeError } from "../../kube/errors.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
-import type { KubeletLeases, ObservedLease } from "../../nodes/leases/kubelet-leases.ts";
+import type { KubeletLeases, KubeletLease } from "../../nodes/leases/kubelet-leases.ts";
 import { earlySilenceMs, longEarlySilenceMs, overdueAfterMs } from "../../nodes/leases/silence.ts";
 import { BmcError } from "../../bmc/interface/errors.ts";
 import type { PowerReading } from "../../bmc/interface/driver.ts";
@@ -45,7 +45,7 @@ export interface EarlySubject {
   node: Node;
   target: FencingTarget;
   /** The version of the lease that must not change. */
-  lease: Pick<ObservedLease, "uid" | "resourceVersion">;
+  lease: Pick<KubeletLease, "uid" | "resourceVersion">;
 }
 
 /** What a proof needs to know of the others, and reports of itself. */

@@ -3,7 +3,7 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import type { FencingTarget } from "../../api/ironfence/fencing-target.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
-import type { KubeletLeases, ObservedLease } from "../../nodes/leases/kubelet-leases.ts";
+import type { KubeletLeases, KubeletLease } from "../../nodes/leases/kubelet-leases.ts";
 import { isPaceKnown } from "../../nodes/leases/silence.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { FencingTargetDirectory } from "../hosts/fencing-target/directory.ts";
@@ -58,7 +58,7 @@ export interface EarlyProverDeps {
 
 /** A node whose renewal is overdue, in the version of its lease in which it was found so. */
 interface Suspect {
-  lease: Pick<ObservedLease, "uid" | "resourceVersion">;
+  lease: Pick<KubeletLease, "uid" | "resourceVersion">;
   /** Whether its host has been read since. */
   isRead: boolean;
   tries: number;

@@ -4,7 +4,7 @@ import type { Observations } from "./model/facts/observations.ts";
 import { ownsHost } from "./model/facts/observations.ts";
 import type { State } from "./model/decision/state.ts";
 import { DEVICE_FINAL_RETRY_MS, DEVICE_RETRY_MAX_MS, DEVICE_RETRY_MIN_MS } from "./model/decision/timings.ts";
-import { observeLease } from "./rules/outage/lease-silence.ts";
+import { observeNodeLease } from "./rules/outage/lease-silence.ts";
 import { NOTHING_READ, recordFailedReading, recordReading, recordWhole } from "./rules/proof/off-proof.ts";
 import { unseenAfter, orderAnswered, orderDropped } from "./observe-orders.ts";
 
@@ -96,7 +96,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     }
     case "LeaseRead": {
       const { lease, atMs, readAtMs, contact, proven } = event;
-      return { ...observations, lease: observeLease(observations.lease, lease, atMs, readAtMs, contact, proven) };
+      return { ...observations, lease: observeNodeLease(observations.lease, lease, atMs, readAtMs, contact, proven) };
     }
     case "Quarantined":
       return { ...observations, quarantined: true, quarantineLifted: false, marksCleared: false };

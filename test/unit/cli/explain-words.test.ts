@@ -6,7 +6,7 @@ import { SKIP_DURATION_IF_OFF } from "../../../src/api/names/annotations.ts";
 import type { Node } from "../../../src/api/kubernetes/core.ts";
 import type { NodeFacts, NodeCheckSnapshot } from "../../../src/detector/nodes/decide/decision.ts";
 import type { EvaluatedNodeChecks } from "../../../src/detector/nodes/evaluate-once.ts";
-import { decide, decideInvalid } from "../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck, decideInvalid } from "../../../src/detector/nodes/decide/decide.ts";
 import type { ObservedHost } from "../../../src/detector/shared/model/observed-host.ts";
 import { toTime } from "../../../src/runtime/time.ts";
 import {
@@ -23,7 +23,8 @@ import {
 function checkOf(snapshot: NodeCheckSnapshot | undefined) {
   const metadata = { name: "check", uid: "check-1", resourceVersion: "1" };
   const check = { apiVersion: "v1", kind: "NodeHealthCheck", metadata, spec: {}, status: snapshot?.status ?? {} };
-  const decision = snapshot === undefined ? decideInvalid({}, "spec.selector: is empty", T0) : decide(snapshot, T0);
+  const decision =
+    snapshot === undefined ? decideInvalid({}, "spec.selector: is empty", T0) : decideNodeCheck(snapshot, T0);
   return { check, snapshot, decision };
 }
 

@@ -69,7 +69,11 @@ const SOURCES: readonly Source[] = [
     names: "src/remediator/probes/probe-hosts.ts",
     patterns: [/reason: DeviceFailure \| ([^;]*);/g],
   },
-  { records: "src/cli/agent/observations.ts", names: "src/cli/agent/observations.ts", patterns: [RECORDED_AS] },
+  {
+    records: "src/cli/agent/withheld-remediations.ts",
+    names: "src/cli/agent/withheld-remediations.ts",
+    patterns: [RECORDED_AS],
+  },
   { records: "src/cli/agent/installation.ts", names: "src/cli/agent/installation.ts", patterns: [/#warn\("(\w+)"/g] },
   {
     records: "src/cli/cluster/unread-versions.ts",

@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 import { createUnknownCertificate } from "./unknown-certificate.ts";
 import { parseStatus } from "../answers.ts";
 import type { DriverAnswer, DriverStatus } from "../answers.ts";
-import { Exchange } from "../exchange.ts";
-import type { ExchangeOptions } from "../exchange.ts";
+import { DriverConnection } from "../driver-connection.ts";
+import type { DriverConnectionOptions } from "../driver-connection.ts";
 import { readLogin } from "../login.ts";
 import type { DriverLogin } from "../login.ts";
 import { NONCE_BYTES } from "../signature.ts";
@@ -42,8 +42,8 @@ export class ServerUnderTest {
   sentOff: SignedRequest | undefined;
   /** What the server knows its clients by. */
   readonly login: DriverLogin;
-  readonly #options: ExchangeOptions;
-  readonly #exchange: Exchange;
+  readonly #options: DriverConnectionOptions;
+  readonly #exchange: DriverConnection;
   readonly #client: SignedClient;
   readonly #strange: SignedClient;
   readonly #origin: string;
@@ -71,7 +71,7 @@ export class ServerUnderTest {
     this.login = readLogin(origin, config);
     const { certificate } = this.login;
     this.#options = { origin, tls: config.tls, certificate, connectTimeoutMs, secureContexts };
-    this.#exchange = new Exchange(this.#options);
+    this.#exchange = new DriverConnection(this.#options);
     this.#client = new SignedClient(this.#exchange, this.login, clock);
     const key = new Secret(randomBytes(32).toString("hex"));
     this.#strange = new SignedClient(this.#exchange, { ...this.login, key }, clock);
@@ -110,7 +110,7 @@ export class ServerUnderTest {
    */
   async sendAsStranger(request: SignedRequest, has: "certificate" | "none"): Promise<DriverAnswer | undefined> {
     const certificate = has === "certificate" ? createUnknownCertificate() : undefined;
-    const exchange = new Exchange({ ...this.#options, certificate });
+    const exchange = new DriverConnection({ ...this.#options, certificate });
     const client = new SignedClient(exchange, this.login, this.clock);
     try {
       return await this.#measured(request, (signal) => client.send(request, signal));

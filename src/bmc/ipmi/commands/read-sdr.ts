@@ -5,7 +5,7 @@ import {
   HEAD_BYTES,
   NO_RECORD,
   parseAlarm,
-  parseName,
+  parseSdrName,
   parseNextRecord,
   parseSensor,
   RESERVE_SDR,
@@ -47,7 +47,7 @@ async function readAlarm(ask: Ask, records: Records, id: number, sensor: Sensor)
   const { offset, count } = sensor.nameAt;
   if (alarm === undefined || count === 0) return alarm;
   const name = await records.read(id, offset, count);
-  return parseAlarm(sensor, reading.data, name === undefined ? undefined : parseName(name));
+  return parseAlarm(sensor, reading.data, name === undefined ? undefined : parseSdrName(name));
 }
 
 /** The repository of records. Parts of records are given only for a reservation, which the BMC may cancel (33.11). */

@@ -15,7 +15,7 @@ import { COMPLETION } from "../packets/codes.ts";
 import type { Request, Response } from "../packets/message.ts";
 import { readSensorAlarms } from "./read-sdr.ts";
 import type { Ask } from "./read-sdr.ts";
-import type { BmcEvidence, LogEntry } from "../../evidence/model.ts";
+import type { BmcEvidence, BmcLogEntry } from "../../evidence/model.ts";
 import { plainText } from "../../evidence/plain-text.ts";
 import type { ReadingBudget } from "../../gate/reading-budget.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -83,8 +83,8 @@ function withoutPassword(data: Buffer, password: Secret): Buffer {
   return shown;
 }
 
-async function readNewest(read: Ask, hide: Hide, count: number): Promise<LogEntry[]> {
-  const entries: LogEntry[] = [];
+async function readNewest(read: Ask, hide: Hide, count: number): Promise<BmcLogEntry[]> {
+  const entries: BmcLogEntry[] = [];
   let id = LAST_RECORD;
   for (let gaps = 0; entries.length < count && gaps <= GAPS_MAX && id > 0;) {
     const record = await readRecord(read, hide, id);

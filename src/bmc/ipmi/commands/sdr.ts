@@ -89,7 +89,7 @@ export function parseAlarm(
 }
 
 /** The name in an answer to `getSdr` (43.15); undefined if it is not in ASCII. */
-export function parseName(data: Buffer): string | undefined {
+export function parseSdrName(data: Buffer): string | undefined {
   const bytes = data.subarray(2);
   const coding = bytes.length === 0 ? 0 : bytes.readUInt8(0);
   if (coding >> 6 !== ASCII) return undefined;

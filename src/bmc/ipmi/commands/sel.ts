@@ -1,5 +1,5 @@
 import type { Request } from "../packets/message.ts";
-import type { LogEntry } from "../../evidence/model.ts";
+import type { BmcLogEntry } from "../../evidence/model.ts";
 import { plainText } from "../../evidence/plain-text.ts";
 import { rankOf } from "../../evidence/rank.ts";
 import { sensorEvent } from "../../evidence/sensor-events.ts";
@@ -58,7 +58,7 @@ export function recordId(record: Buffer): number | undefined {
 }
 
 /** Reads a record (32.1); undefined if it is too short. */
-export function parseRecord(record: Buffer): LogEntry | undefined {
+export function parseRecord(record: Buffer): BmcLogEntry | undefined {
   if (record.length < RECORD_BYTES) return undefined;
   const id = record.readUInt16LE(0);
   const type = record.readUInt8(2);

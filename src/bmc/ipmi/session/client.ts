@@ -1,7 +1,7 @@
 import { growingWaits, orderWaits } from "./channel.ts";
 import type { CipherSuiteId } from "../../interface/cipher-suites.ts";
 import { COMPLETION } from "../packets/codes.ts";
-import { logIn } from "./login.ts";
+import { openIpmiSession } from "./login.ts";
 import type { BmcCredentials } from "../../interface/credentials.ts";
 import type { Request, Response } from "../packets/message.ts";
 import type { IpmiSession } from "./session.ts";
@@ -217,7 +217,7 @@ export class Client {
       try {
         const clock = this.#clock;
         const options = { address, login, bmcKey, suites: allowed, clock, connectTimeoutMs, answerTimeoutMs };
-        const session = await logIn(options, signal);
+        const session = await openIpmiSession(options, signal);
         loginBreaker.recordAccepted(address.key, login);
         provenSuites.set(address.key, session.suite);
         if (signal.aborted) {

@@ -59,7 +59,7 @@ export interface LoginOptions {
  * @throws BmcError: AuthFailed if user or password are refused, Unreachable if no BMC answers; the reason of `signal`
  * on abort.
  */
-export async function logIn(options: LoginOptions, signal: AbortSignal): Promise<IpmiSession> {
+export async function openIpmiSession(options: LoginOptions, signal: AbortSignal): Promise<IpmiSession> {
   const { address, login } = options;
   const username = Buffer.from(login.username, "utf8");
   if (username.length > rakp.USERNAME_BYTES_MAX) {

@@ -1,7 +1,7 @@
 import { BmcError } from "../../interface/errors.ts";
 import type { BmcErrorCode } from "../../interface/errors.ts";
 import type { JsonObject } from "./json.ts";
-import { listAt, objectAt, stringAt } from "./json.ts";
+import { arrayAt, objectAt, stringAt } from "./json.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
 /** One answer of a Redfish service. */
@@ -102,5 +102,5 @@ function extendedInfo(body: JsonObject): readonly JsonObject[] {
   const name = "@Message.ExtendedInfo";
   const error = objectAt(body, "error");
   // Some services have one message there instead of a list of one.
-  return (listAt(error, name) ?? listAt(body, name) ?? [objectAt(error, name)]).filter((item) => isRecord(item));
+  return (arrayAt(error, name) ?? arrayAt(body, name) ?? [objectAt(error, name)]).filter((item) => isRecord(item));
 }

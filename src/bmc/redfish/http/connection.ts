@@ -16,7 +16,7 @@ import { DeadlineError } from "../../../runtime/deadline.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 
 /** The largest answer that is read. A ComputerSystem of a large server has about 60 KiB. */
-export const BODY_BYTES_MAX = 1_048_576;
+const BODY_BYTES_MAX = 1_048_576;
 
 const unzip = promisify(gunzip);
 

@@ -50,20 +50,20 @@ export function stringAt(parent: JsonObject, name: string): string | undefined {
 }
 
 /** The array at `name`, if it is one. */
-export function listAt(parent: JsonObject, name: string): readonly unknown[] | undefined {
+export function arrayAt(parent: JsonObject, name: string): readonly unknown[] | undefined {
   const value = own(parent, name);
   return Array.isArray(value) ? value : undefined;
 }
 
 /** The strings of the array at `name`; undefined if there is no array. */
 export function stringsAt(parent: JsonObject, name: string): readonly string[] | undefined {
-  return listAt(parent, name)?.filter((item) => typeof item === "string");
+  return arrayAt(parent, name)?.filter((item) => typeof item === "string");
 }
 
 /** The `@odata.id`s of the array of links at `name`. Some services give plain paths, or one link instead of a list. */
 export function linksAt(parent: JsonObject, name: string): readonly string[] {
   const value = own(parent, name);
-  return (isRecord(value) ? [value] : (listAt(parent, name) ?? [])).flatMap((item) => {
+  return (isRecord(value) ? [value] : (arrayAt(parent, name) ?? [])).flatMap((item) => {
     const link = isRecord(item) ? stringAt(item, "@odata.id") : item;
     return typeof link === "string" && link !== "" ? link : [];
   });

@@ -1,5 +1,5 @@
 import type { BoundedReads } from "./bounded-reads.ts";
-import { EMPTY, linksAt, listAt, objectAt, stringAt } from "../http/json.ts";
+import { EMPTY, linksAt, arrayAt, objectAt, stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { plainText } from "../../evidence/plain-text.ts";
 import { isRecord } from "../../../runtime/record.ts";
@@ -27,7 +27,7 @@ export async function findLogs(reads: BoundedReads, collections: readonly string
   const services: { name: string; path: string; body: JsonObject }[] = [];
   for (const collection of new Set(collections)) {
     const body = (await reads.get(collection))?.body ?? EMPTY;
-    for (const member of (listAt(body, "Members") ?? []).slice(0, LISTED_MAX)) {
+    for (const member of (arrayAt(body, "Members") ?? []).slice(0, LISTED_MAX)) {
       const body = isRecord(member) ? member : EMPTY;
       const path = linksAt({ member }, "member")[0];
       if (path === undefined) continue;
@@ -41,7 +41,7 @@ export async function findLogs(reads: BoundedReads, collections: readonly string
     const whole = Object.hasOwn(body, "Entries") ? body : ((await reads.get(path))?.body ?? EMPTY);
     const entries = linksAt(whole, "Entries")[0];
     const inlined =
-      listAt(objectAt(whole, "Entries"), "Members") === undefined ? undefined : objectAt(whole, "Entries");
+      arrayAt(objectAt(whole, "Entries"), "Members") === undefined ? undefined : objectAt(whole, "Entries");
     if (entries !== undefined || inlined !== undefined) logs.push({ name, entries: entries ?? "", inlined });
   }
   return logs;

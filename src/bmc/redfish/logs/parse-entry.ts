@@ -1,7 +1,7 @@
-import { listAt, objectAt, stringAt, stringsAt } from "../http/json.ts";
+import { arrayAt, objectAt, stringAt, stringsAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { parseBmcTime } from "../../evidence/bmc-time.ts";
-import type { LogEntry, Rank, Topic } from "../../evidence/model.ts";
+import type { BmcLogEntry, Rank, Topic } from "../../evidence/model.ts";
 import { plainText, WORDS_MAX } from "../../evidence/plain-text.ts";
 import { rankOf } from "../../evidence/rank.ts";
 import { topicOfSensorName } from "../../evidence/sensor-events.ts";
@@ -32,7 +32,7 @@ const CPER_SECTIONS: Readonly<Record<string, Topic>> = {
  * @param zone the local time of the BMC, for times without a zone.
  * @returns undefined for what says nothing, such as a link.
  */
-export function parseEntry(log: string, body: JsonObject, zone: string | undefined): LogEntry | undefined {
+export function parseEntry(log: string, body: JsonObject, zone: string | undefined): BmcLogEntry | undefined {
   const messageId = IDS.map((name) => stringAt(body, name)).find((id) => id !== undefined && id !== "");
   const sensorType = ownOr(body, "SensorType", "OemSensorType");
   const entryCode = ownOr(body, "EntryCode", "OemLogEntryCode");
@@ -166,6 +166,6 @@ function textOf(body: JsonObject, name: string): string | undefined {
   if (typeof value === "number" && Object.hasOwn(body, name)) return String(value);
   const text = stringAt(body, name)?.slice(0, WORDS_MAX).trim();
   if (text !== undefined) return text === "" ? undefined : text;
-  const first = listAt(body, name)?.[0];
+  const first = arrayAt(body, name)?.[0];
   return isRecord(first) ? stringAt(first, "Member")?.slice(0, WORDS_MAX) : undefined;
 }

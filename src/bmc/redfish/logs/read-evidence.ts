@@ -8,7 +8,7 @@ import type { Service } from "../session/service.ts";
 import { isOfOneHost } from "../system/system.ts";
 import type { System } from "../system/system.ts";
 import { parseBmcTime } from "../../evidence/bmc-time.ts";
-import type { BmcEvidence, LogEntry } from "../../evidence/model.ts";
+import type { BmcEvidence, BmcLogEntry } from "../../evidence/model.ts";
 import { plainText } from "../../evidence/plain-text.ts";
 import type { ReadingBudget } from "../../gate/reading-budget.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -28,7 +28,7 @@ export async function readEvidence(
   signal: AbortSignal,
 ): Promise<BmcEvidence> {
   const reads = new BoundedReads(service, budget, signal);
-  const entries: LogEntry[] = [];
+  const entries: BmcLogEntry[] = [];
   const [managerPath] = system.managers;
   const manager = managerPath === undefined ? undefined : await reads.get(managerPath);
   const zone = stringAt(manager?.body ?? EMPTY, "DateTimeLocalOffset");

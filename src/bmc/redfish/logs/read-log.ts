@@ -2,10 +2,10 @@ import type { BoundedReads, ReadResource } from "./bounded-reads.ts";
 import type { FoundLog } from "./find-logs.ts";
 import { lastOf } from "./find-logs.ts";
 import { parseEntry } from "./parse-entry.ts";
-import { linksAt, listAt, stringAt } from "../http/json.ts";
+import { linksAt, arrayAt, stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { parseBmcTime } from "../../evidence/bmc-time.ts";
-import type { LogEntry } from "../../evidence/model.ts";
+import type { BmcLogEntry } from "../../evidence/model.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
 /** How many of the newest entries of a log are asked for. */
@@ -21,7 +21,7 @@ const NUMBER_DIGITS_MAX = 15;
  * Reads the newest entries of a log. Services number, sort and page them in every way: newest or oldest first, in one
  * page or many, as resources or as links, with or without `$top` and `$skip` (DSP0266, query parameters).
  */
-export async function readLog(reads: BoundedReads, log: FoundLog, zone: string | undefined): Promise<LogEntry[]> {
+export async function readLog(reads: BoundedReads, log: FoundLog, zone: string | undefined): Promise<BmcLogEntry[]> {
   const members = await newestMembers(reads, log);
   const whole: JsonObject[] = [];
   let linked = 0;
@@ -115,7 +115,7 @@ function nextOf(body: JsonObject): string | undefined {
 
 /** Some services give plain paths instead of links. */
 function membersOf(body: JsonObject): JsonObject[] {
-  const members = listAt(body, "Members") ?? listAt(body, "Items") ?? [];
+  const members = arrayAt(body, "Members") ?? arrayAt(body, "Items") ?? [];
   return members.flatMap((member): JsonObject[] => {
     if (isRecord(member)) return [member];
     return typeof member === "string" ? [{ "@odata.id": member }] : [];

@@ -1,5 +1,5 @@
 import type { BoundedReads } from "./bounded-reads.ts";
-import { listAt, objectAt, stringAt } from "../http/json.ts";
+import { arrayAt, objectAt, stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import type { CauseClass, SensorAlarm } from "../../evidence/model.ts";
 import { plainText } from "../../evidence/plain-text.ts";
@@ -106,5 +106,5 @@ function numberAt(item: JsonObject, name: string): number | undefined {
 }
 
 function recordsAt(body: JsonObject, name: string): JsonObject[] {
-  return (listAt(body, name) ?? []).filter(isRecord);
+  return (arrayAt(body, name) ?? []).filter(isRecord);
 }

@@ -1,4 +1,4 @@
-import { listAt, objectAt, stringAt } from "../http/json.ts";
+import { arrayAt, objectAt, stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Resource, Service } from "../session/service.ts";
@@ -92,7 +92,7 @@ async function typesOf(
   const reference = stringAt(action, "@Redfish.ActionInfo");
   if (reference === undefined) return undefined;
   const info = await service.find(pathOnOrigin(service.origin, reference, "the link to an action's info"), signal);
-  const parameters = (listAt(info?.body ?? {}, "Parameters") ?? []).filter((item) => isRecord(item));
+  const parameters = (arrayAt(info?.body ?? {}, "Parameters") ?? []).filter((item) => isRecord(item));
   const parameter = parameters.find((item) => stringAt(item, "Name") === "ResetType");
   return parameter === undefined ? undefined : parseAllowed(parameter, "AllowableValues");
 }

@@ -1,4 +1,4 @@
-import { EMPTY, listAt, stringAt } from "../http/json.ts";
+import { EMPTY, arrayAt, stringAt } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { ResetAction } from "../../gate/reset-actions.ts";
 import { resetType } from "./reset-types.ts";
@@ -56,7 +56,7 @@ async function typesOfInfo(
     if (error instanceof BmcError && INFO_UNREADABLE.has(error.code)) return undefined;
     throw error;
   });
-  const parameters = (listAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isRecord(item));
+  const parameters = (arrayAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isRecord(item));
   const parameter = parameters.find((item) => stringAt(item, "Name") === "ResetType");
   return parseAllowed(parameter ?? EMPTY, "AllowableValues");
 }

@@ -1,7 +1,7 @@
 import { findAcCycle } from "./ac-cycle.ts";
 import { chooseResetType, readAllowedTypes, resetTarget } from "./allowed-types.ts";
 import type { RefusalWatch } from "./refusal-watch.ts";
-import { NMI, POWER_BUTTON, RESET_TYPES } from "./reset-types.ts";
+import { NMI_RESET_TYPE, POWER_BUTTON, RESET_TYPES } from "./reset-types.ts";
 import type { Service } from "../session/service.ts";
 import type { RedfishAnswer } from "../http/answer.ts";
 import type { ChangeConditions, FencedSystem } from "../system/fenced-system.ts";
@@ -68,12 +68,12 @@ export class PowerOrders {
     const { text } = this.#address;
     const { reset } = await this.#system.read(signal);
     const allowed = reset && (await readAllowedTypes(this.#service, reset, signal));
-    if (reset === undefined || allowed?.includes(NMI) !== true) {
-      throw new BmcError("Unsupported", `${text}: the BMC does not list the reset type ${NMI}`);
+    if (reset === undefined || allowed?.includes(NMI_RESET_TYPE) !== true) {
+      throw new BmcError("Unsupported", `${text}: the BMC does not list the reset type ${NMI_RESET_TYPE}`);
     }
-    const call = { method: "POST", path: this.#targetOf(reset), body: { ResetType: NMI } } as const;
+    const call = { method: "POST", path: this.#targetOf(reset), body: { ResetType: NMI_RESET_TYPE } } as const;
     const answer = await this.#post(call, { mayBeUnknown: false }, signal);
-    const refusal = await this.#refusals.refusalOf(`${text}: order ${NMI}`, answer, signal);
+    const refusal = await this.#refusals.refusalOf(`${text}: order ${NMI_RESET_TYPE}`, answer, signal);
     if (refusal !== undefined) throw refusal;
   }
 

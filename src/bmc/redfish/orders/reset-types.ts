@@ -11,7 +11,7 @@ export const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const
 export const POWER_BUTTON = "PushPowerButton";
 
 /** A diagnostic interrupt. It is sent only if the service lists it. */
-export const NMI = "Nmi";
+export const NMI_RESET_TYPE = "Nmi";
 
 /**
  * The type to send for an order; undefined if no allowed type does it.

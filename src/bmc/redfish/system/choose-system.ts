@@ -1,4 +1,4 @@
-import { linksAt, listAt, objectAt, stringAt } from "../http/json.ts";
+import { linksAt, arrayAt, objectAt, stringAt } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Service } from "../session/service.ts";
 import { parseSystem } from "./system.ts";
@@ -34,7 +34,7 @@ export async function chooseSystem(
   const { body } = found;
   const members = linksAt(body, "Members");
   const [only] = members;
-  const memberCount = listAt(body, "Members")?.length ?? 0;
+  const memberCount = arrayAt(body, "Members")?.length ?? 0;
   // A member without a link, one that is counted but not listed, and a next page mean another System as well.
   const counted = body["Members@odata.count"];
   const isMissing = typeof counted === "number" && counted > Math.max(memberCount, 1);

@@ -1,4 +1,4 @@
-import { listAt, linksAt, objectAt, stringAt, stringsAt } from "../http/json.ts";
+import { arrayAt, linksAt, objectAt, stringAt, stringsAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Service } from "../session/service.ts";
@@ -22,7 +22,7 @@ export async function findMissingPrivilege(service: Service, signal: AbortSignal
   const ofHpe = virtualPower(account);
   if (ofHpe !== undefined) return ofHpe ? undefined : `${who} has no VirtualPowerAndResetPriv`;
   const role = await follow(service, objectAt(account, "Links"), "Role", signal);
-  if (role === undefined || (listAt(role, "OemPrivileges") ?? []).length > 0) return undefined;
+  if (role === undefined || (arrayAt(role, "OemPrivileges") ?? []).length > 0) return undefined;
   if (Object.keys(objectAt(role, "Oem")).length > 0) return undefined;
   const granted = stringsAt(role, "AssignedPrivileges");
   // A list without the privilege to log in does not belong to this account, which has just logged in.

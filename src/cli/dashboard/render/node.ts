@@ -1,6 +1,6 @@
 import type { FenceStep } from "../../explain/fence.ts";
 import type { NodeExplanation } from "../../explain/words.ts";
-import type { Evidence, NodePage } from "../view/node-page.ts";
+import type { TargetEvidence, NodePage } from "../view/node-page.ts";
 import type { Html } from "./html.ts";
 import { html } from "./html.ts";
 import { answerTag, endedCard, fenceCard, list, plug, section, timeTag } from "./parts.ts";
@@ -75,7 +75,7 @@ function check({ healthCheck, outcome, reason, reasons, actions, nextCheck }: No
   </details>`;
 }
 
-function evidenceCard({ target, devices, facts, conditions }: Evidence): Html {
+function evidenceCard({ target, devices, facts, conditions }: TargetEvidence): Html {
   return html`<h3>FencingTarget ${target}</h3>
     <dl>
       ${devices.map(

@@ -32,7 +32,7 @@ export interface NodePage {
   /** Why the decisions of health checks are not shown; undefined if they are. */
   undecided: string | undefined;
   timelines: Timeline[];
-  evidence: Evidence[];
+  evidence: TargetEvidence[];
   ended: Ended[];
 }
 
@@ -53,7 +53,7 @@ export interface TimelineEntry {
 }
 
 /** What a target and its devices are, and what a probe has shown last. */
-export interface Evidence {
+export interface TargetEvidence {
   target: string;
   devices: string[];
   facts: { what: string; found: string }[];
@@ -128,7 +128,7 @@ function timelineOf(remediation: BareMetalRemediation, nowMs: number): Timeline 
   };
 }
 
-function evidenceOf({ metadata, spec, status }: FencingTarget): Evidence {
+function evidenceOf({ metadata, spec, status }: FencingTarget): TargetEvidence {
   const facts = [
     ["power, as read last", status?.powerState],
     ["probed", status?.lastProbeTime],

@@ -16,8 +16,8 @@ import { FENCING_TARGETS } from "../../../api/ironfence/fencing-target.ts";
 import type { NodeHealthCheck } from "../../../api/ironfence/node-health-check.ts";
 import { NODE_HEALTH_CHECKS } from "../../../api/ironfence/node-health-check.ts";
 import { STOP_SWITCH_NAME, stoppedBy } from "../../../api/ironfence/stop-switch.ts";
-import type { Observation } from "../../../api/ironfence/observation.ts";
-import { readObservations } from "../../../api/ironfence/observation.ts";
+import type { WithheldRemediation } from "../../../api/ironfence/withheld-remediation.ts";
+import { readWithheldRemediations } from "../../../api/ironfence/withheld-remediation.ts";
 import type { ClusterOptions } from "../../../config/cluster-options.ts";
 import { observingLeaseName } from "../../../config/run-options.ts";
 import { CLUSTER_API_CHECKS } from "../../../detector/machines/vendors/cluster-api.ts";
@@ -79,7 +79,7 @@ export interface Overview {
   nowMs: number;
   agent: Agent;
   /** An agent with `--observe`, and what it would have remediated; undefined if there is none. */
-  observer?: { agent: Agent; observed: Observation[] } | undefined;
+  observer?: { agent: Agent; observed: WithheldRemediation[] } | undefined;
   /** Why no power-off is sent; undefined if the switch is off. */
   stopSwitch: { paused: boolean; reason?: string; since?: string; until?: string } | { problem: string };
   nodes: ListResult<Node>;
@@ -157,7 +157,7 @@ async function readObserver(
     const lease = await findObject<LeaderLease>(runtime.client, LEASE, key, signal);
     if (lease === undefined) return undefined;
     const agent = agentOf(lease, `Lease ${key.namespace}/${key.name}`, latestServerTimeMs(runtime));
-    return { agent, observed: readObservations(lease.metadata.annotations) };
+    return { agent, observed: readWithheldRemediations(lease.metadata.annotations) };
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     return undefined;

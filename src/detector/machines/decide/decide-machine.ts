@@ -10,7 +10,8 @@ import type { Remediation } from "../../shared/model/remediation.ts";
 import type { MachineCheckSnapshot, MachineFacts } from "./decision.ts";
 import type { Remedy } from "./kind.ts";
 import type { MachineCheckEvaluation } from "./evaluation.ts";
-import { announce, checkAgain, conclude, skip } from "./evaluation.ts";
+import { checkAgain } from "../../shared/model/health-check-decision.ts";
+import { announceMachine, concludeMachine, skipMachine } from "./evaluation.ts";
 import {
   conditionOn,
   EXTERNALLY_REMEDIATED,
@@ -39,11 +40,11 @@ export function decideMachine(evaluation: MachineCheckEvaluation, facts: Machine
       return decideHealthy(evaluation, facts);
     case "waiting":
       checkAgain(evaluation, health.untilMs);
-      announce(evaluation, facts, "Normal", "DetectedUnhealthy", detectedNote(facts.machine));
-      return conclude(evaluation, facts, "waiting", `${health.reason}; unhealthy at ${toTime(health.untilMs)}`);
+      announceMachine(evaluation, facts, "Normal", "DetectedUnhealthy", detectedNote(facts.machine));
+      return concludeMachine(evaluation, facts, "waiting", `${health.reason}; unhealthy at ${toTime(health.untilMs)}`);
     case "unsettled":
     case "unknown":
-      return conclude(evaluation, facts, health.state, health.reason);
+      return concludeMachine(evaluation, facts, health.state, health.reason);
     case "unhealthy":
       return decideUnhealthy(evaluation, facts, health.fault.message);
     default:
@@ -66,16 +67,16 @@ function decideHealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts):
   const { machine, requests, neededBy } = facts;
   const isOver = conditionOn(machine, EXTERNALLY_REMEDIATED)?.status === "False" && requests.length === 0;
   writeConditions(evaluation, facts, [], isOver ? [EXTERNALLY_REMEDIATED] : []);
-  if (requests.length === 0) return conclude(evaluation, facts, "healthy", "it is healthy");
+  if (requests.length === 0) return concludeMachine(evaluation, facts, "healthy", "it is healthy");
   if (neededBy !== undefined) {
-    return conclude(evaluation, facts, "remediating", `MachineHealthCheck ${neededBy} still finds it unhealthy`);
+    return concludeMachine(evaluation, facts, "remediating", `MachineHealthCheck ${neededBy} still finds it unhealthy`);
   }
   // Until the attempt is recorded, its request is the only record of it.
   const isRecorded = record(evaluation, facts);
   for (const request of requests) {
     if (isRecorded && !request.terminating) evaluation.decision.actions.push({ type: "withdraw", machine, request });
   }
-  return conclude(evaluation, facts, "recovered", "it is healthy again: deleting its remediation request");
+  return concludeMachine(evaluation, facts, "recovered", "it is healthy again: deleting its remediation request");
 }
 
 function decideUnhealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts, found: string): void {
@@ -86,9 +87,10 @@ function decideUnhealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts
   if (request !== undefined) {
     const isRecorded = record(evaluation, facts);
     writeConditions(evaluation, facts, waitingForRemediation(machine));
-    if (request.terminating) return conclude(evaluation, facts, "waiting", "its last request is still being deleted");
+    if (request.terminating)
+      return concludeMachine(evaluation, facts, "waiting", "its last request is still being deleted");
     if (request.succeeded === "False") return decideFailed(evaluation, facts, request, { remedy, isRecorded });
-    return conclude(
+    return concludeMachine(
       evaluation,
       facts,
       "remediating",
@@ -99,7 +101,7 @@ function decideUnhealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts
   const problems = remedy.type === "request" ? requestProblem(evaluation, facts) : [];
   if (obstacle !== undefined) {
     writeConditions(evaluation, facts, problems);
-    return conclude(evaluation, facts, "skipped", `${found.replaceAll(/\n +\* /g, " ")}: ${obstacle}`);
+    return concludeMachine(evaluation, facts, "skipped", `${found.replaceAll(/\n +\* /g, " ")}: ${obstacle}`);
   }
   switch (remedy.type) {
     case "request":
@@ -110,7 +112,7 @@ function decideUnhealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts
       return replace(evaluation, facts, remedy);
     case "annotate":
       evaluation.decision.actions.push({ type: "annotate", machine, annotation: remedy.annotation });
-      return conclude(
+      return concludeMachine(
         evaluation,
         facts,
         "annotate",
@@ -152,11 +154,11 @@ function decideFailed(
       ? `The next try starts at ${toTime(restartMs)}`
       : `No retry starts now: ${obstacle ?? "the health check no longer names a template"}`;
     const reason = `${failed}. ${next}. ${byHand}`;
-    announce(evaluation, facts, "Warning", "RemediationFailed", `Machine ${nameOf(machine)}: ${reason}`);
-    return conclude(evaluation, facts, "failed", reason);
+    announceMachine(evaluation, facts, "Warning", "RemediationFailed", `Machine ${nameOf(machine)}: ${reason}`);
+    return concludeMachine(evaluation, facts, "failed", reason);
   }
   if (isRecorded) evaluation.decision.actions.push({ type: "renew", machine, request });
-  return conclude(evaluation, facts, "renew", `${failed}; deleting it to create another one`);
+  return concludeMachine(evaluation, facts, "renew", `${failed}; deleting it to create another one`);
 }
 
 /** Since when the Machine has been unhealthy by its own condition; `fallbackMs` if the condition does not say. */
@@ -176,14 +178,14 @@ function replace(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy
   const { policy, deleting } = evaluation.snapshot;
   if (policy.oneAtATime && deleting !== undefined) {
     const why = `Machine ${deleting} is being deleted, and annotation ${ONE_MACHINE_AT_A_TIME} allows one at a time`;
-    return conclude(evaluation, facts, "waiting", why);
+    return concludeMachine(evaluation, facts, "waiting", why);
   }
   const first = evaluation.decision.actions.find(({ type }) => type === "delete");
   if (first !== undefined)
-    return conclude(evaluation, facts, "waiting", "another Machine is deleted first: one at a time");
+    return concludeMachine(evaluation, facts, "waiting", "another Machine is deleted first: one at a time");
   if (!countReplacement(evaluation, facts, remedy)) return;
   evaluation.decision.actions.push({ type: "delete", machine });
-  conclude(evaluation, facts, "delete", "deleting it, so that its owner creates a new one");
+  concludeMachine(evaluation, facts, "delete", "deleting it, so that its owner creates a new one");
 }
 
 /** Why this Machine gets no remediation now, as text for the operator. */
@@ -193,17 +195,17 @@ function findObstacle(evaluation: MachineCheckEvaluation, facts: MachineFacts, r
   if (remedy.type === "none") {
     if (remedy.event === undefined) return remedy.reason;
     const note = `Machine ${nameOf(machine)} is not remediated: ${remedy.reason}`;
-    announce(evaluation, facts, "Normal", remedy.event, note);
+    announceMachine(evaluation, facts, "Normal", remedy.event, note);
     return remedy.reason;
   }
   if (machine.metadata.deletionTimestamp !== undefined) return "it is already being deleted";
   if (remedy.type === "request") {
     const { template } = snapshot;
     if (template === undefined || "reason" in template) return template?.message ?? "there is no template";
-    if (foreign !== undefined) return skip(evaluation, facts, foreign);
+    if (foreign !== undefined) return skipMachine(evaluation, facts, foreign);
     const busy = machine.isControlPlane ? (controlPlaneBusy ?? evaluation.controlPlaneStarts) : undefined;
     if (busy !== undefined)
-      return skip(evaluation, facts, `control plane Machine ${busy} is being remediated: one at a time`);
+      return skipMachine(evaluation, facts, `control plane Machine ${busy} is being remediated: one at a time`);
   }
   if (deferral !== undefined && deferral.untilMs > nowMs) return deferral.reason;
   return findSpentBudget(evaluation, facts, remedy);
@@ -222,7 +224,7 @@ function findSpentBudget(evaluation: MachineCheckEvaluation, facts: MachineFacts
   checkAgain(evaluation, allowedMs);
   const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
   const whom = remedy.type === "request" ? "it was remediated" : `new Machines of ${key} were replaced`;
-  return skip(
+  return skipMachine(
     evaluation,
     facts,
     `giving up until ${toTime(allowedMs)} unless the operator intervenes: ${whom} ${times}`,
@@ -241,7 +243,7 @@ function start(
   writeConditions(evaluation, facts, isOld ? [external("WaitingForRemediation", "")] : []);
   if (machine.isControlPlane) evaluation.controlPlaneStarts = machine.metadata.name;
   evaluation.decision.actions.push({ type: "request", machine, template });
-  conclude(evaluation, facts, "create", `creating a ${template.type.kind} for it`);
+  concludeMachine(evaluation, facts, "create", `creating a ${template.type.kind} for it`);
 }
 
 /** Asks the owner once. The owner reports its progress in the same condition, so the agent must not overwrite it. */
@@ -250,11 +252,11 @@ function askOwner(evaluation: MachineCheckEvaluation, facts: MachineFacts, ask: 
   const asked = conditionOn(machine, ask.type);
   if (asked?.status === "False") {
     writeConditions(evaluation, facts, []);
-    return conclude(evaluation, facts, "remediating", `its owner was asked to replace it: ${asked.reason}`);
+    return concludeMachine(evaluation, facts, "remediating", `its owner was asked to replace it: ${asked.reason}`);
   }
   if (!countReplacement(evaluation, facts, { type: "askOwner", ask })) return undefined;
   writeConditions(evaluation, facts, [ask]);
-  return conclude(evaluation, facts, "ask", "asking its owner to replace it");
+  return concludeMachine(evaluation, facts, "ask", "asking its owner to replace it");
 }
 
 /**
@@ -269,7 +271,7 @@ function countReplacement(evaluation: MachineCheckEvaluation, facts: MachineFact
   const attempts = attemptsOf(evaluation, facts, key);
   if (attempts.some(({ uid }) => uid === machine.metadata.uid)) return true;
   remember(evaluation, key, [...attempts, { uid: machine.metadata.uid, startedMs: evaluation.nowMs }]);
-  conclude(evaluation, facts, "waiting", "recording the attempt before it starts");
+  concludeMachine(evaluation, facts, "waiting", "recording the attempt before it starts");
   return false;
 }
 

@@ -28,7 +28,7 @@ interface MachineCheckGate {
  * A gate only prevents new remediations. The requests of Machines that are healthy again are still withdrawn, and every
  * Machine is evaluated.
  */
-export function decide(
+export function decideMachineCheck(
   kind: MachineHealthCheckKind,
   snapshot: MachineCheckSnapshot,
   nowMs: number,

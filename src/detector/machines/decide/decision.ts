@@ -10,7 +10,7 @@ import type { Template, TemplateProblem } from "../../shared/model/template.ts";
 import type { MachinePolicy } from "./policy.ts";
 import type { MachineHealth } from "./observed-machine.ts";
 
-// The input and the result of `decide` for one MachineHealthCheck.
+// The input and the result of `decideMachineCheck` for one MachineHealthCheck.
 
 /** Everything that a decision about one Machine depends on. */
 export interface MachineFacts {

@@ -3,7 +3,7 @@ import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { MachineCheckDecision, MachineEventReason, MachineCheckSnapshot, MachineFacts } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 
-/** One evaluation by `decide`: its input, and its results so far. */
+/** One evaluation by `decideMachineCheck`: its input, and its results so far. */
 export interface MachineCheckEvaluation {
   readonly kind: MachineHealthCheckKind;
   readonly snapshot: MachineCheckSnapshot;
@@ -18,8 +18,8 @@ export interface MachineCheckEvaluation {
 }
 
 /** Skips a Machine, and announces the reason. */
-export function skip(evaluation: MachineCheckEvaluation, facts: MachineFacts, reason: string): string {
-  announce(
+export function skipMachine(evaluation: MachineCheckEvaluation, facts: MachineFacts, reason: string): string {
+  announceMachine(
     evaluation,
     facts,
     "Warning",
@@ -30,7 +30,7 @@ export function skip(evaluation: MachineCheckEvaluation, facts: MachineFacts, re
 }
 
 /** Makes an announcement that stands while its cause does. */
-export function announce(
+export function announceMachine(
   evaluation: MachineCheckEvaluation,
   { machine }: MachineFacts,
   type: "Normal" | "Warning",
@@ -40,13 +40,8 @@ export function announce(
   evaluation.decision.standing.push({ key: `${machine.metadata.uid}/${note}`, type, reason, note, about: machine });
 }
 
-/** Asks for another evaluation at `atMs` at the latest. */
-export function checkAgain({ decision }: MachineCheckEvaluation, atMs: number): void {
-  if (decision.nextCheckMs === undefined || atMs < decision.nextCheckMs) decision.nextCheckMs = atMs;
-}
-
 /** Records the decision about a Machine. */
-export function conclude(
+export function concludeMachine(
   evaluation: MachineCheckEvaluation,
   { machine }: MachineFacts,
   outcome: string,

@@ -13,7 +13,7 @@ import type { MachineHealth, ObservedMachine } from "./observed-machine.ts";
  *
  * A vendor whose machines' nodes are in the agent's own cluster passes in `WorkloadClusters` that are always connected
  * to it, and names no kind of `clusters`. What is done to an unhealthy machine is a `Remedy`: `decideMachine` says
- * when, and `runAction` does it.
+ * when, and `runMachineAction` does it.
  */
 export interface MachineHealthCheckKind {
   /** For logs and the queue: the name of the family, for example `machine-health-check`. */

@@ -58,7 +58,7 @@ export interface MachineActionContext {
  * @returns an event for each thing that was done, as it is done.
  * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
  */
-export async function* runAction(
+export async function* runMachineAction(
   deps: MachineActionDeps,
   context: MachineActionContext,
   action: SingleMachineAction,

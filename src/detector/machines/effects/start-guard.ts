@@ -7,7 +7,7 @@ import { pausedCondition } from "../decide/decide.ts";
 import { machineUidOf } from "../decide/request.ts";
 import { judgeUnhealthyLimit } from "../decide/threshold.ts";
 import type { MachineCheckState } from "../snapshot/check-state.ts";
-import { judgeNow, stateKey } from "../snapshot/check-state.ts";
+import { judgeNow, machineCheckKey } from "../snapshot/check-state.ts";
 import type { MachineChecks } from "../snapshot/machine-checks.ts";
 import type { MachineActionContext } from "./actions.ts";
 
@@ -81,7 +81,7 @@ export class MachineStartGuard {
     const { store, states, remediations } = this.#deps;
     const { compiled } = state;
     const current = store.get(keyOf(check));
-    if (current === undefined || stateKey(current) !== state.key || "problem" in compiled) return false;
+    if (current === undefined || machineCheckKey(current) !== state.key || "problem" in compiled) return false;
     if (pausedCondition(current, states.clusterOf(current)).status === "True") return false;
     const { uid, namespace, name } = machine.metadata;
     const { policy, tracker } = compiled;

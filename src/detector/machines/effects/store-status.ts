@@ -19,7 +19,7 @@ type Store = HealthCheckStore<MachineHealthCheck>;
  *
  * @throws KubeError, Conflict if the health check is another one or another version now.
  */
-export async function storeStatus(
+export async function storeMachineCheckStatus(
   store: Store,
   { statusFields }: Pick<MachineHealthCheckKind, "statusFields">,
   check: MachineHealthCheck,

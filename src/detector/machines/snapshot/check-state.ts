@@ -49,7 +49,7 @@ export function newMachineCheckState(
   const judge = (machine: Machine): MachineHealth =>
     judgeNow(sources, check, machine, sources.clusterOf(check), watchedNodeOf(sources, check, machine));
   return {
-    key: stateKey(check),
+    key: machineCheckKey(check),
     compiled:
       typeof policy === "string"
         ? { problem: policy }
@@ -60,7 +60,7 @@ export function newMachineCheckState(
 }
 
 /** Identifies a health check and everything that its policy is compiled from. */
-export function stateKey({ metadata, apiVersion }: MachineHealthCheck): string {
+export function machineCheckKey({ metadata, apiVersion }: MachineHealthCheck): string {
   return JSON.stringify([metadata.uid, metadata.generation, apiVersion, metadata.annotations?.[ATTEMPT_BUDGET]]);
 }
 

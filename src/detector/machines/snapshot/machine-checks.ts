@@ -9,7 +9,7 @@ import type { RemediationStore } from "../../shared/views/remediation-store.ts";
 import { CheckStates } from "../../shared/views/check-states.ts";
 import type { MonotonicTimes } from "../../shared/views/condition-times.ts";
 import type { CompiledMachineCheck, MachineCheckState, JudgmentSources } from "./check-state.ts";
-import { judgeNow, newMachineCheckState, stateKey } from "./check-state.ts";
+import { judgeNow, newMachineCheckState, machineCheckKey } from "./check-state.ts";
 import { ClusterNodes } from "./cluster-nodes.ts";
 import type { MachineCheckSnapshot } from "../decide/decision.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
@@ -57,7 +57,7 @@ export class MachineChecks {
       nodesOf: (check) => this.nodesOf(check),
     };
     this.#states = new CheckStates({
-      keyOf: stateKey,
+      keyOf: machineCheckKey,
       make: (check, before) => {
         const state = newMachineCheckState(this.sources, check, deps.machines.values());
         state.announced = before?.announced ?? state.announced;

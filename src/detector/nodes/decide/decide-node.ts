@@ -13,11 +13,12 @@ import type { NextStep } from "./escalation.ts";
 import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
 import type { NodeHealth } from "./health.ts";
 import type { NodeCheckEvaluation } from "./evaluation.ts";
-import { announce, checkAgain, conclude } from "./evaluation.ts";
+import { checkAgain } from "../../shared/model/health-check-decision.ts";
+import { announceNode, concludeNode } from "./evaluation.ts";
 import { holdLease } from "./lease.ts";
 import { recordAttempts, remove, reportFailure, reportSuccess, restartFailed } from "./retries.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
-import { isUnderWay } from "../../shared/model/remediation.ts";
+import { isInProgress } from "../../shared/model/remediation.ts";
 import { startStep } from "./start-step.ts";
 
 /** A CR that is older is counted in a metric, once. */
@@ -58,7 +59,7 @@ function recordInFlight(
   facts: NodeFacts,
   records: readonly RemediationRecord[],
 ): void {
-  const busy = new Set(facts.remediations.filter(isUnderWay).map(({ uid }) => uid));
+  const busy = new Set(facts.remediations.filter(isInProgress).map(({ uid }) => uid));
   const started = records
     .filter(
       (record) => busy.has(record.resource.uid ?? "") || (!snapshot.canSee(record) && record.timedOut === undefined),
@@ -90,10 +91,10 @@ function decideGone(evaluation: NodeCheckEvaluation, facts: NodeFacts, records: 
     else remove(evaluation, remediation, "nodeGone");
   }
   if (kept) {
-    conclude(evaluation, facts, "nodeDeletionExpected", "The Node was deleted, as its remediation announced");
+    concludeNode(evaluation, facts, "nodeDeletionExpected", "The Node was deleted, as its remediation announced");
     return entryOf(facts, giveUpOverdue(evaluation, facts, records));
   }
-  conclude(evaluation, facts, "nodeGone", "The Node was deleted: its remediations are being deleted");
+  concludeNode(evaluation, facts, "nodeGone", "The Node was deleted: its remediations are being deleted");
   return entryOf(facts, records);
 }
 
@@ -113,7 +114,7 @@ function decideHealthy(
   const confirmed = node.metadata.annotations?.[MANUALLY_CONFIRMED_HEALTHY] !== undefined;
   if (!underWay) {
     if (confirmed) decision.actions.push({ type: "consumeConfirmation", node });
-    conclude(evaluation, facts, "healthy", "No condition makes it unhealthy");
+    concludeNode(evaluation, facts, "healthy", "No condition makes it unhealthy");
     return undefined;
   }
   const conditionsHealthyTimestamp = facts.previous?.conditionsHealthyTimestamp ?? toTime(nowMs);
@@ -125,11 +126,11 @@ function decideHealthy(
     for (const remediation of present) markDelay(evaluation, remediation, conditionsHealthyTimestamp);
     if (untilMs < Infinity) checkAgain(evaluation, untilMs);
     const until = untilMs < Infinity ? `until ${toTime(untilMs)}` : "until the operator confirms its health";
-    conclude(evaluation, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
+    concludeNode(evaluation, facts, "healthyDelayed", `Healthy again; its remediations stay ${until}`);
     return { ...entry, healthyDelayed: true };
   }
   for (const remediation of present) remove(evaluation, remediation, "nodeHealthy");
-  conclude(evaluation, facts, "recovered", "Healthy again: its remediations are being deleted");
+  concludeNode(evaluation, facts, "recovered", "Healthy again: its remediations are being deleted");
   return entry;
 }
 
@@ -144,7 +145,7 @@ function decideRelabelled(
     remediation.succeeded === "True" || remediation.succeeded === "False" || remediation.timedOut !== undefined;
   if (facts.remediations.every(isOver)) {
     for (const remediation of facts.remediations) remove(evaluation, remediation, "nodeNotSelected");
-    conclude(
+    concludeNode(
       evaluation,
       facts,
       "notSelected",
@@ -152,8 +153,8 @@ function decideRelabelled(
     );
   } else {
     const reason = `Node ${facts.name} is no longer selected; its remediation continues until it finishes`;
-    conclude(evaluation, facts, "notSelected", reason);
-    announce(evaluation, {
+    concludeNode(evaluation, facts, "notSelected", reason);
+    announceNode(evaluation, {
       key: `${facts.name}/notSelected`,
       type: "Normal",
       reason: "RemediationSkipped",
@@ -174,7 +175,7 @@ function decideSoonUnhealthy(
   checkAgain(evaluation, untilMs);
   warnOfSkew(evaluation, facts);
   const reason = `Unhealthy at ${toTime(untilMs)} unless its conditions change`;
-  conclude(
+  concludeNode(
     evaluation,
     facts,
     "soonUnhealthy",
@@ -198,7 +199,7 @@ function decideUnhealthy(
   const { name, previous } = facts;
   if (previous === undefined) {
     const note = `Node matches unhealthy condition. Node "${name}", condition type "${unhealthyCondition.type}", condition status "${unhealthyCondition.status}"`;
-    announce(evaluation, { key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
+    announceNode(evaluation, { key: `${name}/unhealthy`, type: "Normal", reason: "DetectedUnhealthy", note });
   }
   if (skipped !== undefined) checkAgain(evaluation, Math.min(skipped.untilMs, skipped.durationUntilMs));
   clearDelay(evaluation, facts);
@@ -214,7 +215,7 @@ function decideUnhealthy(
     holdLease(evaluation, facts, node, next.step);
     if (running.succeeded === "True") reportSuccess(evaluation, facts, running);
     else
-      conclude(
+      concludeNode(
         evaluation,
         facts,
         "remediating",
@@ -223,7 +224,7 @@ function decideUnhealthy(
   } else if (running !== undefined) {
     // The node failed again while the CR of the previous outage is being undone. The next remediation starts with the
     // first step.
-    conclude(evaluation, facts, "waiting", "Its last remediation is still being deleted");
+    concludeNode(evaluation, facts, "waiting", "Its last remediation is still being deleted");
   } else {
     startStep(evaluation, facts, node, next, health);
   }
@@ -296,14 +297,14 @@ function clearDelay(evaluation: NodeCheckEvaluation, facts: NodeFacts): void {
 
 function warnOfSkew(evaluation: NodeCheckEvaluation, { name, skew }: NodeFacts): void {
   if (skew !== undefined)
-    announce(evaluation, { key: `${name}/skew`, type: "Warning", reason: "ClockSkew", note: skew });
+    announceNode(evaluation, { key: `${name}/skew`, type: "Warning", reason: "ClockSkew", note: skew });
 }
 
 function warnOfLabel(evaluation: NodeCheckEvaluation, node: Node): void {
   const { name, labels } = node.metadata;
   if (labels?.[EXCLUDE_FROM_REMEDIATION] !== "") return;
   const note = `Node ${name} has exclude-from-remediation label with empty value, label will be ignored. Set value to 'true' to exclude node from remediation`;
-  announce(evaluation, { key: `${name}/label`, type: "Warning", reason: "InvalidNodeLabel", note });
+  announceNode(evaluation, { key: `${name}/label`, type: "Warning", reason: "InvalidNodeLabel", note });
 }
 
 function entryOf(facts: NodeFacts, records: readonly RemediationRecord[]): UnhealthyNode {

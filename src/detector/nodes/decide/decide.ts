@@ -9,7 +9,7 @@ import { judgeEarly, mayBeginEarly } from "./early.ts";
 import type { NodeHealth } from "./health.ts";
 import { isOfAnyStep } from "./escalation.ts";
 import type { NodeCheckGate, NodeCheckEvaluation } from "./evaluation.ts";
-import { checkAgain } from "./evaluation.ts";
+import { checkAgain } from "../../shared/model/health-check-decision.ts";
 import { decideNode } from "./decide-node.ts";
 import { skipDuration } from "./skip-duration.ts";
 import type { Disabled } from "./status.ts";
@@ -29,7 +29,7 @@ const RECOUNT_MS = 5_000;
  * At most as many remediations start as the threshold allows, because every node that has a remediation, or gets one,
  * counts as not healthy.
  */
-export function decide(given: NodeCheckSnapshot, nowMs: number): NodeCheckDecision {
+export function decideNodeCheck(given: NodeCheckSnapshot, nowMs: number): NodeCheckDecision {
   const { policy, status: previous } = given;
   const nodes = given.nodes.map((facts) => ({ ...facts, health: judgeWithProofs(given, facts, nowMs) }));
   const snapshot = { ...given, nodes };

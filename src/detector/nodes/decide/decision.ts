@@ -18,7 +18,7 @@ import type { ObservedHost } from "../../shared/model/observed-host.ts";
 import type { Disabled } from "./status.ts";
 import type { Template } from "../../shared/model/template.ts";
 
-// The input and the result of `decide`.
+// The input and the result of `decideNodeCheck`.
 
 /**
  * Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped, OffProofUnavailable and

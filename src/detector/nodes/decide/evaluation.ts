@@ -11,7 +11,7 @@ export interface NodeCheckGate {
   announcement: NodeAnnouncement | undefined;
 }
 
-/** One evaluation by `decide`: its input, and its results so far. */
+/** One evaluation by `decideNodeCheck`: its input, and its results so far. */
 export interface NodeCheckEvaluation {
   readonly snapshot: NodeCheckSnapshot;
   readonly nowMs: number;
@@ -29,24 +29,23 @@ export interface NodeCheckEvaluation {
   readonly decision: Omit<NodeCheckDecision, "status" | "gate">;
 }
 
-/** Asks for another evaluation at `atMs` at the latest. */
-export function checkAgain(evaluation: NodeCheckEvaluation, atMs: number): void {
-  const { nextCheckMs } = evaluation.decision;
-  if (nextCheckMs === undefined || atMs < nextCheckMs) evaluation.decision.nextCheckMs = atMs;
-}
-
 /** Skips a node, with an Event, and with another one when the reason changes. */
-export function skip(evaluation: NodeCheckEvaluation, facts: NodeFacts, outcome: string, reason: string): void {
-  announce(evaluation, { key: `${facts.name}/${reason}`, type: "Warning", reason: "RemediationSkipped", note: reason });
-  conclude(evaluation, facts, outcome, reason);
+export function skipNode(evaluation: NodeCheckEvaluation, facts: NodeFacts, outcome: string, reason: string): void {
+  announceNode(evaluation, {
+    key: `${facts.name}/${reason}`,
+    type: "Warning",
+    reason: "RemediationSkipped",
+    note: reason,
+  });
+  concludeNode(evaluation, facts, outcome, reason);
 }
 
 /** Makes an announcement that stands while its cause does. */
-export function announce(evaluation: NodeCheckEvaluation, announcement: NodeAnnouncement): void {
+export function announceNode(evaluation: NodeCheckEvaluation, announcement: NodeAnnouncement): void {
   evaluation.decision.standing.push(announcement);
 }
 
 /** Records the decision about a node. */
-export function conclude(evaluation: NodeCheckEvaluation, facts: NodeFacts, outcome: string, reason: string): void {
+export function concludeNode(evaluation: NodeCheckEvaluation, facts: NodeFacts, outcome: string, reason: string): void {
   evaluation.decision.nodes.push({ name: facts.name, outcome, reason, nextCheckMs: undefined });
 }

@@ -2,7 +2,7 @@ import type { Node } from "../../../api/kubernetes/core.ts";
 import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import type { NodeFacts } from "./decision.ts";
 import type { NodeCheckEvaluation } from "./evaluation.ts";
-import { checkAgain } from "./evaluation.ts";
+import { checkAgain } from "../../shared/model/health-check-decision.ts";
 
 // The lease of a node while it is remediated.
 

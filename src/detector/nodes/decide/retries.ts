@@ -6,7 +6,8 @@ import type { DeletionReason, NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import { isOfAnyStep, isOfStep, nextStep, restartWaitMs } from "./escalation.ts";
 import type { NodeCheckGate, NodeCheckEvaluation } from "./evaluation.ts";
-import { announce, checkAgain, skip, conclude } from "./evaluation.ts";
+import { checkAgain } from "../../shared/model/health-check-decision.ts";
+import { announceNode, skipNode, concludeNode } from "./evaluation.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { hasEnded } from "../../shared/model/remediation.ts";
 
@@ -24,12 +25,12 @@ export function waitsForNextRound(evaluation: NodeCheckEvaluation, facts: NodeFa
   if (snapshot.policy.restartsSteps && restartAtMs <= nowMs) return false;
   const { name } = facts;
   const note = `Remediation timed out, and no template left to try for node ${name}`;
-  announce(evaluation, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
+  announceNode(evaluation, { key: `${name}/noTemplateLeft`, type: "Warning", reason: "NoTemplateLeft", note });
   if (snapshot.policy.restartsSteps) checkAgain(evaluation, restartAtMs);
   const until = snapshot.policy.restartsSteps ? `; the first template is tried again at ${toTime(restartAtMs)}` : "";
   const reason = `${note}${until}. To try again now: ironfence fence --node ${name}`;
   evaluation.failed.push({ name, reason });
-  conclude(evaluation, facts, "noTemplateLeft", reason);
+  concludeNode(evaluation, facts, "noTemplateLeft", reason);
   return true;
 }
 
@@ -52,7 +53,7 @@ export function isBudgetSpent(evaluation: NodeCheckEvaluation, facts: NodeFacts)
   evaluation.budgetSpent.push(facts.name);
   const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
   const reason = `Giving up on node ${facts.name} until ${toTime(allowedMs)} unless the operator intervenes: it was remediated ${times} and is still unhealthy`;
-  skip(evaluation, facts, "budgetSpent", reason);
+  skipNode(evaluation, facts, "budgetSpent", reason);
   return true;
 }
 
@@ -64,7 +65,7 @@ export function isBudgetSpent(evaluation: NodeCheckEvaluation, facts: NodeFacts)
 export function deleteFailedRound(evaluation: NodeCheckEvaluation, facts: NodeFacts): boolean {
   if (facts.remediations.length === 0) return false;
   for (const remediation of facts.remediations) deleteFinished(evaluation, facts, remediation);
-  conclude(
+  concludeNode(
     evaluation,
     facts,
     "waiting",
@@ -104,8 +105,8 @@ export function reportFailure(
   }
   const reason = `${object.kind} ${nameOf(object)} has failed (${failure}). ${next}`;
   evaluation.failed.push({ name: facts.name, reason });
-  announce(evaluation, { key: `${facts.name}/failed`, type: "Warning", reason: "RemediationFailed", note: reason });
-  conclude(evaluation, facts, "failed", reason);
+  announceNode(evaluation, { key: `${facts.name}/failed`, type: "Warning", reason: "RemediationFailed", note: reason });
+  concludeNode(evaluation, facts, "failed", reason);
 }
 
 /** Keeps reporting the failure of a node whose steps have all failed, while no new remediation may start. */
@@ -121,7 +122,7 @@ export function reportFailureHeld(
 /** Reports that a remediation has succeeded though its node is unhealthy. */
 export function reportSuccess(evaluation: NodeCheckEvaluation, facts: NodeFacts, { object }: Remediation): void {
   const found = `${object.kind} ${nameOf(object)} has succeeded, but this health check still finds the node unhealthy`;
-  conclude(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
+  concludeNode(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
 }
 
 function notNow({ reason }: NodeCheckGate): string {

@@ -6,7 +6,8 @@ import { TERMINATING } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
 import type { NodeHealth } from "./health.ts";
 import type { NodeCheckEvaluation } from "./evaluation.ts";
-import { checkAgain, skip, conclude } from "./evaluation.ts";
+import { checkAgain } from "../../shared/model/health-check-decision.ts";
+import { skipNode, concludeNode } from "./evaluation.ts";
 import { leaseDurationMs } from "./lease.ts";
 import { deleteFailedRound, deleteFinished, isBudgetSpent, waitsForNextRound, reportFailureHeld } from "./retries.ts";
 import { foreignText } from "../../shared/model/remediation.ts";
@@ -26,10 +27,10 @@ export function startStep(
   const { name, peerCheck, deferral } = facts;
   if (gate !== undefined) {
     if (next !== undefined) reportFailureHeld(evaluation, facts, next, gate);
-    return conclude(evaluation, facts, gate.outcome, gate.reason);
+    return concludeNode(evaluation, facts, gate.outcome, gate.reason);
   }
   if (node.metadata.labels?.[EXCLUDE_FROM_REMEDIATION] === "true") {
-    return skip(
+    return skipNode(
       evaluation,
       facts,
       "excluded",
@@ -39,44 +40,44 @@ export function startStep(
   const isTerminating = node.status.conditions?.some(({ type }) => type === TERMINATING) === true;
   if (isTerminating && snapshot.platform.hasTerminationHandler) {
     const reason = `Skipped remediation of node ${name}: its cloud provider terminates it, and OKD's own health check handles that`;
-    return skip(evaluation, facts, "terminating", reason);
+    return skipNode(evaluation, facts, "terminating", reason);
   }
   if (peerCheck !== undefined)
-    return skip(evaluation, facts, "peerCheck", `Skipped remediation of node ${name}: ${peerCheck}`);
+    return skipNode(evaluation, facts, "peerCheck", `Skipped remediation of node ${name}: ${peerCheck}`);
   if (next === undefined || waitsForNextRound(evaluation, facts, next)) return undefined;
   if (isBudgetSpent(evaluation, facts)) return undefined;
   if (next.restartAtMs !== undefined && deleteFailedRound(evaluation, facts)) return undefined;
   const { step } = next;
   const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
-  if (template === undefined) return conclude(evaluation, facts, "disabled", "Its template does not exist");
+  if (template === undefined) return concludeNode(evaluation, facts, "disabled", "Its template does not exist");
   if (!template.manyPerNode) {
     const { kind } = template.type;
     if (snapshot.isForeign(template, name)) {
       const reason = `Skipped remediation of node ${name}: ${foreignText(kind, name)}`;
-      return skip(evaluation, facts, "foreign", reason);
+      return skipNode(evaluation, facts, "foreign", reason);
     }
     const left = facts.remediations.find(({ object }) => object.kind === kind && object.metadata.name === name);
     if (left !== undefined) {
       deleteFinished(evaluation, facts, left);
-      return conclude(evaluation, facts, "waiting", `An earlier ${kind} with that name must be deleted first`);
+      return concludeNode(evaluation, facts, "waiting", `An earlier ${kind} with that name must be deleted first`);
     }
   }
   if (isControlPlane(node) && [...controlPlaneBusy].some((busy) => busy !== name)) {
     checkAgain(evaluation, nowMs + CONTROL_PLANE_RETRY_MS);
     const reason = `Skipping remediation of ${name} for preventing control plane / etcd quorum loss, going to retry in a minute`;
-    return skip(evaluation, facts, "controlPlane", reason);
+    return skipNode(evaluation, facts, "controlPlane", reason);
   }
   if (deferral !== undefined && nowMs < deferral.untilMs) {
     checkAgain(evaluation, deferral.untilMs);
     const reason = `Skipped remediation of node ${name}: ${deferral.reason}`;
     return deferral.cause === "staleView"
-      ? conclude(evaluation, facts, "deferred", reason)
-      : skip(evaluation, facts, "deferred", reason);
+      ? concludeNode(evaluation, facts, "deferred", reason)
+      : skipNode(evaluation, facts, "deferred", reason);
   }
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   const why = skipped === undefined ? "" : `, before its duration is over: ${skipped.proof}`;
   const { type, status, durationMs } = unhealthyCondition;
   const because = `its condition ${type} is ${status}, for which the health check waits ${formatDuration(durationMs)}${why}`;
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), because, skipped });
-  conclude(evaluation, facts, "create", `Creating a ${template.type.kind} from ${template.name}${why}`);
+  concludeNode(evaluation, facts, "create", `Creating a ${template.type.kind} from ${template.name}${why}`);
 }

@@ -23,7 +23,7 @@ export type SingleNodeAction = Exclude<NodeAction, { type: "recordAttempts" }>;
  * @returns an event for each thing that was done, as it is done.
  * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
  */
-export function runAction(
+export function runNodeAction(
   deps: NodeActionDeps,
   context: NodeActionContext,
   action: SingleNodeAction,

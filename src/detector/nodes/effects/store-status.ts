@@ -9,7 +9,7 @@ import type { HealthCheckObject } from "../snapshot/health-check.ts";
  *
  * @throws KubeError, Conflict if the health check is another one or another version now.
  */
-export async function storeStatus(
+export async function storeNodeCheckStatus(
   store: HealthCheckStore<HealthCheckObject>,
   check: HealthCheckObject,
   status: NodeHealthCheckStatus,

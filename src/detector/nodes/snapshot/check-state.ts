@@ -37,7 +37,7 @@ export function newNodeCheckState(
 ): NodeCheckState {
   const result = compileNodePolicy(check.spec, check.metadata.annotations);
   return {
-    key: stateKey(check),
+    key: nodeCheckKey(check),
     uid: check.metadata.uid,
     compiled:
       "problem" in result
@@ -55,12 +55,12 @@ export function newNodeCheckState(
  * Identifies a health check and everything that its policy is compiled from. A change of annotations does not raise the
  * generation.
  */
-export function stateKey({ metadata }: HealthCheckObject): string {
+export function nodeCheckKey({ metadata }: HealthCheckObject): string {
   const { uid, generation, annotations } = metadata;
   return JSON.stringify([uid, generation, POLICY_ANNOTATIONS.map((name) => annotations?.[name])]);
 }
 
 /** Whether the state is of this health check with this spec. */
 export function isStateOf(state: NodeCheckState, check: HealthCheckObject): boolean {
-  return state.key === stateKey(check);
+  return state.key === nodeCheckKey(check);
 }

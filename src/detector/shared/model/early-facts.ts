@@ -1,9 +1,9 @@
-import type { ObservedLease } from "../../../nodes/leases/kubelet-leases.ts";
+import type { KubeletLease } from "../../../nodes/leases/kubelet-leases.ts";
 
 /** What the detector knows of a node whose host may be proven off before its duration begins. */
 export interface EarlyFacts {
   /** The lease of the node, as this process has seen it. */
-  lease: ObservedLease | undefined;
+  lease: KubeletLease | undefined;
   /** Now, on the monotonic clock. */
   monotonicMs: number;
   /** Now, by the clock of the API server that is furthest behind. */

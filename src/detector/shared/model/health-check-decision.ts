@@ -18,3 +18,11 @@ export interface HealthCheckDecision<A> {
   /** Recorded when the status that shows them is stored. */
   readonly transitions: readonly Announcement[];
 }
+
+/** Asks for another evaluation at `atMs` at the latest. */
+export function checkAgain(
+  { decision }: { readonly decision: { nextCheckMs: number | undefined } },
+  atMs: number,
+): void {
+  if (decision.nextCheckMs === undefined || atMs < decision.nextCheckMs) decision.nextCheckMs = atMs;
+}

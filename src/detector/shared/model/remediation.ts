@@ -155,13 +155,13 @@ export function remediationDiffers(before: RemediationObject, after: Remediation
 }
 
 /** Whether its remediator still has work to do, an undo included. */
-export function isUnderWay({ succeeded, terminating }: Remediation): boolean {
+export function isInProgress({ succeeded, terminating }: Remediation): boolean {
   return terminating || (succeeded !== "True" && succeeded !== "False");
 }
 
 /** Whether it has ended: its remediator has stored a verdict, or a health check has given it up. */
 export function hasEnded(remediation: Remediation): boolean {
-  return remediation.timedOut !== undefined || !isUnderWay(remediation);
+  return remediation.timedOut !== undefined || !isInProgress(remediation);
 }
 
 /** A Metal3Remediation has no field for reasons. Its child in the same namespace, a BareMetalRemediation, has them. */

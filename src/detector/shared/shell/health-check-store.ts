@@ -5,7 +5,7 @@ import { keyOf } from "../../../kube/watched.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { AttemptHistory } from "../model/attempts.ts";
 import { WriteThrough } from "../views/write-through.ts";
-import { recordAttempts } from "./record-attempts.ts";
+import { storeAttempts } from "./store-attempts.ts";
 
 export interface HealthCheckStoreDeps<C extends KubeObject> {
   client: KubeClient;
@@ -45,7 +45,7 @@ export class HealthCheckStore<C extends KubeObject> {
   /** Records attempts in the health check. @returns the health check with them. */
   async recordAttempts(check: C, attempts: AttemptHistory, nowMs: number, signal: AbortSignal): Promise<C> {
     const { client, type } = this.#deps;
-    const stored = await recordAttempts(client, type, check, attempts, nowMs, signal);
+    const stored = await storeAttempts(client, type, check, attempts, nowMs, signal);
     return stored === undefined ? check : this.#wrote(stored, [check.metadata.resourceVersion]);
   }
 

@@ -54,7 +54,7 @@ export class DeletedMembers {
     const { uid } = object.metadata;
     const before = this.#recorded.get(uid);
     const record = type === "deleted" ? undefined : recordOf(object);
-    const node = nodeOf(object, this.#isOwn);
+    const node = targetNode(object, this.#isOwn);
     if (record === undefined) this.#recorded.delete(uid);
     else this.#recorded.set(uid, { ...node, role: record.role });
     // An administrator who removes the record says that etcd has no such member any more.
@@ -66,7 +66,7 @@ export class DeletedMembers {
     const { nodeName, clusterRef } = target.spec;
     const base = { nodeName, ...(clusterRef !== undefined && { clusterRef }) };
     if (node !== undefined) return mayRunEtcd(node) ? { ...base, role: roleOf(node) } : undefined;
-    const observed = this.#observed.get(nodeKey(nodeOf(target, this.#isOwn)));
+    const observed = this.#observed.get(nodeKey(targetNode(target, this.#isOwn)));
     return observed === undefined ? recordOf(target) : { ...base, role: observed.role };
   }
 
@@ -91,7 +91,7 @@ export class DeletedMembers {
 }
 
 /** The node of a target, with the same cluster as its Node is watched in. */
-export function nodeOf({ spec }: FencingTarget, isOwn: IsOwn): NodeId & { cluster: ClusterRef | undefined } {
+export function targetNode({ spec }: FencingTarget, isOwn: IsOwn): NodeId & { cluster: ClusterRef | undefined } {
   const { nodeName: name, clusterRef } = spec;
   return { name, cluster: clusterRef !== undefined && isOwn(clusterRef) ? undefined : clusterRef };
 }

@@ -10,7 +10,7 @@ import { updateTargetStatus } from "../../hosts/fencing-target/target-store.ts";
 import type { FencingTargetDirectory } from "../../hosts/fencing-target/directory.ts";
 import { mayRunEtcd } from "../../machine/rules/admission/quorum.ts";
 import type { DeletedMembers, EtcdMemberRecord } from "./deleted-members.ts";
-import { nodeOf } from "./deleted-members.ts";
+import { targetNode } from "./deleted-members.ts";
 
 export interface RecordMembersDeps {
   runtime: KubeRuntime;
@@ -34,7 +34,7 @@ export async function recordMembers(deps: RecordMembersDeps, signal: AbortSignal
     reconcile: async (key, running) => {
       const target = targets.get(parseKey(key));
       if (target === undefined) return;
-      const { cluster, name } = nodeOf(target, isOwn);
+      const { cluster, name } = targetNode(target, isOwn);
       const { nodes, problem } = clusters.of(cluster);
       if (problem !== undefined) return;
       const record = members.recordFor(target, nodes.get({ name }));

@@ -18,7 +18,7 @@ import { NodeUuids } from "./node-uuids.ts";
 import type { OpenedHost } from "./prepared-hosts.ts";
 import { openingBasis, PreparedHosts } from "./prepared-hosts.ts";
 import type { Conflict } from "./target-index.ts";
-import { conflictText, sharedText, TargetIndex } from "./target-index.ts";
+import { conflictText, sharedUuidText, TargetIndex } from "./target-index.ts";
 import { claimTarget, readLiveTarget, recordReboot, releaseTarget } from "./target-store.ts";
 
 export interface FencingTargetDirectoryDeps {
@@ -124,7 +124,7 @@ function nodeConflict(index: TargetIndex, nodes: NodeUuids | undefined, uid: str
   const other = nodes?.otherWith(identity.systemUUID, { name: nodeName, cluster: clusterRef });
   if (other === undefined) return undefined;
   const competitor = `node ${other.name}${inCluster(other.cluster)}`;
-  return { message: sharedText(competitor, identity.systemUUID, false), byReport: true, holdsOn: false };
+  return { message: sharedUuidText(competitor, identity.systemUUID, false), byReport: true, holdsOn: false };
 }
 
 /** The names by which targets may refer to a cluster: the agent's own by its Cluster, or not at all. */

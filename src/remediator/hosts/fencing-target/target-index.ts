@@ -138,7 +138,7 @@ export class TargetIndex {
           const isHolder =
             competitor.identity?.source === "spec" && claimsOf(competitor).claims.has(uuidClaim(reported));
           const holdsOn = isHolder || competitor.target.status?.owner !== undefined;
-          const message = sharedText(targetText(competitor.target), reported, isHolder);
+          const message = sharedUuidText(targetText(competitor.target), reported, isHolder);
           const conflict = { message, byReport: true, holdsOn };
           if (holdsOn) return conflict;
           mild ??= conflict;
@@ -256,7 +256,7 @@ export function conflictText(competitor: FencingTarget, what: string): string {
  *
  * @param isHolder whether the spec of the competitor has that UUID.
  */
-export function sharedText(competitor: string, uuid: string, isHolder: boolean): string {
+export function sharedUuidText(competitor: string, uuid: string, isHolder: boolean): string {
   const why = isHolder
     ? `${competitor} has system UUID ${uuid} in its spec.identity, and the host of this target reports the same`
     : `the host of ${competitor} reports system UUID ${uuid} as well, so it proves neither`;

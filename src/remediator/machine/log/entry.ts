@@ -14,7 +14,7 @@ export type Input = Omit<Snapshot, "observations">;
 export type DecidedBy = "decide" | "reportApiFailure";
 
 /** One line. `process` identifies the process, since several may write to one log. */
-export type LogEntry = { process: string } & (
+export type DecisionLogEntry = { process: string } & (
   | { kind: "process"; version: typeof LOG_VERSION; agent: string }
   /** A process begins to work on a remediation, without observations. */
   | { kind: "session"; uid: string; name: string }

@@ -2,7 +2,7 @@ import { VERSION } from "../../../runtime/version.ts";
 import type { Decision } from "../model/decision/decision.ts";
 import type { RemediationEvent } from "../model/facts/event.ts";
 import type { Now, Snapshot } from "../model/facts/snapshot.ts";
-import type { DecidedBy, LogEntry } from "./entry.ts";
+import type { DecidedBy, DecisionLogEntry } from "./entry.ts";
 import { encode, LOG_VERSION } from "./entry.ts";
 
 /** The largest log: after that nothing more is recorded. A fence takes about 200 KiB. */
@@ -65,7 +65,7 @@ export class DecisionRecorder {
     this.#write({ process: this.#options.process, kind: "decision", uid, by, now, changed, absent, decision });
   }
 
-  #write(entry: LogEntry): void {
+  #write(entry: DecisionLogEntry): void {
     if (this.#hasEnded) return;
     const line = `${encode(entry)}\n`;
     this.#bytesLeft -= Buffer.byteLength(line);
@@ -73,6 +73,6 @@ export class DecisionRecorder {
     this.#hasEnded = true;
     this.#inputs.clear();
     const why = this.#bytesLeft < 0 ? "the log has its largest size" : "the log cannot be written as fast";
-    this.#options.write(`${encode({ process: this.#options.process, kind: "end", why } satisfies LogEntry)}\n`);
+    this.#options.write(`${encode({ process: this.#options.process, kind: "end", why } satisfies DecisionLogEntry)}\n`);
   }
 }

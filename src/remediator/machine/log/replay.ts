@@ -3,7 +3,7 @@ import type { Observations } from "../model/facts/observations.ts";
 import type { Snapshot } from "../model/facts/snapshot.ts";
 import { nothingObserved, observe } from "../observe.ts";
 import { reportApiFailure } from "../rules/waits/api-failure.ts";
-import type { Input, LogEntry } from "./entry.ts";
+import type { Input, DecisionLogEntry } from "./entry.ts";
 import { decode, encode, LOG_VERSION } from "./entry.ts";
 
 /** A decision that is another one now than the one that was recorded. */
@@ -44,7 +44,7 @@ export class Replayer {
     return this.result.difference === undefined;
   }
 
-  #play(entry: LogEntry): void {
+  #play(entry: DecisionLogEntry): void {
     const { result } = this;
     switch (entry.kind) {
       case "process":
@@ -68,7 +68,7 @@ export class Replayer {
     }
   }
 
-  #decide(entry: Extract<LogEntry, { kind: "decision" }>): Difference | undefined {
+  #decide(entry: Extract<DecisionLogEntry, { kind: "decision" }>): Difference | undefined {
     const session = this.#sessionOf(entry);
     const absent = Object.fromEntries(entry.absent.map((field) => [field, undefined]));
     session.input = { ...session.input, ...entry.changed, ...absent };
@@ -91,7 +91,7 @@ function keyOf({ process, uid }: { process: string; uid: string }): string {
   return `${process} ${uid}`;
 }
 
-function readEntry(line: string, number: number): LogEntry {
+function readEntry(line: string, number: number): DecisionLogEntry {
   const entry = readLine(line, number);
   if (entry.kind === "process" && entry.version !== LOG_VERSION) {
     throw new Error(
@@ -101,9 +101,9 @@ function readEntry(line: string, number: number): LogEntry {
   return entry;
 }
 
-function readLine(line: string, number: number): LogEntry {
+function readLine(line: string, number: number): DecisionLogEntry {
   try {
-    return decode(line) as LogEntry;
+    return decode(line) as DecisionLogEntry;
   } catch (error) {
     throw new Error(`line ${number} is not JSON`, { cause: error });
   }

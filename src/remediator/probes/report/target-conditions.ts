@@ -68,7 +68,7 @@ const ADVICE: Partial<Record<(DeviceProbe & { ok: false })["reason"], string>> =
 };
 
 /** The condition `IdentityVerified`: whether the devices that answered belong to the host of the target. */
-export function identityOf(
+export function identityCondition(
   target: FencingTarget,
   facts: TargetStatusFacts,
   devices: readonly DeviceProbe[],

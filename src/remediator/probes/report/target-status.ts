@@ -10,7 +10,7 @@ import { PROBE_TIME_WRITE_MS } from "../schedule/probe-intervals.ts";
 import type { DeviceProbe } from "../schedule/probe-result.ts";
 import { readyOf } from "../../hosts/fencing-target/target-store.ts";
 import type { TargetStatusFacts, TargetCondition } from "./status-facts.ts";
-import { withPin, reachability, identityOf, readiness, stalled } from "./target-conditions.ts";
+import { withPin, reachability, identityCondition, readiness, stalled } from "./target-conditions.ts";
 import { enrolmentOf, OUTLETS_ENROLLED } from "./outlet-conditions.ts";
 
 /**
@@ -28,7 +28,7 @@ export function statusChange(
   const present = facts.target.status;
   const target = withPin(facts);
   const reachable = probe === undefined ? undefined : reachability(probe.result.devices);
-  const identity = probe === undefined ? undefined : identityOf(target, facts, probe.result.devices);
+  const identity = probe === undefined ? undefined : identityCondition(target, facts, probe.result.devices);
   const enrolled = enrolmentOf(target, facts);
   const ready = readiness(target, facts, reachable, identity);
   const before = (present?.conditions ?? []).filter(({ type }) => type !== OUTLETS_ENROLLED || enrolled !== undefined);

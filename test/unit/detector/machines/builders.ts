@@ -4,7 +4,7 @@ import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { MachineHealthCheck } from "../../../../src/api/cluster-api/machine-health-check.ts";
 import { readMachineHealthCheck } from "../../../../src/api/cluster-api/machine-health-check.ts";
 import { CLUSTER_API_CHECKS } from "../../../../src/detector/machines/vendors/cluster-api.ts";
-import { decide } from "../../../../src/detector/machines/decide/decide.ts";
+import { decideMachineCheck } from "../../../../src/detector/machines/decide/decide.ts";
 import type {
   MachineCheckDecision,
   MachineCheckSnapshot,
@@ -200,7 +200,7 @@ export function decideFor(
     ...targets.map(({ machine }) => machine.metadata.name),
     ...Array.from({ length: others }, (_, i) => `z${i}`),
   ];
-  return decide(
+  return decideMachineCheck(
     CLUSTER_API_CHECKS,
     {
       check,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
-import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck } from "../../../../src/detector/nodes/decide/decide.ts";
 import type { NodeActionContext, NodeActionDeps } from "../../../../src/detector/nodes/effects/action-context.ts";
 import { createRemediation } from "../../../../src/detector/nodes/effects/create-remediation.ts";
 import type { EarlyFacts } from "../../../../src/detector/shared/model/early-facts.ts";
@@ -22,7 +22,7 @@ async function create(live: Partial<Live>): Promise<{ created: number; events: s
   const [template] = ours().values();
   const templates = new Map([...policy.steps].map((step) => [step, template!]));
   const facts = factsOf(policy, ready(), T0, { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined });
-  const [action] = decide(snapshotOf(policy, [facts], { templates }), T0).actions;
+  const [action] = decideNodeCheck(snapshotOf(policy, [facts], { templates }), T0).actions;
   assert.ok(action?.type === "create");
   const { node = ready(), host = hostWith(), mayStartEarly = true } = live;
   let early = EARLY;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NodeHealthCheckStatus } from "../../../../src/api/ironfence/node-health-check.ts";
 import type { NodeFacts, NodeCheckSnapshot } from "../../../../src/detector/nodes/decide/decision.ts";
-import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck } from "../../../../src/detector/nodes/decide/decide.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import {
   entryIn,
@@ -20,7 +20,7 @@ import { unhealthy, record } from "./decide-fixtures.ts";
 describe("decide: attempts", () => {
   const policy = policyOf(escalation("X", "Y"));
   const at = (facts: Partial<NodeFacts>, status: NodeHealthCheckStatus = {}) =>
-    decide(snapshotOf(policy, [unhealthy("a", facts, {}, policy)], { status }), T0);
+    decideNodeCheck(snapshotOf(policy, [unhealthy("a", facts, {}, policy)], { status }), T0);
 
   it("decide: attempts adopts a CR without a record, with the CR's own time, so that a crash before the record loses nothing", () => {
     const { status } = at({ remediations: [remediationOf("a", { createdMs: T0 - 5_000 })] });
@@ -34,7 +34,7 @@ describe("decide: attempts", () => {
 
   it("decide: attempts keeps the record of a CR that cannot be seen now", () => {
     const facts = unhealthy("a", { previous: { name: "a", remediations: [record("X", "a", T0)] } }, {}, policy);
-    const { status } = decide(snapshotOf(policy, [facts], { canSee: () => false }), T0);
+    const { status } = decideNodeCheck(snapshotOf(policy, [facts], { canSee: () => false }), T0);
     assert.equal(entryIn(status, "a")?.remediations?.length, 1);
   });
 
@@ -74,7 +74,7 @@ describe("decide: attempts", () => {
     const failedAgo = (agoMs: number, previous?: ReturnType<typeof entryIn>) => {
       const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
       const remediations = [{ ...failed, succeededSinceMs: T0 - agoMs }];
-      return decide(snapshotOf(single, [unhealthy("a", { remediations, previous })]), T0);
+      return decideNodeCheck(snapshotOf(single, [unhealthy("a", { remediations, previous })]), T0);
     };
     const early = failedAgo(599_000);
     assert.deepEqual(early.actions, []);
@@ -84,7 +84,7 @@ describe("decide: attempts", () => {
       const [failed] = [remediationOf("a", { createdMs: T0 - 3_600_000, succeeded: "False" })];
       const remediations = [{ ...failed, succeededSinceMs: T0 - 5_000 }];
       const at = (previous?: ReturnType<typeof entryIn>) =>
-        decide(snapshotOf(single, [unhealthy("a", { remediations, fenceableSinceMs, previous })]), T0);
+        decideNodeCheck(snapshotOf(single, [unhealthy("a", { remediations, fenceableSinceMs, previous })]), T0);
       return at(entryIn(at().status, "a")).actions;
     };
     assert.deepEqual(mended(T0 - 5_000), []);
@@ -100,7 +100,10 @@ describe("decide: attempts", () => {
     );
     assert.equal(entryIn(due.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
     const running = remediationOf("a", { createdMs: T0 - 3_600_000 });
-    assert.deepEqual(decide(snapshotOf(single, [unhealthy("a", { remediations: [running] })]), T0).actions, []);
+    assert.deepEqual(
+      decideNodeCheck(snapshotOf(single, [unhealthy("a", { remediations: [running] })]), T0).actions,
+      [],
+    );
   });
 
   it("decide: attempts tries a template twice if two steps name it", () => {
@@ -110,11 +113,11 @@ describe("decide: attempts", () => {
     });
     const previous = { name: "a", remediations: [record("X", "a", T0 - 120_000, T0 - 60_000)] };
     const facts = unhealthy("a", { previous }, {}, twice);
-    const { nodes } = decide(snapshotOf(twice, [facts], { templates: templatesOf(twice, true) }), T0);
+    const { nodes } = decideNodeCheck(snapshotOf(twice, [facts], { templates: templatesOf(twice, true) }), T0);
     assert.deepEqual(nodes[0]?.outcome, "create");
     const spent = [...previous.remediations, record("X", "a2", T0 - 60_000, T0 - 1_000)];
     const over = unhealthy("a", { previous: { name: "a", remediations: spent } }, {}, twice);
-    assert.equal(decide(snapshotOf(twice, [over]), T0).nodes[0]?.outcome, "noTemplateLeft");
+    assert.equal(decideNodeCheck(snapshotOf(twice, [over]), T0).nodes[0]?.outcome, "noTemplateLeft");
   });
 
   it("decide: attempts renews the lease while an attempt is under way, and not after", () => {
@@ -137,7 +140,7 @@ describe("decide: the list of steps starts again", () => {
     }).flat();
     const attempts = [{ uid: "u1", startedMs: T0 - 3_600_000 }];
     const facts = unhealthy("a", { previous: { name: "a", remediations }, attempts, ...more }, {}, policy);
-    return decide(snapshotOf(policy, [facts]), T0);
+    return decideNodeCheck(snapshotOf(policy, [facts]), T0);
   };
   const waits: [number, number][] = [
     [1, 10],
@@ -191,7 +194,7 @@ describe("decide: the list of steps starts again", () => {
       record("X", "a1", T0 - MINUTE_MS, T0),
     ];
     const facts = unhealthy("a", { previous: { name: "a", remediations } }, {}, policy);
-    const { actions } = decide(snapshotOf(policy, [facts]), T0);
+    const { actions } = decideNodeCheck(snapshotOf(policy, [facts]), T0);
     assert.deepEqual(
       actions.map((action) => action.type === "create" && action.template.type.kind),
       ["Y"],
@@ -206,9 +209,9 @@ describe("decide: the list of steps starts again", () => {
     const policy = policyOf(escalation("X", "Y"));
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 700_000) };
     const remediations = ["X", "Y"].map((kind) => remediationOf("a", { kind, createdMs: T0 - 800_000, annotations }));
-    const { status } = decide(snapshotOf(policy, [unhealthy("a", { remediations }, {}, policy)]), T0);
+    const { status } = decideNodeCheck(snapshotOf(policy, [unhealthy("a", { remediations }, {}, policy)]), T0);
     const facts = unhealthy("a", { remediations, previous: entryIn(status, "a") }, {}, policy);
-    const { actions, nodes } = decide(snapshotOf(policy, [facts]), T0);
+    const { actions, nodes } = decideNodeCheck(snapshotOf(policy, [facts]), T0);
     assert.deepEqual(
       actions.map(({ type }) => type),
       ["delete", "delete"],
@@ -221,7 +224,7 @@ describe("decide: attempt budget", () => {
   const policy = policyOf({}, { "ironfence.io/attempt-budget": "2/1h" });
   const after = (...agoMs: number[]) => {
     const attempts = agoMs.map((ms, index) => ({ uid: `u${index}`, startedMs: T0 - ms }));
-    return decide(snapshotOf(policy, [unhealthy("a", { attempts }, {}, policy)]), T0);
+    return decideNodeCheck(snapshotOf(policy, [unhealthy("a", { attempts }, {}, policy)]), T0);
   };
 
   it("decide: attempt budget leaves a node to the operator once its attempts are spent, with a condition, an event and a time", () => {
@@ -250,7 +253,7 @@ describe("decide: attempt budget", () => {
       calm.conditions?.some(({ type }) => type === "AttemptBudgetSpent"),
       false,
     );
-    const { status } = decide(snapshotOf(policy, [], { status: after(2_000, 1_000).status }), T0 + 1);
+    const { status } = decideNodeCheck(snapshotOf(policy, [], { status: after(2_000, 1_000).status }), T0 + 1);
     assert.equal(status.conditions?.find(({ type }) => type === "AttemptBudgetSpent")?.status, "False");
   });
 
@@ -258,12 +261,15 @@ describe("decide: attempt budget", () => {
     const steps = policyOf(escalation("X", "Y"), { "ironfence.io/attempt-budget": "1/1h" });
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
     const facts = unhealthy("a", { remediations: [remediationOf("a", { annotations })] }, {}, steps);
-    assert.equal(decide(snapshotOf(steps, [facts]), T0).nodes[0]?.outcome, "budgetSpent");
+    assert.equal(decideNodeCheck(snapshotOf(steps, [facts]), T0).nodes[0]?.outcome, "budgetSpent");
   });
 
   it("decide: attempt budget counts what other health checks remember of the node, but leaves it to them to remember that", () => {
     const attemptsOfOthers = [3_500_000, 60_000].map((ms) => ({ uid: `u${ms}`, startedMs: T0 - ms }));
-    const { actions, nodes } = decide(snapshotOf(policy, [unhealthy("a", { attemptsOfOthers }, {}, policy)]), T0);
+    const { actions, nodes } = decideNodeCheck(
+      snapshotOf(policy, [unhealthy("a", { attemptsOfOthers }, {}, policy)]),
+      T0,
+    );
     assert.deepEqual([actions, nodes[0]?.outcome], [[], "budgetSpent"]);
   });
 
@@ -271,7 +277,7 @@ describe("decide: attempt budget", () => {
     const well = nodeOf("a", "True", T0 - 1_000);
     const facts = factsOf(policy, well, T0, { remediations: [remediationOf("a")] });
     const types = (changes: Partial<NodeFacts>, more: Partial<NodeCheckSnapshot> = {}) =>
-      decide(snapshotOf(policy, [{ ...facts, ...changes }], more), T0).actions.map(({ type }) => type);
+      decideNodeCheck(snapshotOf(policy, [{ ...facts, ...changes }], more), T0).actions.map(({ type }) => type);
     assert.deepEqual(types({ attempts: [] }), ["recordAttempts"]);
     assert.deepEqual(types({}), ["delete"]);
     assert.deepEqual(types({ attempts: [] }, { isHistoryFull: true }), ["recordAttempts", "delete"]);
@@ -285,7 +291,7 @@ describe("decide: attempt budget", () => {
       attempts: [],
     };
     assert.deepEqual(
-      decide(snapshotOf(policy, [facts]), T0).actions.map(({ type }) => type),
+      decideNodeCheck(snapshotOf(policy, [facts]), T0).actions.map(({ type }) => type),
       ["recordAttempts"],
     );
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { NodeCheckDecision, NodeFacts } from "../../../../src/detector/nodes/decide/decision.ts";
-import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck } from "../../../../src/detector/nodes/decide/decide.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import {
   entryIn,
@@ -19,7 +19,10 @@ import { unhealthy } from "./decide-fixtures.ts";
 describe("decide: a spec that is edited while a node is remediated", () => {
   const policy = policyOf({ remediationTemplate: templateRef("Y") });
   const edited = (options: Parameters<typeof remediationOf>[1]) =>
-    decide(snapshotOf(policy, [unhealthy("a", { remediations: [remediationOf("a", options)] }, {}, policy)]), T0);
+    decideNodeCheck(
+      snapshotOf(policy, [unhealthy("a", { remediations: [remediationOf("a", options)] }, {}, policy)]),
+      T0,
+    );
 
   it("decide: a spec that is edited while a node is remediated starts no second remediation while one whose template is gone from the spec exists, and says so", () => {
     const { actions, nodes, status } = edited({});
@@ -42,7 +45,7 @@ describe("decide: a spec that is edited while a node is remediated", () => {
   it("decide: a spec that is edited while a node is remediated has a failed remediation of another template of its kind deleted first, since it has the name", () => {
     const renamed = policyOf({ remediationTemplate: templateRef("X", "x2-template") });
     const given = (remediations: NodeFacts["remediations"]) =>
-      decide(snapshotOf(renamed, [unhealthy("a", { remediations }, {}, renamed)]), T0).actions;
+      decideNodeCheck(snapshotOf(renamed, [unhealthy("a", { remediations }, {}, renamed)]), T0).actions;
     for (const over of [{ succeeded: "False" }, { succeeded: "True" }]) {
       assert.deepEqual(
         given([remediationOf("a", over)]).map((action) => action.type === "delete" && action.because),
@@ -68,7 +71,10 @@ describe("decide: a spec that is edited while a node is remediated", () => {
     });
     const annotations = { "remediation.medik8s.io/nhc-timed-out": toTime(T0 - 1_000) };
     const at = (remediation: ReturnType<typeof remediationOf>, previous?: ReturnType<typeof entryIn>) =>
-      decide(snapshotOf(twoOfAKind, [unhealthy("a", { remediations: [remediation], previous }, {}, twoOfAKind)]), T0);
+      decideNodeCheck(
+        snapshotOf(twoOfAKind, [unhealthy("a", { remediations: [remediation], previous }, {}, twoOfAKind)]),
+        T0,
+      );
     const givenUp = remediationOf("a", { createdMs: T0 - 61_000, annotations });
     const first = at(givenUp);
     assert.deepEqual([first.actions, first.nextCheckMs], [[], T0 + 1_000]);
@@ -95,7 +101,7 @@ describe("decide: a spec that is edited while a node is remediated", () => {
     };
     const at = (previous?: ReturnType<typeof entryIn>) => {
       const facts = unhealthy("a", { remediations: [old, failed], previous }, {}, single);
-      return decide(snapshotOf(single, [facts], { templates: templatesOf(single, true) }), T0);
+      return decideNodeCheck(snapshotOf(single, [facts], { templates: templatesOf(single, true) }), T0);
     };
     const deleted = ({ actions }: NodeCheckDecision) =>
       actions.map((action) => action.type === "delete" && action.remediation.uid);
@@ -106,7 +112,7 @@ describe("decide: a spec that is edited while a node is remediated", () => {
 
   it("decide: a spec that is edited while a node is remediated cleans up after a node that recovers meanwhile", () => {
     const facts = factsOf(policy, nodeOf("a", "True", T0), T0, { remediations: [remediationOf("a")] });
-    const { actions } = decide(snapshotOf(policy, [facts]), T0);
+    const { actions } = decideNodeCheck(snapshotOf(policy, [facts]), T0);
     assert.deepEqual(
       actions.map(({ type }) => type),
       ["delete"],

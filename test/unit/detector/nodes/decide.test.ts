@@ -5,7 +5,7 @@ import type {
   NodeFacts,
   NodeCheckSnapshot,
 } from "../../../../src/detector/nodes/decide/decision.ts";
-import { decide, decideInvalid } from "../../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck, decideInvalid } from "../../../../src/detector/nodes/decide/decide.ts";
 import { toTime } from "../../../../src/runtime/time.ts";
 import { entryIn, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0, templatesOf } from "./builders.ts";
 import type { RemediationOptions } from "./builders.ts";
@@ -17,7 +17,7 @@ const CONTROL_PLANE = { "node-role.kubernetes.io/master": "" };
 
 function outcomes(nodes: NodeFacts[], more: Parameters<typeof snapshotOf>[2] = {}, policy = policyOf()) {
   return Object.fromEntries(
-    decide(snapshotOf(policy, nodes, more), T0).nodes.map(({ name, outcome }) => [name, outcome]),
+    decideNodeCheck(snapshotOf(policy, nodes, more), T0).nodes.map(({ name, outcome }) => [name, outcome]),
   );
 }
 
@@ -93,7 +93,7 @@ describe("decide: who gets a remediation", () => {
 
   it("the same answer to the same question", () => {
     const snapshot = snapshotOf(policyOf(), [unhealthy("a"), unhealthy("b")]);
-    assert.deepEqual(decide(snapshot, T0), decide(snapshot, T0));
+    assert.deepEqual(decideNodeCheck(snapshot, T0), decideNodeCheck(snapshot, T0));
   });
 });
 
@@ -114,7 +114,7 @@ describe("decide: nodes that are away", () => {
   ];
   for (const [name, facts, wanted] of cases) {
     it(name, () => {
-      const { actions } = decide(snapshotOf(policy, [facts]), T0);
+      const { actions } = decideNodeCheck(snapshotOf(policy, [facts]), T0);
       assert.deepEqual(
         actions.map(({ type }) => type),
         wanted,
@@ -124,7 +124,7 @@ describe("decide: nodes that are away", () => {
 
   it("a relabelled node's CR stays while it is at work", () => {
     const facts = unhealthy("a", { selected: false, remediations: [remediationOf("a")] });
-    const { actions, status } = decide(snapshotOf(policy, [facts]), T0);
+    const { actions, status } = decideNodeCheck(snapshotOf(policy, [facts]), T0);
     assert.deepEqual(actions, []);
     assert.equal(entryIn(status, "a")?.remediations?.length, 1);
   });
@@ -133,9 +133,9 @@ describe("decide: nodes that are away", () => {
 describe("decide: status", () => {
   it("decide: status stays the very same if only time has passed", () => {
     const snapshot = snapshotOf(policyOf(), [unhealthy("a", { remediations: [remediationOf("a")] })]);
-    const first = decide(snapshot, T0).status;
+    const first = decideNodeCheck(snapshot, T0).status;
     const facts = unhealthy("a", { remediations: [remediationOf("a")], previous: entryIn(first, "a") });
-    assert.equal(decide({ ...snapshot, status: first, nodes: [facts] }, T0 + 30_000).status, first);
+    assert.equal(decideNodeCheck({ ...snapshot, status: first, nodes: [facts] }, T0 + 30_000).status, first);
   });
 
   it("decide: status is disabled with a template of Metal3's off OKD, since no Machine would own its requests and each would fail", () => {
@@ -152,7 +152,7 @@ describe("decide: status", () => {
     const templates = new Map([[step, { ...template, type }]]);
     const decideOn = (isOkd: boolean): NodeCheckDecision => {
       const platform = { isOkd, upgrading: undefined, hasTerminationHandler: false };
-      return decide(snapshotOf(policy, [unhealthy("a", {}, {}, policy)], { templates, platform }), T0);
+      return decideNodeCheck(snapshotOf(policy, [unhealthy("a", {}, {}, policy)], { templates, platform }), T0);
     };
     const { actions, status } = decideOn(false);
     assert.deepEqual([actions, status.phase], [[], "Disabled"]);
@@ -170,7 +170,7 @@ describe("decide: status", () => {
       [paused, {}],
       [policyOf(), { templates: disabled }],
     ] as const) {
-      const { status } = decide(snapshotOf(policy, [unhealthy("a")], more), T0);
+      const { status } = decideNodeCheck(snapshotOf(policy, [unhealthy("a")], more), T0);
       assert.deepEqual([status.observedNodes, status.healthyNodes], [10, 9]);
     }
   });
@@ -179,7 +179,7 @@ describe("decide: status", () => {
     const started = T0 - 5_000;
     const inFlight = (facts: Partial<NodeFacts>, more: Partial<NodeCheckSnapshot> = {}) => {
       const before = { status: { inFlightRemediations: { gone: "x" } } };
-      return decide(snapshotOf(policyOf(), [unhealthy("a", facts)], { ...before, ...more }), T0).status
+      return decideNodeCheck(snapshotOf(policyOf(), [unhealthy("a", facts)], { ...before, ...more }), T0).status
         .inFlightRemediations;
     };
     const one = (options: RemediationOptions): Partial<NodeFacts> => ({
@@ -205,7 +205,7 @@ describe("decide: status", () => {
     const of = (name: string, succeeded: string) =>
       unhealthy(name, { remediations: [remediationOf(name, { succeeded })] });
     const shown = (...nodes: NodeFacts[]) => {
-      const { phase, reason } = decide(snapshotOf(policyOf(), nodes), T0).status;
+      const { phase, reason } = decideNodeCheck(snapshotOf(policyOf(), nodes), T0).status;
       return [phase, reason];
     };
     assert.deepEqual(shown(of("a", "Unknown"), of("b", "False")), ["Remediating", "NHC is remediating 1 nodes"]);
@@ -222,7 +222,7 @@ describe("decide: status", () => {
     });
     const told = (spec: Record<string, string> = {}) => {
       const snapshot = snapshotOf(policyOf({}, spec), [unhealthy("a", { remediations: [failed] })]);
-      return decide(snapshot, T0).nodes[0];
+      return decideNodeCheck(snapshot, T0).nodes[0];
     };
     const now = "To try again now, delete it: kubectl delete x a -n fencing";
     const why = "X fencing/a has failed (BMCAuthenticationFailed: the BMC refused the password)";
@@ -233,12 +233,12 @@ describe("decide: status", () => {
       nextCheckMs: T0 + 600_000,
     });
     const snapshot = snapshotOf(policyOf(), [unhealthy("a", { remediations: [failed] })]);
-    const { status, standing } = decide(snapshot, T0);
+    const { status, standing } = decideNodeCheck(snapshot, T0);
     const sentence = `${why}. The next try starts at ${toTime(T0 + 600_000)}. ${now}`;
     const shown = status.conditions?.find(({ type }) => type === "RemediationFailed");
     assert.deepEqual([shown?.status, shown?.message], ["True", `a: ${sentence}`]);
     assert.ok(standing.some(({ reason, note }) => reason === "RemediationFailed" && note === sentence));
-    const recovered = decide(snapshotOf(policyOf(), [], { status }), T0).status;
+    const recovered = decideNodeCheck(snapshotOf(policyOf(), [], { status }), T0).status;
     assert.equal(recovered.conditions?.find(({ type }) => type === "RemediationFailed")?.status, "False");
     assert.equal(told({ "ironfence.io/start-anew": "false" })?.reason, `${why}. No retry is scheduled. ${now}`);
   });
@@ -246,7 +246,7 @@ describe("decide: status", () => {
   it("decide: status says of a remediation that failed that nothing may start, while that is so and its pause is over", () => {
     const failed = { ...remediationOf("a", { succeeded: "False" }), succeededSinceMs: T0 - 600_000 };
     const paused = policyOf({ pauseRequests: ["x"] });
-    const first = decide(snapshotOf(paused, [unhealthy("a", { remediations: [failed] })]), T0);
+    const first = decideNodeCheck(snapshotOf(paused, [unhealthy("a", { remediations: [failed] })]), T0);
     const told = ({ status }: NodeCheckDecision) => status.conditions?.find(({ type }) => type === "RemediationFailed");
     const why = "No retry starts now: Postponing potential remediations because of pause requests: x";
     assert.deepEqual([first.nodes[0]?.outcome, told(first)?.status], ["failed", "True"]);
@@ -254,16 +254,16 @@ describe("decide: status", () => {
     assert.equal(told(first)?.message, `a: X fencing/a has failed (no reason given). ${why}`);
     // The threshold or a pause may come to deferral after the failure is stored, or after the last of several steps.
     const previous = { name: "a", remediations: [record("X", "a", T0 - 700_000, T0 - 600_000)] };
-    const stored = decide(snapshotOf(paused, [unhealthy("a", { remediations: [failed], previous })]), T0);
+    const stored = decideNodeCheck(snapshotOf(paused, [unhealthy("a", { remediations: [failed], previous })]), T0);
     assert.deepEqual([stored.nodes[0]?.outcome, told(stored)?.status], ["paused", "True"]);
     assert.equal(told(stored)?.message, `a: Every step has failed. ${why}`);
-    const open = decide(snapshotOf(policyOf(), [unhealthy("a", { remediations: [failed] })]), T0);
+    const open = decideNodeCheck(snapshotOf(policyOf(), [unhealthy("a", { remediations: [failed] })]), T0);
     assert.equal(entryIn(open.status, "a")?.remediations?.[0]?.timedOut, toTime(T0 - 600_000));
   });
 
   it("decide: status says of a remediation that succeeded for a node that stays unhealthy how to try again", () => {
     const remediations = [remediationOf("a", { succeeded: "True" })];
-    const { actions, nodes } = decide(snapshotOf(policyOf(), [unhealthy("a", { remediations })]), T0);
+    const { actions, nodes } = decideNodeCheck(snapshotOf(policyOf(), [unhealthy("a", { remediations })]), T0);
     assert.deepEqual([actions, nodes[0]?.outcome], [[], "succeeded"]);
     assert.equal(
       nodes[0]?.reason,
@@ -284,10 +284,10 @@ describe("decide: status", () => {
   });
 
   it("decide: status reports an unhealthy node once", () => {
-    const first = decide(snapshotOf(policyOf(), [unhealthy("a")]), T0);
+    const first = decideNodeCheck(snapshotOf(policyOf(), [unhealthy("a")]), T0);
     assert.ok(first.standing.some(({ reason }) => reason === "DetectedUnhealthy"));
     const facts = unhealthy("a", { previous: entryIn(first.status, "a") });
-    const second = decide(snapshotOf(policyOf(), [facts], { status: first.status }), T0);
+    const second = decideNodeCheck(snapshotOf(policyOf(), [facts], { status: first.status }), T0);
     assert.deepEqual([second.transitions, second.standing], [[], []]);
   });
 });

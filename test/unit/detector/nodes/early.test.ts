@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { SKIP_DURATION_IF_OFF } from "../../../../src/api/names/annotations.ts";
-import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck } from "../../../../src/detector/nodes/decide/decide.ts";
 import type { NodeCheckSnapshot, NodeFacts } from "../../../../src/detector/nodes/decide/decision.ts";
 import { judgeEarly, mayBeginEarly } from "../../../../src/detector/nodes/decide/early.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
@@ -14,14 +14,14 @@ function outcomeOf(facts: Partial<NodeFacts>, world: Partial<NodeCheckSnapshot> 
   const given = { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined, ...facts };
   const templates = new Map([...by.steps].map((step) => [step, [...ours().values()][0]!]));
   const snapshot = snapshotOf(by, [factsOf(by, facts.node ?? ready(), T0, given)], { templates, ...world });
-  return decide(snapshot, T0).nodes[0]?.outcome;
+  return decideNodeCheck(snapshot, T0).nodes[0]?.outcome;
 }
 
 describe("a node that still says that it is Ready", () => {
   it("a node that still says that it is Ready is remediated if its host is proven off, with the end of the duration", () => {
     const templates = new Map([...policy.steps].map((step) => [step, [...ours().values()][0]!]));
     const facts = factsOf(policy, ready(), T0, { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined });
-    const [create] = decide(snapshotOf(policy, [facts], { templates }), T0).actions;
+    const [create] = decideNodeCheck(snapshotOf(policy, [facts], { templates }), T0).actions;
     assert.ok(create?.type === "create");
     assert.equal(create.skipped?.isEarly, true);
     assert.equal(create.skipped?.durationUntilMs, T0 + 350_000);
@@ -170,7 +170,7 @@ describe("a remediation that began early", () => {
       const resource = { apiVersion: "fence.example/v1", kind: "X", uid: "X-a" };
       const previous = { name: "a", remediations: [{ resource, started, templateName: "x-template" }] };
       const facts = factsOf(escalating, node, T0, { remediations, previous, early: EARLY });
-      return decide(snapshotOf(escalating, [facts]), T0).actions.map(({ type }) => type);
+      return decideNodeCheck(snapshotOf(escalating, [facts]), T0).actions.map(({ type }) => type);
     };
     assert.equal(actions({}).includes("annotate"), false);
     assert.equal(actions({ powerOnNotBeforeMs: undefined }).includes("annotate"), true);

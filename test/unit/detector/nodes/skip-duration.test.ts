@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { CURRENT_CONFIG, DESIRED_CONFIG, SKIP_DURATION_IF_OFF } from "../../../../src/api/names/annotations.ts";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { NodeFacts, NodeCheckSnapshot } from "../../../../src/detector/nodes/decide/decision.ts";
-import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck } from "../../../../src/detector/nodes/decide/decide.ts";
 import { compileNodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
 import type { ObservedHost, ObservedTarget } from "../../../../src/detector/shared/model/observed-host.ts";
 import { judgeProvenOff, skipDuration } from "../../../../src/detector/nodes/decide/skip-duration.ts";
@@ -50,7 +50,7 @@ function decideOn(
   more: Partial<NodeFacts> = {},
   world: Partial<NodeCheckSnapshot> = {},
 ) {
-  return decide(
+  return decideNodeCheck(
     snapshotOf(policy, [factsOf(policy, node, T0, { host, leaseRenewAtMs: undefined, ...more })], world),
     T0,
   );
@@ -193,7 +193,7 @@ describe("no duration is skipped", () => {
     node.status.conditions?.push({ type: "DiskPressure", status: "Unknown", lastTransitionTime: toTime(FAILED_MS) });
     const facts = factsOf(other, node, T0, { host: hostOf() });
     assert.deepEqual(
-      decide(snapshotOf(other, [facts]), T0).nodes.map(({ outcome }) => outcome),
+      decideNodeCheck(snapshotOf(other, [facts]), T0).nodes.map(({ outcome }) => outcome),
       ["soonUnhealthy"],
     );
   });
@@ -204,7 +204,7 @@ describe("no duration is skipped", () => {
       { [SKIP_DURATION_IF_OFF]: "true" },
     );
     const facts = factsOf(odd, ready, T0, { host: hostOf({}, proofOf({})) });
-    assert.equal(decide(snapshotOf(odd, [facts]), T0).nodes[0]?.outcome, "soonUnhealthy");
+    assert.equal(decideNodeCheck(snapshotOf(odd, [facts]), T0).nodes[0]?.outcome, "soonUnhealthy");
   });
 });
 
@@ -213,7 +213,7 @@ describe("a skipped duration changes nothing else", () => {
   it("the threshold holds", () => {
     const strict = policyOf({ unhealthyConditions: RULES, minHealthy: "100%" }, { [SKIP_DURATION_IF_OFF]: "true" });
     const facts = factsOf(strict, failed(), T0, { host: hostOf() });
-    assert.equal(decide(snapshotOf(strict, [facts]), T0).nodes[0]?.outcome, "threshold");
+    assert.equal(decideNodeCheck(snapshotOf(strict, [facts]), T0).nodes[0]?.outcome, "threshold");
   });
   it("the label that excludes a node holds", () => {
     const node = failed({}, { "remediation.medik8s.io/exclude-from-remediation": "true" });
@@ -243,7 +243,9 @@ describe("a skipped duration changes nothing else", () => {
       factsOf(policy, failed({}, controlPlane), T0, { host: hostOf() }),
       factsOf(policy, waited, T0, { host: hostOf() }),
     ];
-    const outcomes = decide(snapshotOf(policy, facts), T0).nodes.map(({ name, outcome }) => `${name} ${outcome}`);
+    const outcomes = decideNodeCheck(snapshotOf(policy, facts), T0).nodes.map(
+      ({ name, outcome }) => `${name} ${outcome}`,
+    );
     assert.deepEqual(outcomes, ["b create", "a controlPlane"]);
   });
   it("a remediation that has begun is kept, with its lease, when the proof is gone, and nothing further starts", () => {

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import * as fc from "fast-check";
 import type { NodeHealthCheckStatus } from "../../../../src/api/ironfence/node-health-check.ts";
 import type { Threshold } from "../../../../src/detector/nodes/decide/threshold.ts";
-import { decide } from "../../../../src/detector/nodes/decide/decide.ts";
+import { decideNodeCheck } from "../../../../src/detector/nodes/decide/decide.ts";
 import type { NodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
 import { entryIn, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0 } from "./builders.ts";
@@ -60,7 +60,7 @@ describe("budget", () => {
             const model = models[node];
             assert.ok(model);
             happen(model, what, nowMs);
-            const { actions, status: after } = decide(snapshotFor(policy, models, status, nowMs), nowMs);
+            const { actions, status: after } = decideNodeCheck(snapshotFor(policy, models, status, nowMs), nowMs);
             status = after;
             const starting = actions.filter(({ type }) => type === "create");
             if (starting.length > 0) {

@@ -1,6 +1,6 @@
 import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
-import type { ObservedLease } from "../../../../src/nodes/leases/kubelet-leases.ts";
+import type { KubeletLease } from "../../../../src/nodes/leases/kubelet-leases.ts";
 
 /** A node that says that it is Ready. */
 export const nodeOf = (name: string): Node => ({
@@ -24,7 +24,7 @@ export const targetOf = (name: string): FencingTarget =>
   }) as unknown as FencingTarget;
 
 /** A lease that has not changed since that monotonic time. */
-export const leaseOf = (sinceMs: number, resourceVersion = "1"): ObservedLease => ({
+export const leaseOf = (sinceMs: number, resourceVersion = "1"): KubeletLease => ({
   uid: "lease",
   resourceVersion,
   durationMs: 40_000,

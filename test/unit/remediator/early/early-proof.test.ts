@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FencingTarget } from "../../../../src/api/ironfence/fencing-target.ts";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
-import type { ObservedLease } from "../../../../src/nodes/leases/kubelet-leases.ts";
+import type { KubeletLease } from "../../../../src/nodes/leases/kubelet-leases.ts";
 import type { EarlyProofDeps } from "../../../../src/remediator/early/early-proof.ts";
 import { EarlyProof } from "../../../../src/remediator/early/early-proof.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
@@ -12,7 +12,7 @@ import { leaseOf, nodeOf, targetOf } from "./builders.ts";
 interface Watched {
   node: Node | undefined;
   target: FencingTarget | undefined;
-  lease: ObservedLease;
+  lease: KubeletLease;
   /** Since when the API server has answered. */
   contactSinceMs: number;
   isAmbiguous: boolean;

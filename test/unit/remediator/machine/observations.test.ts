@@ -8,7 +8,7 @@ import {
   recordWhole,
 } from "../../../../src/remediator/machine/rules/proof/off-proof.ts";
 import { rebootOfThisOutage } from "../../../../src/remediator/machine/rules/proof/reboot-proof.ts";
-import { observeLease } from "../../../../src/remediator/machine/rules/outage/lease-silence.ts";
+import { observeNodeLease } from "../../../../src/remediator/machine/rules/outage/lease-silence.ts";
 import type { Sibling } from "../../../../src/remediator/machine/model/facts/snapshot.ts";
 import { READ_ON, node, observationsAfter, stateOf } from "./snapshots.ts";
 import { IN_CONTACT } from "../../../lib/contact.ts";
@@ -87,52 +87,53 @@ describe("a node's lease", () => {
     metadata: { name: "n1", namespace: "kube-node-lease", uid, resourceVersion },
     spec: { renewTime, leaseDurationSeconds: 40 },
   });
-  const first = observeLease(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000, IN_CONTACT);
+  const first = observeNodeLease(undefined, lease("2026-01-01T00:00:10.000000Z", "9"), 1_000, 1_000, IN_CONTACT);
 
   it("a node's lease is not renewed by the first look", () => assert.equal(first.renewedAtMs, undefined));
 
   it("a node's lease is renewed when a newer time is seen, at the moment of seeing it", () => {
     assert.equal(
-      observeLease(first, lease("2026-01-01T00:00:20.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeNodeLease(first, lease("2026-01-01T00:00:20.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });
 
   it("a node's lease is not renewed by an event that is older than what was read", () => {
     assert.equal(
-      observeLease(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeNodeLease(first, lease("2026-01-01T00:00:05.000000Z", "8"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       undefined,
     );
   });
 
   it("a node's lease is not renewed by being gone: what was known of it stays", () => {
-    const gone = observeLease(first, undefined, 7_000, 7_000, IN_CONTACT);
+    const gone = observeNodeLease(first, undefined, 7_000, 7_000, IN_CONTACT);
     assert.deepEqual(gone, { ...first, readAtMs: 7_000 });
   });
 
   it("a node's lease lasts for the time that it says", () => {
     const long = lease("2026-01-01T00:00:10.000000Z", "9");
     const spec = { ...long.spec, leaseDurationSeconds: 80 };
-    assert.equal(observeLease(undefined, { ...long, spec }, 1_000, 1_000, IN_CONTACT).durationMs, 80_000);
+    assert.equal(observeNodeLease(undefined, { ...long, spec }, 1_000, 1_000, IN_CONTACT).durationMs, 80_000);
   });
 
   it("a node's lease is renewed by a kubelet whose clock was set back", () => {
     assert.equal(
-      observeLease(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeNodeLease(first, lease("2026-01-01T00:00:05.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });
 
   it("a node's lease is not renewed by a change that leaves its time as it is", () => {
     assert.equal(
-      observeLease(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeNodeLease(first, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       undefined,
     );
   });
 
   it("a node's lease is renewed by a lease of another UID: its node was registered again", () => {
     assert.equal(
-      observeLease(first, lease("2026-01-01T00:00:05.000000Z", "10", "l2"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeNodeLease(first, lease("2026-01-01T00:00:05.000000Z", "10", "l2"), 7_000, undefined, IN_CONTACT)
+        .renewedAtMs,
       7_000,
     );
   });
@@ -140,7 +141,7 @@ describe("a node's lease", () => {
   it("a node's lease is renewed at the first look by a later version, or another UID, than the one that was silent", () => {
     const proven = { uid: "l1", resourceVersion: "9" };
     const look = (resourceVersion: string, uid?: string) =>
-      observeLease(
+      observeNodeLease(
         undefined,
         lease("2026-01-01T00:00:10.000000Z", resourceVersion, uid),
         7_000,
@@ -155,8 +156,8 @@ describe("a node's lease", () => {
 
   it("a node's lease is not renewed by a first look at an older version than the one that was silent, nor by that one", () => {
     const proven = { uid: "l1", resourceVersion: "9" };
-    const at = (known: ReturnType<typeof observeLease> | undefined, read: Lease | undefined) =>
-      observeLease(known, read, 7_000, undefined, IN_CONTACT, proven);
+    const at = (known: ReturnType<typeof observeNodeLease> | undefined, read: Lease | undefined) =>
+      observeNodeLease(known, read, 7_000, undefined, IN_CONTACT, proven);
     const silent = lease("2026-01-01T00:00:10.000000Z", "9");
     for (const read of [lease("2026-01-01T00:00:00.000000Z", "8"), undefined]) {
       assert.equal(at(at(undefined, read), silent).renewedAtMs, undefined);
@@ -172,49 +173,49 @@ describe("a node's lease", () => {
   const contact = { sinceMs: 500, serverTimeMs, clockSteadySinceMs: -Infinity };
 
   it("the age of a node's lease is judged by the clock of the API server and not by the clock of the node", () => {
-    const observations = observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    const observations = observeNodeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
     assert.equal(observations.writtenAtMs, 100_000 - 19_000);
     assert.equal(observations.answeringSinceMs, 500);
   });
 
   it("a node's lease was written just now, at the latest, if the API server's clock went back", () => {
     assert.equal(
-      observeLease(undefined, stamped("2026-01-01T00:09:00Z", "9"), 100_000, 100_000, contact).writtenAtMs,
+      observeNodeLease(undefined, stamped("2026-01-01T00:09:00Z", "9"), 100_000, 100_000, contact).writtenAtMs,
       100_000,
     );
   });
 
   it("a node's lease was written at an unknown time if the API server's clock or its stamp is not known", () => {
     assert.equal(
-      observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, IN_CONTACT).writtenAtMs,
+      observeNodeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, IN_CONTACT).writtenAtMs,
       undefined,
     );
     assert.equal(
-      observeLease(undefined, lease("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, contact).writtenAtMs,
+      observeNodeLease(undefined, lease("2026-01-01T00:00:40Z", "9"), 1_000, 1_000, contact).writtenAtMs,
       undefined,
     );
   });
 
   it("a node's lease was written at the later time of two that two API servers' clocks make of it", () => {
-    const first = observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    const first = observeNodeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
     const ahead = { ...contact, serverTimeMs: serverTimeMs + 30_000 };
-    const second = observeLease(first, stamped("2026-01-01T00:00:40Z", "9"), 101_000, 101_000, ahead);
+    const second = observeNodeLease(first, stamped("2026-01-01T00:00:40Z", "9"), 101_000, 101_000, ahead);
     assert.equal(second.writtenAtMs, first.writtenAtMs);
     assert.equal(second.readAtMs, 101_000);
   });
 
   it("a node's lease keeps when it was written if an event that is older is shown late", () => {
-    const first = observeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
+    const first = observeNodeLease(undefined, stamped("2026-01-01T00:00:40Z", "9"), 100_000, 100_000, contact);
     assert.equal(
-      observeLease(first, stamped("2026-01-01T00:00:30Z", "8"), 100_000, undefined, contact).writtenAtMs,
+      observeNodeLease(first, stamped("2026-01-01T00:00:30Z", "8"), 100_000, undefined, contact).writtenAtMs,
       81_000,
     );
   });
 
   it("a node's lease that appears if there was none counts as renewed", () => {
-    const none = observeLease(undefined, undefined, 1_000, 1_000, IN_CONTACT);
+    const none = observeNodeLease(undefined, undefined, 1_000, 1_000, IN_CONTACT);
     assert.equal(
-      observeLease(none, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
+      observeNodeLease(none, lease("2026-01-01T00:00:10.000000Z", "10"), 7_000, undefined, IN_CONTACT).renewedAtMs,
       7_000,
     );
   });

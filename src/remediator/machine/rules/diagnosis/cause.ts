@@ -1,7 +1,7 @@
 import type { Evidence } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import { EVIDENCE_ENTRIES_MAX, EVIDENCE_SENSORS_MAX } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import { ourTimeOf, usableClockAhead } from "../../../../bmc/evidence/bmc-time.ts";
-import type { BmcEvidence, CauseClass, LogEntry } from "../../../../bmc/evidence/model.ts";
+import type { BmcEvidence, CauseClass, BmcLogEntry } from "../../../../bmc/evidence/model.ts";
 import { toTime } from "../../../../runtime/time.ts";
 
 /** An entry that is older than this when the node is lost is about something else. */
@@ -14,7 +14,7 @@ const UNTIMED_MAX = 3;
 const SAME_CAUSE_MS = 60_000;
 
 /** The times of an outage, in milliseconds since the epoch. */
-export interface Outage {
+export interface OutageTimes {
   /** When the node last showed that it lives; undefined if that is not known. */
   lostAtMs: number | undefined;
   /** When this attempt began, and its power-off was ordered: what is logged from then on may be our own doing. */
@@ -23,12 +23,12 @@ export interface Outage {
 }
 
 interface TimedEntry {
-  entry: LogEntry;
+  entry: BmcLogEntry;
   atMs: number | undefined;
 }
 
 /** Judges what a BMC shows of why its host died; pure. */
-export function judgeEvidence(found: BmcEvidence, readAtMs: number, outage: Outage): Evidence {
+export function judgeEvidence(found: BmcEvidence, readAtMs: number, outage: OutageTimes): Evidence {
   const timed = found.entries.map((entry) => ({
     entry,
     atMs: ourTimeOf(entry.bmcTimeMs, found.clockAheadMs, readAtMs),
@@ -65,7 +65,7 @@ export function judgeEvidence(found: BmcEvidence, readAtMs: number, outage: Outa
 }
 
 /** The entries that may be about this outage: neither older nor newer, nor written because of our own order. */
-function concerning(timed: readonly TimedEntry[], outage: Outage): TimedEntry[] {
+function concerning(timed: readonly TimedEntry[], outage: OutageTimes): TimedEntry[] {
   const sinceMs = (outage.lostAtMs ?? outage.orderedAtMs) - BEFORE_LOSS_MS;
   const known = timed.filter(({ entry, atMs }) => {
     if (atMs === undefined) return false;
@@ -86,7 +86,7 @@ function newestUntimed(timed: readonly TimedEntry[]): TimedEntry[] {
 }
 
 /** The entry that shows the cause: of the gravest ones the nearest to the loss, and of those close to it the first. */
-function causeAmong(concerned: readonly TimedEntry[], { lostAtMs, orderedAtMs }: Outage): TimedEntry | undefined {
+function causeAmong(concerned: readonly TimedEntry[], { lostAtMs, orderedAtMs }: OutageTimes): TimedEntry | undefined {
   const causes = concerned.filter(({ entry }) => entry.rank > 0 && classOf(entry) !== "None");
   const gravest = Math.max(...causes.map(gravity));
   const candidates = causes.filter((timed) => gravity(timed) === gravest);
@@ -113,7 +113,7 @@ function compare(a: number, b: number): number {
   return a === b ? 0 : a - b;
 }
 
-function classOf({ topic }: LogEntry): CauseClass {
+function classOf({ topic }: BmcLogEntry): CauseClass {
   return topic === "Power" ? "None" : topic;
 }
 
@@ -130,7 +130,7 @@ function unique(timed: readonly TimedEntry[]): TimedEntry[] {
 function nothingFound(
   concerned: readonly TimedEntry[],
   lastResetMs: number | undefined,
-  outage: Outage,
+  outage: OutageTimes,
   isWhole: boolean,
 ): string {
   const power = concerned.find(({ entry }) => entry.topic === "Power");

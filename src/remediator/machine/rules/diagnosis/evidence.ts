@@ -1,5 +1,5 @@
 import { judgeEvidence } from "./cause.ts";
-import type { Outage } from "./cause.ts";
+import type { OutageTimes } from "./cause.ts";
 import type { Evidence } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import type { BmcEvidence } from "../../../../bmc/evidence/model.ts";
 import { parseTimeMs, toMicroTime } from "../../../../runtime/time.ts";
@@ -55,7 +55,7 @@ export function withEvidence(snapshot: Snapshot, now: Now, decision: Decision): 
 }
 
 /** What a BMC shows is foreign data: whatever it is, no decision may fail for it. The fence then goes on without it. */
-function judgeOrNone(found: BmcEvidence, readAtMs: number, outage: Outage): Evidence | undefined {
+function judgeOrNone(found: BmcEvidence, readAtMs: number, outage: OutageTimes): Evidence | undefined {
   try {
     return judgeEvidence(found, readAtMs, outage);
   } catch {
@@ -71,7 +71,7 @@ function isOrderOut({ observations }: Snapshot, attempt: Attempt): boolean {
   return attempt.action === "ForceOff" && (isAnswered || power.last !== undefined);
 }
 
-function outageOf({ observations, node }: Snapshot, attempt: Attempt, now: Now): Outage {
+function outageOf({ observations, node }: Snapshot, attempt: Attempt, now: Now): OutageTimes {
   const { lease } = observations;
   const writtenAtMs = lease?.writtenAtMs;
   const ready = node?.status.conditions?.find(({ type }) => type === "Ready");

@@ -34,7 +34,7 @@ const STAMP_RESOLUTION_MS = 1_000;
  * @param proven the version that was silent when the host was proven off before the duration of its node: a process
  *   that sees another one first has missed a renewal.
  */
-export function observeLease(
+export function observeNodeLease(
   known: ObservedLease | undefined,
   lease: Lease | undefined,
   nowMs: number,

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { BmcEvidence, LogEntry } from "../../../../../../src/bmc/evidence/model.ts";
+import type { BmcEvidence, BmcLogEntry } from "../../../../../../src/bmc/evidence/model.ts";
 import { judgeEvidence } from "../../../../../../src/remediator/machine/rules/diagnosis/cause.ts";
 
 const LOST = Date.UTC(2026, 10, 23, 12, 0, 0);
 const OUTAGE = { lostAtMs: LOST, startedAtMs: LOST + 60_000, orderedAtMs: LOST + 65_000 };
 const READ_AT = LOST + 67_000;
 
-function entry(secondsToLoss: number | undefined, changes: Partial<LogEntry> = {}): LogEntry {
+function entry(secondsToLoss: number | undefined, changes: Partial<BmcLogEntry> = {}): BmcLogEntry {
   return {
     log: "SEL",
     id: "1",
@@ -19,13 +19,13 @@ function entry(secondsToLoss: number | undefined, changes: Partial<LogEntry> = {
   };
 }
 
-function judge(entries: readonly LogEntry[], changes: Partial<BmcEvidence> = {}): ReturnType<typeof judgeEvidence> {
+function judge(entries: readonly BmcLogEntry[], changes: Partial<BmcEvidence> = {}): ReturnType<typeof judgeEvidence> {
   const found = { clockAheadMs: 0, entries, sensors: [], lastResetMs: undefined, incomplete: undefined, ...changes };
   return judgeEvidence(found, READ_AT, OUTAGE);
 }
 
 describe("the judgement of what a BMC shows", () => {
-  const cases: [what: string, entries: readonly LogEntry[], message: string][] = [
+  const cases: [what: string, entries: readonly BmcLogEntry[], message: string][] = [
     ["an entry before the loss", [entry(41)], "Uncorrectable ECC, DIMM B2, 41 s before the node was lost"],
     ["an entry after the loss", [entry(-30)], "Uncorrectable ECC, DIMM B2, 30 s after the node was lost"],
     ["an entry that is too old", [entry(1_000)], "The BMC shows no cause"],

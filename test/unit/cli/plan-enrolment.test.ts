@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FencingTarget } from "../../../src/api/ironfence/fencing-target.ts";
 import type { Node, Pod } from "../../../src/api/kubernetes/core.ts";
-import { planEnrolment } from "../../../src/cli/enroll/plan.ts";
-import type { EnrollFacts } from "../../../src/cli/enroll/plan.ts";
+import { planEnrolment } from "../../../src/cli/enroll/plan-enrolment.ts";
+import type { EnrollFacts } from "../../../src/cli/enroll/plan-enrolment.ts";
 
 const UUID = "4c4c4544-0042-4a10-8054-b9c04f503132";
 

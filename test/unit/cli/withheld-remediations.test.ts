@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it } from "node:test";
 import { Registry } from "prom-client";
-import { Observations } from "../../../src/cli/agent/observations.ts";
-import { readObservations } from "../../../src/api/ironfence/observation.ts";
+import { WithheldRemediations } from "../../../src/cli/agent/withheld-remediations.ts";
+import { readWithheldRemediations } from "../../../src/api/ironfence/withheld-remediation.ts";
 import type { EventNote } from "../../../src/kube/events.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 import { nodeObject, silentLogger } from "../kube/support.ts";
@@ -26,13 +26,13 @@ const KEPT = {
 describe("what an agent would have remediated", () => {
   let clock: VirtualClock;
   let notes: EventNote[];
-  let observations: Observations;
+  let observations: WithheldRemediations;
 
-  const make = (): Observations => {
+  const make = (): WithheldRemediations => {
     const events = { record: (note: EventNote) => void notes.push(note) };
-    return new Observations({ clock, logger: silentLogger, events, registry: new Registry() });
+    return new WithheldRemediations({ clock, logger: silentLogger, events, registry: new Registry() });
   };
-  const kept = () => readObservations(observations.annotations);
+  const kept = () => readWithheldRemediations(observations.annotations);
 
   beforeEach(() => {
     clock = new VirtualClock(T0);
@@ -113,7 +113,7 @@ describe("what an agent would have remediated", () => {
       ["n1", undefined],
       ["n2", "2026-01-01T00:00:00Z"],
     ]);
-    assert.deepEqual(readObservations({ "ironfence.io/would-have-remediated": "nonsense" }), []);
+    assert.deepEqual(readWithheldRemediations({ "ironfence.io/would-have-remediated": "nonsense" }), []);
   });
 
   it("what an agent would have remediated is not reported as done: Events of acts are left out, those of findings are recorded", () => {

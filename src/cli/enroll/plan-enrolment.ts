@@ -6,15 +6,10 @@ import { enrolmentProblem, outletsOf } from "../../remediator/hosts/model/enrolm
 import { expectedIdentity, meaningfulUuid, sameUuid } from "../../remediator/hosts/model/identity.ts";
 import { isEvicted, namesOf } from "../fence/drain.ts";
 import type { TargetContext } from "../hosts/targets.ts";
+import type { Plan } from "../terminal/plan.ts";
 
 /** Self Node Remediation sets it on nodes that reset themselves when they are cut off from the API server. */
 const RESETS_ITSELF = "is-reboot-capable.self-node-remediation.medik8s.io";
-
-/** What an enrolment would do, and what prevents it. */
-export interface EnrollPlan {
-  obstacles: string[];
-  steps: string[];
-}
 
 /** What is read before an enrolment, all of it live. */
 export interface EnrollFacts {
@@ -28,7 +23,7 @@ export interface EnrollFacts {
 }
 
 /** Plans an enrolment; pure. A host is switched off, so everything that could be hurt by that prevents it. */
-export function planEnrolment({ host, conflict, pods, underWay }: EnrollFacts): EnrollPlan {
+export function planEnrolment({ host, conflict, pods, underWay }: EnrollFacts): Plan {
   const { target } = host;
   const { name, namespace } = target.metadata;
   const { nodeName, clusterRef, maintenance } = target.spec;

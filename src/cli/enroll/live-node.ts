@@ -7,7 +7,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 const LEASE_NAMESPACE = "kube-node-lease";
 
 /** What is known of a node by live reads, on the clock of this process. */
-export class NodeWatch {
+export class LiveNode {
   readonly #runtime: KubeRuntime;
   readonly #name: string;
   #lease: string | undefined;

@@ -1,6 +1,6 @@
 import type { Counter, Registry } from "prom-client";
-import type { Observation } from "../../api/ironfence/observation.ts";
-import { readObservations } from "../../api/ironfence/observation.ts";
+import type { WithheldRemediation } from "../../api/ironfence/withheld-remediation.ts";
+import { readWithheldRemediations } from "../../api/ironfence/withheld-remediation.ts";
 import { WOULD_HAVE_REMEDIATED } from "../../api/names/annotations.ts";
 import type { RemediationListener, StartedRemediation } from "../../detector/shared/model/started-remediation.ts";
 import type { EventNote, EventRecorder } from "../../kube/events.ts";
@@ -33,7 +33,7 @@ const ACTS: readonly string[] = [
   "ExternalAnnotationAdded",
 ];
 
-export interface ObservationsDeps {
+export interface WithheldRemediationsDeps {
   clock: Clock;
   logger: Logger;
   events: EventRecorder;
@@ -41,24 +41,24 @@ export interface ObservationsDeps {
 }
 
 /** What an agent that only observes would have done: reported, and kept for `ironfence status`. */
-export class Observations implements RemediationListener {
-  readonly #deps: ObservationsDeps;
+export class WithheldRemediations implements RemediationListener {
+  readonly #deps: WithheldRemediationsDeps;
   readonly #counter: Counter;
   /** Undefined until those of the last leader have been read. */
-  #kept: Observation[] | undefined;
+  #kept: WithheldRemediation[] | undefined;
   /** Those that were open when the last leader ended; no decision about them was made since. */
   readonly #inherited = new Set<string>();
   /** What has begun and not ended: in a large outage more than is kept for `ironfence status`. */
   readonly #open = new Set<string>();
 
-  constructor(deps: ObservationsDeps) {
+  constructor(deps: WithheldRemediationsDeps) {
     this.#deps = deps;
     this.#counter = createCounter(OBSERVED_METRIC, deps.registry);
   }
 
   /** Takes over what the last leader has left in the Lease. */
   restore(annotations: Readonly<Record<string, string>> | undefined): void {
-    this.#kept = readObservations(annotations);
+    this.#kept = readWithheldRemediations(annotations);
     for (const known of this.#kept) if (known.until === undefined) this.#inherited.add(outageOf(known));
   }
 
@@ -89,7 +89,7 @@ export class Observations implements RemediationListener {
 
   started({ healthCheck, subject, about, remedy, because }: StartedRemediation): void {
     const kept = (this.#kept ??= []);
-    const isSame = (known: Observation): boolean =>
+    const isSame = (known: WithheldRemediation): boolean =>
       known.until === undefined &&
       known.node === subject &&
       known.healthCheck === healthCheck &&
@@ -122,7 +122,7 @@ export class Observations implements RemediationListener {
   }
 }
 
-function outageOf({ healthCheck, node }: Observation): string {
+function outageOf({ healthCheck, node }: WithheldRemediation): string {
   return `${healthCheck} ${node}`;
 }
 

@@ -5,14 +5,7 @@ import { mayRunEtcd } from "../../remediator/machine/rules/admission/quorum.ts";
 import { hasCordon } from "./cordon.ts";
 import { isBare, losesData, namesOf } from "./drain.ts";
 import type { FencePreview } from "./preview.ts";
-
-/** What a drill would do to one node. */
-export interface DrillPlan {
-  /** Why it must not begin. */
-  obstacles: string[];
-  /** Each thing that it does, in its order. */
-  steps: string[];
-}
+import type { Plan } from "../terminal/plan.ts";
 
 /**
  * Plans a drill; pure.
@@ -33,7 +26,7 @@ export function planDrill(
     drainTimeout: string;
   },
   mark?: string,
-): DrillPlan {
+): Plan {
   const { name } = node.metadata;
   const { pods, objection, lacking, underWay, drainTimeout } = found;
   const obstacles = [...ofFence];

@@ -14,7 +14,7 @@ import { readAttempts, writeAttempts } from "../model/attempts.ts";
  * @throws KubeError: Conflict or Invalid if another writer changed the annotation meanwhile; the next evaluation
  * decides again.
  */
-export async function recordAttempts(
+export async function storeAttempts(
   client: KubeClient,
   type: ResourceType,
   check: KubeObject,

@@ -8,7 +8,7 @@ import { createHttpClient } from "../redfish/http/client.ts";
 import { brokeOff, toBmcError } from "../redfish/http/connection.ts";
 
 /** The largest answer that is read. */
-export const BODY_BYTES_MAX = 65_536;
+const BODY_BYTES_MAX = 65_536;
 
 /** One request as it goes out. */
 export interface RawRequest {
@@ -27,7 +27,7 @@ export interface RawAnswer {
   body: Uint8Array;
 }
 
-export interface ExchangeOptions {
+export interface DriverConnectionOptions {
   origin: string;
   tls: DeviceTls;
   certificate: ClientCertificate | undefined;
@@ -36,7 +36,7 @@ export interface ExchangeOptions {
 }
 
 /** Sends requests to one origin, each once, within bounds and without following redirects. */
-export class Exchange {
+export class DriverConnection {
   readonly origin: string;
   /** Until when the certificate is valid that the server has shown last. */
   certificateUntilMs: number | undefined;
@@ -44,7 +44,7 @@ export class Exchange {
   readonly #hasCertificate: boolean;
 
   /** @throws BmcError TlsUntrusted for TLS settings that cannot be used. */
-  constructor(options: ExchangeOptions) {
+  constructor(options: DriverConnectionOptions) {
     this.origin = options.origin;
     this.#hasCertificate = options.certificate !== undefined;
     this.#client = createHttpClient({

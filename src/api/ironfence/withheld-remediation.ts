@@ -15,10 +15,12 @@ const observationSchema = z.object({
 });
 
 /** A remediation that an agent with `--observe` would have started. */
-export type Observation = z.infer<typeof observationSchema>;
+export type WithheldRemediation = z.infer<typeof observationSchema>;
 
 /** Reads what such an agent has left in its Lease, oldest first; nothing if it cannot be parsed. */
-export function readObservations(annotations: Readonly<Record<string, string>> | undefined): Observation[] {
+export function readWithheldRemediations(
+  annotations: Readonly<Record<string, string>> | undefined,
+): WithheldRemediation[] {
   const text = annotations?.[WOULD_HAVE_REMEDIATED];
   if (text === undefined) return [];
   try {
