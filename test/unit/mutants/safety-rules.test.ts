@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { describe, it } from "node:test";
 import { MUTANTS } from "../../../hack/mutants/named/all.ts";
+import { BEYOND_SAFETY } from "../../../hack/mutants/named/beyond-safety.ts";
 import { namedTests, readEntries } from "../../lib/page-entries.ts";
 import type { Entry } from "../../lib/page-entries.ts";
 import { INVARIANTS } from "../../sim/invariants/all.ts";
@@ -52,6 +53,28 @@ describe("docs/explanation/safety-rules.md", () => {
       judged.toSorted((a, b) => Number(/\d+/.exec(a)?.[0]) - Number(/\d+/.exec(b)?.[0])),
     );
     assert.equal(documented.filter((rule) => rule.startsWith("L")).length, 1);
+  });
+});
+
+describe("the named mutants", () => {
+  const ofRules = new Set(rules.flatMap(({ mutants }) => mutants));
+  const others = BEYOND_SAFETY.flatMap(({ mutants }) => mutants);
+
+  it("every named mutant is listed with the safety rule that it breaks, or with what it guards instead", () => {
+    const listed = new Set([...ofRules, ...others]);
+    assert.deepEqual(
+      MUTANTS.map(({ id }) => id).filter((id) => !listed.has(id)),
+      [],
+    );
+  });
+
+  it("no named mutant that guards something else than safety is unknown, listed twice, or listed with a rule", () => {
+    const known = new Set(MUTANTS.map(({ id }) => id));
+    assert.deepEqual(repeated(others), []);
+    assert.deepEqual(
+      others.filter((id) => !known.has(id) || ofRules.has(id)),
+      [],
+    );
   });
 });
 
