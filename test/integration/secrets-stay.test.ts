@@ -12,8 +12,8 @@ import { NAMESPACE, startSocketWorld, until } from "./agent-fixture.ts";
 import { addressIn } from "./child-agent.ts";
 import { cli } from "./cli-fixture.ts";
 
-// Where the password of a BMC and the tokens of its sessions must never be seen: in whatever the agent writes, serves and shows of itself while it
-// uses it.
+// Where the password of a BMC and the tokens of its sessions must never be seen: in whatever the agent writes, serves
+// and shows of itself while it uses them.
 
 /**
  * Fences a host by an agent that logs all it can.

@@ -95,8 +95,8 @@ export const BMC_SNMP_MUTANTS: readonly Mutant[] = [
     "snmp-other-pdu-believed",
     "snmp-driver",
     "an Off of another outlet than the one that was identified does not count",
-    'return this.#isOther(status) ? { state: "Unknown"',
-    'return this.#isClosed ? { state: "Unknown"',
+    'if (this.#isOther(status)) return { state: "Unknown"',
+    'if (this.#isClosed) return { state: "Unknown"',
     POWER,
   ),
   mutant(

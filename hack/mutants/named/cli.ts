@@ -122,8 +122,8 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "observer-remediates",
     "components",
     "an agent that only observes acts on no remediation",
-    "!options.observe && startRemediator(deps, all, leases, running)",
-    "startRemediator(deps, all, leases, running)",
+    "!options.observe && startRemediator(deps, all, shared, running)",
+    "startRemediator(deps, all, shared, running)",
     OBSERVE,
   ),
   agent(

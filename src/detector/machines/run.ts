@@ -7,7 +7,7 @@ import type { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import type { FamilyCount } from "./effects/machine-check-counts.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
-import { coverageOf } from "./snapshot/coverage.ts";
+import { machineCoverage } from "./snapshot/coverage.ts";
 import { MachineHealthCheckController } from "./controller.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
 
@@ -65,7 +65,7 @@ async function serve(
   const clusterObjects = types.clusters && watch(types.clusters, kind.readCluster);
   for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
   count?.add(checks);
-  coverage?.add(() => coverageOf({ kind, checks, machines, ownCluster }), signal);
+  coverage?.add(() => machineCoverage({ kind, checks, machines, ownCluster }), signal);
   const deps = { runtime, clusters, kind, namespace, types, checks, machines, clusterObjects, metrics, listener };
   await new MachineHealthCheckController(deps, signal).run(signal);
 }

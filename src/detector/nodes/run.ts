@@ -9,7 +9,7 @@ import type { Watched } from "../../kube/watched.ts";
 import { whenServed } from "../../kube/objects/when-served.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
-import { coverageOf } from "./snapshot/coverage.ts";
+import { nodeCoverage } from "./snapshot/coverage.ts";
 import { NodeHealthCheckMetrics } from "./effects/metrics.ts";
 import { NodeHealthCheckController } from "./controller.ts";
 
@@ -68,7 +68,7 @@ async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<v
   });
   try {
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
-    coverage?.add(() => coverageOf(checks.values()), everything);
+    coverage?.add(() => nodeCoverage(checks.values()), everything);
     const controller = new NodeHealthCheckController(
       { runtime, nodes, checks, metrics, leases, listener, ...options },
       everything,

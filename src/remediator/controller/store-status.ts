@@ -47,7 +47,7 @@ export async function storeStatus(
   session.learn(stored);
   if (isNewCause) metrics.cause(status.evidence?.class ?? "None");
   const to = session.state.name;
-  countOutage(deps, session, from.name, to);
+  countDowntime(deps, session, from.name, to);
   for (const { type, reason, message } of notes) {
     const fields = { ...fieldsOf(session), state: to, step: reason, message };
     runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
@@ -77,17 +77,17 @@ export async function storeStatus(
 const AFTER_RELEASE: readonly State["name"][] = ["Provisioning", "PoweringOn"];
 
 /** Counts, once each, how long after a node's failure its workloads were released and it was restored. */
-function countOutage(
+function countDowntime(
   { metrics, leases }: StoreStatusDeps,
   session: RemediationSession,
   from: State["name"],
   to: State["name"],
 ): void {
-  const outage = session.outage(leases);
-  if (outage === undefined || from === to) return;
+  const downtime = session.downtime(leases);
+  if (downtime === undefined || from === to) return;
   if (from === "Releasing" && AFTER_RELEASE.includes(to) && !session.isReleaseCounted) {
     session.isReleaseCounted = true;
-    metrics.released(outage);
+    metrics.released(downtime);
   }
-  if (to === "Succeeded") metrics.restored(outage);
+  if (to === "Succeeded") metrics.restored(downtime);
 }

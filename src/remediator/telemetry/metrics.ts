@@ -26,9 +26,9 @@ export interface RemediatorMetrics {
   /** Nodes that a remediation which is gone has left unfinished. */
   orphaned(count: number): void;
   /** The workloads of a node were released. */
-  released(outage: Outage): void;
+  released(downtime: Downtime): void;
   /** A node was restored. */
-  restored(outage: Outage): void;
+  restored(downtime: Downtime): void;
   /** A cause of death was recorded. */
   cause(cause: CauseClass): void;
   /** A call of a BMC has ended. */
@@ -37,11 +37,11 @@ export interface RemediatorMetrics {
   probedHosts(counts: Readonly<Record<HostProbeState, number>>): void;
 }
 
-/** From where the time of an outage counts: see `SINCE`. */
+/** From where a downtime counts: see `SINCE`. */
 const OUTAGE_STARTS = ["notReady", "renewal"] as const;
 
 /** How long a node has been down. */
-export interface Outage {
+export interface Downtime {
   since: (typeof OUTAGE_STARTS)[number];
   seconds: number;
 }

@@ -14,7 +14,7 @@ export interface CoverageViews {
 }
 
 /** Which nodes of the agent's own cluster have a Machine that some health check covers. */
-export function coverageOf({ kind, checks, machines, ownCluster }: CoverageViews): CoverageJudge {
+export function machineCoverage({ kind, checks, machines, ownCluster }: CoverageViews): CoverageJudge {
   const policies = [...checks.values()].flatMap((check) => {
     const policy = compileMachinePolicy(kind, check);
     return typeof policy === "string" ? [] : [policy];

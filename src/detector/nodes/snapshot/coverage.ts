@@ -10,7 +10,7 @@ const OURS = `${BARE_METAL_REMEDIATION_TEMPLATES.group}/`;
  * Which nodes some health check would remediate through ironfence. A pause ends, so one that is paused counts. One that
  * is disabled has an alert of its own, and one with templates of other projects only fences by other means.
  */
-export function coverageOf(checks: Iterable<HealthCheckObject>): CoverageJudge {
+export function nodeCoverage(checks: Iterable<HealthCheckObject>): CoverageJudge {
   const policies = [...checks].flatMap(({ spec, status, metadata }) => {
     const compiled = compileNodePolicy(spec, metadata.annotations);
     if ("problem" in compiled || status.phase === "Disabled") return [];

@@ -11,7 +11,7 @@ import type { KubeRuntime } from "../../../kube/runtime.ts";
 import { serverTimeMs } from "../../../kube/server-time.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import type { KubeletLeases } from "../../../nodes/leases/kubelet-leases.ts";
-import type { Outage } from "../../telemetry/metrics.ts";
+import type { Downtime } from "../../telemetry/metrics.ts";
 import type { TracedFence } from "../../telemetry/fence-tracer.ts";
 import { ApiFailures } from "./api-failures.ts";
 import { SessionWatches } from "./session-watches.ts";
@@ -149,7 +149,7 @@ export class RemediationSession {
    *
    * @param leases of all nodes, if they are watched.
    */
-  outage(leases: Pick<KubeletLeases, "of"> | undefined): Outage | undefined {
+  downtime(leases: Pick<KubeletLeases, "of"> | undefined): Downtime | undefined {
     const { nodeName, cluster, provenLease, status } = this;
     if (nodeName === undefined) return undefined;
     if (provenLease !== undefined) {

@@ -3,8 +3,8 @@ import { describe, it } from "node:test";
 import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import { CLUSTER_API_CHECKS } from "../../../../src/detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../../../../src/detector/machines/vendors/okd.ts";
-import { coverageOf as coverageOfMachineChecks } from "../../../../src/detector/machines/snapshot/coverage.ts";
-import { coverageOf } from "../../../../src/detector/nodes/snapshot/coverage.ts";
+import { machineCoverage } from "../../../../src/detector/machines/snapshot/coverage.ts";
+import { nodeCoverage } from "../../../../src/detector/nodes/snapshot/coverage.ts";
 import type { HealthCheckObject } from "../../../../src/detector/nodes/snapshot/health-check.ts";
 import { checkOf, machineOf } from "../machines/builders.ts";
 
@@ -35,7 +35,7 @@ function healthCheck(spec: object = {}, status: HealthCheckObject["status"] = {}
 
 describe("the coverage of health checks", () => {
   it("the coverage of NodeHealthChecks has the nodes that one selects, a paused one included, but no excluded node", () => {
-    const covers = coverageOf([healthCheck({}, { phase: "Paused" })]);
+    const covers = nodeCoverage([healthCheck({}, { phase: "Paused" })]);
     assert.equal(covers(nodeOf("n1")), true);
     assert.equal(covers(nodeOf("n2", { pool: "b" })), false);
     assert.equal(covers(nodeOf("n3", { pool: "a", "remediation.medik8s.io/exclude-from-remediation": "true" })), false);
@@ -49,15 +49,15 @@ describe("the coverage of health checks", () => {
       healthCheck({ minHealthy: "most" }),
       healthCheck({ remediationTemplate }),
     ];
-    for (const check of useless) assert.equal(coverageOf([check])(nodeOf("n1")), false);
-    assert.equal(coverageOf([...useless, healthCheck()])(nodeOf("n1")), true);
+    for (const check of useless) assert.equal(nodeCoverage([check])(nodeOf("n1")), false);
+    assert.equal(nodeCoverage([...useless, healthCheck()])(nodeOf("n1")), true);
   });
 
   it("the coverage of MachineHealthChecks has the nodes of covered Machines of the agent's own cluster", () => {
     const machines = ["m1", "m2"].map((name) => machineOf(name, { status: { nodeRef: { name: `node-of-${name}` } } }));
     const view = <T>(...objects: T[]) => ({ values: () => objects.values() });
     const judge = (ownCluster: { namespace: string; name: string } | undefined, kind = CLUSTER_API_CHECKS) =>
-      coverageOfMachineChecks({ kind, checks: view(checkOf()), machines: view(...machines), ownCluster });
+      machineCoverage({ kind, checks: view(checkOf()), machines: view(...machines), ownCluster });
     const own = { namespace: "tenant", name: "prod" };
     assert.equal(judge(own)(nodeOf("node-of-m1")), true);
     assert.equal(judge(own)(nodeOf("n9")), false, "it has no Machine");
