@@ -1,26 +1,46 @@
-import { symlink } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { cacheFolder } from "../control-plane/binaries.ts";
 import { run } from "../lib/run.ts";
 import { repositoryPath } from "./world.ts";
 
 /** The commit of 0.1.0. */
 const FIRST_VERSION = "96756e9";
 const GIT_TIMEOUT_MS = 60_000;
+const INSTALL_TIMEOUT_MS = 5 * 60_000;
+/** What the agent runs with, as 0.1.0's own package-lock.json has it: about 6 s, once. Node is the present one. */
+const INSTALL = ["ci", "--omit=dev", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"];
 
 /**
- * Makes the tree of 0.1.0 from the history of this clone, with the packages of the present tree.
+ * Makes the tree of 0.1.0 in the cache folder from the history of this clone, with the packages of its own lock file.
  *
- * @throws Error if the clone is too shallow.
+ * @returns the folder, which nothing may change.
+ * @throws Error if the clone is too shallow, or npm cannot install the packages.
  */
-export async function checkOutFirstVersion(folder: string): Promise<void> {
-  const signal = AbortSignal.timeout(GIT_TIMEOUT_MS);
-  const inClone = { cwd: repositoryPath(""), env: {}, timeoutMs: GIT_TIMEOUT_MS, signal };
-  await run("git", ["cat-file", "-e", `${FIRST_VERSION}^{commit}`], inClone).catch((cause: unknown) => {
-    const advice = "run `git fetch --unshallow`, or test in a full clone";
-    throw new Error(`this clone has no commit ${FIRST_VERSION}, which is 0.1.0: ${advice}`, { cause });
-  });
-  const archive = join(folder, "0.1.0.tar");
-  await run("git", ["archive", `--output=${archive}`, FIRST_VERSION], inClone);
-  await run("tar", ["-xf", archive, "-C", folder], inClone);
-  await symlink(repositoryPath("node_modules"), join(folder, "node_modules"));
+export async function installFirstVersion(): Promise<string> {
+  const cache = cacheFolder("first-version");
+  const folder = join(cache, FIRST_VERSION);
+  if (existsSync(folder)) return folder;
+  await mkdir(cache, { recursive: true });
+  const work = await mkdtemp(join(cache, "unpacked-"));
+  try {
+    const signal = AbortSignal.timeout(GIT_TIMEOUT_MS + INSTALL_TIMEOUT_MS);
+    const inClone = { cwd: repositoryPath(""), env: {}, timeoutMs: GIT_TIMEOUT_MS, signal };
+    await run("git", ["cat-file", "-e", `${FIRST_VERSION}^{commit}`], inClone).catch((cause: unknown) => {
+      const advice = "run `git fetch --unshallow`, or test in a full clone";
+      throw new Error(`this clone has no commit ${FIRST_VERSION}, which is 0.1.0: ${advice}`, { cause });
+    });
+    const archive = join(work, "0.1.0.tar");
+    await run("git", ["archive", `--output=${archive}`, FIRST_VERSION], inClone);
+    await run("tar", ["-xf", archive, "-C", work], inClone);
+    await run("npm", INSTALL, { ...inClone, cwd: work, timeoutMs: INSTALL_TIMEOUT_MS });
+    await rename(work, folder).catch((error: unknown) => {
+      // Another test file was faster.
+      if (!existsSync(folder)) throw error;
+    });
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+  return folder;
 }

@@ -233,7 +233,7 @@ export async function assertOrder({ chronicle }: Scenario, node: string, taint: 
 }
 
 /** Revisions are of the whole of etcd: they order the writes of all kinds. */
-function revisionOf(object: { metadata: { resourceVersion: string } }): bigint {
+export function revisionOf(object: { metadata: { resourceVersion: string } }): bigint {
   return BigInt(object.metadata.resourceVersion);
 }
 

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { startControlPlane } from "../../hack/control-plane/control-plane.ts";
 import type { ControlPlane } from "../../hack/control-plane/control-plane.ts";
 import { fillSchema } from "../../hack/e2e/fill-schema.ts";
 import type { Schema } from "../../hack/e2e/fill-schema.ts";
-import { checkOutFirstVersion } from "../../hack/e2e/first-version.ts";
+import { installFirstVersion } from "../../hack/e2e/first-version.ts";
 import { NAMESPACE, repositoryPath } from "../../hack/e2e/world.ts";
 import { applyManifests, applyObject, readManifests } from "../../hack/lib/apply.ts";
 import { cli } from "../integration/cli-fixture.ts";
@@ -87,8 +85,7 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
   const stored = new Map<string, Stored>();
 
   before(async () => {
-    firstVersion = await mkdtemp(join(tmpdir(), "ironfence-0.1.0-"));
-    await checkOutFirstVersion(firstVersion);
+    firstVersion = await installFirstVersion();
     const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
     const signal = AbortSignal.timeout(START_TIMEOUT_MS);
     controlPlane = await startControlPlane({ progress, nodeMonitorGracePeriodMs: 50_000 }, signal);
@@ -99,7 +96,6 @@ void describe("objects that are stored by the CRDs of 0.1.0", () => {
   });
   after(async () => {
     await controlPlane?.stop();
-    await rm(firstVersion, { recursive: true, force: true });
   });
 
   async function store({ spec: { group, scope, names, versions } }: Crd): Promise<void> {

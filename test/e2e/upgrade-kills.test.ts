@@ -1,4 +1,4 @@
 import { testUpgradeKills } from "../lib/upgrade-kills.ts";
 
-// An upgrade; test/nightly has more rounds, in both directions.
-testUpgradeKills(1);
+// An upgrade and a rollback; test/nightly has more rounds.
+testUpgradeKills(2);

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import type { Agent } from "../../hack/e2e/agent.ts";
 import { OUT_OF_SERVICE, conditionOf, readyOf } from "../../hack/e2e/chronicle.ts";
 import type { NodeView, RemediationView } from "../../hack/e2e/chronicle.ts";
 import { applyFencingTarget } from "../../hack/e2e/examples.ts";
-import { checkOutFirstVersion } from "../../hack/e2e/first-version.ts";
+import { installFirstVersion } from "../../hack/e2e/first-version.ts";
 import {
   WALK_TIMEOUT_MS,
   WORKERS,
@@ -39,14 +37,12 @@ void describe("an agent of another version takes over in the middle of a fence",
   let scenario: Scenario;
   let firstVersion: string;
   before(async () => {
-    firstVersion = await mkdtemp(join(tmpdir(), "ironfence-0.1.0-"));
-    await checkOutFirstVersion(firstVersion);
+    firstVersion = await installFirstVersion();
     scenario = await startScenario();
     for (const node of WORKERS) await applyFencingTarget(scenario.world, node);
   });
   after(async () => {
     await scenario?.stop();
-    await rm(firstVersion, { recursive: true, force: true });
   });
   // Also after a failure: an agent that is left over would lead in the next test.
   afterEach(() => Promise.all((scenario?.agents ?? []).map((agent) => agent.stop())));
