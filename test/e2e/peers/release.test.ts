@@ -26,30 +26,44 @@ import { systemClock } from "../../../src/runtime/system.ts";
 
 const COMMAND_TIMEOUT_MS = 420_000;
 const START_TIMEOUT_MS = 30_000;
-/** Everything that is in the image for amd64. */
-const FILES = [
-  "app/ironfence.js",
-  "app/ironfence.js.cdx.json",
-  "app/package.json",
-  "etc/group",
-  "etc/nsswitch.conf",
-  "etc/passwd",
-  "etc/ssl/certs/ca-certificates.crt",
-  "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
-  "lib/x86_64-linux-gnu/libc.so.6",
-  "lib/x86_64-linux-gnu/libdl.so.2",
-  "lib/x86_64-linux-gnu/libgcc_s.so.1",
-  "lib/x86_64-linux-gnu/libm.so.6",
-  "lib/x86_64-linux-gnu/libpthread.so.0",
-  "lib64/ld-linux-x86-64.so.2",
-  "usr/bin/node",
-  "usr/lib/x86_64-linux-gnu/libstdc++.so.6",
-  "usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
-  "usr/share/doc/ca-certificates/copyright",
-  "usr/share/doc/gcc-12-base/copyright",
-  "usr/share/doc/libc6/copyright",
-  "usr/share/doc/node/copyright",
-];
+/** Everything that is in the image for amd64, by what it is there for. */
+const FILES = {
+  "the agent": ["app/ironfence.js", "app/package.json"],
+  "what runs it": ["usr/bin/node"],
+  "what Node is linked with": [
+    "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+    "lib/x86_64-linux-gnu/libc.so.6",
+    "lib/x86_64-linux-gnu/libdl.so.2",
+    "lib/x86_64-linux-gnu/libgcc_s.so.1",
+    "lib/x86_64-linux-gnu/libm.so.6",
+    "lib/x86_64-linux-gnu/libpthread.so.0",
+    "lib64/ld-linux-x86-64.so.2",
+    "usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+    "usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
+  ],
+  "whom TLS trusts": ["etc/ssl/certs/ca-certificates.crt"],
+  "names of its user, and where glibc looks for hosts": ["etc/group", "etc/nsswitch.conf", "etc/passwd"],
+  "what scanners read": ["app/ironfence.js.cdx.json"],
+  "licenses, which ask to be passed on": [
+    "usr/share/doc/ca-certificates/copyright",
+    "usr/share/doc/gcc-12-base/copyright",
+    "usr/share/doc/libc6/copyright",
+    "usr/share/doc/node/copyright",
+  ],
+};
+/** What differs in the paths of the image for arm64. */
+const ARM64_PATHS = [
+  ["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"],
+  ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"],
+  ["x86_64-linux-gnu", "aarch64-linux-gnu"],
+] as const;
+/** Programs. Node's user may run it and not read it, so that no other process of that user may read its memory. */
+const PROGRAMS = [
+  [/^usr\/bin\/node$/, "-rwx--x--x"],
+  [/^lib\/[^/]+\/ld-linux-[^/]+$/, "-rwxr-xr-x"],
+] as const;
+/** All else: nobody but root may write it, and nothing runs with the permissions of its owner. */
+const MODES: Readonly<Record<string, string>> = { "-": "-rw-r--r--", d: "drwxr-xr-x", l: "lrwxrwxrwx" };
 /** Numbers of the processors in the header of an ELF file (e_machine, ELF specification, "ELF Header"). */
 const E_MACHINE = { amd64: 62, arm64: 183 } as const;
 type Architecture = keyof typeof E_MACHINE;
@@ -61,6 +75,8 @@ interface Config {
 interface Root {
   /** The folder with the files of the image. */
   files: string;
+  /** The same files as an archive. */
+  layer: string;
   config: Config;
 }
 
@@ -101,8 +117,9 @@ void describe("a release", () => {
       Layers: string[];
     }[];
     const config = JSON.parse(await readFile(join(layout, manifest?.Config ?? ""), "utf8")) as Config;
-    await command("tar", "-xzf", join(layout, manifest?.Layers[0] ?? ""), "-C", files);
-    return { files, config };
+    const layer = join(layout, manifest?.Layers[0] ?? "");
+    await command("tar", "-xzf", layer, "-C", files);
+    return { files, layer, config };
   };
 
   before(async () => {
@@ -201,13 +218,31 @@ void describe("a release", () => {
   });
 
   void test("the image has the agent, Node and what Node is linked with: no shell, no npm and no package manager", async () => {
+    const all = Object.values(FILES).flat();
+    const allowed = {
+      amd64: all,
+      arm64: all.map((path) => ARM64_PATHS.reduce((text, [from, to]) => text.replace(from, to), path)),
+    };
+    for (const [architecture, { layer }] of Object.entries(roots) as [Architecture, Root][]) {
+      const listed = await command("tar", "-tvzf", layer, "--numeric-owner");
+      const entries = listed
+        .trim()
+        .split("\n")
+        .map((line) => {
+          const [mode = "", owner, , , , path = ""] = line.split(/ +/);
+          return { mode, owner, path };
+        });
+      const found = entries.filter(({ mode }) => !mode.startsWith("d")).map(({ path }) => path);
+      assert.deepEqual(found.toSorted(), allowed[architecture].toSorted(), architecture);
+      for (const { mode, owner, path } of entries) {
+        const [, program] = PROGRAMS.find(([pattern]) => pattern.test(path)) ?? [];
+        assert.equal(mode, program ?? MODES[mode.charAt(0)], `${architecture}: ${path}`);
+        assert.equal(owner, "0/0", `${architecture}: ${path}`);
+      }
+    }
     const { files } = roots.amd64;
-    const found = await command("find", files, "(", "-type", "f", "-o", "-type", "l", ")", "-printf", "%P\n");
-    assert.deepEqual(found.trim().split("\n").toSorted(), FILES.toSorted());
     const manifest = JSON.parse(await readFile(join(files, "app/package.json"), "utf8")) as Record<string, unknown>;
     assert.deepEqual(Object.keys(manifest), ["name", "version", "description", "license", "type"]);
-    // Its user may run Node and not read it, so that no other process of that user may read its memory.
-    assert.equal((await stat(join(files, "usr/bin/node"))).mode & 0o777, 0o711);
   });
 
   void test("the image that was built with a certificate authority of its own trusts that one too, and no other image does", async () => {
