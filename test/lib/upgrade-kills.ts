@@ -171,7 +171,7 @@ export function testUpgradeKills(rounds: number): void {
 }
 
 /**
- * Asserts that a host was powered off and on again once, whoever ordered it: it was never ordered off after it was
+ * Asserts that a host was powered off and on again once by all agents together: it was never ordered off after it was
  * ordered on, it booted once, and its node had the out-of-service taint only in between.
  */
 async function assertOneFence(

@@ -41,7 +41,7 @@ const FILES = {
     "usr/lib/x86_64-linux-gnu/libstdc++.so.6",
     "usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30",
   ],
-  "whom TLS trusts": ["etc/ssl/certs/ca-certificates.crt"],
+  "certificate authorities that TLS trusts": ["etc/ssl/certs/ca-certificates.crt"],
   "names of its user, and where glibc looks for hosts": ["etc/group", "etc/nsswitch.conf", "etc/passwd"],
   "what scanners read": ["app/ironfence.js.cdx.json"],
   "licenses, which ask to be passed on": [
@@ -62,7 +62,7 @@ const PROGRAMS = [
   [/^usr\/bin\/node$/, "-rwx--x--x"],
   [/^lib\/[^/]+\/ld-linux-[^/]+$/, "-rwxr-xr-x"],
 ] as const;
-/** All else: nobody but root may write it, and nothing runs with the permissions of its owner. */
+/** All else: only root may write it, and nothing runs with the permissions of its owner. */
 const MODES: Readonly<Record<string, string>> = { "-": "-rw-r--r--", d: "drwxr-xr-x", l: "lrwxrwxrwx" };
 /** Numbers of the processors in the header of an ELF file (e_machine, ELF specification, "ELF Header"). */
 const E_MACHINE = { amd64: 62, arm64: 183 } as const;
