@@ -186,6 +186,14 @@ subjects: {{- toYaml .subjects | nindent 2 }}
 {{- fail "agent.extraArgs has --lease-name, but the Role of the chart allows no Lease but `ironfence`: remove the option" -}}
 {{- end -}}
 {{- end -}}
+{{- $options := list -}}
+{{- range include "ironfence.args" . | fromYamlArray -}}
+{{- $option := splitList "=" . | first -}}
+{{- if has $option $options -}}
+{{- fail (printf "agent.extraArgs has %s, which another value sets already, and the agent refuses an option that is given twice: change that value" $option) -}}
+{{- end -}}
+{{- $options = append $options $option -}}
+{{- end -}}
 {{- if and $values.bareMetalHostNamespaces (not (has "bare-metal-host" $families)) -}}
 {{- fail "bareMetalHostNamespaces needs the family bare-metal-host: add it to families" -}}
 {{- end -}}

@@ -100,6 +100,7 @@ void describe("the chart", () => {
       [{ families: [], agent: { components: ["detector"] } }, /the detector alone has nothing to do/],
       [{ podDisruptionBudget: { minAvailable: 2 } }, /must be less than replicas/],
       [{ agent: { extraArgs: ["--lease-name=mine"] } }, /no Lease but `ironfence`/],
+      [{ agent: { extraArgs: ["--log-level=debug"] } }, /--log-level, which another value sets already/],
     ];
     for (const [values, message] of contradictions) await assert.rejects(render(values), message);
   });
