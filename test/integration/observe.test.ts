@@ -87,6 +87,8 @@ test("ironfence run --observe writes only its Lease and Events through an outage
   );
   assert.match(await status(), /observer: .* leads[^]*it would have remediated[^]*not yet +n1 /);
   assert.match(await status(), /Observes: ironfence only observes/);
+  assert.match(await status(), /^all +- +- +- +an agent that observes stores no status$/m);
+  assert.doesNotMatch(await status(), /no agent/, "it does not ask for another agent");
   await until(agent, "there is an Event", () => events().some((text) => text.startsWith("WouldRemediate: ")));
   const shown = await page();
   assert.match(shown, /^ironfence_would_have_remediated_total 1$/m);

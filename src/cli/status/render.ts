@@ -11,7 +11,7 @@ import { nodeKey } from "../../nodes/subject.ts";
 import { renderHosts } from "./objects/hosts.ts";
 import type { ListResult } from "./objects/foreign.ts";
 import type { Problem } from "./objects/object-problems.ts";
-import { itemsOf, reportedCondition, shorten } from "./objects/object-problems.ts";
+import { itemsOf, onlyObserver, reportedCondition, shorten } from "./objects/object-problems.ts";
 import type { FenceReadiness } from "./could-fence/could-fence.ts";
 import { groupsOf, judgeNodes } from "./could-fence/could-fence.ts";
 import type { Agent, Overview } from "./objects/read.ts";
@@ -37,7 +37,8 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
   const isPaused = "paused" in stopSwitch && stopSwitch.paused;
   return [
     `cluster ${overview.cluster.server} (${overview.cluster.source}), namespace ${overview.namespace}`,
-    agentText(overview.agent),
+    // Of no agent but the one that observes it would say to start one.
+    ...(onlyObserver(overview) === undefined ? [agentText(overview.agent)] : []),
     ...observerLines(overview.observer),
     ...(isPaused ? [`PAUSED: no new power-off is sent: ${stopSwitch.reason ?? ""}`] : []),
     ...answers(overview),
@@ -49,7 +50,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
       String(check.status?.observedNodes ?? "-"),
       String(check.status?.healthyNodes ?? "-"),
       check.status?.phase ?? "-",
-      checkReason(check),
+      checkReason(check, overview),
     ]),
     "",
     // Most clusters do not have this kind of another project.
@@ -148,13 +149,12 @@ function answers(overview: Overview): string[] {
 }
 
 /** Never empty if the status or a condition has a reason. */
-function checkReason({ status }: NodeHealthCheck): string {
+function checkReason({ status }: NodeHealthCheck, overview: Overview): string {
   const held = status?.conditions?.find(({ type, status }) => type === "Disabled" && status === "True");
   const condition = held ?? status?.conditions?.find(({ reason }) => reason !== "");
-  return (
-    status?.reason ??
-    (condition === undefined ? "no agent has read it yet" : `${condition.reason}: ${condition.message}`)
-  );
+  const unread =
+    onlyObserver(overview) === undefined ? "no agent has read it yet" : "an agent that observes stores no status";
+  return status?.reason ?? (condition === undefined ? unread : `${condition.reason}: ${condition.message}`);
 }
 
 function machineSection(healthChecks: ListResult, withoutCluster: readonly string[]): string[] {

@@ -15,7 +15,7 @@ import { etcdNodes } from "../../../remediator/machine/rules/admission/quorum.ts
 import { REASONS } from "../../../remediator/machine/model/decision/reasons.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { toTime } from "../../../runtime/time.ts";
-import type { Overview } from "./read.ts";
+import type { Agent, Overview } from "./read.ts";
 import type { ListResult } from "./foreign.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 
@@ -73,11 +73,19 @@ export function missingKinds({ agent, targets, remediations, healthChecks, clust
   return [{ severity: "error", kind: "Cluster", reason: "KindsMissing", message }];
 }
 
-export function agentProblems({ agent, observer, namespace }: Overview): Problem[] {
+/** The agent that observes, if no other one has led here. */
+export function onlyObserver({ agent, observer }: Overview): Extract<Agent, { leader: string }> | undefined {
+  if (!("message" in agent) || agent.state !== "none") return undefined;
+  return observer?.agent.state === "leading" ? observer.agent : undefined;
+}
+
+export function agentProblems(overview: Overview): Problem[] {
+  const { agent, namespace } = overview;
   const kind = "Agent";
-  if ("message" in agent && agent.state === "none" && observer?.agent.state === "leading") {
+  const observer = onlyObserver(overview);
+  if (observer !== undefined) {
     const message = `ironfence only observes (--observe) and fences nothing: once its decisions are right, take the one that fences today out of service, and install ironfence without observe`;
-    return [{ severity: "warning", kind, name: observer.agent.leader, reason: "Observes", message }];
+    return [{ severity: "warning", kind, name: observer.leader, reason: "Observes", message }];
   }
   if ("message" in agent) {
     return agent.state === "none" ? [{ severity: "error", kind, reason: "NoAgent", message: agent.message }] : [];
