@@ -5,6 +5,7 @@ import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
+import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
 // An AC cycle between the release and the power-on: it is ordered once in a power cycle, for a host that is off, after
@@ -134,6 +135,95 @@ describe("an AC cycle", () => {
       world.startAgent();
       await world.phase("n1", "Succeeded");
       assert.ok(cyclesOf(world).length <= 1);
+    }));
+});
+
+/** Runs `test` on a world in which n1 has enrolled outlets, and its BMC offers no AC cycle. */
+function withOutlets(test: (world: World) => Promise<void>): Promise<void> {
+  return World.run({ hosts: [{ name: "n1", restorePolicy: "AlwaysOn" }, { name: "n2" }] as never }, async (world) => {
+    giveOutlets(world, "n1");
+    storeEnrolment(world, "n1");
+    await world.clock.advance(5_000);
+    await test(world);
+  });
+}
+
+const switchedOf = (world: World): string[] => world.devices.pdus.orders.map((order) => order.replace("snmp://", ""));
+const bothOn = (world: World): boolean => OUTLETS.every((address) => world.devices.pdus.outlet(address).isOn);
+
+describe("an AC cycle by outlets", () => {
+  it("the outlets of a host that is off are switched off and on, if its BMC has no AC cycle", () =>
+    withOutlets(async (world) => {
+      const at = new Map<string, number>();
+      for (const address of OUTLETS) {
+        world.devices.pdus.outlet(address).onSwitch = (isOn) => at.set(`${address} ${isOn}`, world.clock.nowMs());
+      }
+      let power = "";
+      let isTainted = true;
+      world.server.onChange(() => {
+        if (world.devices.pdus.orders.length === 0 || power !== "") return;
+        power = world.rack.host("n1").power;
+        isTainted = !world.markLog.includes("n1 -taint");
+      });
+      await fence(world, undefined);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual([power, isTainted], ["Off", false]);
+      const orders = switchedOf(world);
+      assert.deepEqual(orders.slice(0, 2).toSorted(), ["pdu-1/1 Off", "pdu-1/2 Off"]);
+      assert.ok(orders.slice(2).every((order) => order.endsWith("On")));
+      const darkMs = (at.get(`${OUTLETS[0]} true`) ?? NaN) - (at.get(`${OUTLETS[1]} false`) ?? NaN);
+      assert.ok(darkMs >= 10_000 && darkMs <= 60_000, `${darkMs} ms`);
+      const { orderedAt = "", endsAt = "", result } = cycleOf(world) ?? {};
+      const cutMs = Date.parse(endsAt) - Date.parse(orderedAt);
+      assert.ok(cutMs >= 20_000 && cutMs <= 25_000, `${cutMs} ms`);
+      assert.equal(result, "Done");
+      assert.match(cycleOf(world)?.message ?? "", /all outlets of the host were off/);
+      assert.ok(bothOn(world) && world.isReady("n1"));
+      world.assertClean();
+    }));
+
+  it("outlets whose enrolment has ended are not switched for an AC cycle", () =>
+    withOutlets(async (world) => {
+      world.devices.pdus.outlet(OUTLETS[1]).label = "worker-9";
+      await fence(world, undefined);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(
+        switchedOf(world).filter((order) => order.endsWith("Off")),
+        [],
+      );
+      assert.equal(cycleOf(world)?.result, "NotSent");
+    }));
+
+  it("the outlets of a host that was powered off by them are not switched off a second time", () =>
+    withOutlets(async (world) => {
+      world.rack.bmc("n1").setReachability("silent");
+      await fence(world, undefined);
+      await world.phase("n1", "Succeeded");
+      assert.equal(switchedOf(world).filter((order) => order.endsWith("Off")).length, 2);
+      assert.equal(cycleOf(world)?.result, "NotSent");
+      assert.ok(bothOn(world));
+    }));
+
+  it("outlets that do not open end the AC cycle after its time, and the host is powered on", () =>
+    withOutlets(async (world) => {
+      world.devices.pdus.outlet(OUTLETS[1]).isWelded = true;
+      await fence(world, undefined, { acCycleTimeout: "60s" });
+      await world.phase("n1", "Succeeded");
+      assert.equal(cycleOf(world)?.result, "Unseen");
+      assert.ok(bothOn(world) && world.isReady("n1"));
+    }));
+
+  it("an agent that ends while the outlets are off leaves them to the next one, which switches them on", () =>
+    withOutlets(async (world) => {
+      await fence(world, undefined, { acCycleTimeout: "60s" });
+      await world.until("an outlet is off", () => switchedOf(world).includes("pdu-1/2 Off"));
+      await world.killAgent();
+      await world.clock.advance(1_000);
+      world.startAgent();
+      await world.phase("n1", "Succeeded");
+      assert.equal(switchedOf(world).filter((order) => order.endsWith("Off")).length, 2, "it is not repeated");
+      assert.ok(bothOn(world) && world.isReady("n1"));
+      world.assertClean();
     }));
 });
 

@@ -150,11 +150,15 @@ export class Pdus {
       });
     const order = async (name: "ForceOff" | "On"): Promise<void> => {
       if (!isOrderAllowed()) throw orderNotAllowed(`${address}: ${name}`);
-      await call(name, NEVER, (_outlet, fault) => {
+      await call(name, NEVER, ({ feeds }, fault) => {
         if (fault !== undefined && "lie" in fault && fault.lie === "ignored") return;
         this.orders.push(`${address} ${name === "On" ? "On" : "Off"}`);
-        for (const host of this.switch(address, name === "On")) {
-          tell?.({ user: user.name, bmc: host, host, order: name, outcome: "Started" });
+        const changed = this.switch(address, name === "On");
+        // A host that was off already, and has no power now, was ordered off as well.
+        const cut = name === "ForceOff" ? feeds.filter((host) => !this.isSupplied(host)) : [];
+        for (const host of new Set([...changed, ...cut])) {
+          const outcome = changed.includes(host) ? "Started" : "NoChange";
+          tell?.({ user: user.name, bmc: host, host, order: name, outcome });
         }
       });
     };

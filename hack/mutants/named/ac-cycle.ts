@@ -2,6 +2,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const SIM = "test/sim/ac-cycle.test.ts";
+const OUTLETS = "test/unit/bmc/devices/outlets.test.ts";
 const DRIVERS = "test/integration/bmc-ac-cycle.test.ts";
 const remediator = mutantsOf("src/remediator");
 const bmc = mutantsOf("src/bmc");
@@ -94,5 +95,40 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
     "this.#levels.filter(({ length }) => length === 1).flat()",
     "this.#levels.filter(({ length }) => length >= 1).flat()",
     DRIVERS,
+  ),
+  // By outlets.
+  bmc(
+    "supply-cut-of-host-on",
+    "devices/topology",
+    "the outlets of a host that does not read Off are not switched off for an AC cycle",
+    'if (state !== "Off") return { outcome: "NotSent"',
+    'if (state === "Unknown") return { outcome: "NotSent"',
+    OUTLETS,
+  ),
+  bmc(
+    "supply-cut-unenrolled",
+    "devices/topology",
+    "outlets are switched off for an AC cycle only if their enrolment holds now",
+    "await this.#requireVerified(level, signal);\n      isOrdered = true;",
+    "isOrdered = true;",
+    OUTLETS,
+    SIM,
+  ),
+  bmc(
+    "supply-cut-unread",
+    "devices/topology",
+    "an AC cycle by outlets is one only if each of them reads Off",
+    'if (supply.state === "Off") return { outcome: "Sent"',
+    'if (supply.state !== "On") return { outcome: "Sent"',
+    OUTLETS,
+    SIM,
+  ),
+  remediator(
+    "supply-cut-short",
+    "machine/rules/orders/ac-cycle",
+    "the outlets of an AC cycle stay off until the supplies are discharged",
+    'return inMs <= 0 ? end("DoneBySupply") : wait(snapshot, inMs);',
+    'return inMs <= SUPPLY_CUT_MS ? end("DoneBySupply") : wait(snapshot, inMs);',
+    SIM,
   ),
 ];

@@ -22,6 +22,8 @@ export interface OnceAnswer {
   outcome: "Sent" | "Uncertain" | "NotSent";
   /** For the operator. */
   message: string;
+  /** Of an AC cycle: all outlets of the host are off. Its power-on switches them on again. */
+  bySupply?: true;
 }
 
 /** A device that answers so has not sent it. */

@@ -10,6 +10,7 @@ import { BmcError } from "../interface/errors.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { OutletAnswer } from "./outlets.ts";
 import { isOutletLevel, outletAnswer, supplyPower } from "./outlets.ts";
+import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 /** The result of an identity check. */
@@ -50,6 +51,9 @@ export interface OutletRules {
  * has lost its power together with the host, as a rule, and the proof that the host is off lasts only for 5 s.
  */
 const SILENT_BMC_MS = 2_000;
+
+/** Between readings of outlets that were ordered off for an AC cycle. */
+const OUTLET_POLL_MS = 1_000;
 
 const NO_OUTLETS = "outlets of PDUs are used only through a FencingTarget for which they are enrolled";
 
@@ -301,12 +305,40 @@ export class Topology {
 
   /**
    * Cuts the mains power of an accepted host by one device, once, and only if the host reads Off. A device that shares
-   * its level with others is one of several supplies, which alone cuts nothing.
+   * its level with others is one of several supplies, which alone cuts nothing. If no device can, the outlets do.
    *
    * @throws BmcError Aborted
    */
-  acCycle(signal: AbortSignal): Promise<OnceAnswer> {
-    return this.#sendOnce(AC_CYCLE, this.#levels.filter(({ length }) => length === 1).flat(), signal);
+  async acCycle(signal: AbortSignal): Promise<OnceAnswer> {
+    const devices = this.#levels.filter(({ length }) => length === 1).flat();
+    const answer = await this.#sendOnce(AC_CYCLE, devices, signal);
+    const outlets = this.#levels.find(isOutletLevel);
+    if (answer.outcome !== "NotSent" || outlets === undefined || this.#outlets === undefined) return answer;
+    return this.#cutSupply(outlets, this.#outlets.clock, signal);
+  }
+
+  /** Switches off the outlets of a host that reads Off, and reads them until they are. */
+  async #cutSupply(level: readonly PowerDriver[], clock: Clock, signal: AbortSignal): Promise<OnceAnswer> {
+    let isOrdered = false;
+    try {
+      const { state, raw, bySupply } = await this.readPower(signal);
+      if (state !== "Off") return { outcome: "NotSent", message: `the host is not Off (${raw})` };
+      if (bySupply === true) return { outcome: "NotSent", message: "its outlets are off already" };
+      this.#identityChecks.delete(level);
+      await this.#requireVerified(level, signal);
+      isOrdered = true;
+      const { failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
+      if (failure !== undefined) throw failure;
+      for (;;) {
+        const { values } = await readAll(level, signal);
+        const supply = supplyPower(values, level.length);
+        if (supply.state === "Off") return { outcome: "Sent", message: supply.raw, bySupply: true };
+        await sleep(clock, OUTLET_POLL_MS, signal);
+      }
+    } catch (error) {
+      const { message } = levelFailure(error, signal);
+      return { outcome: isOrdered ? "Uncertain" : "NotSent", message };
+    }
   }
 
   get #hasNoBootOverride(): boolean {

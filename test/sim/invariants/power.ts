@@ -174,7 +174,10 @@ export const onePowerOffAnId: Invariant = {
   says: "at most one power-off order takes effect per attempt id, each with its intent stored before",
   check: (facts, step) => {
     if (step.type !== "ordered" || step.record.order !== "ForceOff") return undefined;
-    const { host, attempt, outcome } = step.record;
+    const { host, attempt, outcome, remediation } = step.record;
+    const { acCycle } = facts.remediations.get(remediation ?? "")?.status ?? {};
+    // Outlets that interrupt the mains power of a host that is off.
+    if (outcome === "NoChange" && acCycle !== undefined && acCycle.attemptID === attempt?.id) return undefined;
     if (attempt?.action !== "ForceOff") return `${host} was ordered off without a stored intent`;
     if (outcome !== "Started") return undefined;
     const same = facts.orders.filter((other) => isPowerOff(other) && other.attempt?.id === attempt.id);

@@ -87,6 +87,52 @@ test("outlets are compared with their enrolment right before each order to switc
   assert.deepEqual(orders(), []);
 });
 
+const offBmc = (state: PowerState): PowerDriver =>
+  bmc({
+    identify: () => Promise.resolve({ device: "bmc" }),
+    readPower: () => Promise.resolve({ state, raw: state }),
+  });
+
+test("an AC cycle by outlets switches off all outlets of a host that reads Off, and says so once they are", async () => {
+  const { topology, outlets, orders } = hostOf(offBmc("Off"));
+  const clock = new VirtualClock();
+  const [first, second] = outlets;
+  assert.ok(first && second);
+  const devices = [{ level: 1, driver: offBmc("Off") }, ...outlets.map(({ driver }) => ({ level: 2, driver }))];
+  const slow = new Topology(devices, () => VERIFIED, { clock, judge: () => VERIFIED });
+  const answer = slow.acCycle(signal);
+  await clock.advance(3_000);
+  assert.deepEqual(orders(), ["Off", "Off"]);
+  let isAnswered = false;
+  void answer.then(() => (isAnswered = true));
+  first.state = "Off";
+  await clock.advance(3_000);
+  assert.equal(isAnswered, false, "one outlet is on");
+  second.state = "Off";
+  await clock.advance(3_000);
+  const { outcome, bySupply } = await answer;
+  assert.deepEqual([outcome, bySupply], ["Sent", true]);
+  assert.equal((await topology.acCycle(signal)).bySupply, true);
+});
+
+test("an AC cycle by outlets leaves a host alone that does not read Off, or whose outlets are not enrolled", async () => {
+  for (const [first, judge, why] of [
+    [offBmc("On"), () => VERIFIED, /the host is not Off/],
+    [offBmc("Changing"), () => VERIFIED, /the host is not Off/],
+    [deadBmc(), () => VERIFIED, /bmc: no answer/],
+    [offBmc("Off"), () => UNKNOWN, /no order is sent: not enrolled/],
+  ] as const) {
+    const { topology, orders } = hostOf(first, judge);
+    const { outcome, message, bySupply } = await topology.acCycle(signal);
+    assert.deepEqual([outcome, bySupply, orders()], ["NotSent", undefined, []]);
+    assert.match(message, why);
+  }
+  const { topology, outlets, orders } = hostOf(deadBmc());
+  for (const outlet of outlets) outlet.state = "Off";
+  assert.match((await topology.acCycle(signal)).message, /its outlets are off already/);
+  assert.deepEqual(orders(), []);
+});
+
 test("outlets that are not the host's are not switched on for it, and the other levels are", async () => {
   const sent: string[] = [];
   const answering = bmc({

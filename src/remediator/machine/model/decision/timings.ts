@@ -43,6 +43,11 @@ export const ON_AWAITED_MS = 30_000;
 export const ON_PAUSE_MAX_MS = 300_000;
 /** How long the BMC has for taking an NMI, or an AC cycle. */
 export const ONCE_CALL_MAX_MS = 10_000;
+/**
+ * How long after its order an AC cycle by outlets lasts. They have read Off within `ONCE_CALL_MAX_MS`: what is left
+ * discharges the supplies.
+ */
+export const SUPPLY_CUT_MS = 2 * ONCE_CALL_MAX_MS;
 /** Between readings of a BMC that an AC cycle interrupts. */
 export const AC_CYCLE_POLL_MS = 2_000;
 /**

@@ -3,7 +3,7 @@ import type { Decision } from "../../model/decision/decision.ts";
 import type { AttemptSnapshot, Now } from "../../model/facts/snapshot.ts";
 import { processing, statusCondition } from "../../model/status.ts";
 import type { StatusStep } from "../../model/status.ts";
-import { AC_CYCLE_POLL_MS, ONCE_CALL_MAX_MS } from "../../model/decision/timings.ts";
+import { AC_CYCLE_POLL_MS, ONCE_CALL_MAX_MS, SUPPLY_CUT_MS } from "../../model/decision/timings.ts";
 import { ensureNotHeld } from "../waits/holds.ts";
 import { ensureDeviceUsable, freshIdentityCheck, run, transition, wait } from "../transitions.ts";
 
@@ -15,6 +15,7 @@ const MESSAGE_MAX = 512;
 /** How an AC cycle ends. */
 const ENDS = {
   Done: { step: "ACCycleDone", message: "the BMC lost its power and answers again" },
+  DoneBySupply: { step: "ACCycleDone", message: "all outlets of the host were off, and are switched on with it" },
   NotSent: { step: "ACCycleNotSent", message: "no AC cycle was ordered, the host is powered on without it" },
   Unseen: { step: "ACCycleUnseen", message: "the AC cycle was not seen to end in time, the host is powered on" },
 } as const;
@@ -68,8 +69,9 @@ function orderCycle(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
 function awaitCycle(snapshot: AttemptSnapshot, cycle: AcCycle, now: Now): Decision {
   const { observations, strategy, remainingMs, attempt } = snapshot;
   const { device, power, acCycle } = observations;
-  const end = (result: NonNullable<AcCycle["result"]>, detail?: string): Decision => {
-    const { step, message: words } = ENDS[result];
+  const end = (how: keyof typeof ENDS, detail?: string): Decision => {
+    const { step, message: words } = ENDS[how];
+    const result = how === "DoneBySupply" ? "Done" : how;
     const message = detail === undefined ? words : `${words}: ${detail}`;
     return store(snapshot, now, {
       step,
@@ -82,6 +84,10 @@ function awaitCycle(snapshot: AttemptSnapshot, cycle: AcCycle, now: Now): Decisi
   if (acCycle?.outcome === "NotSent") return end("NotSent", acCycle.message);
   const endsAtMs = parseTimeMs(cycle.endsAt) ?? now.epochMs;
   const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);
+  if (acCycle?.bySupply === true) {
+    const inMs = Math.min(leftMs, SUPPLY_CUT_MS - (strategy.acCycleTimeoutMs - leftMs));
+    return inMs <= 0 ? end("DoneBySupply") : wait(snapshot, inMs);
+  }
   if (leftMs <= 0) return end("Unseen", device?.message ?? "its BMC was not seen to lose its power");
   if (device !== undefined) {
     const inMs = device.retryAtMs - now.monotonicMs;
