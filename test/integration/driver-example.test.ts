@@ -20,6 +20,7 @@ import { cli } from "./cli-fixture.ts";
 
 const UUID = "3f8c1d52-6b0a-4e77-9a3e-0d5b8c1f2a44";
 const SERVER = fileURLToPath(new URL("../../examples/driver-server/server.mjs", import.meta.url));
+const SIGNED = fileURLToPath(new URL("../../examples/driver-server/signed.mjs", import.meta.url));
 const VIRSH = `#!/bin/sh
 echo "$@" >> FOLDER/calls
 case "$1" in
@@ -104,6 +105,30 @@ test("the example of a driver server powers a domain of libvirt for a client cer
     assert.match(checked.out, /^√ other-certificate /mu);
   } finally {
     await Promise.all(opened.map((driver) => driver.close()));
+    await child.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("the example of a driver server with a key verifies and signs, refuses what was sent before, and keeps every rule", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "ironfence-signed-"));
+  const virsh = join(folder, "virsh");
+  await writeFile(virsh, VIRSH.replaceAll("FOLDER", folder));
+  await chmod(virsh, 0o700);
+  const key = "only-for-tests-0123456789abcdef-0123";
+  await writeFile(join(folder, "key"), `${key}\n`);
+  const env = { HOSTS: "worker-1", VIRSH: virsh, PORT: "0", KEY_ID: "ironfence", KEY_FILE: join(folder, "key") };
+  const logFile = join(folder, "log");
+  const child = startChild("signed driver", process.execPath, [SIGNED], { logFile, env });
+  try {
+    const port = await portOf(logFile, child.ended);
+    const address = `driver+http://127.0.0.1:${port}/hosts/worker-1`;
+    const login = { IRONFENCE_BMC_USERNAME: "ironfence", IRONFENCE_BMC_PASSWORD: key };
+    const checked = await cli(["driver", "check", address, "--yes"], { env: login });
+    assert.equal(checked.code, 0, checked.out + checked.err);
+    assert.match(checked.out, /^√ replayed-nonce /mu);
+    assert.match(checked.out, /^√ signed-body /mu);
+  } finally {
     await child.stop();
     await rm(folder, { recursive: true, force: true });
   }
