@@ -93,6 +93,14 @@ const SENSOR_TYPES: Readonly<Record<number, SensorType>> = {
     },
   },
   0x0f: { topic: "None", name: "System firmware", offsets: { 0x0: [2, "POST error"], 0x1: [2, "Firmware hang"] } },
+  0x10: {
+    topic: "None",
+    name: "Event logging",
+    offsets: {
+      0x0: [1, "Correctable memory error logging disabled"],
+      0x6: [1, "Correctable machine check error logging disabled"],
+    },
+  },
   0x11: {
     topic: "Watchdog",
     name: "Watchdog 1",
@@ -121,6 +129,11 @@ const SENSOR_TYPES: Readonly<Record<number, SensorType>> = {
       0xb: [1, "Bus degraded"],
     },
   },
+  0x19: {
+    topic: "None",
+    name: "Chip set",
+    offsets: { 0x0: [2, "Soft power control failure"], 0x1: [3, "Thermal trip"] },
+  },
   0x1d: { topic: "Power", name: "System boot", offsets: {} },
   0x20: {
     topic: "Watchdog",
@@ -130,6 +143,11 @@ const SENSOR_TYPES: Readonly<Record<number, SensorType>> = {
       0x1: [3, "Run-time critical stop"],
       0x3: [0, "OS graceful shutdown"],
     },
+  },
+  0x21: {
+    topic: "PCIe",
+    name: "Slot",
+    offsets: { 0x0: [2, "Fault"], 0x2: [0, "Device installed"], 0x5: [0, "Slot power off"], 0x8: [1, "Slot disabled"] },
   },
   0x22: { topic: "Power", name: "ACPI power state", offsets: {} },
   0x23: {
@@ -145,6 +163,96 @@ const SENSOR_TYPES: Readonly<Record<number, SensorType>> = {
   },
   0x24: { topic: "None", name: "Platform alert", offsets: {} },
 };
+/** Types whose events are no causes. */
+const OTHER_NAMES: Readonly<Record<number, string>> = {
+  0x05: "Physical security",
+  0x06: "Platform security",
+  0x0b: "Other units",
+  0x0e: "POST memory resize",
+  0x14: "Button",
+  0x15: "Module",
+  0x16: "Microcontroller",
+  0x17: "Add-in card",
+  0x18: "Chassis",
+  0x1a: "Other FRU",
+  0x1b: "Cable",
+  0x1c: "Terminator",
+  0x1e: "Boot error",
+  0x1f: "OS boot",
+  0x25: "Entity presence",
+  0x26: "Monitor ASIC",
+  0x27: "LAN",
+  0x28: "Management subsystem",
+  0x29: "Battery",
+  0x2a: "Session audit",
+  0x2b: "Version change",
+  0x2c: "FRU state",
+};
+
+/** What bytes 2 and 3 of the event data say in addition, of the types that define them. FFh says nothing. */
+const DETAILS: Readonly<Record<number, (event: { offset: number; data2: number; data3: number }) => Detail>> = {
+  0x08: ({ offset, data3 }) => (offset === 0x6 ? known(POWER_SUPPLY_CONFIGURATIONS[data3 & 0x0f]) : {}),
+  0x0c: ({ data3 }) => numbered("DIMM", data3),
+  0x0f: ({ offset, data2 }) => (offset === 0x0 ? (POST_ERRORS[data2] ?? {}) : {}),
+  0x10: ({ offset, data2 }) => (offset === 0x0 ? numbered("DIMM", data2) : {}),
+  0x21: ({ data2, data3 }) => {
+    const { name = "slot", topic } = SLOTS[data2 & 0x7f] ?? {};
+    return { ...numbered(name, data3), ...(topic !== undefined && { topic }) };
+  },
+  0x23: ({ data2 }) => known(TIMER_USES[data2 & 0x0f]),
+};
+const UNSPECIFIED = 0xff;
+
+interface Detail {
+  words?: string;
+  topic?: Topic;
+}
+
+const POWER_SUPPLY_CONFIGURATIONS: readonly string[] = [
+  "vendor mismatch",
+  "revision mismatch",
+  "processor missing",
+  "power rating mismatch",
+  "voltage rating mismatch",
+];
+const POST_ERRORS: Readonly<Record<number, Detail>> = {
+  0x01: { words: "no system memory is installed", topic: "Memory" },
+  0x02: { words: "no usable system memory", topic: "Memory" },
+  0x03: { words: "unrecoverable disk failure", topic: "Disk" },
+  0x04: { words: "unrecoverable system board failure" },
+  0x06: { words: "unrecoverable disk controller failure", topic: "Disk" },
+  0x08: { words: "removable boot media not found" },
+  0x09: { words: "unrecoverable video controller failure" },
+  0x0b: { words: "firmware ROM corruption detected" },
+  0x0c: { words: "CPU voltage mismatch", topic: "CPU" },
+  0x0d: { words: "CPU speed matching failure", topic: "CPU" },
+};
+const SLOTS: Readonly<Record<number, { name: string; topic: Topic }>> = {
+  0x01: { name: "drive array slot", topic: "Disk" },
+  0x07: { name: "DIMM", topic: "Memory" },
+  0x08: { name: "fan", topic: "Thermal" },
+  0x09: { name: "PCIe slot", topic: "PCIe" },
+  0x0a: { name: "SCSI slot", topic: "Disk" },
+  0x0b: { name: "SATA or SAS slot", topic: "Disk" },
+};
+const TIMER_USES: readonly (string | undefined)[] = [undefined, "BIOS FRB2", "BIOS or POST", "OS load", "SMS or OS"];
+
+function known(words: string | undefined): Detail {
+  return words === undefined ? {} : { words };
+}
+
+function numbered(what: string, number: number): Detail {
+  return number === UNSPECIFIED ? {} : { words: `${what} ${number}` };
+}
+
+/** Bits 7:6 and 5:4 of the first byte say whether the second and third are as the standard has them for the type. */
+function detailOf(sensorType: number, data: readonly [number, number, number] | undefined): Detail {
+  if (data === undefined) return {};
+  const [data1, second, third] = data;
+  const data2 = data1 >> 6 === 0b11 ? second : UNSPECIFIED;
+  const data3 = ((data1 >> 4) & 0b11) === 0b11 ? third : UNSPECIFIED;
+  return DETAILS[sensorType]?.({ offset: data1 & 0x0f, data2, data3 }) ?? {};
+}
 
 /** Thresholds (table 42-2, event type 01h): going low and going high of non-critical, critical, non-recoverable. */
 const THRESHOLDS: readonly (readonly [rank: Rank, words: string])[] = [
@@ -205,12 +313,11 @@ export function sensorEvent(event: {
   /** Byte 13 of the record: bit 7 is the direction. */
   direction: number;
   data1: number;
+  /** Bytes 15 and 16, of a record of the log. */
+  more?: readonly [data2: number, data3: number];
 }): SensorEvent {
-  const type = SENSOR_TYPES[event.sensorType] ?? {
-    topic: "None",
-    name: `Sensor type ${hex(event.sensorType)}`,
-    offsets: {},
-  };
+  const name = OTHER_NAMES[event.sensorType] ?? `Sensor type ${hex(event.sensorType)}`;
+  const type = SENSOR_TYPES[event.sensorType] ?? { topic: "None", name, offsets: {} };
   const offset = event.data1 & 0x0f;
   const eventType = event.direction & 0x7f;
   const isOver = (event.direction & 0x80) !== 0;
@@ -219,12 +326,15 @@ export function sensorEvent(event: {
     (eventType === SENSOR_SPECIFIC ? type.offsets[offset] : GENERIC[eventType]?.[offset]) ??
     ([0, `event ${hex(offset)}`] as const);
   const where = `${type.name.toLowerCase()} sensor ${hex(event.sensorNumber)}`;
+  const { data1, more } = event;
+  const detail = eventType === SENSOR_SPECIFIC ? detailOf(event.sensorType, more && [data1, ...more]) : {};
+  const parts = [words, ...(detail.words === undefined ? [] : [detail.words]), where];
   return {
-    topic: topicOf(type, event.sensorType, eventType, offset),
+    topic: detail.topic ?? topicOf(type, event.sensorType, eventType, offset),
     rank: isOver || isNeutral ? 0 : rank,
     what: words,
     where,
-    words: `${words}, ${where}${isOver ? ", deasserted" : ""}`,
+    words: `${parts.join(", ")}${isOver ? ", deasserted" : ""}`,
   };
 }
 
@@ -234,7 +344,14 @@ function topicOf(type: SensorType, sensorType: number, eventType: number, offset
   if (sensorType === 0x07 && offset === 0x1) return "Thermal";
   if (sensorType === 0x0c && offset === 0xa) return "Thermal";
   if (sensorType === 0x09 && offset >= 0x4) return "PSU";
+  if (sensorType === 0x10) return offset === 0x6 ? "CPU" : "Memory";
+  if (sensorType === 0x19) return offset === 0x1 ? "Thermal" : "PSU";
   return type.topic;
+}
+
+/** The name of a sensor type for a service that reports its number. */
+export function nameOfSensorType(number: number): string | undefined {
+  return SENSOR_TYPES[number]?.name ?? OTHER_NAMES[number];
 }
 
 /** The topic of a sensor type by the name that Redfish gives it (DSP0268, LogEntry.SensorType). */

@@ -73,6 +73,7 @@ export function parseRecord(record: Buffer): BmcLogEntry | undefined {
       sensorNumber: record.readUInt8(11),
       direction: record.readUInt8(12),
       data1: record.readUInt8(13),
+      more: [record.readUInt8(14), record.readUInt8(15)],
     });
     return { ...base, topic, rank, text: plainText(words) };
   }

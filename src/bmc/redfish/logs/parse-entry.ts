@@ -4,12 +4,16 @@ import { parseBmcTime } from "../../evidence/bmc-time.ts";
 import type { BmcLogEntry, Rank, Topic } from "../../evidence/model.ts";
 import { plainText, WORDS_MAX } from "../../evidence/plain-text.ts";
 import { rankOf } from "../../evidence/rank.ts";
-import { topicOfSensorName } from "../../evidence/sensor-events.ts";
+import { nameOfSensorType, topicOfSensorName } from "../../evidence/sensor-events.ts";
 import { topicOfId, topicOfWords } from "../../evidence/topics.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
 /** What says only that something began or ended. */
 const DIRECTION = /^(?:de-?)?assert(?:ed|ion)?\.?$/i;
+/** The name or description of an entry as such. */
+const GENERIC = /^(?:[\w-]+ ){0,4}(?:entry|log)\b[\w #:.-]{0,24}$|^\d*$/i;
+/** The bytes of a record of the SEL, in place of a text. */
+const BYTES = /^(?:(?:0x)?[0-9a-f]{2}h?[\s,:]*){3,}$/i;
 /** The end of an event, of a sensor with thresholds too (IPMI 2.0, table 42-2). */
 const OVER = /de-?assert|upper .*going low|lower .*going high/i;
 const TIMES = ["Created", "EventTimestamp", "Timestamp", "Updated"] as const;
@@ -34,17 +38,19 @@ const CPER_SECTIONS: Readonly<Record<string, Topic>> = {
  */
 export function parseEntry(log: string, body: JsonObject, zone: string | undefined): BmcLogEntry | undefined {
   const messageId = IDS.map((name) => stringAt(body, name)).find((id) => id !== undefined && id !== "");
-  const sensorType = ownOr(body, "SensorType", "OemSensorType");
+  const sensorType = sensorTypeOf(body);
   const entryCode = ownOr(body, "EntryCode", "OemLogEntryCode");
   const message = messageOf(body);
-  const parts = [sensorType, entryCode].filter((part) => part !== undefined).join(": ");
+  const name = specific(textOf(body, "Name"));
+  const happened = entryCode === undefined || DIRECTION.test(entryCode) ? (name ?? entryCode) : entryCode;
+  const parts = [sensorType, happened].filter((part) => part !== undefined).join(": ");
   const section = sectionOf(body);
   const record = section === undefined ? undefined : `${section} error record (CPER)`;
-  const said = message === undefined || DIRECTION.test(message) ? undefined : message;
-  const words = said ?? (parts === "" ? (message ?? messageId ?? record ?? "") : parts);
+  const said = message === undefined || DIRECTION.test(message) || BYTES.test(message) ? undefined : message;
+  const byId = messageId === undefined ? undefined : [messageId, ...argumentsOf(body)].join(" ");
+  const words = said ?? (parts === "" || parts === name ? (byId ?? record ?? name ?? message ?? "") : parts);
   if (words === "") return undefined;
-  const isOver =
-    body["Resolved"] === true || OVER.test(entryCode ?? "") || (said === undefined && OVER.test(message ?? ""));
+  const isOver = isEnded(body) || OVER.test(entryCode ?? "") || (said === undefined && OVER.test(message ?? ""));
   const severity = SEVERITIES.map((name) => stringAt(body, name)).find((text) => text !== undefined && text !== "");
   const hints = [vendorWords(body), originOf(body)].join(" ");
   const rank = isOver ? 0 : rankOf(`${words} ${messageId ?? ""}`, severity);
@@ -57,6 +63,30 @@ export function parseEntry(log: string, body: JsonObject, zone: string | undefin
     rank,
     text: plainText(words),
   };
+}
+
+/** Whether the BMC, or the vendor in a field of its own, says that the event is over. */
+function isEnded(body: JsonObject): boolean {
+  const vendors = Object.values(objectAt(body, "Oem")).filter(isRecord);
+  return [body, ...vendors].some(
+    (fields) =>
+      fields["Resolved"] === true ||
+      ["Status", "EventStatus"].some((name) =>
+        /^(?:de-?assert|cleared$|resolved$)/i.test(stringAt(fields, name) ?? ""),
+      ),
+  );
+}
+
+/** A text that says more than that there is an entry. */
+function specific(text: string | undefined): string | undefined {
+  return text === undefined || GENERIC.test(text) ? undefined : text;
+}
+
+function sensorTypeOf(body: JsonObject): string | undefined {
+  const number = body["SensorType"];
+  return (
+    (typeof number === "number" ? nameOfSensorType(number) : undefined) ?? ownOr(body, "SensorType", "OemSensorType")
+  );
 }
 
 /** The id decides, then the section of an error record, then the words, then the type of the sensor. */
@@ -118,9 +148,9 @@ function ownOr(body: JsonObject, name: string, ofVendor: string): string | undef
  * a bound: a short message can name a long argument thousands of times.
  */
 function messageOf(body: JsonObject): string | undefined {
-  const message = textOf(body, "Message") ?? textOf(body, "Description") ?? textOf(body, "EventMessage");
+  const message = textOf(body, "Message") ?? specific(textOf(body, "Description")) ?? textOf(body, "EventMessage");
   if (message === undefined) return undefined;
-  const args = stringsAt(body, "MessageArgs") ?? [];
+  const args = argumentsOf(body);
   let left = WORDS_MAX;
   const expanded = message.replaceAll(/%(\d)/g, (whole, digit: string) => {
     const put = (args[Number(digit) - 1] ?? whole).slice(0, left);
@@ -128,6 +158,10 @@ function messageOf(body: JsonObject): string | undefined {
     return put;
   });
   return expanded.slice(0, WORDS_MAX);
+}
+
+function argumentsOf(body: JsonObject): readonly string[] {
+  return stringsAt(body, "MessageArgs") ?? [];
 }
 
 /** What vendors say of an entry in their own fields: its class, its category, its part. */
@@ -167,5 +201,6 @@ function textOf(body: JsonObject, name: string): string | undefined {
   const text = stringAt(body, name)?.slice(0, WORDS_MAX).trim();
   if (text !== undefined) return text === "" ? undefined : text;
   const first = arrayAt(body, name)?.[0];
+  if (typeof first === "string") return first.slice(0, WORDS_MAX).trim() || undefined;
   return isRecord(first) ? stringAt(first, "Member")?.slice(0, WORDS_MAX) : undefined;
 }

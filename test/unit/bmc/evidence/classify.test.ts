@@ -297,4 +297,44 @@ describe("the events of sensors (IPMI 2.0, table 42-3)", () => {
       assert.deepEqual({ topic: found.topic, rank: found.rank }, { topic, rank });
     });
   }
+
+  const details: [text: string, topic: Topic, type: number, data: [number, number, number]][] = [
+    ["Uncorrectable ECC, DIMM 5, memory sensor 87h", "Memory", 0x0c, [0x31, 0xff, 0x05]],
+    ["Uncorrectable ECC, memory sensor 87h", "Memory", 0x0c, [0x31, 0xff, 0xff]],
+    // Bytes of a vendor say nothing that the standard defines.
+    ["Uncorrectable ECC, memory sensor 87h", "Memory", 0x0c, [0xa1, 0x20, 0x05]],
+    ["Uncorrectable ECC, memory sensor 87h", "Memory", 0x0c, [0x01, 0x20, 0x05]],
+    ["POST error, no usable system memory, system firmware sensor 87h", "Memory", 0x0f, [0xc0, 0x02, 0xff]],
+    ["POST error, system firmware sensor 87h", "None", 0x0f, [0x00, 0x02, 0xff]],
+    ["Hard reset, SMS or OS, watchdog 2 sensor 87h", "Watchdog", 0x23, [0xc1, 0x04, 0xff]],
+    ["Configuration error, vendor mismatch, power supply sensor 87h", "PSU", 0x08, [0x36, 0xff, 0x00]],
+    ["Fault, PCIe slot 3, slot sensor 87h", "PCIe", 0x21, [0xf0, 0x09, 0x03]],
+    ["Fault, DIMM 7, slot sensor 87h", "Memory", 0x21, [0xf0, 0x07, 0x07]],
+    ["Correctable memory error logging disabled, DIMM 2, event logging sensor 87h", "Memory", 0x10, [0xc0, 0x02, 0xff]],
+    ["Thermal trip, chip set sensor 87h", "Thermal", 0x19, [0x01, 0xff, 0xff]],
+    ["event 01h, battery sensor 87h", "None", 0x29, [0x01, 0xff, 0xff]],
+    ["event 03h, sensor type d0h sensor 87h", "None", 0xd0, [0xf3, 0x01, 0x02]],
+  ];
+  for (const [text, topic, type, [data1, data2, data3]] of details) {
+    const bytes = [data1, data2, data3].map((byte) => byte.toString(16)).join(" ");
+    it(`the events of sensors (IPMI 2.0, table 42-3) of type ${type} with the data ${bytes} are shown as ${topic}`, () => {
+      const found = sensorEvent({ sensorType: type, sensorNumber: 0x87, direction: 0x6f, data1, more: [data2, data3] });
+      assert.deepEqual([found.words, found.topic], [text, topic]);
+    });
+  }
+
+  it("the events of sensors (IPMI 2.0, table 42-3) with any bytes have short words", () => {
+    for (let type = 0; type < 256; type += 1) {
+      for (const data1 of [0x00, 0x31, 0xc0, 0xf6, 0xff]) {
+        const { words } = sensorEvent({
+          sensorType: type,
+          sensorNumber: 255,
+          direction: 0xef,
+          data1,
+          more: [data1, 254],
+        });
+        assert.ok(words.length < TEXT_MAX, words);
+      }
+    }
+  });
 });
