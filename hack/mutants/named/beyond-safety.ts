@@ -102,6 +102,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "bundle-keeps-logs-as-they-are",
       "bundle-keeps-objects-as-they-are",
       "bundle-reads-secrets",
+      "bundle-keeps-session-ids",
       "bundle-keeps-login-of-curl",
       "bundle-forgets-known-secrets",
       "bundle-forgets-encoded-secrets",
@@ -130,6 +131,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
     guards: "What is shown as usable was read, and not long ago.",
     mutants: [
       "unread-passes",
+      "untried-passes",
       "unprobed-passes",
       "unlisted-hosts-cover",
       "quorum-could-fence",

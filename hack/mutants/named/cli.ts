@@ -13,6 +13,7 @@ const PAGE = "test/unit/cli/dashboard/overview-page.test.ts";
 const SAME_VERDICT = "test/unit/cli/could-fence/same-verdict.test.ts";
 const OBSERVE = "test/integration/observe.test.ts";
 const CHECKS = "test/unit/cli/check/checks.test.ts";
+const CHECK_COMMAND = "test/integration/cli-check.test.ts";
 
 const agent = mutantsOf("src/cli/agent");
 const fence = mutantsOf("src/cli/fence");
@@ -141,6 +142,14 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     'return { level: "warning", message: `cannot be checked: ${why}` };',
     'return { level: "ok", message: `cannot be checked: ${why}` };',
     CHECKS,
+  ),
+  mutant(
+    "untried-passes",
+    "lines/pre-checks",
+    "no check calls the BMCs reachable if none was tried",
+    "if (answering > 0) return",
+    "if (answering >= 0) return",
+    CHECK_COMMAND,
   ),
   mutant(
     "unprobed-passes",
@@ -382,6 +391,14 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "secretInList(items, index)",
     "secretInList([], index)",
     REDACTOR,
+  ),
+  bundle(
+    "bundle-keeps-session-ids",
+    "redact/redactor",
+    "a support bundle has no id of a Redfish session, which some BMCs use as its token",
+    "for (const id of sessionIdsIn(clear ?? text)) this.#known.add(id);",
+    "",
+    BUNDLE,
   ),
   bundle(
     "bundle-keeps-login-of-curl",
