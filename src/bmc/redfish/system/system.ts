@@ -134,41 +134,6 @@ export interface Chassis {
   power: PowerReading | undefined;
 }
 
-/**
- * Types for more than one host, or for a part of a host: the module of a BMC or a GPU baseboard stays on while the host
- * is off.
- */
-const OTHER_CHASSIS = new Set([
-  "Enclosure",
-  "Rack",
-  "RackGroup",
-  "Row",
-  "Pod",
-  "Shelf",
-  "Zone",
-  "Sidecar",
-  "StorageEnclosure",
-  "Card",
-  "Cartridge",
-  "Component",
-  "Expansion",
-  "Module",
-]);
-
-/** Reads a Chassis that the System at one of `systemPaths` links to. */
-export function parseChassis(origin: string, body: JsonObject, systemPaths: readonly string[]): Chassis {
-  const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
-    comparable(pathOnOrigin(origin, link, "the link of the chassis to its System")),
-  );
-  const own = systemPaths.map(comparable);
-  const isPart = OTHER_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
-  // Its contents decide: a chassis that names no System may be the enclosure, whatever its type is.
-  const hasNone = systems.length === 0;
-  const isOwn = systems.every((path) => own.includes(path));
-  const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
-  return { whose: isPart || !isOwn ? "Other" : hasNone ? "None" : "System", power };
-}
-
 /** Chassis types that hold several hosts. */
 const SHARED_CHASSIS = new Set([
   "Enclosure",
@@ -181,6 +146,24 @@ const SHARED_CHASSIS = new Set([
   "Sidecar",
   "StorageEnclosure",
 ]);
+
+/** Chassis types for a part of a host: the module of a BMC or a GPU baseboard stays on while the host is off. */
+const PART_CHASSIS = new Set(["Card", "Cartridge", "Component", "Expansion", "Module"]);
+
+/** Reads a Chassis that the System at one of `systemPaths` links to. */
+export function parseChassis(origin: string, body: JsonObject, systemPaths: readonly string[]): Chassis {
+  const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
+    comparable(pathOnOrigin(origin, link, "the link of the chassis to its System")),
+  );
+  const own = systemPaths.map(comparable);
+  const type = stringAt(body, "ChassisType") ?? "";
+  const isOfOther = SHARED_CHASSIS.has(type) || PART_CHASSIS.has(type);
+  // Its contents decide: a chassis that names no System may be the enclosure, whatever its type is.
+  const hasNone = systems.length === 0;
+  const isOwn = systems.every((path) => own.includes(path));
+  const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
+  return { whose: isOfOther || !isOwn ? "Other" : hasNone ? "None" : "System", power };
+}
 
 /** Whether a Chassis that the System at one of `systemPaths` links to holds this host alone, by what it shows. */
 export function isOfOneHost(origin: string, body: JsonObject, systemPaths: readonly string[]): boolean {
