@@ -15,6 +15,7 @@ import { CommandRefusal } from "../errors/failures.ts";
 import type { SelectionFlags } from "../hosts/host-selection.ts";
 import { selectHost, SELECTION_FLAGS, SELECTION_POSITIONAL } from "../hosts/host-selection.ts";
 import { readTarget } from "../hosts/targets.ts";
+import { YES_FLAG } from "../flags/flags.ts";
 
 type ResetFlags = SelectionFlags & Readonly<{ yes: boolean }>;
 
@@ -38,7 +39,7 @@ const resetCommand = buildCommand<ResetFlags, [address?: string], CliContext>({
     positional: SELECTION_POSITIONAL,
     flags: {
       ...SELECTION_FLAGS,
-      yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      yes: YES_FLAG,
     },
     aliases: { n: "namespace", o: "output", y: "yes" },
   },

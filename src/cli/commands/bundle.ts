@@ -10,7 +10,7 @@ import { createLogger } from "../../telemetry/logger.ts";
 import { withRuntime } from "../cluster/connect.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printLine, printNote } from "../terminal/context.ts";
-import { flagsOf } from "../flags/flags.ts";
+import { flagsOf, switchFlag } from "../flags/flags.ts";
 import { packFiles, writeArchive } from "../bundle/archive.ts";
 import { finishFiles } from "../bundle/contents.ts";
 import { gather } from "../bundle/gather.ts";
@@ -87,12 +87,7 @@ export const bundleCommand = buildCommand<BundleFlags, [], CliContext>({
   },
   parameters: {
     flags: {
-      live: {
-        kind: "boolean",
-        default: false,
-        withNegated: false,
-        brief: "Also probe the BMC of every FencingTarget now, with one login each",
-      },
+      live: switchFlag("Also probe the BMC of every FencingTarget now, with one login each"),
       ...flagsOf(OPTIONS),
     },
     aliases: { f: "file", o: "output", n: "namespace" },

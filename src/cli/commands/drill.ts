@@ -1,6 +1,6 @@
 import { buildCommand } from "@stricli/core";
 import { DRAIN_TIMEOUT_OPTION, FENCE_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
-import { OptionError, requireOption } from "../../config/option.ts";
+import { requireOption } from "../../config/option.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import type { ClusterOptions } from "../../config/cluster-options.ts";
 import { RUN_OPTIONS } from "../../config/run-options.ts";
@@ -15,8 +15,8 @@ import { planDrill } from "../fence/plan-drill.ts";
 import type { DrillStep, PreparedDrill } from "../fence/drill.ts";
 import { Drill } from "../fence/drill.ts";
 import { isUnfinished, previewFence, readClusterFacts } from "../fence/preview.ts";
-import { flagsOf } from "../flags/flags.ts";
-import { proposeNodes } from "../flags/proposals.ts";
+import { flagsOf, switchFlag, YES_FLAG } from "../flags/flags.ts";
+import { nodeFlag, requireNode } from "../flags/node-flag.ts";
 import { judgeNodes } from "../status/could-fence/could-fence.ts";
 import { readOverview } from "../status/objects/read.ts";
 import { confirm } from "../terminal/confirm.ts";
@@ -50,11 +50,9 @@ interface DrillOptions extends ClusterOptions {
 export const drillCommand = buildCommand<DrillFlags, [], CliContext>({
   func: async function drill(this: CliContext, { dryRun, yes, ...texts }) {
     const { env } = this.process;
-    if (texts.node === undefined || texts.node === "")
-      throw new OptionError("--node is required: name the node for the drill");
     const options: DrillOptions = {
       ...resolveClusterOptions(texts, env),
-      nodeName: texts.node,
+      nodeName: requireNode(texts.node, "for the drill"),
       output: requireOption(OUTPUT_OPTION, texts, env),
       timeoutMs: requireOption(FENCE_TIMEOUT_OPTION, texts, env),
       drainTimeoutMs: requireOption(DRAIN_TIMEOUT_OPTION, texts, env),
@@ -76,21 +74,9 @@ export const drillCommand = buildCommand<DrillFlags, [], CliContext>({
   },
   parameters: {
     flags: {
-      node: {
-        kind: "parsed",
-        parse: String,
-        optional: true,
-        placeholder: "name",
-        brief: "The node for the drill",
-        proposeCompletions: proposeNodes,
-      },
-      dryRun: {
-        kind: "boolean",
-        default: false,
-        withNegated: false,
-        brief: "Show each step, and what prevents the drill; change nothing",
-      },
-      yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      node: nodeFlag("The node for the drill"),
+      dryRun: switchFlag("Show each step, and what prevents the drill; change nothing"),
+      yes: YES_FLAG,
       ...flagsOf(OPTIONS),
     },
     aliases: { n: "namespace", o: "output", y: "yes" },

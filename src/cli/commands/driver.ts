@@ -8,7 +8,7 @@ import { BMC_OPTIONS, POWER_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
 import { OUTPUT_OPTION } from "../../config/cluster-options.ts";
 import { OptionError, requireOption } from "../../config/option.ts";
 import { CommandFailure } from "../errors/failures.ts";
-import { flagsOf } from "../flags/flags.ts";
+import { flagsOf, YES_FLAG } from "../flags/flags.ts";
 import { readDeviceConfig } from "../hosts/bmc-login.ts";
 import { PASSWORD_FLAG, refusePassword } from "../hosts/host-selection.ts";
 import { confirm } from "../terminal/confirm.ts";
@@ -62,7 +62,7 @@ const checkCommand = buildCommand<CheckFlags, [address: string], CliContext>({
     flags: {
       ...FLAGS,
       password: PASSWORD_FLAG,
-      yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      yes: YES_FLAG,
     },
     aliases: { o: "output", y: "yes" },
   },

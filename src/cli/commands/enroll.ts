@@ -22,7 +22,7 @@ import { EnrollProcedure } from "../enroll/procedure.ts";
 import type { EnrollSubject } from "../enroll/procedure.ts";
 import { CommandRefusal } from "../errors/failures.ts";
 import { isUnfinished, subjectNodeKey } from "../fence/preview.ts";
-import { flagsOf } from "../flags/flags.ts";
+import { flagsOf, switchFlag, YES_FLAG } from "../flags/flags.ts";
 import { proposeTargets } from "../flags/proposals.ts";
 import type { TargetContext } from "../hosts/targets.ts";
 import { readTarget } from "../hosts/targets.ts";
@@ -82,12 +82,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
       ],
     },
     flags: {
-      dryRun: {
-        kind: "boolean",
-        default: false,
-        withNegated: false,
-        brief: "Show each step, and what prevents the enrolment; switch nothing",
-      },
+      dryRun: switchFlag("Show each step, and what prevents the enrolment; switch nothing"),
       confirmOutlets: {
         kind: "parsed",
         parse: String,
@@ -97,7 +92,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
         brief:
           "Outlets, of more than two, of which you have seen that they feed the host: their meters need not show it",
       },
-      yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      yes: YES_FLAG,
       ...flagsOf(OPTIONS),
     },
     aliases: { n: "namespace", o: "output", y: "yes" },

@@ -1,7 +1,7 @@
 import { buildCommand } from "@stricli/core";
 import type { BareMetalRemediation } from "../../api/ironfence/bare-metal-remediation.ts";
 import { FENCE_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
-import { OptionError, requireOption } from "../../config/option.ts";
+import { requireOption } from "../../config/option.ts";
 import { RUN_OPTIONS } from "../../config/run-options.ts";
 import { CLUSTER_OPTIONS, OUTPUT_OPTION, resolveClusterOptions } from "../../config/cluster-options.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -16,8 +16,8 @@ import { followRemediation, verdictOf } from "../fence/follow.ts";
 import type { FencePreview, StrategyType } from "../fence/preview.ts";
 import { countPods, previewFence, readClusterFacts } from "../fence/preview.ts";
 import { createRemediationByHand, deleteFinishedRemediation } from "../fence/remediation.ts";
-import { flagsOf } from "../flags/flags.ts";
-import { proposeNodes } from "../flags/proposals.ts";
+import { flagsOf, switchFlag, YES_FLAG } from "../flags/flags.ts";
+import { nodeFlag, requireNode } from "../flags/node-flag.ts";
 import { renderTable } from "../terminal/table.ts";
 import { deviceProblem } from "../../remediator/hosts/model/device-problem.ts";
 
@@ -49,11 +49,9 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
   func: async function fence(this: CliContext, { strategy, dryRun, yes, ...texts }) {
     const { env } = this.process;
     const cluster = resolveClusterOptions(texts, env);
-    if (texts.node === undefined || texts.node === "")
-      throw new OptionError("--node is required: name the node to fence");
     const options: FenceOptions = {
       namespace: cluster.namespace,
-      nodeName: texts.node,
+      nodeName: requireNode(texts.node, "to fence"),
       strategy: STRATEGIES[strategy],
       output: requireOption(OUTPUT_OPTION, texts, env),
       timeoutMs: requireOption(FENCE_TIMEOUT_OPTION, texts, env),
@@ -72,27 +70,15 @@ export const fenceCommand = buildCommand<FenceFlags, [], CliContext>({
   },
   parameters: {
     flags: {
-      node: {
-        kind: "parsed",
-        parse: String,
-        optional: true,
-        placeholder: "name",
-        brief: "The node to fence",
-        proposeCompletions: proposeNodes,
-      },
+      node: nodeFlag("The node to fence"),
       strategy: {
         kind: "enum",
         values: ["reboot", "reprovision", "escalate"],
         default: "reboot",
         brief: "What is done to bring the node back",
       },
-      dryRun: {
-        kind: "boolean",
-        default: false,
-        withNegated: false,
-        brief: "Show what would be done, by reading the cluster and the BMC live; change nothing",
-      },
-      yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+      dryRun: switchFlag("Show what would be done, by reading the cluster and the BMC live; change nothing"),
+      yes: YES_FLAG,
       ...flagsOf({ timeout: FENCE_TIMEOUT_OPTION }),
       ...flagsOf({ nodeLeaseNamespace: RUN_OPTIONS.nodeLeaseNamespace }),
       ...flagsOf({ ...CLUSTER_OPTIONS, output: OUTPUT_OPTION }),

@@ -5,7 +5,7 @@ import { OUTPUT_OPTION } from "../../config/cluster-options.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printLine, printNote } from "../terminal/context.ts";
 import { CommandFailure, CommandRefusal } from "../errors/failures.ts";
-import { flagsOf } from "../flags/flags.ts";
+import { flagsOf, YES_FLAG } from "../flags/flags.ts";
 import type { OrderResult } from "../hosts/power-order.ts";
 import { orderPowerByHand, describeResult } from "../hosts/power-order.ts";
 import { withSelectedHost } from "../hosts/selected-host.ts";
@@ -64,7 +64,7 @@ function orderCommand(name: "off" | "on" | "cycle", orders: readonly Order[], do
       flags: {
         ...SELECTION_FLAGS,
         ...flagsOf({ timeout: POWER_TIMEOUT_OPTION }),
-        yes: { kind: "boolean", default: false, withNegated: false, brief: "Answer yes to every question" },
+        yes: YES_FLAG,
       },
       aliases: { n: "namespace", o: "output", y: "yes" },
     },

@@ -8,7 +8,7 @@ import { withRuntime } from "../cluster/connect.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { printLine } from "../terminal/context.ts";
 import { CommandFailure } from "../errors/failures.ts";
-import { flagsOf } from "../flags/flags.ts";
+import { flagsOf, switchFlag } from "../flags/flags.ts";
 import type { Problem } from "../status/objects/object-problems.ts";
 import { problemsOf } from "../status/problems.ts";
 import { uncoveredOf } from "../status/could-fence/could-fence.ts";
@@ -27,8 +27,6 @@ type StatusFlags = Readonly<
     exitCode: boolean;
   }
 >;
-
-const SWITCH = { kind: "boolean", default: false, withNegated: false } as const;
 
 /** `ironfence status`: who leads, what is wrong, and all that ironfence works on. */
 export const statusCommand = buildCommand<StatusFlags, [], CliContext>({
@@ -74,9 +72,9 @@ export const statusCommand = buildCommand<StatusFlags, [], CliContext>({
   },
   parameters: {
     flags: {
-      problems: { ...SWITCH, brief: "Only what is wrong, and what to do about it" },
-      watch: { ...SWITCH, brief: "Print again whenever something changes, until Ctrl-C" },
-      exitCode: { ...SWITCH, brief: "Exit with 1 if a problem keeps nodes from being fenced (those marked !)" },
+      problems: switchFlag("Only what is wrong, and what to do about it"),
+      watch: switchFlag("Print again whenever something changes, until Ctrl-C"),
+      exitCode: switchFlag("Exit with 1 if a problem keeps nodes from being fenced (those marked !)"),
       ...flagsOf({ ...CLUSTER_OPTIONS, leaseName: RUN_OPTIONS.leaseName, output: OUTPUT_OPTION }),
     },
     aliases: { o: "output", n: "namespace", w: "watch" },

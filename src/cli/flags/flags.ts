@@ -29,6 +29,20 @@ export function flagsOf<K extends string>(options: Readonly<Record<K, Option<unk
   return Object.fromEntries(entries);
 }
 
+/** A flag without a value. */
+export interface SwitchFlag {
+  kind: "boolean";
+  default: false;
+  withNegated: false;
+  brief: string;
+}
+
+export function switchFlag(brief: string): SwitchFlag {
+  return { kind: "boolean", default: false, withNegated: false, brief };
+}
+
+export const YES_FLAG = switchFlag("Answer yes to every question");
+
 const SWITCHES = new Set(
   Object.values<Option<unknown>>({ ...BMC_OPTIONS, ...RUN_OPTIONS })
     .filter(({ parse }) => parse === parseBoolean)
