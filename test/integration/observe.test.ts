@@ -107,6 +107,8 @@ test("ironfence run --observe writes only its Lease and Events through an outage
   rack.host("n1").order("PowerCycle");
   await until(second, "the outage is over", () => observations()[0]?.until !== undefined);
   assert.deepEqual([observations().length, observations()[0]?.at], [1, found?.at]);
+  await second.stop();
+  assert.match(await status(), /^observer: none runs any more\n  it would have remediated \(last 1/m);
 
   assert.deepEqual(
     writes.filter((write) => !observing(write)),

@@ -121,7 +121,8 @@ function observerLines(observer: Overview["observer"]): string[] {
     because,
   ]);
   return [
-    agentText(agent).replace(/^agent:/, "observer:"),
+    // Its Lease stays, with what it has observed: to start another one would be wrong advice.
+    agent.state === "none" ? "observer: none runs any more" : agentText(agent).replace(/^agent:/, "observer:"),
     ...(rows.length === 0
       ? ["  it would have remediated nothing yet"]
       : [
