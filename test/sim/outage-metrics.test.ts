@@ -89,3 +89,15 @@ it("the metrics of an outage count from the last renewal until an early release,
     assert.equal((await histogram(world, RELEASE)).count, 0);
     assert.equal((await histogram(world, RESTORE)).count, 0);
   }));
+
+it("the metrics of an outage do not count an early release whose last renewal this agent has not seen", () =>
+  runEarly({}, async (world) => {
+    world.createPod("n1", "db");
+    cutPower(world, "n1");
+    await world.until("the remediation has begun", () => begun(world).length === 1, BEFORE_UNKNOWN_MS);
+    await world.killAgent();
+    world.startAgent();
+    await world.until("n1 is released", () => begun(world)[0]?.status?.phase === "PoweringOn", 90_000);
+    assert.equal((await histogram(world, RELEASE, "renewal")).count, 0);
+    assert.equal((await histogram(world, RELEASE)).count, 0);
+  }));

@@ -154,9 +154,9 @@ export class RemediationSession {
     if (nodeName === undefined) return undefined;
     if (provenLease !== undefined) {
       const lease = leases?.of(nodeName);
-      if (lease?.uid === provenLease.uid && lease.resourceVersion === provenLease.resourceVersion) {
-        this.#silentSinceMs = lease.sinceMs;
-      }
+      const isProven = lease?.uid === provenLease.uid && lease.resourceVersion === provenLease.resourceVersion;
+      // Without a gap, the lease has been known since this process began to watch it, and was renewed before that.
+      if (isProven && lease.gapsMs.length > 0) this.#silentSinceMs = lease.sinceMs;
       if (this.#silentSinceMs === undefined) return undefined;
       return { since: "renewal", seconds: (this.now().monotonicMs - this.#silentSinceMs) / 1_000 };
     }
