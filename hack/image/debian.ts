@@ -108,7 +108,8 @@ async function openApt(folder: string, architecture: Architecture, signal: Abort
   };
   const options = Object.entries(settings).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
   const limit = limits(folder, signal);
-  await run("apt-get", [...options, "-q", "update"], limit);
+  // Without this, apt calls it a success if it reaches no mirror.
+  await run("apt-get", [...options, "-q", "--error-on=any", "update"], limit);
   return {
     async newest(name) {
       const shown = await run("apt-cache", [...options, "policy", name], limit);

@@ -34,7 +34,7 @@ export async function nodeProgram(architecture: Architecture, signal: AbortSigna
   const work = await mkdtemp(join(cache, "unpacked-"));
   try {
     const options = { cwd: work, env: {}, timeoutMs: DOWNLOAD_TIMEOUT_MS, signal };
-    await run("npm", ["pack", "--silent", `${name}@${version}`], options);
+    await run("npm", ["pack", "--loglevel=error", `${name}@${version}`], options);
     const archive = `${name}-${version}.tgz`;
     const actual = createHash("sha512")
       .update(await readFile(join(work, archive)))

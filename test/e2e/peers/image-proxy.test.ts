@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { repositoryPath } from "../../../hack/e2e/world.ts";
+import { run } from "../../../hack/lib/run.ts";
+
+// A network in which everything goes through a proxy.
+
+const BUILD_TIMEOUT_MS = 120_000;
+
+/** apt fetches the libraries, and npm the Node of another processor than that of this machine, before them. */
+for (const [architecture, program] of [
+  ["amd64", "apt-get"],
+  ["arm64", "npm pack"],
+] as const) {
+  void test(`${program} fetches its parts of the image through the proxy of the environment, and says why the proxy does not serve`, async () => {
+    const folder = await mkdtemp(join(tmpdir(), "ironfence-image-proxy-"));
+    const asked: string[] = [];
+    const proxy = createServer(({ method, url }, response) => {
+      asked.push(`${method} ${url}`);
+      response.writeHead(403).end();
+    });
+    proxy.on("connect", ({ url }, socket) => {
+      asked.push(`CONNECT ${url}`);
+      socket.end("HTTP/1.1 403 Forbidden\r\n\r\n");
+    });
+    await once(proxy.listen(0, "127.0.0.1"), "listening");
+    const address = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const proxies = { http_proxy: address, https_proxy: address, no_proxy: "", NO_PROXY: "" };
+    // Nothing is there yet. npm would ask for minutes.
+    const caches = { XDG_CACHE_HOME: folder, npm_config_cache: folder, npm_config_fetch_retries: "0" };
+    const image = repositoryPath("hack/image/main.ts");
+    const args = [image, "--arch", architecture, "--output", join(folder, "image.tar")];
+    const options = {
+      env: { ...proxies, ...caches },
+      timeoutMs: BUILD_TIMEOUT_MS,
+      signal: new AbortController().signal,
+    };
+    const fails = (because: RegExp): Promise<void> =>
+      assert.rejects(run(process.execPath, args, options), ({ message }: Error) => {
+        assert.ok(message.includes(program), message);
+        assert.match(message, because);
+        // That is the advice for a version that Debian has replaced.
+        assert.doesNotMatch(message, /--pin/);
+        return true;
+      });
+    try {
+      await fails(/403/);
+      assert.notEqual(asked.length, 0);
+      proxy.close();
+      await fails(/ECONNREFUSED|Connection refused/i);
+    } finally {
+      proxy.closeAllConnections();
+      proxy.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+}
