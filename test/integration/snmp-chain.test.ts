@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import type { OutletAnswer } from "../../src/bmc/devices/outlets.ts";
 import { Topology } from "../../src/bmc/devices/topology.ts";
-import type { IdentityCheck } from "../../src/bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../src/bmc/identity/identity-check.ts";
 import type { OutletIdentity } from "../../src/bmc/interface/driver.ts";
 import type { Mib } from "../../src/bmc/interface/mibs.ts";
 import { enrolledSpecDigest, judgeOutlets } from "../../src/remediator/hosts/model/enrolment.ts";

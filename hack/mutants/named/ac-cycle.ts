@@ -109,7 +109,7 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
     "supply-cut-unenrolled",
     "devices/topology",
     "outlets are switched off for an AC cycle only if their enrolment holds now",
-    "await this.#requireVerified(level, signal);\n      isOrdered = true;",
+    "await this.#identities.requireVerified(level, signal);\n      isOrdered = true;",
     "isOrdered = true;",
     OUTLETS,
     SIM,

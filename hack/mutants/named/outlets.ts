@@ -98,8 +98,8 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "enrolment-read-before-slow-bmc",
     "bmc/devices/topology",
     "an enrolment is compared right before each order",
-    "if (isOutletLevel(level)) this.#identityChecks.delete(level);",
-    "if (level.length === 0) this.#identityChecks.delete(level);",
+    "if (isOutletLevel(level)) this.#identities.forget(level);",
+    "if (level.length === 0) this.#identities.forget(level);",
     OUTLETS,
   ),
   mutant(

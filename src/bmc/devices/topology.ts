@@ -1,32 +1,19 @@
 import { callAll, combineFailures, levelFailure } from "./level-calls.ts";
+import type { OutletJudge } from "./level-identities.ts";
+import { LevelIdentities, WrongHostError } from "./level-identities.ts";
 import type { LevelReadings } from "./level-readings.ts";
 import { levelPower, readAll, readLevelPower } from "./level-readings.ts";
 import { AC_CYCLE, NMI, sendOnce } from "./send-once.ts";
 import type { OnceAnswer, OnceOrder } from "./send-once.ts";
 import type { BootOverride, PowerDriver, PowerReading } from "../interface/driver.ts";
-import type { HostIdentity } from "../identity/host-identity.ts";
+import type { IdentityCheck, IdentityJudge } from "../identity/identity-check.ts";
+import { allowsOn } from "../identity/identity-check.ts";
 import type { BmcEvidence } from "../evidence/model.ts";
 import { BmcError } from "../interface/errors.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import type { OutletAnswer } from "./outlets.ts";
-import { isOutletLevel, outletAnswer, supplyPower } from "./outlets.ts";
+import { isOutletLevel, supplyPower } from "./outlets.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
-
-/** The result of an identity check. */
-export type IdentityCheck =
-  | { verified: true; message: string }
-  /**
-   * Mismatch: another host answers. Unknown: there is nothing to compare with, the device reports no identity, or other
-   * hosts report the same one. In this last case `enoughForOn` is set: a host that was verified before its power-off
-   * may be powered on.
-   */
-  | { verified: false; reason: "Mismatch" | "Unknown"; message: string; enoughForOn?: true };
-
-/** Whether a host that was verified before its power-off may be read and powered on. */
-export function allowsOn(check: IdentityCheck): boolean {
-  return check.verified || check.enoughForOn === true;
-}
 
 /** The power of a host that is to be on with all its devices. */
 export interface WholeReading extends PowerReading {
@@ -36,14 +23,10 @@ export interface WholeReading extends PowerReading {
   supplied?: true;
 }
 
-/** Decides whether the devices of one level power the expected host, from the identities that they report. */
-export type IdentityJudge = (answers: readonly HostIdentity[]) => IdentityCheck;
-
 /** What a host needs whose devices may be outlets of PDUs. */
 export interface OutletRules {
   clock: Clock;
-  /** Decides whether the outlets of one level are those that were enrolled for the host. */
-  judge: (answers: readonly OutletAnswer[]) => IdentityCheck;
+  judge: OutletJudge;
 }
 
 /**
@@ -54,8 +37,6 @@ const SILENT_BMC_MS = 2_000;
 
 /** Between readings of outlets that were ordered off for an AC cycle. */
 const OUTLET_POLL_MS = 1_000;
-
-const NO_OUTLETS = "outlets of PDUs are used only through a FencingTarget for which they are enrolled";
 
 /** One power device of a host, on its level. */
 export interface LevelledDevice {
@@ -70,9 +51,7 @@ export interface LevelledDevice {
  */
 export class Topology {
   readonly #levels: readonly (readonly PowerDriver[])[];
-  #judge: IdentityJudge;
-  /** Checks by level since the last `verify`. Levels that were not used yet have none. */
-  readonly #identityChecks = new Map<readonly PowerDriver[], IdentityCheck>();
+  readonly #identities: LevelIdentities;
   /** The level at which the next power-off starts: after the one whose last order has not led to an Off. */
   #firstLevel = 0;
   readonly #outlets: OutletRules | undefined;
@@ -87,24 +66,23 @@ export class Topology {
     this.#levels = [...byLevel]
       .toSorted(([a], [b]) => a - b)
       .map(([, members]) => members.map((member) => member.driver));
-    this.#judge = judge;
+    this.#identities = new LevelIdentities(judge, outlets?.judge);
     this.#outlets = outlets;
   }
 
   /** Forgets which identities were read: the next call reads them again. */
   forgetIdentities(): void {
-    this.#identityChecks.clear();
+    this.#identities.forgetAll();
   }
 
   /** Reads the identities again, level by level, until one is accepted or another host answers. */
   async verify(judge: IdentityJudge, signal: AbortSignal): Promise<IdentityCheck> {
-    this.#judge = judge;
-    this.#identityChecks.clear();
+    this.#identities.judgeBy(judge);
     const failures: BmcError[] = [];
     let unknown: IdentityCheck | undefined;
     for (const level of this.#levels) {
       try {
-        const check = await this.#inTime(level, signal, (bounded) => this.#checkIdentity(level, bounded));
+        const check = await this.#inTime(level, signal, (bounded) => this.#identities.check(level, bounded));
         if (check.verified || check.reason === "Mismatch") return check;
         unknown ??= check;
       } catch (error) {
@@ -129,7 +107,7 @@ export class Topology {
     for (const level of this.#levels) {
       try {
         const { check, reading, failure } = await this.#inTime(level, signal, async (bounded) => {
-          const check = await this.#checkIdentity(level, bounded);
+          const check = await this.#identities.check(level, bounded);
           const nothing = { reading: { state: "Unknown", raw: check.message }, failure: undefined } as const;
           return { check, ...(check.verified ? await readLevelPower(level, bounded) : nothing) };
         });
@@ -222,8 +200,8 @@ export class Topology {
       const level = this.#levels[index] ?? [];
       try {
         // The enrolment has to hold now: the calls to the levels before may have taken long.
-        if (isOutletLevel(level)) this.#identityChecks.delete(level);
-        await this.#inTime(level, signal, (bounded) => this.#requireVerified(level, bounded));
+        if (isOutletLevel(level)) this.#identities.forget(level);
+        await this.#inTime(level, signal, (bounded) => this.#identities.requireVerified(level, bounded));
         this.#firstLevel = (index + 1) % this.#levels.length;
         const { values, failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
         if (failure === undefined) return;
@@ -253,7 +231,7 @@ export class Topology {
       try {
         if (outlets.includes(level) && !(await this.#mayBeTurnedOn(level, others.length === 0, signal))) continue;
         const { failure } = await this.#inTime(level, signal, async (bounded) => {
-          await this.#refuseWrongHost(level, bounded);
+          await this.#identities.refuseWrongHost(level, bounded);
           return callAll(level, (driver) => driver.on(bounded), bounded);
         });
         if (failure !== undefined) failures.push(failure);
@@ -271,8 +249,8 @@ export class Topology {
   async setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
     if (override === "None" && this.#hasNoBootOverride) return;
     await this.#onFirstSupporting(async (level, driver) => {
-      if (override === "None") await this.#refuseWrongHost(level, signal);
-      else await this.#requireVerified(level, signal);
+      if (override === "None") await this.#identities.refuseWrongHost(level, signal);
+      else await this.#identities.requireVerified(level, signal);
       await driver.setBootOverride(override, signal);
     });
   }
@@ -290,7 +268,7 @@ export class Topology {
    * @returns undefined if no device has one.
    */
   async readEvidence(signal: AbortSignal): Promise<BmcEvidence | undefined> {
-    const accepted = this.#levels.filter((level) => this.#identityChecks.get(level)?.verified === true);
+    const accepted = this.#levels.filter((level) => this.#identities.known(level)?.verified === true);
     for (const driver of accepted.flat()) {
       const evidence = await driver.readEvidence?.(signal);
       if (evidence !== undefined) return evidence;
@@ -324,8 +302,8 @@ export class Topology {
       const { state, raw, bySupply } = await this.readPower(signal);
       if (state !== "Off") return { outcome: "NotSent", message: `the host is not Off (${raw})` };
       if (bySupply === true) return { outcome: "NotSent", message: "its outlets are off already" };
-      this.#identityChecks.delete(level);
-      await this.#requireVerified(level, signal);
+      this.#identities.forget(level);
+      await this.#identities.requireVerified(level, signal);
       isOrdered = true;
       const { failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
       if (failure !== undefined) throw failure;
@@ -356,7 +334,7 @@ export class Topology {
    */
   async #outletsToTurnOn(signal: AbortSignal): Promise<IdentityCheck | undefined> {
     for (const level of this.#levels.filter(isOutletLevel)) {
-      const check = this.#identityChecks.get(level);
+      const check = this.#identities.known(level);
       if (check === undefined || !allowsOn(check)) continue;
       const { readings } = await this.#readLevel(level, signal);
       if (readings.some(({ state }) => state === "Off")) return check;
@@ -366,7 +344,7 @@ export class Topology {
 
   /** An outlet that is not known to feed the host may have been switched off for the sake of another one. */
   async #mayBeTurnedOn(level: readonly PowerDriver[], isOnlyWay: boolean, signal: AbortSignal): Promise<boolean> {
-    const check = await this.#checkIdentity(level, signal);
+    const check = await this.#identities.check(level, signal);
     if (allowsOn(check)) return true;
     if (isOnlyWay) throw new BmcError("Unsupported", `no order is sent: ${check.message}`);
     return false;
@@ -384,7 +362,7 @@ export class Topology {
   }
 
   async #readAccepted(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
-    const check = await this.#checkIdentity(level, signal);
+    const check = await this.#identities.check(level, signal);
     const whole = { state: "Unknown", raw: check.message } as const;
     const nothing = { readings: [], failure: undefined, power: "Unknown", whole, supplied: false } as const;
     if (!allowsOn(check)) return nothing;
@@ -399,42 +377,9 @@ export class Topology {
     return { ...nothing, readings: values, failure, power, whole: isOn ? on : whole };
   }
 
-  async #checkIdentity(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityCheck> {
-    const known = this.#identityChecks.get(level);
-    if (known !== undefined) return known;
-    if (isOutletLevel(level)) return this.#checkOutlets(level, signal);
-    const { values, failure } = await callAll(level, (driver) => driver.identify(signal), signal);
-    const check = this.#judge(values);
-    const mismatch = !check.verified && check.reason === "Mismatch";
-    // If another host is among those that answered, the level is refused, whatever the other devices would report.
-    if (failure !== undefined && !mismatch) throw failure;
-    this.#identityChecks.set(level, check);
-    return check;
-  }
-
-  /** An outlet has no identity of a host: only an enrolment shows which host it feeds. */
-  async #checkOutlets(level: readonly PowerDriver[], signal: AbortSignal): Promise<IdentityCheck> {
-    const { values, failure } = await callAll(level, (driver) => outletAnswer(driver, signal), signal);
-    if (failure !== undefined) throw failure;
-    const check = this.#outlets?.judge(values) ?? { verified: false, reason: "Unknown", message: NO_OUTLETS };
-    this.#identityChecks.set(level, check);
-    return check;
-  }
-
   #sendOnce(order: OnceOrder, devices: readonly PowerDriver[], signal: AbortSignal): Promise<OnceAnswer> {
     const levelOf = (device: PowerDriver) => this.#levels.find((level) => level.includes(device)) ?? [];
-    return sendOnce(order, devices, (device) => this.#requireVerified(levelOf(device), signal), signal);
-  }
-
-  async #requireVerified(level: readonly PowerDriver[], signal: AbortSignal): Promise<void> {
-    await this.#refuseWrongHost(level, signal);
-    const check = await this.#checkIdentity(level, signal);
-    if (!check.verified) throw new BmcError("Unsupported", `no order is sent: ${check.message}`);
-  }
-
-  async #refuseWrongHost(level: readonly PowerDriver[], signal: AbortSignal): Promise<void> {
-    const check = await this.#checkIdentity(level, signal);
-    if (!check.verified && check.reason === "Mismatch") throw new WrongHostError(check.message);
+    return sendOnce(order, devices, (device) => this.#identities.requireVerified(levelOf(device), signal), signal);
   }
 
   async #onFirstSupporting<T>(work: (level: readonly PowerDriver[], driver: PowerDriver) => Promise<T>): Promise<T> {
@@ -459,12 +404,5 @@ export class Topology {
 export class PartlyTakenError extends BmcError {
   constructor(failure: BmcError) {
     super(failure.code, `only some devices took the order: ${failure.message}`, { cause: failure });
-  }
-}
-
-/** The host that answers is not the expected one: nothing else is tried. */
-class WrongHostError extends BmcError {
-  constructor(message: string) {
-    super("SystemNotFound", `no order is sent: ${message}`);
   }
 }

@@ -1,4 +1,4 @@
-import type { IdentityJudge } from "../../bmc/devices/topology.ts";
+import type { IdentityJudge } from "../../bmc/identity/identity-check.ts";
 import type { PowerDriver, PowerLossSigns } from "../../bmc/interface/driver.ts";
 import { BmcError } from "../../bmc/interface/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";

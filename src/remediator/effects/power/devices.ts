@@ -10,7 +10,7 @@ import type { HostPower, OrderCheck } from "../../hosts/model/host.ts";
 import { OrderNotDueError } from "../../hosts/model/host.ts";
 import type { OrderObstacle } from "../../machine/rules/orders/order-obstacle.ts";
 import { identityLeftMs, obstacleBesidesIdentity, orderObstacle } from "../../machine/rules/orders/order-obstacle.ts";
-import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
 import { deviceProblem } from "../../hosts/model/device-problem.ts";
 import type { OrderFailure } from "../../machine/model/facts/event.ts";
 

@@ -1,7 +1,8 @@
 import type { TargetOutcome } from "../../../api/ironfence/fencing-target.ts";
 import type { BootOverride, PowerReading } from "../../../bmc/interface/driver.ts";
 import type { BmcEvidence } from "../../../bmc/evidence/model.ts";
-import type { IdentityCheck, WholeReading } from "../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
+import type { WholeReading } from "../../../bmc/devices/topology.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";

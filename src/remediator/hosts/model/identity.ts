@@ -2,7 +2,7 @@ import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import type { HostIdentity } from "../../../bmc/identity/host-identity.ts";
 import { meaningfulSerial, meaningfulUuid } from "../../../bmc/identity/placeholders.ts";
 import { sameUuid } from "../../../bmc/identity/uuid.ts";
-import type { IdentityJudge, IdentityCheck } from "../../../bmc/devices/topology.ts";
+import type { IdentityJudge, IdentityCheck } from "../../../bmc/identity/identity-check.ts";
 import { clusterKey } from "../../../nodes/subject.ts";
 
 export { meaningfulSerial, meaningfulUuid } from "../../../bmc/identity/placeholders.ts";

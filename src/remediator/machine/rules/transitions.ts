@@ -6,8 +6,8 @@ import type { ConditionUpdate, StatusStep } from "../model/status.ts";
 import { changeStatus, statusCondition, processing } from "../model/status.ts";
 import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS, IDENTITY_AGE_MAX_MS } from "../model/decision/timings.ts";
 import type { Decision, Effect } from "../model/decision/decision.ts";
-import { allowsOn } from "../../../bmc/devices/topology.ts";
-import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
+import { allowsOn } from "../../../bmc/identity/identity-check.ts";
+import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
 
 // The decisions that every state is made of. Functions that begin with `ensure` return what has to be done first, or
 // undefined if nothing is left to do. All are pure.

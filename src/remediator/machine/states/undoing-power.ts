@@ -17,8 +17,8 @@ import type { Attempt } from "../model/decision/state.ts";
 import { mayHaveTurnedOff } from "../model/decision/state.ts";
 import { IDENTITY_AGE_MAX_MS, ON_AWAITED_MS, SUCCESSOR_AGE_MAX_MS } from "../model/decision/timings.ts";
 import type { Decision } from "../model/decision/decision.ts";
-import { allowsOn } from "../../../bmc/devices/topology.ts";
-import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
+import { allowsOn } from "../../../bmc/identity/identity-check.ts";
+import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
 
 /** Clears the boot override and powers the host on. Undefined once that is done, not owed, or given up. */
 export function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | undefined {

@@ -1,6 +1,6 @@
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
 import { isOutletAddress, parseBmcAddress } from "../../../bmc/interface/address.ts";
-import type { IdentityCheck } from "../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
 import { expectedIdentity, identityJudge } from "../../hosts/model/identity.ts";
 import { outletsOf } from "../../hosts/model/enrolment.ts";
 import { enrolmentOf } from "./outlet-conditions.ts";

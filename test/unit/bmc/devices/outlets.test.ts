@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { supplyPower } from "../../../../src/bmc/devices/outlets.ts";
-import type { IdentityCheck } from "../../../../src/bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../../src/bmc/identity/identity-check.ts";
 import { Topology } from "../../../../src/bmc/devices/topology.ts";
 import type { PowerDriver, PowerState } from "../../../../src/bmc/interface/driver.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";

@@ -1,7 +1,7 @@
 import type { Node } from "../../../../api/kubernetes/core.ts";
 import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
 import type { HostIdentity } from "../../../../bmc/identity/host-identity.ts";
-import type { IdentityCheck } from "../../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
 import { meaningfulSerial, meaningfulUuid, sameUuid } from "../../model/identity.ts";
 import { storedOwner } from "../store/host-store.ts";
 import { hostText } from "../store/power-path.ts";

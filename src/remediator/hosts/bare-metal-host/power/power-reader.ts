@@ -3,7 +3,7 @@ import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
 import type { BmcEvidence } from "../../../../bmc/evidence/model.ts";
 import type { PowerDriver, PowerReading } from "../../../../bmc/interface/driver.ts";
 import { BmcError } from "../../../../bmc/interface/errors.ts";
-import type { IdentityCheck } from "../../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../../runtime/time.ts";
 import { isOffRequested, storedRequest } from "../store/host-store.ts";

@@ -8,7 +8,7 @@ import type { InstalledHost, MachineReport, NodeMachine, ReplacementReport } fro
 import type { Hold } from "./hold.ts";
 import type { ApiFailure } from "./api-failure.ts";
 import type { HostOwner } from "./host-facts.ts";
-import type { IdentityCheck } from "../../../../bmc/devices/topology.ts";
+import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
 import type { Machine } from "../../../../api/cluster-api/cluster-api.ts";
 
 /**

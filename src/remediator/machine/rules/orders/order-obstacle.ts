@@ -1,4 +1,4 @@
-import { allowsOn } from "../../../../bmc/devices/topology.ts";
+import { allowsOn } from "../../../../bmc/identity/identity-check.ts";
 import type { Hold } from "../../model/facts/hold.ts";
 import type { Observations, PowerOrder } from "../../model/facts/observations.ts";
 import { IDENTITY_AGE_MAX_MS } from "../../model/decision/timings.ts";
