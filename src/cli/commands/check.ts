@@ -19,7 +19,7 @@ import { DeadlineError } from "../../runtime/deadline.ts";
 import { withRuntime } from "../cluster/connect.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { CommandFailure } from "../errors/failures.ts";
-import { flagsOf } from "../flags/flags.ts";
+import { flagsOf, switchFlag } from "../flags/flags.ts";
 import { WaitingLine } from "../terminal/waiting-line.ts";
 import { API_SERVER } from "../check/lines/api-checks.ts";
 import type { CheckResult, Level } from "../check/check.ts";
@@ -49,8 +49,6 @@ const OPTIONS = {
 type CheckFlags = Readonly<
   Partial<Record<keyof typeof OPTIONS, string>> & { pre: boolean; live: boolean; bmc: readonly string[] | undefined }
 >;
-
-const SWITCH = { kind: "boolean", default: false, withNegated: false } as const;
 
 /** `ironfence check`: whether every node could be fenced now. */
 export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
@@ -85,14 +83,8 @@ export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
   },
   parameters: {
     flags: {
-      pre: {
-        ...SWITCH,
-        brief: "Before an installation: whether the cluster, your permissions and the network allow it",
-      },
-      live: {
-        ...SWITCH,
-        brief: "Probe the BMC of every FencingTarget now, with one login each, and read its certificate",
-      },
+      pre: switchFlag("Before an installation: whether the cluster, your permissions and the network allow it"),
+      live: switchFlag("Probe the BMC of every FencingTarget now, with one login each, and read its certificate"),
       bmc: {
         kind: "parsed",
         parse: String,
