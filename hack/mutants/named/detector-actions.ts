@@ -6,6 +6,14 @@ const mutant = mutantsOf("src/detector");
 
 /** What the detector does, and what it looks at again before. */
 export const DETECTOR_ACTIONS_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "refused-lease-not-deferred",
+    "nodes/decide/observe",
+    "nothing starts on a node whose lease another holder has",
+    "return { deferral: event.deferral, leaseRenewAtMs: event.deferral.untilMs };",
+    "return { ...observations, leaseRenewAtMs: event.deferral.untilMs };",
+    "test/unit/detector/nodes/observe.test.ts",
+  ),
   // The start guard: the checks immediately before a remediation is created.
   mutant(
     "create-without-live-read",

@@ -20,6 +20,8 @@ import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { decideMachineCheck, decideUnusable, pausedCondition, showsPaused } from "./decide/decide.ts";
 import type { MachineCheckDecision, MachineCheckSnapshot } from "./decide/decision.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
+import type { MachineActionEvent } from "./decide/observe.ts";
+import { announceMachineEvent } from "./decide/observe.ts";
 import type { MachineActionDeps, SingleMachineAction } from "./effects/actions.ts";
 import { machineActionKey, runMachineAction } from "./effects/actions.ts";
 import { MachineStartGuard } from "./effects/start-guard.ts";
@@ -27,8 +29,6 @@ import type { MachineMetrics } from "./effects/metrics.ts";
 import { adopt, storeMachineCheckStatus } from "./effects/store-status.ts";
 import type { CompiledMachineCheck, MachineCheckState } from "./snapshot/check-state.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
-import type { MachineActionEvent } from "./snapshot/observe.ts";
-import { observeMachineCheck } from "./snapshot/observe.ts";
 
 /** Actions of one reconcile that run at a time: many machines may fail at once. */
 const ACTIONS_PARALLEL_MAX = 16;
@@ -189,10 +189,10 @@ export class MachineHealthCheckController {
   #decide(
     check: MachineHealthCheck,
     compiled: CompiledMachineCheck,
-    { deferrals }: MachineCheckState,
+    { observations }: MachineCheckState,
     template: MachineCheckSnapshot["template"],
   ): MachineCheckDecision {
-    const snapshot = this.#states.snapshot(check, compiled, deferrals, template, this.#startGuard.starting);
+    const snapshot = this.#states.snapshot(check, compiled, observations, template, this.#startGuard.starting);
     return decideMachineCheck(this.#deps.kind, snapshot, this.#states.sources.nowMs());
   }
 
@@ -203,7 +203,11 @@ export class MachineHealthCheckController {
       observe: (event) => {
         if (event.type === "deleted") this.#deps.metrics?.deleted(check);
         this.#report(check, event);
-        return observeMachineCheck(state, check, event);
+        if (event.type === "deferred") state.observations.add(event.machine.metadata.uid, event);
+        if (event.type === "written" && "tracker" in state.compiled) {
+          state.compiled.tracker.observe({ type: "updated", object: event.machine, previous: event.machine });
+        }
+        return announceMachineEvent(check, event);
       },
       end: ({ machine }) => this.#startGuard.ended(machine),
     };

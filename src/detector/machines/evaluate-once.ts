@@ -127,7 +127,7 @@ async function decideOne(
   if (nodes !== undefined) await whenSettled(nodes, clock, signal);
   // The state of each other health check is needed to find out whether one still finds a Machine unhealthy.
   for (const other of found.checks.values()) states.of(other);
-  const { compiled, deferrals } = states.of(check);
+  const { compiled, observations } = states.of(check);
   if ("problem" in compiled) {
     return { ...nothing, paused: undefined, decision: decideUnusable(check, compiled.problem) };
   }
@@ -138,6 +138,6 @@ async function decideOne(
     resolved = step && (await templates.resolve([step], signal));
   }
   const template = resolved === undefined || "reason" in resolved ? resolved : [...resolved.values()][0];
-  const snapshot = states.snapshot(check, compiled, deferrals, template, []);
+  const snapshot = states.snapshot(check, compiled, observations, template, []);
   return { check, nowMs: nowMs(), paused: undefined, snapshot, decision: decideMachineCheck(kind, snapshot, nowMs()) };
 }

@@ -22,6 +22,8 @@ import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
 import { decideNodeCheck, decideInvalid } from "./decide/decide.ts";
 import type { NodeCheckDecision, PlatformFacts, NodeCheckSnapshot } from "./decide/decision.ts";
+import type { NodeActionEvent } from "./decide/observe.ts";
+import { announceNodeEvent } from "./decide/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./effects/action-context.ts";
 import type { SingleNodeAction } from "./effects/actions.ts";
 import { nodeActionKey, runNodeAction } from "./effects/actions.ts";
@@ -33,8 +35,6 @@ import type { CompiledNodeCheck, NodeCheckState } from "./snapshot/check-state.t
 import { newNodeCheckState, nodeCheckKey } from "./snapshot/check-state.ts";
 import type { HealthCheckObject } from "./snapshot/health-check.ts";
 import { trimHealthCheck } from "./snapshot/health-check.ts";
-import type { NodeActionEvent } from "./snapshot/observe.ts";
-import { observeNodeCheck } from "./snapshot/observe.ts";
 import type { NodeCheckStates } from "./snapshot/peers.ts";
 import { dropCounts, peersOf } from "./snapshot/peers.ts";
 import { Platform } from "./snapshot/platform.ts";
@@ -169,7 +169,8 @@ export class NodeHealthCheckController {
     const state = newNodeCheckState(check, nodes.values(), nowMs, this.#nodes.times);
     if (before?.uid === state.uid) {
       state.announced = before.announced;
-      state.leaseRenewals = before.leaseRenewals;
+      state.observations = before.observations;
+      state.observations.addToAll({ type: "specChanged" });
     } else {
       metrics.follow({}, check.status, nowMs);
     }
@@ -184,7 +185,7 @@ export class NodeHealthCheckController {
     else if (change.type === "added") metrics.nodeBack(name);
     for (const [checkName, state] of this.#states.entries()) {
       if ("problem" in state.compiled) continue;
-      if (state.deferrals.get(name)?.cause === "staleView") state.deferrals.delete(name);
+      state.observations.add(name, { type: "nodeChanged" });
       const matters = state.compiled.tracker.observe(change, nowMs);
       if (matters || state.reportedNodes.has(name)) this.#shell.enqueue(checkName);
     }
@@ -316,7 +317,8 @@ export class NodeHealthCheckController {
         if (event.type === "created" && event.skipped?.isEarly === true) this.#deps.metrics.countEarly();
         if (event.type === "markedOld") this.#deps.metrics.countOld(event.nodeName);
         this.#report(check, event);
-        return observeNodeCheck(state, event);
+        if ("nodeName" in event) state.observations.add(event.nodeName, event);
+        return announceNodeEvent(event);
       },
       end: (action) => {
         if (action.type !== "create") return;

@@ -24,6 +24,7 @@ import { remediationKind } from "../shared/model/template-reference.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import type { Peer } from "./snapshot/snapshot.ts";
 import { takeNodeSnapshot } from "./snapshot/snapshot.ts";
+import type { Deferral } from "../shared/model/deferral.ts";
 import { describeClockOffset } from "../shared/model/clock-skew.ts";
 import { MonotonicTimes } from "../shared/views/condition-times.ts";
 import type { Resolution } from "../shared/views/template-resolver.ts";
@@ -203,7 +204,8 @@ async function checkEtcd({ client, clock }: KubeRuntime, peers: readonly Peer[],
       if (health.state !== "unhealthy" || !isControlPlane(node)) continue;
       const reason = await findEtcdObjection(client, name, signal);
       if (reason !== undefined) {
-        state.deferrals.set(name, { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, cause: "etcd" });
+        const deferral: Deferral = { reason, untilMs: clock.nowMs() + ETCD_RETRY_MS, cause: "etcd" };
+        state.observations.add(name, { type: "deferred", nodeName: name, deferral });
       }
     }
   }
@@ -218,14 +220,18 @@ function readLeases(
   const byName = new Map(cluster.leases.map((lease) => [lease.metadata.name, lease]));
   const holder = leaseHolder(check);
   for (const { metadata } of cluster.nodes.values()) {
-    const lease = byName.get(leaseName(metadata.name));
+    const { name: nodeName } = metadata;
+    const lease = byName.get(leaseName(nodeName));
     if (lease === undefined) continue;
     const taken = readTaken(lease, holder, nowMs);
-    if (taken !== undefined) state.deferrals.set(metadata.name, { ...taken, cause: "lease" });
+    if (taken !== undefined) {
+      state.observations.add(nodeName, { type: "deferred", nodeName, deferral: { ...taken, cause: "lease" } });
+    }
     const { holderIdentity, renewTime, leaseDurationSeconds = 0 } = lease.spec;
     const renewedMs = parseTimeMs(renewTime);
     if (holderIdentity === holder && renewedMs !== undefined) {
-      state.leaseRenewals.set(metadata.name, renewedMs + renewLeaseAfterMs(leaseDurationSeconds * 1_000));
+      const renewAtMs = renewedMs + renewLeaseAfterMs(leaseDurationSeconds * 1_000);
+      state.observations.add(nodeName, { type: "leaseTaken", nodeName, renewAtMs });
     }
   }
 }

@@ -18,7 +18,7 @@ import type { MachineAction } from "../decide/decision.ts";
 import type { MachineHealthCheckKind, Remedy } from "../decide/kind.ts";
 import { buildRequest, machineUidOf } from "../decide/request.ts";
 import type { MachineHealth, ObservedNode } from "../decide/observed-machine.ts";
-import type { MachineActionEvent } from "../snapshot/observe.ts";
+import type { MachineActionEvent } from "../decide/observe.ts";
 
 /** How soon machines are counted again after a live list of their nodes showed too many unhealthy ones. */
 const RECOUNT_MS = 5_000;

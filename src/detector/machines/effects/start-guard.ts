@@ -99,9 +99,9 @@ export class MachineStartGuard {
     return true;
   }
 
-  #isControlPlaneBusy(check: MachineHealthCheck, { compiled, deferrals }: MachineCheckState, uid: string): boolean {
+  #isControlPlaneBusy(check: MachineHealthCheck, { compiled, observations }: MachineCheckState, uid: string): boolean {
     if ("problem" in compiled) return true;
-    const { machines } = this.#deps.states.snapshot(check, compiled, deferrals, undefined, this.starting);
+    const { machines } = this.#deps.states.snapshot(check, compiled, observations, undefined, this.starting);
     const facts = machines.find(({ machine }) => machine.metadata.uid === uid);
     return facts === undefined || facts.controlPlaneBusy !== undefined;
   }

@@ -6,7 +6,10 @@ import { hasConditionWithAnyMessage } from "../../../api/cluster-api/machine-con
 import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { ClusterNodes } from "./cluster-nodes.ts";
 import type { CheckState } from "../../shared/views/check-states.ts";
+import { ObservationsByKey } from "../../shared/views/observations-by-key.ts";
 import type { MachineHealthCheckKind } from "../decide/kind.ts";
+import type { MachineEvent, MachineObservations } from "../decide/observe.ts";
+import { NOTHING_OBSERVED_OF_MACHINE, observeMachine } from "../decide/observe.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { compileMachinePolicy } from "../decide/policy.ts";
 import type { MachineHealth, ObservedNode } from "../decide/observed-machine.ts";
@@ -18,13 +21,12 @@ export interface CompiledMachineCheck {
   tracker: MachineTracker;
 }
 
-/**
- * What the agent knows of one MachineHealthCheck in addition to its status. The keys of its deferrals are UIDs of
- * Machines.
- */
+/** What the agent knows of one MachineHealthCheck in addition to its status. */
 export interface MachineCheckState extends CheckState {
   /** The compiled spec and the machines it covers, or what is wrong with it. */
   readonly compiled: CompiledMachineCheck | { problem: string };
+  /** By the UIDs of Machines. */
+  readonly observations: ObservationsByKey<MachineObservations, MachineEvent>;
 }
 
 /** The sources by which the Machines of a health check are judged. */
@@ -54,7 +56,7 @@ export function newMachineCheckState(
       typeof policy === "string"
         ? { problem: policy }
         : { policy, tracker: new MachineTracker({ covers: policy.covers, judge, isSettled }, machines) },
-    deferrals: new Map(),
+    observations: new ObservationsByKey<MachineObservations, MachineEvent>(NOTHING_OBSERVED_OF_MACHINE, observeMachine),
     announced: new Set(),
   };
 }

@@ -118,7 +118,7 @@ export class MachineChecks {
   snapshot(
     check: MachineHealthCheck,
     { policy, tracker }: CompiledMachineCheck,
-    deferrals: MachineCheckState["deferrals"],
+    observations: MachineCheckState["observations"],
     template: MachineCheckSnapshot["template"],
     starting: Iterable<Machine>,
   ): MachineCheckSnapshot {
@@ -128,7 +128,7 @@ export class MachineChecks {
       check,
       policy,
       tracker,
-      deferrals,
+      observationsOf: ({ metadata }) => observations.of(metadata.uid),
       template,
       remediations: [...this.#deps.remediations.values()],
       machineOf: (key) => this.#deps.machines.get(key),

@@ -2,10 +2,10 @@ import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import type { KubeObject, OwnerReference } from "../../../kube/resource.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
-import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import type { MachineCheckSnapshot, MachineFacts } from "../decide/decision.ts";
 import { attemptKey } from "../decide/decide-machine.ts";
+import type { MachineObservations } from "../decide/observe.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
 import { machineUidOf } from "../decide/request.ts";
 import type { MachineTracker } from "./machine-tracker.ts";
@@ -15,7 +15,7 @@ export interface MachineSnapshotSources {
   check: MachineHealthCheck;
   policy: MachinePolicy;
   tracker: MachineTracker;
-  deferrals: ReadonlyMap<string, Deferral>;
+  observationsOf: (machine: Machine) => MachineObservations;
   template: MachineCheckSnapshot["template"];
   /** Every remediation, of any owner. */
   remediations: readonly Remediation[];
@@ -65,7 +65,7 @@ export function takeMachineSnapshot(sources: MachineSnapshotSources): MachineChe
           ({ metadata, clusterName }) => clusterName === machine.clusterName && metadata.name !== name,
         )?.metadata.name,
         attempts: key === undefined ? [] : sources.attemptsOf(key),
-        deferral: sources.deferrals.get(machine.metadata.uid),
+        deferral: sources.observationsOf(machine).deferral,
         fenceableSinceMs: own.some(({ succeeded }) => succeeded === "False")
           ? sources.fenceableSinceMs(machine)
           : undefined,

@@ -16,7 +16,7 @@ import { renewLeaseAfterMs } from "../decide/lease.ts";
 import type { NodePolicy } from "../decide/policy.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { NodeTracker } from "../snapshot/node-tracker.ts";
-import type { NodeActionEvent } from "../snapshot/observe.ts";
+import type { NodeActionEvent } from "../decide/observe.ts";
 import type { NodeLeases } from "./node-lease.ts";
 import { leaseHolder } from "./node-lease.ts";
 

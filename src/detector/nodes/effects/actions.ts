@@ -6,7 +6,7 @@ import { keyOf } from "../../../kube/watched.ts";
 import { trimForHealthCheck } from "../../shared/model/remediation.ts";
 import { annotationPatch } from "../../shared/shell/annotation-patch.ts";
 import type { NodeAction } from "../decide/decision.ts";
-import type { NodeActionEvent } from "../snapshot/observe.ts";
+import type { NodeActionEvent } from "../decide/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
 import { takeLease, typeOf } from "./action-context.ts";
 import { createRemediation } from "./create-remediation.ts";

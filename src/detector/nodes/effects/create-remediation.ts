@@ -18,7 +18,7 @@ import { judgeEarly } from "../decide/early.ts";
 import type { SkippedDuration } from "../decide/health.ts";
 import { skipDuration } from "../decide/skip-duration.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
-import type { NodeActionEvent } from "../snapshot/observe.ts";
+import type { NodeActionEvent } from "../decide/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
 import { deferred, readLiveNode, takeLease } from "./action-context.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";

@@ -7,7 +7,7 @@ import { readRemediation, trimForHealthCheck } from "../../shared/model/remediat
 import { deleteRemediationObject } from "../../shared/shell/remediation-writes.ts";
 import type { NodeAction, DeletionReason } from "../decide/decision.ts";
 import { judgeHealth } from "../decide/health.ts";
-import type { NodeActionEvent } from "../snapshot/observe.ts";
+import type { NodeActionEvent } from "../decide/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
 import { readLiveNode, typeOf } from "./action-context.ts";
 

@@ -1,7 +1,10 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { CheckState } from "../../shared/views/check-states.ts";
+import { ObservationsByKey } from "../../shared/views/observations-by-key.ts";
 import type { ConditionTimes } from "../../shared/views/condition-times.ts";
 import type { LiveNodes } from "../../shared/views/current-nodes.ts";
+import type { NodeEvent, NodeObservations } from "../decide/observe.ts";
+import { NOTHING_OBSERVED_OF_NODE, observeNode } from "../decide/observe.ts";
 import type { NodePolicy } from "../decide/policy.ts";
 import { compileNodePolicy, POLICY_ANNOTATIONS } from "../decide/policy.ts";
 import type { NodeCounts } from "../decide/threshold.ts";
@@ -14,9 +17,7 @@ export interface CompiledNodeCheck {
   tracker: NodeTracker;
 }
 
-/**
- * What the agent knows of one NodeHealthCheck in addition to its status. The keys of its deferrals are names of nodes.
- */
+/** What the agent knows of one NodeHealthCheck in addition to its status. */
 export interface NodeCheckState extends CheckState {
   readonly uid: string;
   /** The compiled spec and the nodes it covers, or what is wrong with it. */
@@ -25,8 +26,8 @@ export interface NodeCheckState extends CheckState {
   counts: { counts: NodeCounts; countsVersion: number; liveNodes: LiveNodes | undefined } | undefined;
   /** Nodes that the last decision is about. Their changes matter even if they are not selected. */
   reportedNodes: ReadonlySet<string>;
-  /** When the leases that the agent holds are due for renewal, by the names of nodes. */
-  leaseRenewals: Map<string, number>;
+  /** By the names of nodes. */
+  observations: ObservationsByKey<NodeObservations, NodeEvent>;
 }
 
 export function newNodeCheckState(
@@ -45,8 +46,7 @@ export function newNodeCheckState(
         : { policy: result.policy, tracker: new NodeTracker(result.policy, nodes, nowMs, times) },
     counts: undefined,
     reportedNodes: new Set(),
-    deferrals: new Map(),
-    leaseRenewals: new Map(),
+    observations: new ObservationsByKey<NodeObservations, NodeEvent>(NOTHING_OBSERVED_OF_NODE, observeNode),
     announced: new Set(),
   };
 }

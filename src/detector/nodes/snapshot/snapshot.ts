@@ -69,7 +69,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
     ...previous.keys(),
     ...own.keys(),
     // If a node recovers while its lease is being taken, only the lease refers to it.
-    ...state.leaseRenewals.keys(),
+    ...namesOfLeased(state),
   ]);
   const isFollowed = policy.beginsEarly && sources.overdue !== undefined;
   const peerChecks = new PeerChecks(sources);
@@ -81,6 +81,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
     const node = sources.nodes.get({ name });
     const selected = node !== undefined && tracker.selects(name);
     const ownRemediations = own.get(name) ?? [];
+    const { deferral, leaseRenewAtMs } = state.observations.of(name);
     return {
       name,
       node,
@@ -91,8 +92,8 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
       attempts: attempts.get(name) ?? [],
       attemptsOfOthers: attemptsOfOthers.flatMap((history) => history.get(name) ?? []),
       peerCheck: peerChecks.of(name, ownRemediations.length > 0),
-      deferral: state.deferrals.get(name),
-      leaseRenewAtMs: state.leaseRenewals.get(name),
+      deferral,
+      leaseRenewAtMs,
       skew: sources.skewOf?.(name, (type) => policy.unhealthyConditions.some((rule) => rule.type === type)),
       host: policy.skipsDurationIfOff || provenEarly.has(name) ? sources.fencingTargets.hostOf(name) : undefined,
       early: provenEarly.has(name) || isEarly(ownRemediations) ? sources.overdue?.factsOf(name) : undefined,
@@ -128,6 +129,12 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
         ? (sources.blocked ?? sources.platform.unknown)
         : "the health check is being deleted",
   };
+}
+
+function namesOfLeased({ observations }: NodeCheckState): string[] {
+  return [...observations.entries()].flatMap(([name, { leaseRenewAtMs }]) =>
+    leaseRenewAtMs === undefined ? [] : [name],
+  );
 }
 
 /** Whether a remediation began before the duration of its node. */

@@ -8,7 +8,6 @@ import type { Logger } from "../../../telemetry/logger.ts";
 import type { Announcement } from "../model/announcement.ts";
 import type { HealthCheckDecision, RecordAttempts } from "../model/health-check-decision.ts";
 import type { CheckState } from "../views/check-states.ts";
-import { expireDeferrals } from "../views/check-states.ts";
 import type { HealthCheckStore } from "./health-check-store.ts";
 import { runInParallel } from "./run-in-parallel.ts";
 
@@ -57,11 +56,7 @@ export interface Reconcile<C extends KubeObject, A, E, D extends HealthCheckDeci
   begin?: (check: C, actions: readonly A[]) => void;
   /** Runs one action, and yields an event for each thing that it has done. */
   run: (check: C, action: A, signal: AbortSignal) => AsyncIterable<E>;
-  /**
-   * Adds the result of an action to the state. It makes no call and reads no clock.
-   *
-   * @returns the Kubernetes Events to record for it.
-   */
+  /** Adds the result of an action to the state. @returns the Kubernetes Events to record for it. */
   observe: (event: E) => readonly Announcement[];
   /** Is called when an action has ended, whether it succeeded or not. */
   end: (action: A) => void;
@@ -101,7 +96,8 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends HealthC
 
 /**
  * Reconciles the health checks of one family: read, decide, run the actions, observe their events, decide again on what
- * has changed, store the status. `decide` and `observe` say what a result means; both are pure.
+ * has changed, store the status. Two pure functions of the family say what a result means: one decides, and one says
+ * what an event makes of the observations.
  */
 export class HealthCheckShell<C extends KubeObject, A extends { type: string }, E, D extends HealthCheckDecision<A>> {
   readonly #family: HealthCheckFamily<C, A, E, D>;
@@ -216,7 +212,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     const nowMs = this.#family.nowMs();
     const standing = [...decision.standing, ...refusals];
     work.state.announced = this.#announce(check, work.state, { standing });
-    expireDeferrals(work.state, nowMs);
+    work.state.observations.addToAll({ type: "timePassed", nowMs });
     try {
       await work.storeStatus(check, decision, nowMs, signal);
     } catch (error) {

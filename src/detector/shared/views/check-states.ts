@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../../kube/resource.ts";
 import { nameOf } from "../../../kube/watched.ts";
-import type { Deferral } from "../model/deferral.ts";
+import type { ObservationsByKey } from "./observations-by-key.ts";
 
 /**
  * What the agent knows of one health check in addition to its status. Nothing of it is stored: a restart learns it
@@ -10,7 +10,7 @@ export interface CheckState {
   /** Identifies the health check and everything that its policy is compiled from. */
   readonly key: string;
   /** By the node's name, or the machine's UID. */
-  readonly deferrals: Map<string, Deferral>;
+  readonly observations: Pick<ObservationsByKey<never, never>, "addToAll">;
   /** Keys of the standing announcements that were recorded. */
   announced: ReadonlySet<string>;
 }
@@ -52,9 +52,4 @@ export class CheckStates<C extends KubeObject, S extends CheckState> {
   forget(name: string): void {
     this.#states.delete(name);
   }
-}
-
-/** Drops the deferrals that have expired. */
-export function expireDeferrals({ deferrals }: CheckState, nowMs: number): void {
-  for (const [key, { untilMs }] of deferrals) if (untilMs <= nowMs) deferrals.delete(key);
 }

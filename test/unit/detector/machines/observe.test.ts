@@ -1,25 +1,30 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { MachineActionEvent } from "../../../../src/detector/machines/snapshot/observe.ts";
-import { observeMachineCheck } from "../../../../src/detector/machines/snapshot/observe.ts";
+import type { MachineActionEvent } from "../../../../src/detector/machines/decide/observe.ts";
+import {
+  announceMachineEvent,
+  NOTHING_OBSERVED_OF_MACHINE,
+  observeMachine,
+} from "../../../../src/detector/machines/decide/observe.ts";
 import type { Deferral } from "../../../../src/detector/shared/model/deferral.ts";
 import { checkOf, machineOf, T0 } from "./builders.ts";
 
 const MACHINE = machineOf("m0");
 
-/** What the agent remembers after an event, and the Kubernetes Events that it records for it. */
-function after(event: MachineActionEvent) {
-  const deferrals = new Map<string, Deferral>();
-  const announcements = observeMachineCheck({ deferrals, compiled: { problem: "not used here" } }, checkOf(), event);
-  return { deferrals, recorded: announcements.map(({ type, reason, note }) => `${type} ${reason}: ${note}`) };
+/** The Kubernetes Events that are recorded for an event. */
+function announced(event: MachineActionEvent): string[] {
+  return announceMachineEvent(checkOf(), event).map(({ type, reason, note }) => `${type} ${reason}: ${note}`);
 }
 
 describe("what an action on a Machine has done", () => {
-  it("a deferral is remembered by the UID of the Machine, and records nothing", () => {
+  it("a deferral of a Machine lasts until its time, and records nothing", () => {
     const deferral: Deferral = { reason: "refused", cause: "refused", untilMs: T0 + 15_000 };
-    const { deferrals, recorded } = after({ type: "deferred", machine: MACHINE, deferral });
-    assert.deepEqual([...deferrals], [[MACHINE.metadata.uid, deferral]]);
-    assert.deepEqual(recorded, []);
+    const event = { type: "deferred", machine: MACHINE, deferral } as const;
+    const observed = observeMachine(NOTHING_OBSERVED_OF_MACHINE, event);
+    assert.deepEqual(observed, { deferral });
+    assert.equal(observeMachine(observed, { type: "timePassed", nowMs: T0 + 14_999 }), observed);
+    assert.deepEqual(observeMachine(observed, { type: "timePassed", nowMs: T0 + 15_000 }), NOTHING_OBSERVED_OF_MACHINE);
+    assert.deepEqual(announced(event), []);
   });
 
   const cases: readonly [MachineActionEvent["type"], MachineActionEvent, RegExp][] = [
@@ -43,7 +48,7 @@ describe("what an action on a Machine has done", () => {
   ];
   for (const [type, event, expected] of cases) {
     it(`the action ${type} on a Machine records one Event about the Machine, in upstream's words`, () => {
-      const { recorded } = after(event);
+      const recorded = announced(event);
       assert.equal(recorded.length, 1);
       assert.match(recorded[0] ?? "", expected);
     });

@@ -37,7 +37,7 @@ const decisionOf = (...actions: (Deed | RecordAttempts)[]): Decision => ({
 async function reconcile(decisions: readonly Decision[], options: { storeFails?: Error } = {}): Promise<string[]> {
   const log: string[] = [];
   const left = [...decisions];
-  const state = { key: "", deferrals: new Map(), announced: new Set<string>() };
+  const state = { key: "", observations: { addToAll: () => undefined }, announced: new Set<string>() };
   const family: HealthCheckFamily<KubeObject, Deed, string, Decision> = {
     name: "test",
     logField: "check",

@@ -2,9 +2,18 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { RemediationObject } from "../../shared/model/remediation.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
-import type { NodeAnnouncement } from "../decide/decision.ts";
-import type { SkippedDuration } from "../decide/health.ts";
-import type { NodeCheckState } from "./check-state.ts";
+import type { TimePassed } from "../../shared/model/time-passed.ts";
+import type { NodeAnnouncement } from "./decision.ts";
+import type { SkippedDuration } from "./health.ts";
+
+/** What this process has observed of one node, besides the objects that it watches. */
+export interface NodeObservations {
+  readonly deferral: Deferral | undefined;
+  /** When the lease that the agent holds on the node is due for renewal. */
+  readonly leaseRenewAtMs: number | undefined;
+}
+
+export const NOTHING_OBSERVED_OF_NODE: NodeObservations = { deferral: undefined, leaseRenewAtMs: undefined };
 
 /** The result of an action: what it has done, or why it did nothing. */
 export type NodeActionEvent =
@@ -26,35 +35,49 @@ export type NodeActionEvent =
   | { type: "deleted"; remediation: RemediationObject }
   | { type: "markedOld" | "confirmationConsumed"; nodeName: string };
 
-/** Adds the result of an action to the state. @returns the Kubernetes Events to record for it. */
-export function observeNodeCheck(
-  { deferrals, leaseRenewals }: Pick<NodeCheckState, "deferrals" | "leaseRenewals">,
-  event: NodeActionEvent,
-): NodeAnnouncement[] {
+/** What happens to one node, as far as observations depend on it. Watches show creations and deletions. */
+export type NodeEvent =
+  | Extract<NodeActionEvent, { nodeName: string }>
+  /** The watch reports another version of it. */
+  | { type: "nodeChanged" }
+  /** The spec of the health check is another one. */
+  | { type: "specChanged" }
+  | TimePassed;
+
+/** What an event makes of the observations of its node. */
+export function observeNode(observations: NodeObservations, event: NodeEvent): NodeObservations {
+  const { deferral } = observations;
   switch (event.type) {
     case "leaseTaken":
-      leaseRenewals.set(event.nodeName, event.renewAtMs);
-      return [];
+      return { ...observations, leaseRenewAtMs: event.renewAtMs };
     case "leaseReleased":
-      leaseRenewals.delete(event.nodeName);
-      return [];
+      return { ...observations, leaseRenewAtMs: undefined };
     case "leaseRefused":
-      leaseRenewals.set(event.nodeName, event.deferral.untilMs);
-      deferrals.set(event.nodeName, event.deferral);
-      return [];
+      return { deferral: event.deferral, leaseRenewAtMs: event.deferral.untilMs };
     case "deferred":
-      deferrals.set(event.nodeName, event.deferral);
-      return [];
-    case "created":
-      return announceCreation(event);
-    case "deleted":
-      return [announceDeletion(event.remediation)];
+      return { ...observations, deferral: event.deferral };
+    case "nodeChanged":
+      return deferral?.cause === "staleView" ? withoutDeferral(observations) : observations;
+    case "specChanged":
+      return withoutDeferral(observations);
+    case "timePassed":
+      return deferral !== undefined && deferral.untilMs <= event.nowMs ? withoutDeferral(observations) : observations;
     case "markedOld":
     case "confirmationConsumed":
-      return [];
+      return observations;
     default:
       return event satisfies never;
   }
+}
+
+function withoutDeferral(observations: NodeObservations): NodeObservations {
+  return { ...observations, deferral: undefined };
+}
+
+/** The Kubernetes Events to record for the result of an action. */
+export function announceNodeEvent(event: NodeActionEvent): NodeAnnouncement[] {
+  if (event.type === "created") return announceCreation(event);
+  return event.type === "deleted" ? [announceDeletion(event.remediation)] : [];
 }
 
 function announceCreation({ node, atMs, skipped }: Extract<NodeActionEvent, { type: "created" }>): NodeAnnouncement[] {

@@ -2,8 +2,15 @@ import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
 import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health-check.ts";
 import { nameOf } from "../../../kube/watched.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
-import type { MachineAnnouncement, MachineEventReason } from "../decide/decision.ts";
-import type { MachineCheckState } from "./check-state.ts";
+import type { TimePassed } from "../../shared/model/time-passed.ts";
+import type { MachineAnnouncement, MachineEventReason } from "./decision.ts";
+
+/** What this process has observed of one Machine, besides the objects that it watches. */
+export interface MachineObservations {
+  readonly deferral: Deferral | undefined;
+}
+
+export const NOTHING_OBSERVED_OF_MACHINE: MachineObservations = { deferral: undefined };
 
 /** The result of an action: what it has done, or why it did nothing. */
 export type MachineActionEvent =
@@ -21,21 +28,21 @@ export type MachineActionEvent =
   /** It needs no remediation any more. */
   | { type: "recovered"; machine: Machine };
 
-/** Adds the result of an action to the state. @returns the Kubernetes Events to record, with upstream's texts. */
-export function observeMachineCheck(
-  { deferrals, compiled }: Pick<MachineCheckState, "deferrals" | "compiled">,
-  check: MachineHealthCheck,
-  event: MachineActionEvent,
-): MachineAnnouncement[] {
+/** What happens to one Machine, as far as observations depend on it. Watches and trackers show the rest. */
+export type MachineEvent = Extract<MachineActionEvent, { type: "deferred" }> | TimePassed;
+
+/** What an event makes of the observations of its Machine. */
+export function observeMachine(observations: MachineObservations, event: MachineEvent): MachineObservations {
+  if (event.type === "deferred") return { deferral: event.deferral };
+  const { deferral } = observations;
+  return deferral !== undefined && deferral.untilMs <= event.nowMs ? NOTHING_OBSERVED_OF_MACHINE : observations;
+}
+
+/** The Kubernetes Events to record for the result of an action, with upstream's texts. */
+export function announceMachineEvent(check: MachineHealthCheck, event: MachineActionEvent): MachineAnnouncement[] {
   const { machine } = event;
   const name = nameOf(machine);
   switch (event.type) {
-    case "deferred":
-      deferrals.set(machine.metadata.uid, event.deferral);
-      return [];
-    case "written":
-      if ("tracker" in compiled) compiled.tracker.observe({ type: "updated", object: machine, previous: machine });
-      return [];
     case "markedUnhealthy": {
       const note = `Machine ${name} has been marked as unhealthy by ${nameOf(check)}`;
       return [announce("Normal", "MachineMarkedUnhealthy", note, machine)];
@@ -56,6 +63,8 @@ export function observeMachineCheck(
       const note = `Machine ${name} remediation failed: unable to delete Machine object: ${event.message}`;
       return [announce("Warning", "MachineDeletionFailed", note, machine)];
     }
+    case "deferred":
+    case "written":
     case "started":
     case "recovered":
       return [];
