@@ -225,8 +225,8 @@ function describeThreshold({ threshold: { kind, amount } }: NodePolicy): string 
   return `${kind} is ${amount.unit === "nodes" ? amount.count : `${amount.percent}%`}`;
 }
 
-function namesOf(templates: ReadonlyMap<unknown, Template>): string {
-  return [...templates.values()].map(({ type, name }) => `${type.kind}Template ${name}`).join(", ");
+function namesOf(templates: readonly Template[]): string {
+  return templates.map(({ type, name }) => `${type.kind}Template ${name}`).join(", ");
 }
 
 function actionsOn(actions: readonly NodeAction[], name: string): string[] {

@@ -177,7 +177,7 @@ export class MachineHealthCheckController {
     // An unknown state is not absence: nothing is decided until every kind in use is watched.
     if (resolved === "pending" || nodes?.isPending === true) return { requeueAfterMs: KIND_RETRY_MS };
     await this.#remediations.checkUnreported(signal);
-    const template = resolved === undefined || "reason" in resolved ? resolved : [...resolved.values()][0];
+    const template = resolved === undefined || "reason" in resolved ? resolved : resolved[0];
     return {
       ...this.#actionsOf(check, state),
       state,

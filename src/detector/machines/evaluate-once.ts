@@ -137,7 +137,7 @@ async function decideOne(
     await sleep(clock, POLL_MS, signal);
     resolved = step && (await templates.resolve([step], signal));
   }
-  const template = resolved === undefined || "reason" in resolved ? resolved : [...resolved.values()][0];
+  const template = resolved === undefined || "reason" in resolved ? resolved : resolved[0];
   const snapshot = states.snapshot(check, compiled, observations, template, []);
   return { check, nowMs: nowMs(), paused: undefined, snapshot, decision: decideMachineCheck(kind, snapshot, nowMs()) };
 }

@@ -110,10 +110,10 @@ export async function evaluateNodeHealthChecks(
         liveNodes: undefined,
         remediations: found,
         starting: new Map<string, string>(),
-        templates: resolved.get(check) ?? new Map(),
+        templates: resolved.get(check) ?? [],
         platform: platformFacts,
         clockSkew: describeClockOffset(runtime.clockOffset?.()),
-        canSee: (record: Parameters<NodeCheckSnapshot["canSee"]>[0]) => remediations.canSee(record),
+        canSee: (record: Parameters<RemediationStore["canSee"]>[0]) => remediations.canSee(record),
         blocked: undefined,
         fencingTargets: asJustArrived(fencingTargets),
       };

@@ -154,7 +154,7 @@ describe("an explanation", () => {
     const node = nodeOf("n1", "Unknown", T0 - 20_000, { "node-role.kubernetes.io/control-plane": "" });
     const deferral = { reason: "node lease is already taken by x", untilMs: T0 + 60_000, cause: "lease" as const };
     const facts = factsOf(policy, node, T0, { peerCheck: "NodeHealthCheck old is remediating it", deferral });
-    const { said } = explain([node], [facts], { controlPlaneBusy: new Set(["cp2"]) });
+    const { said } = explain([node], [facts], { controlPlaneBusy: ["cp2"] });
     assert.equal(said.get("control plane"), "cp2 in remediation");
     assert.equal(said.get("other check"), "NodeHealthCheck old is remediating it");
     assert.equal(said.get("held back"), `node lease is already taken by x, until ${toTime(T0 + 60_000)}`);

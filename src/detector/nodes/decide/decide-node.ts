@@ -10,7 +10,7 @@ import type { RemediationRecord, UnhealthyNode } from "../../../api/ironfence/no
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { NodeFacts } from "./decision.ts";
 import type { NextStep } from "./escalation.ts";
-import { forgetRounds, isOfStep, nextStep, reconcileRecords } from "./escalation.ts";
+import { forgetRounds, isOfStep, nextStep, reconcileRecords, isUnseen } from "./escalation.ts";
 import type { NodeHealth } from "./health.ts";
 import type { NodeCheckEvaluation } from "./evaluation.ts";
 import { checkAgain } from "../../shared/model/health-check-decision.ts";
@@ -34,7 +34,7 @@ export function decideNode(evaluation: NodeCheckEvaluation, facts: NodeFacts): U
   const others = decision.nextCheckMs;
   decision.nextCheckMs = undefined;
   const before = facts.previous?.remediations ?? [];
-  const records = reconcileRecords(before, facts.remediations, snapshot.canSee, nowMs);
+  const records = reconcileRecords(before, facts.remediations, snapshot.unseenKinds, nowMs);
   for (const remediation of facts.remediations) watchAge(evaluation, remediation);
   recordAttempts(evaluation, facts);
   const entry = decideByState(evaluation, facts, records);
@@ -62,7 +62,9 @@ function recordInFlight(
   const busy = new Set(facts.remediations.filter(isInProgress).map(({ uid }) => uid));
   const started = records
     .filter(
-      (record) => busy.has(record.resource.uid ?? "") || (!snapshot.canSee(record) && record.timedOut === undefined),
+      (record) =>
+        busy.has(record.resource.uid ?? "") ||
+        (isUnseen(record, snapshot.unseenKinds) && record.timedOut === undefined),
     )
     .map((record) => record.started);
   const [oldest] = started.toSorted();
@@ -75,7 +77,8 @@ function decideByState(
   records: RemediationRecord[],
 ): UnhealthyNode | undefined {
   const { node, selected, health, remediations } = facts;
-  const underWay = remediations.length > 0 || records.some((record) => !evaluation.snapshot.canSee(record));
+  const underWay =
+    remediations.length > 0 || records.some((record) => isUnseen(record, evaluation.snapshot.unseenKinds));
   if (node === undefined) return underWay ? decideGone(evaluation, facts, records) : undefined;
   if (health.state === "healthy") return decideHealthy(evaluation, facts, node, records, underWay);
   if (!selected) return underWay ? decideRelabelled(evaluation, facts, records) : undefined;

@@ -94,8 +94,7 @@ function judgeWithProofs(snapshot: NodeCheckSnapshot, facts: NodeFacts, nowMs: n
   const health = skipDuration(facts, policy, nowMs);
   const early = judgeEarly({ ...facts, health }, policy, nowMs);
   if (early.state !== "unhealthy" || health.state === "unhealthy") return early;
-  const [step] = policy.steps;
-  const template = "reason" in templates || step === undefined ? undefined : templates.get(step);
+  const template = "reason" in templates ? undefined : templates[0];
   const isFirst = (facts.previous?.remediations ?? []).length === 0;
   const isMet = isMetWithoutOverdue(snapshot);
   return template !== undefined && mayBeginEarly(template) && facts.selected && isFirst && isMet ? early : health;
@@ -205,7 +204,7 @@ function findTemplateWithoutMachine({ templates, platform }: NodeCheckSnapshot):
   if (platform.isOkd || "reason" in templates) return undefined;
   const isMetal3 = ({ type }: Template): boolean =>
     type.group === INFRASTRUCTURE_GROUP && type.kind === METAL3_REMEDIATION_KIND;
-  const template = [...templates.values()].find(isMetal3);
+  const template = templates.find(isMetal3);
   if (template === undefined) return undefined;
   const why =
     "a Metal3Remediation must be owned by a Machine, and only on OKD does a NodeHealthCheck know the Machine of a node";

@@ -1,15 +1,10 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
-import type {
-  NodeHealthCheckStatus,
-  RemediationRecord,
-  UnhealthyNode,
-} from "../../../api/ironfence/node-health-check.ts";
+import type { NodeHealthCheckStatus, UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import type { Announcement } from "../../shared/model/announcement.ts";
 import type { CountedAttempt } from "../../shared/model/attempts.ts";
 import type { NodeCounts } from "./threshold.ts";
 import type { NodeHealth, SkippedDuration } from "./health.ts";
 import type { NodePolicy } from "./policy.ts";
-import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import type { RecordAttempts } from "../../shared/model/health-check-decision.ts";
 import type { Deferral } from "../../shared/model/deferral.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
@@ -55,6 +50,8 @@ export interface NodeFacts {
   previous: UnhealthyNode | undefined;
   /** CRs for it that this health check owns. */
   remediations: readonly Remediation[];
+  /** CRs with its name that this health check does not own. */
+  foreign: readonly ForeignRemediation[];
   /** The attempts that this health check has recorded. */
   attempts: readonly CountedAttempt[];
   /** The attempts that other health checks have recorded. They count against the budget as well. */
@@ -77,6 +74,12 @@ export interface NodeFacts {
   early: EarlyFacts | undefined;
 }
 
+/** A remediation of another owner. */
+export interface ForeignRemediation {
+  kind: string;
+  namespace: string | undefined;
+}
+
 /** The only condition that OKD's own health check for spot instances (machine-api-termination-handler) uses. */
 export const TERMINATING = "Terminating";
 
@@ -94,15 +97,24 @@ export interface PlatformFacts {
   unknown: string | undefined;
 }
 
-/** Everything that a decision about one health check depends on, at one moment. */
+/** A kind of remediations, as a record in the status names it. */
+export interface RemediationKind {
+  apiVersion: string;
+  kind: string;
+}
+
+/**
+ * Everything that a decision about one health check depends on, at one moment. It is plain data, apart from the selector
+ * of the policy, which `decide` does not call: a log of decisions holds all of it.
+ */
 export interface NodeCheckSnapshot {
   name: string;
   /** Of the spec. */
   generation: number | undefined;
   status: NodeHealthCheckStatus;
   policy: NodePolicy;
-  /** Resolved templates by step, or why there are none. */
-  templates: ReadonlyMap<RemediationStep, Template> | Disabled;
+  /** The template of each step of the policy, in their order, or why there are none. */
+  templates: readonly Template[] | Disabled;
   /** Whether there is no room to record another attempt. If so, nothing waits for the record. */
   isHistoryFull: boolean;
   /** Nodes that the selector covers. */
@@ -116,11 +128,9 @@ export interface NodeCheckSnapshot {
   /** The count of a live list, made because the view may be behind; undefined if there is none. */
   liveCounts: NodeCounts | undefined;
   /** Control plane nodes that any health check has in remediation. */
-  controlPlaneBusy: ReadonlySet<string>;
-  /** Whether a CR with this name exists that this health check does not own. */
-  isForeign: (template: Template, name: string) => boolean;
-  /** Whether the kind of the record is watched now, so that an absent CR is proven to be deleted. */
-  canSee: (record: RemediationRecord) => boolean;
+  controlPlaneBusy: readonly string[];
+  /** Kinds of remediations that cannot be read now, so that an absent CR is not proven to be deleted. */
+  unseenKinds: readonly RemediationKind[];
   /** What OKD reports; see `PlatformFacts`. */
   platform: Pick<PlatformFacts, "isOkd" | "upgrading" | "hasTerminationHandler">;
   /**

@@ -1,4 +1,5 @@
 import type { RemediationRecord } from "../../../api/ironfence/node-health-check.ts";
+import type { RemediationKind } from "./decision.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import { remediationKind } from "../../shared/model/template-reference.ts";
@@ -99,20 +100,26 @@ export function isOfAnyStep(steps: readonly RemediationStep[], { object, templat
 export function reconcileRecords(
   previous: readonly RemediationRecord[],
   remediations: readonly Remediation[],
-  canSee: (record: RemediationRecord) => boolean,
+  unseenKinds: readonly RemediationKind[],
   nowMs: number,
 ): RemediationRecord[] {
   const byUid = new Map(remediations.map((remediation) => [remediation.uid, remediation]));
   const kept = previous.flatMap((record) => {
     const remediation = byUid.get(record.resource.uid ?? "");
     if (remediation !== undefined) return [withTimeOut(record, remediation)];
-    return record.timedOut !== undefined || !canSee(record) ? [record] : [];
+    return record.timedOut !== undefined || isUnseen(record, unseenKinds) ? [record] : [];
   });
   const known = new Set(previous.map(({ resource }) => resource.uid));
   const adopted = remediations
     .filter(({ uid }) => !known.has(uid))
     .map((remediation) => withTimeOut(newRecord(remediation, nowMs), remediation));
   return [...kept, ...adopted];
+}
+
+/** Whether the kind of the record cannot be read now, so that an absent CR is not proven to be deleted. */
+export function isUnseen({ resource }: RemediationRecord, unseenKinds: readonly RemediationKind[]): boolean {
+  const { apiVersion = "", kind = "" } = resource;
+  return unseenKinds.some((unseen) => unseen.apiVersion === apiVersion && unseen.kind === kind);
 }
 
 function newRecord(remediation: Remediation, nowMs: number): RemediationRecord {

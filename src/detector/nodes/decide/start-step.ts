@@ -48,11 +48,11 @@ export function startStep(
   if (isBudgetSpent(evaluation, facts)) return undefined;
   if (next.restartAtMs !== undefined && deleteFailedRound(evaluation, facts)) return undefined;
   const { step } = next;
-  const template = "reason" in snapshot.templates ? undefined : snapshot.templates.get(step);
+  const template = "reason" in snapshot.templates ? undefined : snapshot.templates[snapshot.policy.steps.indexOf(step)];
   if (template === undefined) return concludeNode(evaluation, facts, "disabled", "Its template does not exist");
   if (!template.manyPerNode) {
     const { kind } = template.type;
-    if (snapshot.isForeign(template, name)) {
+    if (facts.foreign.some((other) => other.kind === kind && other.namespace === template.namespace)) {
       const reason = `Skipped remediation of node ${name}: ${foreignText(kind, name)}`;
       return skipNode(evaluation, facts, "foreign", reason);
     }

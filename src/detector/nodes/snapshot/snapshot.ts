@@ -1,13 +1,19 @@
 import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
-import type { UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
+import type { RemediationRecord, UnhealthyNode } from "../../../api/ironfence/node-health-check.ts";
 import type { ObjectKey } from "../../../kube/client.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import type { NodeCounts } from "../decide/threshold.ts";
 import { countNodes } from "../decide/threshold.ts";
 import { isHistoryFull, readAttempts } from "../../shared/model/attempts.ts";
 import type { NodeCheckState } from "./check-state.ts";
-import type { NodeFacts, NodeCheckSnapshot, PlatformFacts } from "../decide/decision.ts";
+import type {
+  ForeignRemediation,
+  NodeFacts,
+  NodeCheckSnapshot,
+  PlatformFacts,
+  RemediationKind,
+} from "../decide/decision.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { isOlder } from "./health-check.ts";
 import type { NodeHealth } from "../decide/health.ts";
@@ -48,7 +54,8 @@ export interface NodeSnapshotSources {
   clockSkew?: string | undefined;
   templates: NodeCheckSnapshot["templates"];
   platform: PlatformFacts;
-  canSee: NodeCheckSnapshot["canSee"];
+  /** Whether the kind of the record can be read now. */
+  canSee: (record: Pick<RemediationRecord, "resource">) => boolean;
   blocked: string | undefined;
   /** What is known of the power of hosts, for health checks that use it. */
   fencingTargets: Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs" | "provenEarly">;
@@ -63,6 +70,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
   const { check, policy, tracker, state, remediations } = sources;
   tracker.advance(nowMs);
   const own = groupByNode(remediations.filter(({ object }) => isOwnedBy(object, check.metadata.uid)));
+  const foreign = groupByName(remediations.filter(({ object }) => !isOwnedBy(object, check.metadata.uid)));
   const previous = new Map((check.status.unhealthyNodes ?? []).map((entry) => [entry.name, entry]));
   const names = new Set([
     ...tracker.notable.keys(),
@@ -89,6 +97,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
       health: node === undefined ? HEALTHY : (tracker.notable.get(name)?.health ?? tracker.judge(node, nowMs)),
       previous: previous.get(name),
       remediations: ownRemediations,
+      foreign: foreign.get(name) ?? [],
       attempts: attempts.get(name) ?? [],
       attemptsOfOthers: attemptsOfOthers.flatMap((history) => history.get(name) ?? []),
       peerCheck: peerChecks.of(name, ownRemediations.length > 0),
@@ -113,15 +122,7 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
     overdueNodes: provenEarly.size > 0 ? countOverdue(tracker, own, sources.overdue) : 0,
     liveCounts: sources.liveNodes && countLiveNodes(check, tracker, sources.liveNodes, remediations, nowMs),
     controlPlaneBusy: controlPlaneBusy(sources),
-    isForeign: (template, name) =>
-      remediations.some(
-        ({ object }) =>
-          object.kind === template.type.kind &&
-          object.metadata.name === name &&
-          object.metadata.namespace === template.namespace &&
-          !isOwnedBy(object, check.metadata.uid),
-      ),
-    canSee: sources.canSee,
+    unseenKinds: findUnseenKinds(sources, nodes),
     clockSkew: sources.clockSkew,
     hostProblem: policy.skipsDurationIfOff ? sources.fencingTargets.problem : undefined,
     blocked:
@@ -230,7 +231,7 @@ class PeerChecks {
  * Control plane nodes that any health check is remediating: by their CRs, by the status of any health check, and by
  * remediations that are being created.
  */
-function controlPlaneBusy(sources: NodeSnapshotSources): Set<string> {
+function controlPlaneBusy(sources: NodeSnapshotSources): string[] {
   const isControlPlaneNode = (name: string) => {
     const node = sources.nodes.get({ name });
     return node !== undefined && isControlPlane(node);
@@ -245,7 +246,28 @@ function controlPlaneBusy(sources: NodeSnapshotSources): Set<string> {
       if (remediations.length > 0 && isControlPlaneNode(name)) busy.add(name);
     }
   }
-  return busy;
+  return [...busy];
+}
+
+/** The kinds of recorded remediations that cannot be read now. */
+function findUnseenKinds({ canSee }: NodeSnapshotSources, nodes: readonly NodeFacts[]): RemediationKind[] {
+  const kinds = new Map<string, RemediationKind>();
+  for (const { previous, remediations } of nodes) {
+    const recorded = (previous?.remediations ?? []).map(({ resource }) => resource);
+    for (const { apiVersion = "", kind = "" } of [...recorded, ...remediations.map(({ object }) => object)]) {
+      kinds.set(`${apiVersion} ${kind}`, { apiVersion, kind });
+    }
+  }
+  return [...kinds.values()].filter((resource) => !canSee({ resource }));
+}
+
+function groupByName(remediations: readonly Remediation[]): Map<string, ForeignRemediation[]> {
+  const groups = new Map<string, ForeignRemediation[]>();
+  for (const { object } of remediations) {
+    const { name, namespace } = object.metadata;
+    groups.set(name, [...(groups.get(name) ?? []), { kind: object.kind, namespace }]);
+  }
+  return groups;
 }
 
 export function groupByNode(remediations: readonly Remediation[]): Map<string, Remediation[]> {

@@ -49,7 +49,7 @@ export class RemediationStore {
   }
 
   /** Whether the kind of a record can be read, so that an absent CR is proven to be deleted. */
-  canSee(record: RemediationRecord): boolean {
+  canSee(record: Pick<RemediationRecord, "resource">): boolean {
     const { apiVersion = "", kind = "" } = record.resource;
     const { state } = this.state(apiVersion, kind);
     return state === "watched" || state === "absent";

@@ -18,8 +18,8 @@ const GRANT_HINT =
 /** How old the result of a GET may be, if RBAC does not permit to watch the templates. */
 const FETCHED_MAX_MS = 15_000;
 
-/** The templates of a health check; `pending` if discovery of their kinds has not ended. */
-export type Resolution = ReadonlyMap<RemediationStep, Template> | TemplateProblem | "pending";
+/** The templates of the steps of a health check, in their order; `pending` if discovery of their kinds has not ended. */
+export type Resolution = readonly Template[] | TemplateProblem | "pending";
 
 /** Finds the templates that steps name, of any kind. They are watched, or read by GET if RBAC permits only that. */
 export class TemplateResolver {
@@ -35,13 +35,13 @@ export class TemplateResolver {
   }
 
   async resolve(steps: readonly RemediationStep[], signal: AbortSignal): Promise<Resolution> {
-    const templates = new Map<RemediationStep, Template>();
+    const templates: Template[] = [];
     for (const step of steps) {
       const template = await this.#resolveOne(step.template, signal);
       if (template === "pending" || "reason" in template) return template;
-      templates.set(step, template);
+      templates.push(template);
     }
-    return findClash([...templates.values()]) ?? templates;
+    return findClash(templates) ?? templates;
   }
 
   /** Ends the watches of kinds that are not among `used`. */

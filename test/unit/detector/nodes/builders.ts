@@ -5,7 +5,6 @@ import { outageOf } from "../../../../src/api/kubernetes/outage.ts";
 import { countAttempts } from "../../../../src/detector/shared/model/attempts.ts";
 import type { NodeFacts, NodeCheckSnapshot } from "../../../../src/detector/nodes/decide/decision.ts";
 import type { NodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
-import type { RemediationStep } from "../../../../src/detector/shared/model/template-reference.ts";
 import { compileNodePolicy } from "../../../../src/detector/nodes/decide/policy.ts";
 import { remediationKind } from "../../../../src/detector/shared/model/template-reference.ts";
 import type { Remediation } from "../../../../src/detector/shared/model/remediation.ts";
@@ -52,27 +51,22 @@ export function escalation(...kinds: string[]) {
   };
 }
 
-export function templatesOf(policy: NodePolicy, manyPerNode = false): Map<RemediationStep, Template> {
-  return new Map(
-    policy.steps.map((step) => [
-      step,
-      {
-        name: step.template.name,
-        namespace: step.template.namespace,
-        type: {
-          group: "fence.example",
-          version: "v1",
-          kind: remediationKind(step.template),
-          plural: `${remediationKind(step.template).toLowerCase()}s`,
-          namespaced: true,
-        },
-        remediationSpec: { a: 1 },
-        labels: {},
-        annotations: {},
-        manyPerNode,
-      },
-    ]),
-  );
+export function templatesOf(policy: NodePolicy, manyPerNode = false): Template[] {
+  return policy.steps.map((step) => ({
+    name: step.template.name,
+    namespace: step.template.namespace,
+    type: {
+      group: "fence.example",
+      version: "v1",
+      kind: remediationKind(step.template),
+      plural: `${remediationKind(step.template).toLowerCase()}s`,
+      namespaced: true,
+    },
+    remediationSpec: { a: 1 },
+    labels: {},
+    annotations: {},
+    manyPerNode,
+  }));
 }
 
 export function nodeOf(name: string, ready: "True" | "False" | "Unknown", sinceMs: number, labels = {}): Node {
@@ -137,6 +131,7 @@ export function factsOf(policy: NodePolicy, node: Node, nowMs: number, more: Par
     health: judgeHealth(policy.unhealthyConditions, node.status.conditions, nowMs),
     previous: undefined,
     remediations: [],
+    foreign: [],
     peerCheck: undefined,
     deferral: undefined,
     leaseRenewAtMs: nowMs + 3_600_000,
@@ -162,9 +157,8 @@ export function snapshotOf(
     isHistoryFull: false,
     selectedNodes: Math.max(10, nodes.length),
     nodes,
-    controlPlaneBusy: new Set(),
-    isForeign: () => false,
-    canSee: () => true,
+    controlPlaneBusy: [],
+    unseenKinds: [],
     blocked: undefined,
     overdueNodes: 0,
     liveCounts: undefined,

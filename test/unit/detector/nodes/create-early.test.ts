@@ -19,8 +19,7 @@ interface Live {
 
 /** Carries the decision out to remediate a Ready node. @param live what is found then: what was decided by, if not. */
 async function create(live: Partial<Live>): Promise<{ created: number; events: string[] }> {
-  const [template] = ours().values();
-  const templates = new Map([...policy.steps].map((step) => [step, template!]));
+  const templates = ours();
   const facts = factsOf(policy, ready(), T0, { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined });
   const [action] = decideNodeCheck(snapshotOf(policy, [facts], { templates }), T0).actions;
   assert.ok(action?.type === "create");

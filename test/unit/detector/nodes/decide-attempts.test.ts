@@ -15,7 +15,7 @@ import {
   T0,
   templatesOf,
 } from "./builders.ts";
-import { unhealthy, record } from "./decide-fixtures.ts";
+import { unhealthy, record, UNSEEN } from "./decide-fixtures.ts";
 
 describe("decide: attempts", () => {
   const policy = policyOf(escalation("X", "Y"));
@@ -34,7 +34,7 @@ describe("decide: attempts", () => {
 
   it("decide: attempts keeps the record of a CR that cannot be seen now", () => {
     const facts = unhealthy("a", { previous: { name: "a", remediations: [record("X", "a", T0)] } }, {}, policy);
-    const { status } = decideNodeCheck(snapshotOf(policy, [facts], { canSee: () => false }), T0);
+    const { status } = decideNodeCheck(snapshotOf(policy, [facts], UNSEEN), T0);
     assert.equal(entryIn(status, "a")?.remediations?.length, 1);
   });
 

@@ -9,7 +9,7 @@ import { decideNodeCheck, decideInvalid } from "../../../../src/detector/nodes/d
 import { toTime } from "../../../../src/runtime/time.ts";
 import { entryIn, factsOf, nodeOf, policyOf, remediationOf, snapshotOf, T0, templatesOf } from "./builders.ts";
 import type { RemediationOptions } from "./builders.ts";
-import { UNHEALTHY_SINCE, unhealthy, record } from "./decide-fixtures.ts";
+import { UNHEALTHY_SINCE, unhealthy, record, UNSEEN } from "./decide-fixtures.ts";
 
 const MANY = policyOf();
 
@@ -40,7 +40,24 @@ describe("decide: who gets a remediation", () => {
     ],
     ["not an excluded one", [unhealthy("a", {}, excluded)], {}, { a: "excluded" }],
     ["not one that another health check cares for", [unhealthy("a", { peerCheck: "x" })], {}, { a: "peerCheck" }],
-    ["not one with a foreign CR", [unhealthy("a")], { isForeign: () => true }, { a: "foreign" }],
+    [
+      "not one with a foreign CR",
+      [unhealthy("a", { foreign: [{ kind: "X", namespace: "fencing" }] })],
+      {},
+      { a: "foreign" },
+    ],
+    [
+      "one with a foreign CR of another namespace",
+      [unhealthy("a", { foreign: [{ kind: "X", namespace: "other" }] })],
+      {},
+      { a: "create" },
+    ],
+    [
+      "one with a foreign CR of another kind",
+      [unhealthy("a", { foreign: [{ kind: "Y", namespace: "fencing" }] })],
+      {},
+      { a: "create" },
+    ],
     [
       "not one that is deferred",
       [unhealthy("a", { deferral: { reason: "lease", untilMs: T0 + 1, cause: "lease" } })],
@@ -66,13 +83,13 @@ describe("decide: who gets a remediation", () => {
     [
       "no control plane node while another one is in remediation",
       [unhealthy("a", {}, CONTROL_PLANE)],
-      { controlPlaneBusy: new Set(["z"]) },
+      { controlPlaneBusy: ["z"] },
       { a: "controlPlane" },
     ],
     [
       "a control plane node that is itself the one in remediation",
       [unhealthy("a", {}, CONTROL_PLANE)],
-      { controlPlaneBusy: new Set(["a"]) },
+      { controlPlaneBusy: ["a"] },
       { a: "create" },
     ],
     ["none that has one", [unhealthy("a", { remediations: [remediationOf("a")] })], {}, { a: "remediating" }],
@@ -146,10 +163,10 @@ describe("decide: status", () => {
       name: "reboot",
     };
     const policy = policyOf({ remediationTemplate: reference });
-    const [[step, template] = []] = [...templatesOf(policy)];
-    assert.ok(step !== undefined && template !== undefined);
+    const [template] = templatesOf(policy);
+    assert.ok(template !== undefined);
     const type = { ...template.type, group: "infrastructure.cluster.x-k8s.io", kind: "Metal3Remediation" };
-    const templates = new Map([[step, { ...template, type }]]);
+    const templates = [{ ...template, type }];
     const decideOn = (isOkd: boolean): NodeCheckDecision => {
       const platform = { isOkd, upgrading: undefined, hasTerminationHandler: false };
       return decideNodeCheck(snapshotOf(policy, [unhealthy("a", {}, {}, policy)], { templates, platform }), T0);
@@ -196,9 +213,9 @@ describe("decide: status", () => {
       "its remediator undoes it still",
     );
     const unseen = { previous: { name: "a", remediations: [record("X", "a", started)] } };
-    assert.deepEqual(inFlight(unseen, { canSee: () => false }), listed);
+    assert.deepEqual(inFlight(unseen, UNSEEN), listed);
     const gaveUp = { previous: { name: "a", remediations: [record("X", "a", started, T0)] } };
-    assert.deepEqual(inFlight(gaveUp, { canSee: () => false }), undefined);
+    assert.deepEqual(inFlight(gaveUp, UNSEEN), undefined);
   });
 
   it("decide: status counts in its phase the nodes that are being remediated, and names those whose remediation has failed", () => {

@@ -52,7 +52,7 @@ export const hostWith = (
 });
 
 /** The templates of BareMetalRemediations. */
-export function ours(strategy: Record<string, unknown> = {}): Map<never, Template> {
+export function ours(strategy: Record<string, unknown> = {}): Template[] {
   const templates = templatesOf(policy);
   const type = {
     group: "ironfence.io",
@@ -61,6 +61,6 @@ export function ours(strategy: Record<string, unknown> = {}): Map<never, Templat
     plural: "baremetalremediations",
     namespaced: true,
   };
-  for (const template of templates.values()) Object.assign(template, { type, remediationSpec: { strategy } });
-  return templates as Map<never, Template>;
+  for (const template of templates) Object.assign(template, { type, remediationSpec: { strategy } });
+  return templates;
 }

@@ -12,14 +12,14 @@ import { EARLY, hostWith, ours, policy, policyWith, PROOF, ready, RULES } from "
 
 function outcomeOf(facts: Partial<NodeFacts>, world: Partial<NodeCheckSnapshot> = {}, by = policy): string | undefined {
   const given = { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined, ...facts };
-  const templates = new Map([...by.steps].map((step) => [step, [...ours().values()][0]!]));
+  const templates = by.steps.map(() => ours()[0]!);
   const snapshot = snapshotOf(by, [factsOf(by, facts.node ?? ready(), T0, given)], { templates, ...world });
   return decideNodeCheck(snapshot, T0).nodes[0]?.outcome;
 }
 
 describe("a node that still says that it is Ready", () => {
   it("a node that still says that it is Ready is remediated if its host is proven off, with the end of the duration", () => {
-    const templates = new Map([...policy.steps].map((step) => [step, [...ours().values()][0]!]));
+    const templates = ours();
     const facts = factsOf(policy, ready(), T0, { host: hostWith(), early: EARLY, leaseRenewAtMs: undefined });
     const [create] = decideNodeCheck(snapshotOf(policy, [facts], { templates }), T0).actions;
     assert.ok(create?.type === "create");

@@ -220,7 +220,7 @@ describe("a skipped duration changes nothing else", () => {
     assert.equal(outcomeOf(node, hostOf()), "excluded");
   });
   it("one control plane node at a time holds", () => {
-    const busy = { controlPlaneBusy: new Set(["z"]) };
+    const busy = { controlPlaneBusy: ["z"] };
     assert.equal(outcomeOf(failed({}, controlPlane), hostOf(), {}, busy), "controlPlane");
   });
   it("the lease of a maintenance tool holds", () => {
