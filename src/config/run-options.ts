@@ -141,8 +141,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_RECORD_DECISIONS",
     defaultText: undefined,
     placeholder: "file",
-    brief:
-      "Log of every decision of the remediator, for ironfence replay: a file, or - for standard output; none by default",
+    brief: "Log of every decision, for ironfence replay: a file, or - for standard output; none by default",
     parse: parseText,
   } satisfies Option<string>,
   otlpEndpoint: {

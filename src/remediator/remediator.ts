@@ -49,7 +49,7 @@ import { Admissions } from "./controller/admission/admissions.ts";
 import { tendUnvouchedTaints } from "./orphans/unvouched-taints.ts";
 import type { ReconcileDeps } from "./controller/reconcile.ts";
 import { reconcile, refresh } from "./controller/reconcile.ts";
-import type { DecisionRecorder } from "./machine/log/recorder.ts";
+import type { DecisionRecorder } from "../telemetry/decisions/recorder.ts";
 
 export interface RemediatorOptions {
   /** How many remediations may be worked on at the same moment; those that only wait for something do not count. */

@@ -460,7 +460,7 @@ describe("ironfence fence", () => {
     await writeFile(log, changed);
     const different = await cli(["replay", log]);
     assert.equal(different.code, EXIT_FAILURE);
-    assert.match(different.err, /line \d+, remediation .*decides differently/);
+    assert.match(different.err, /line \d+, BareMetalRemediation .*decides differently/);
   });
 
   test("ironfence fence leaves the remediation in progress if the user ends the wait", async () => {

@@ -17,6 +17,7 @@ import type { KubeObject, ResourceType } from "../../src/kube/resource.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
+import { ReplayedLog } from "../lib/replayed-log.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
 
 // The detector on an in-memory API server, in virtual time, with remediation kinds of a vendor that it does not
@@ -76,6 +77,8 @@ export class DetectorWorld {
   tellsTime = false;
   /** Whatever happens while one of the agent's requests is on its way. */
   beforeSend: (request: TransportRequest) => Promise<void> = async () => undefined;
+  /** Every decision of every test is made again from its log, and has to be the same. */
+  readonly #log = new ReplayedLog();
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
@@ -127,6 +130,7 @@ export class DetectorWorld {
         runtime: { ...runtime, events },
         nodes,
         registry: this.registry,
+        recorder: this.#log.recorder(),
         options: { leaseNamespace: "medik8s-leases", namespace: "fencing" },
       },
       signal,
@@ -169,6 +173,7 @@ export class DetectorWorld {
     this.#stop.abort(new Error("the test has ended"));
     await this.clock.advance(1_000);
     await this.#running;
+    this.#log.assertSame();
   }
 
   /** Lets time pass in small steps until `done`. @throws Error when it does not come in `withinMs`. */

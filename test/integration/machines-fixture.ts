@@ -16,6 +16,7 @@ import type { RunnableKubeRuntime } from "../../src/kube/connection/create-runti
 import { toTime } from "../../src/runtime/time.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { seededRandom } from "../lib/seeded-random.ts";
+import { ReplayedLog } from "../lib/replayed-log.ts";
 import { VirtualClock } from "../lib/virtual-clock.ts";
 import { vendorCrd, vendorType } from "./detector-fixture.ts";
 
@@ -57,6 +58,8 @@ export class MachineWorld {
   #away: string | undefined;
   #connection: ClusterConnection = { state: "connecting" };
   readonly #holders = new Set<() => void>();
+  /** Every decision of every test is made again from its log, and has to be the same. */
+  readonly #log = new ReplayedLog();
   #stop = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
 
@@ -102,7 +105,13 @@ export class MachineWorld {
     const events = { record: (note: EventNote) => void this.notes.push(note) };
     this.#running = Promise.all([
       runMachineHealthChecks(
-        { runtime: { ...runtime, events }, clusters, kind: this.kind, namespace: "fencing" },
+        {
+          runtime: { ...runtime, events },
+          clusters,
+          kind: this.kind,
+          namespace: "fencing",
+          recorder: this.#log.recorder(),
+        },
         signal,
       ),
       this.#connect(signal),
@@ -148,6 +157,7 @@ export class MachineWorld {
     this.#stop.abort(new Error("the test has ended"));
     await this.clock.advance(1_000);
     await this.#running;
+    this.#log.assertSame();
   }
 
   /** Lets time pass in small steps until `done`. @throws Error when it does not come in `withinMs`. */

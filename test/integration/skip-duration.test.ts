@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { SKIP_DURATION_IF_OFF } from "../../src/api/names/annotations.ts";
@@ -25,6 +28,11 @@ const HOSTS = ["n1", "n2"];
 
 async function setUp(t: TestContext) {
   const hosts = HOSTS.map((name) => ({ name }));
+  const folder = await mkdtemp(join(tmpdir(), "ironfence-decisions-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const log = join(folder, "decisions.jsonl");
+  const stop = new AbortController();
+  let running: Promise<void> = Promise.resolve();
   const world = await startSocketWorld(t, { hosts, monitorGracePeriodMs: 2_000 }, ({ server, kubeconfig }, signal) => {
     const template = { namespace: NAMESPACE, name: "reboot" };
     server
@@ -43,22 +51,28 @@ async function setUp(t: TestContext) {
       },
     });
     const addresses = { metricsBindAddress: "0", healthProbeBindAddress: "0" };
-    const options = resolveRunOptions({ kubeconfig, namespace: NAMESPACE, ...addresses }, {});
+    const options = resolveRunOptions({ kubeconfig, namespace: NAMESPACE, recordDecisions: log, ...addresses }, {});
     const logger = createLogger("silent");
     const openDevice = openDeviceOn(systemClock);
     const memory = systemMemory();
-    return runAgent(options, { clock: systemClock, random: systemRandom, logger, openDevice, memory }, signal);
+    const deps = { clock: systemClock, random: systemRandom, logger, openDevice, memory };
+    running = runAgent(options, deps, AbortSignal.any([signal, stop.signal]));
+    return running;
   });
   const { server } = world;
   const target = (name: string) =>
     server.collection<FencingTarget>(FENCING_TARGETS).get({ namespace: NAMESPACE, name })?.status;
   const remediated = (): string[] =>
     [...server.collection(BARE_METAL_REMEDIATIONS).values()].map(({ metadata }) => metadata.name);
-  return { ...world, target, remediated };
+  const end = async (): Promise<void> => {
+    stop.abort(new Error("the agent is asked to stop"));
+    await running;
+  };
+  return { ...world, target, remediated, log, end };
 }
 
 test("a host that is switched off is proven off and its node restored at once; one that hangs waits its duration", async (t) => {
-  const { server, rack, kubeconfig, target, ready, remediated } = await setUp(t);
+  const { server, rack, kubeconfig, target, ready, remediated, log, end } = await setUp(t);
   await until("all are Ready and probed", () =>
     HOSTS.every((name) => ready(name) === "True" && target(name)?.powerState === "On"),
   );
@@ -81,4 +95,13 @@ test("a host that is switched off is proven off and its node restored at once; o
   assert.equal(explained.code, 0, explained.err);
   assert.match(explained.out, /soonUnhealthy: Unhealthy at .* not earlier, because FencingTarget ironfence-system\/n2/);
   assert.match(explained.out, /^ {2}host +FencingTarget ironfence-system\/n2 (reads On|has no proof)/m);
+
+  // Both halves write one log, and what they have decided can be decided again from it alone.
+  await end();
+  const replayed = await cli(["replay", log]);
+  assert.equal(replayed.code, 0, replayed.err);
+  assert.match(replayed.out, /every decision is the same/);
+  const lines = (await readFile(log, "utf8")).split("\n");
+  assert.ok(lines.some((line) => line.includes('"by":"node-health-check"') && line.includes('"type":"create"')));
+  assert.ok(lines.some((line) => line.includes('"by":"decide"') && line.includes('"do":"powerOn"')));
 });

@@ -43,7 +43,7 @@ import type { Cluster } from "./cluster.ts";
 import { NAMESPACE } from "./cluster.ts";
 import { CHANGING_CALLS } from "./rack-driver.ts";
 import type { CallFault, DeviceUser, RackDevices } from "./rack-driver.ts";
-import { DecisionRecorder } from "../../src/remediator/machine/log/recorder.ts";
+import { DecisionRecorder } from "../../src/telemetry/decisions/recorder.ts";
 
 /**
  * What happens to an agent at one effect. before: it is not sent. between: it takes effect, its answer is lost. after:
@@ -298,21 +298,22 @@ export class AgentProcess {
     const { observes, listener } = this.#options;
     const bareMetalHosts = families.has("bare-metal-host");
     const leases = new KubeletLeases(runtime);
-    const deps = { runtime, nodes, leases, clusters, targets, registry, bareMetalHosts, recorder: this.#recorder() };
+    const recorder = this.#recorder();
+    const deps = { runtime, nodes, leases, clusters, targets, registry, bareMetalHosts, recorder };
     const options = this.#remediatorOptions();
     const acts = observes !== true;
     const parts = acts ? [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)] : [];
     if (acts && families.has("okd-machine")) parts.push(serveOkdMachines(runtime, signal));
     if (acts && families.has("metal3-remediation")) parts.push(serveMetal3Remediations(runtime, signal));
     if (families.has("okd-machine-health-check"))
-      parts.push(runOkdHealthChecks({ runtime, nodes, registry, namespace: NAMESPACE, listener }, signal));
+      parts.push(runOkdHealthChecks({ runtime, nodes, registry, namespace: NAMESPACE, listener, recorder }, signal));
     if (families.has("machine-health-check")) {
       const kind = CLUSTER_API_CHECKS;
-      parts.push(runMachineHealthChecks({ runtime, clusters, kind, namespace: NAMESPACE, listener }, signal));
+      parts.push(runMachineHealthChecks({ runtime, clusters, kind, namespace: NAMESPACE, listener, recorder }, signal));
     }
     if (families.has("node-health-check")) {
       const options = { leaseNamespace: "medik8s-leases", namespace: NAMESPACE };
-      parts.push(runNodeHealthChecks({ runtime, nodes, registry, leases, listener, options }, signal));
+      parts.push(runNodeHealthChecks({ runtime, nodes, registry, leases, listener, recorder, options }, signal));
     }
     await Promise.all(parts);
     await clusters.settled?.();

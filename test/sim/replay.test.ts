@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Replayer } from "../../src/remediator/machine/log/replay.ts";
-import { DecisionRecorder } from "../../src/remediator/machine/log/recorder.ts";
-import { decode, encode } from "../../src/remediator/machine/log/entry.ts";
+import { Replayer } from "../../src/telemetry/decisions/replay.ts";
+import { DecisionRecorder } from "../../src/telemetry/decisions/recorder.ts";
+import { decode, encode } from "../../src/telemetry/decisions/entry.ts";
+import { PURE_FUNCTIONS } from "../../src/cli/agent/pure-functions.ts";
 import { play } from "./explore/play.ts";
 import type { Run } from "./explore/run.ts";
 import { scenario } from "./explore/scenarios.ts";
@@ -15,7 +16,7 @@ async function record(run: Run): Promise<string[]> {
 }
 
 function replay(lines: readonly string[]): Replayer["result"] {
-  const replayer = new Replayer();
+  const replayer = new Replayer(PURE_FUNCTIONS);
   lines.every((line) => replayer.take(line));
   return replayer.result;
 }
@@ -34,6 +35,30 @@ describe("a recorded log", () => {
       assert.equal(replay(await record(scenario(name, 1))).difference, undefined);
     });
   }
+
+  for (const name of ["detected", "early", "massOutage", "okdChecked", "metal3Checked"]) {
+    it(`a recorded log holds the decisions of the detector in the scenario ${name}, and leads to the same ones`, async () => {
+      const lines = await record(scenario(name, 1));
+      const byDetector = lines.filter((line) => /"by":"[a-z0-9-]+-health-check"/.test(line));
+      assert.ok(byDetector.length > 10, `${byDetector.length} decisions of the detector`);
+      const { difference, decisions } = replay(lines);
+      assert.deepEqual([difference, decisions > byDetector.length], [undefined, true]);
+    });
+  }
+
+  it("a recorded log shows a decision of the detector that has changed, and names its health check", async () => {
+    const lines = await record(scenario("detected", 1));
+    const at = lines.findIndex((line) => line.includes('"actions":[{"type":"create"'));
+    const changed = lines.with(at, (lines[at] ?? "").replace('"type":"create"', '"type":"delete"'));
+    const { difference } = replay(changed);
+    assert.deepEqual([difference?.line, difference?.session], [at + 1, "NodeHealthCheck all"]);
+  });
+
+  it("a recorded log is refused if it names a function that this program does not have", () => {
+    const at = FENCE.findIndex((line) => line.includes('"by":"decide"'));
+    const unknown = FENCE.with(at, (FENCE[at] ?? "").replace('"by":"decide"', '"by":"decideOtherwise"'));
+    assert.throws(() => replay(unknown), /line \d+: this program has no decisions by decideOtherwise/);
+  });
 
   it("a recorded log begins again with each process, so that it holds what happens before and after a crash", async () => {
     const crash = { at: "effect", index: 6, how: "crash", place: "between" } as const;

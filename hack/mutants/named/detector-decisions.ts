@@ -6,6 +6,14 @@ const mutant = mutantsOf("src/detector");
 
 /** What the detector decides for one node. */
 export const DETECTOR_DECISIONS_MUTANTS: readonly Mutant[] = [
+  mutant(
+    "foreign-spec-recorded",
+    "shared/model/template",
+    "a log of decisions holds no spec of another vendor's template, which may have a password in it",
+    "const isOurs = group === BARE_METAL_REMEDIATIONS.group && kind === BARE_METAL_REMEDIATIONS.kind;",
+    'const isOurs = group !== "" && kind !== "";',
+    "test/unit/detector/shared/check-decisions.test.ts",
+  ),
   // Which step is taken, and when.
   mutant(
     "terminating-counts-as-gone",

@@ -6,6 +6,14 @@ const SERVER = "test/unit/telemetry/http-server.test.ts";
 
 export const TELEMETRY_MUTANTS: readonly Mutant[] = [
   mutant(
+    "replay-without-comparison",
+    "decisions/replay",
+    "a replay shows a decision that has changed",
+    "if (recorded === replayed) return undefined;",
+    "if (recorded.length > 0) return undefined;",
+    "test/sim/replay.test.ts",
+  ),
+  mutant(
     "probe-behind-connections",
     "connection-limit",
     "a probe gets through during any number of connections from one other address",

@@ -26,7 +26,7 @@ import { shareTexts } from "../../runtime/text/shared-text.ts";
 import { runRemediator } from "../../remediator/remediator.ts";
 import { serveMetal3Remediations } from "../../remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../../remediator/requests/okd-machine.ts";
-import type { DecisionRecorder } from "../../remediator/machine/log/recorder.ts";
+import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 
 /** `reportingController` of the agent's events, in every cluster. */
 export const CONTROLLER_NAME = "ironfence.io/agent";
@@ -110,13 +110,13 @@ function startDetector(
   { leases, coverage }: Shared,
   signal: AbortSignal,
 ): Parts {
-  const { options, runtime, registry, nodes, observations: listener } = deps;
+  const { options, runtime, registry, nodes, recorder, observations: listener } = deps;
   const { families, nodeLeaseNamespace: leaseNamespace, namespace, ownCluster: own } = options;
   const counts = new MachineCheckCounts(registry);
   return {
     ...(families.has("node-health-check") && {
       detector: runNodeHealthChecks(
-        { runtime, nodes, registry, leases, coverage, listener, options: { leaseNamespace, namespace } },
+        { runtime, nodes, registry, leases, coverage, listener, recorder, options: { leaseNamespace, namespace } },
         signal,
       ),
     }),
@@ -131,13 +131,23 @@ function startDetector(
           coverage,
           ownCluster: own,
           listener,
+          recorder,
         },
         signal,
       ),
     }),
     ...(families.has("okd-machine-health-check") && {
       "detector of OKD machines": runOkdHealthChecks(
-        { runtime, nodes, registry, namespace, count: counts.of("okd-machine-health-check"), coverage, listener },
+        {
+          runtime,
+          nodes,
+          registry,
+          namespace,
+          count: counts.of("okd-machine-health-check"),
+          coverage,
+          listener,
+          recorder,
+        },
         signal,
       ),
     }),

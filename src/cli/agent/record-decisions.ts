@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { open } from "node:fs/promises";
 import type { Writable } from "node:stream";
-import { DecisionRecorder, LOG_BYTES_MAX } from "../../remediator/machine/log/recorder.ts";
+import { DecisionRecorder, LOG_BYTES_MAX } from "../../telemetry/decisions/recorder.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../telemetry/logger.ts";

@@ -1,7 +1,8 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { buildCommand } from "@stricli/core";
-import { Replayer } from "../../remediator/machine/log/replay.ts";
+import { Replayer } from "../../telemetry/decisions/replay.ts";
+import { PURE_FUNCTIONS } from "../agent/pure-functions.ts";
 import type { CliContext } from "../terminal/context.ts";
 import { withoutControls } from "../../runtime/text/printable.ts";
 import { CommandFailure } from "../errors/failures.ts";
@@ -9,7 +10,7 @@ import { CommandFailure } from "../errors/failures.ts";
 /** `ironfence replay FILE`: makes the decisions of a log again. */
 export const replayCommand = buildCommand({
   func: async function replay(this: CliContext, _flags: Readonly<object>, file: string) {
-    const replayer = new Replayer();
+    const replayer = new Replayer(PURE_FUNCTIONS);
     try {
       const lines = createInterface({ input: createReadStream(file), signal: this.signal });
       for await (const line of lines) {
@@ -26,11 +27,11 @@ export const replayCommand = buildCommand({
       stdout.write("every decision is the same\n");
       return;
     }
-    const { line, remediation, recorded, replayed } = difference;
+    const { line, session, recorded, replayed } = difference;
     stdout.write(withoutControls(`recorded: ${recorded}\nreplayed: ${replayed}`) + "\n");
     throw new CommandFailure(
       "DecisionsDiffer",
-      `${file}, line ${line}, remediation ${remediation}: this version decides differently: compare the two lines above`,
+      `${file}, line ${line}, ${session}: this version decides differently: compare the two lines above`,
     );
   },
   parameters: {

@@ -5,8 +5,10 @@ import type { ResourceType } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Change, Watched } from "../../kube/watched.ts";
 import { nameOf } from "../../kube/watched.ts";
+import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import { clusterOf, nodeKey } from "../../nodes/subject.ts";
 import type { RemediationObject } from "../shared/model/remediation.ts";
+import { CheckDecisions } from "../shared/shell/check-decisions.ts";
 import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
@@ -17,7 +19,8 @@ import { KIND_RETRY_MS } from "../shared/views/dynamic-kinds.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
-import { decideMachineCheck, decideUnusable, pausedCondition, showsPaused } from "./decide/decide.ts";
+import { pausedCondition, showsPaused } from "./decide/decide.ts";
+import { invalidMachineCheckDecider, machineCheckDecider } from "./decide/deciders.ts";
 import type { MachineCheckDecision, MachineCheckSnapshot } from "./decide/decision.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
 import type { MachineActionEvent } from "./decide/observe.ts";
@@ -45,6 +48,7 @@ export interface MachineHealthCheckControllerDeps {
   clusterObjects: Watched<Cluster> | undefined;
   metrics: MachineMetrics | undefined;
   listener?: RemediationListener | undefined;
+  recorder?: DecisionRecorder | undefined;
 }
 
 type MachineReconcile = Reconcile<MachineHealthCheck, SingleMachineAction, MachineActionEvent, MachineCheckDecision>;
@@ -60,6 +64,7 @@ export class MachineHealthCheckController {
   readonly #startGuard: MachineStartGuard;
   readonly #actionDeps: MachineActionDeps;
   readonly #fencingTargets: FencingTargetWatch;
+  readonly #decisions: CheckDecisions;
   /** Keys of nodes (`nodeKey`) with a failed remediation: it is tried again when the host can be fenced. */
   readonly #awaited = new Set<string>();
 
@@ -68,6 +73,7 @@ export class MachineHealthCheckController {
     const { runtime, kind, types, checks, namespace } = deps;
     const { client, clock, logger, events } = runtime;
     this.#deps = deps;
+    this.#decisions = new CheckDecisions(deps.recorder);
     this.#store = new HealthCheckStore({ client, clock, type: types.checks, view: checks, read: kind.readCheck });
     this.#shell = new HealthCheckShell(runtime, {
       name: kind.name,
@@ -170,8 +176,12 @@ export class MachineHealthCheckController {
     const { compiled } = state;
     this.#retainKinds();
     if ("problem" in compiled) {
-      const decision = decideUnusable(check, compiled.problem);
-      return { ...NO_ACTIONS, state, decide: () => decision, storeStatus: this.#storer([]) };
+      const decider = invalidMachineCheckDecider(this.#deps.kind);
+      const decide = (current: MachineHealthCheck): MachineCheckDecision => {
+        const invalid = { check: current, problem: compiled.problem };
+        return this.#decisions.decide(current, decider, invalid, this.#states.sources.nowMs());
+      };
+      return { ...NO_ACTIONS, state, decide, storeStatus: this.#storer([]) };
     }
     const resolved = compiled.policy.step && (await this.#templates.resolve([compiled.policy.step], signal));
     // An unknown state is not absence: nothing is decided until every kind in use is watched.
@@ -193,7 +203,8 @@ export class MachineHealthCheckController {
     template: MachineCheckSnapshot["template"],
   ): MachineCheckDecision {
     const snapshot = this.#states.snapshot(check, compiled, observations, template, this.#startGuard.starting);
-    return decideMachineCheck(this.#deps.kind, snapshot, this.#states.sources.nowMs());
+    const decider = machineCheckDecider(this.#deps.kind);
+    return this.#decisions.decide(check, decider, snapshot, this.#states.sources.nowMs());
   }
 
   #actionsOf(check: MachineHealthCheck, state: MachineCheckState): Pick<MachineReconcile, "run" | "observe" | "end"> {
@@ -236,6 +247,7 @@ export class MachineHealthCheckController {
 
   #forget(name: string): Requeue {
     this.#states.forget(name);
+    this.#decisions.forget(name);
     this.#deps.metrics?.forget(name);
     this.#retainKinds();
     return {};

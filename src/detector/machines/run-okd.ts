@@ -1,3 +1,4 @@
+import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { Registry } from "prom-client";
 import type { Node } from "../../api/kubernetes/core.ts";
 import { ownCluster } from "../../clusters/own-cluster.ts";
@@ -23,6 +24,7 @@ export async function runOkdHealthChecks(
     count,
     coverage,
     listener,
+    recorder,
   }: {
     runtime: KubeRuntime;
     nodes: Watched<Node>;
@@ -31,6 +33,7 @@ export async function runOkdHealthChecks(
     count?: FamilyCount;
     coverage?: HealthCheckCoverage | undefined;
     listener?: RemediationListener | undefined;
+    recorder?: DecisionRecorder | undefined;
   },
   signal: AbortSignal,
 ): Promise<void> {
@@ -45,7 +48,8 @@ export async function runOkdHealthChecks(
       metrics,
       ...(count && { count }),
       coverage,
-      ...(listener && { listener }),
+      listener,
+      recorder,
     };
     await runMachineHealthChecks(deps, signal);
   } finally {

@@ -5,6 +5,7 @@ import { awaitServed } from "../../kube/objects/served-kind.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
+import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { FamilyCount } from "./effects/machine-check-counts.ts";
 import type { MachineMetrics } from "./effects/metrics.ts";
 import { machineCoverage } from "./snapshot/coverage.ts";
@@ -22,6 +23,8 @@ export interface MachineHealthChecksDeps {
   /** What the vendor counts. */
   metrics?: MachineMetrics;
   listener?: RemediationListener | undefined;
+  /** The log of decisions; undefined if none is written. */
+  recorder?: DecisionRecorder | undefined;
   /** What is counted of every vendor. */
   count?: FamilyCount;
   /** Learns which nodes of the agent's own cluster the health checks cover. */
@@ -50,7 +53,18 @@ export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, sign
 }
 
 async function serve(
-  { runtime, clusters, kind, namespace, metrics, count, coverage, ownCluster, listener }: MachineHealthChecksDeps,
+  {
+    runtime,
+    clusters,
+    kind,
+    namespace,
+    metrics,
+    count,
+    coverage,
+    ownCluster,
+    listener,
+    recorder,
+  }: MachineHealthChecksDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const types = {
@@ -66,6 +80,18 @@ async function serve(
   for (const view of [checks, machines, clusterObjects]) await view?.whenSynced(signal);
   count?.add(checks);
   coverage?.add(() => machineCoverage({ kind, checks, machines, ownCluster }), signal);
-  const deps = { runtime, clusters, kind, namespace, types, checks, machines, clusterObjects, metrics, listener };
+  const deps = {
+    runtime,
+    clusters,
+    kind,
+    namespace,
+    types,
+    checks,
+    machines,
+    clusterObjects,
+    metrics,
+    listener,
+    recorder,
+  };
   await new MachineHealthCheckController(deps, signal).run(signal);
 }

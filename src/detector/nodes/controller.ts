@@ -7,12 +7,14 @@ import type { RemediationObject } from "../shared/model/remediation.ts";
 import { isOwnedBy } from "../shared/model/remediation.ts";
 import type { RemediationListener } from "../shared/model/started-remediation.ts";
 import { describeRemedy } from "../shared/model/started-remediation.ts";
+import { CheckDecisions } from "../shared/shell/check-decisions.ts";
 import type { Reconcile, Requeue } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckShell, NO_ACTIONS } from "../shared/shell/health-check-shell.ts";
 import { HealthCheckStore } from "../shared/shell/health-check-store.ts";
 import { retainKinds } from "../shared/shell/retain-kinds.ts";
 import { CheckStates } from "../shared/views/check-states.ts";
 import { KIND_RETRY_MS, kindKey } from "../shared/views/dynamic-kinds.ts";
+import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import { FencingTargetWatch } from "../shared/views/fencing-target-watch.ts";
 import type { OverdueNodes } from "../shared/views/overdue-nodes.ts";
@@ -20,7 +22,7 @@ import { overdueNodes } from "../shared/views/overdue-nodes.ts";
 import { NodeWatch } from "../shared/views/node-watch.ts";
 import { RemediationStore } from "../shared/views/remediation-store.ts";
 import { TemplateResolver } from "../shared/views/template-resolver.ts";
-import { decideNodeCheck, decideInvalid } from "./decide/decide.ts";
+import { INVALID_NODE_CHECK, NODE_CHECK } from "./decide/deciders.ts";
 import type { NodeCheckDecision, PlatformFacts, NodeCheckSnapshot } from "./decide/decision.ts";
 import type { NodeActionEvent } from "./decide/observe.ts";
 import { announceNodeEvent } from "./decide/observe.ts";
@@ -58,6 +60,7 @@ export interface NodeHealthCheckControllerDeps {
   /** The leases of the nodes; without them nothing begins before a duration. */
   leases: KubeletLeases | undefined;
   listener: RemediationListener | undefined;
+  recorder: DecisionRecorder | undefined;
 }
 
 type NodeReconcile = Reconcile<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
@@ -76,6 +79,7 @@ export class NodeHealthCheckController {
   readonly #actionDeps: NodeActionDeps;
   readonly #startGuard: NodeStartGuard;
   readonly #nodes: NodeWatch;
+  readonly #decisions: CheckDecisions;
   /**
    * Nodes for which a remediation is being created, each with its health check, so that two reconciles never start one
    * for the same node.
@@ -87,6 +91,7 @@ export class NodeHealthCheckController {
     const { runtime, nodes, checks, leaseNamespace, namespace } = deps;
     const { client, clock, logger } = runtime;
     this.#deps = deps;
+    this.#decisions = new CheckDecisions(deps.recorder);
     const watchDeps = { client, clock, clockOffset: runtime.clockOffset?.() };
     this.#nodes = new NodeWatch(watchDeps, nodes, (change) => this.#onNode(change));
     this.#checks = new HealthCheckStore({
@@ -105,6 +110,7 @@ export class NodeHealthCheckController {
       read: (check, readSignal) => this.#read(check, readSignal),
       forget: (name) => {
         this.#states.forget(name);
+        this.#decisions.forget(name);
         this.#retainKinds();
       },
       keyOf: nodeActionKey,
@@ -232,8 +238,11 @@ export class NodeHealthCheckController {
     const { compiled } = state;
     const shown = { state, storeStatus: this.#storer(state) };
     if ("problem" in compiled) {
-      const decide = ({ status, metadata }: HealthCheckObject): NodeCheckDecision =>
-        decideInvalid(status, compiled.problem, clock.nowMs(), metadata.generation);
+      const decide = (current: HealthCheckObject): NodeCheckDecision => {
+        const { status, metadata } = current;
+        const invalid = { status, generation: metadata.generation, problem: compiled.problem };
+        return this.#decisions.decide(current, INVALID_NODE_CHECK, invalid, clock.nowMs());
+      };
       return { ...NO_ACTIONS, ...shown, decide };
     }
     this.#retainKinds();
@@ -250,8 +259,10 @@ export class NodeHealthCheckController {
     return {
       ...shown,
       ...this.#actionsOf(state, compiled, check),
-      decide: (current) =>
-        decideNodeCheck(this.#snapshot(current, state, compiled, { templates, platform, unlisted }), clock.nowMs()),
+      decide: (current) => {
+        const snapshot = this.#snapshot(current, state, compiled, { templates, platform, unlisted });
+        return this.#decisions.decide(current, NODE_CHECK, snapshot, clock.nowMs());
+      },
       confirm: async ({ actions }) => {
         if (!actions.some(({ type }) => type === "create") || this.#nodes.current.isKnown) return undefined;
         // The watch may be delayed, and the threshold must be judged by the nodes as they are now.

@@ -3,6 +3,7 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import { NODE_HEALTH_CHECKS } from "../../api/ironfence/node-health-check.ts";
 import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
+import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { Watched } from "../../kube/watched.ts";
@@ -25,6 +26,8 @@ export interface NodeHealthChecksDeps {
   /** Learns which nodes the health checks cover. */
   coverage?: HealthCheckCoverage | undefined;
   listener?: RemediationListener | undefined;
+  /** The log of decisions; undefined if none is written. */
+  recorder?: DecisionRecorder | undefined;
   options: NodeHealthCheckOptions;
 }
 
@@ -56,7 +59,7 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
 }
 
 async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
-  const { runtime, nodes, registry, leases, coverage, listener, options } = deps;
+  const { runtime, nodes, registry, leases, coverage, listener, recorder, options } = deps;
   // An AbortController of its own ends the watches with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
@@ -70,7 +73,7 @@ async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<v
     await Promise.all([nodes.whenSynced(everything), checks.whenSynced(everything)]);
     coverage?.add(() => nodeCoverage(checks.values()), everything);
     const controller = new NodeHealthCheckController(
-      { runtime, nodes, checks, metrics, leases, listener, ...options },
+      { runtime, nodes, checks, metrics, leases, listener, recorder, ...options },
       everything,
     );
     await controller.run(everything);

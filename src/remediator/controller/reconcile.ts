@@ -28,7 +28,9 @@ import { REFRESH_MAX_MS, UNTAINT_TRY_MAX_MS, UNTAINT_TRY_MIN_MS } from "../machi
 import { WorkAborted, whileProven } from "./while-proven.ts";
 import type { Decision } from "../machine/model/decision/decision.ts";
 import type { ApiCall } from "../machine/model/facts/api-failure.ts";
-import type { DecisionRecorder } from "../machine/log/recorder.ts";
+import type { Now, Snapshot } from "../machine/model/facts/snapshot.ts";
+import type { DecidedBy } from "../machine/log/functions.ts";
+import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { StoreStatusDeps } from "./store-status.ts";
 import { storeStatus } from "./store-status.ts";
 
@@ -77,13 +79,13 @@ export async function reconcile(
     const snapshot = takeSnapshot(deps, session, state, host);
     const now = session.now();
     let decision = decide(snapshot, now);
-    deps.recorder?.decision("decide", snapshot, now, decision);
+    record(deps.recorder, "decide", snapshot, now, decision);
     if (decision.status === undefined && decision.effects.length === 0) return decision.nextCheckMs;
     const apiWaitMs = waitForApi(session, decision);
     if (apiWaitMs > 0) {
       const report = reportApiFailure(snapshot, now);
       if (report === undefined || waitForApi(session, report) > 0) return apiWaitMs;
-      deps.recorder?.decision("reportApiFailure", snapshot, now, report);
+      record(deps.recorder, "reportApiFailure", snapshot, now, report);
       decision = report;
     }
     const progress: CallProgress = { present: "store", startedMs: 0 };
@@ -298,4 +300,16 @@ function orderFacts(deps: ReconcileDeps, session: RemediationSession, decidedOn:
     watchedHold: watchedHold(deps.stopSwitch, host),
     readHold: session.observations.hold,
   };
+}
+
+function record(
+  recorder: DecisionRecorder | undefined,
+  by: DecidedBy,
+  snapshot: Snapshot,
+  now: Now,
+  decision: Decision,
+): void {
+  if (recorder === undefined) return;
+  const { observations: _followFromEvents, ...input } = snapshot;
+  recorder.decision(snapshot.remediation.uid, by, input, now, decision);
 }

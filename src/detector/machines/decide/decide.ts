@@ -66,8 +66,7 @@ export function decideMachineCheck(
     const reason = isInvalid ? "RemediationTemplateInvalid" : "RemediationTemplateNotFound";
     decision.standing.push(announce("Warning", reason, template.message));
   }
-  const counted: MachineHealthCheckStatus = {
-    ...check.status,
+  const counted = {
     expectedMachines: expected,
     currentHealthy: healthy,
     targets: machineNames,
@@ -79,7 +78,7 @@ export function decideMachineCheck(
     transitions: [],
     gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
     // If the workload cluster is unreachable, the last counts stay.
-    status: snapshot.unreachable === undefined ? counted : { ...check.status, remediationsAllowed: 0 },
+    status: withFields(check.status, snapshot.unreachable === undefined ? counted : { remediationsAllowed: 0 }),
     conditions: [remediationAllowed(gate, expected === 0 ? NOTHING_SELECTED : ""), ...templateConditions(snapshot)],
   };
 }
@@ -89,12 +88,29 @@ export function decideUnusable({ status, metadata }: MachineHealthCheck, problem
   return {
     gate: { outcome: "specInvalid", reason: problem },
     actions: [],
-    status: { ...status, remediationsAllowed: 0, observedGeneration: metadata.generation },
+    status: withFields(status, { remediationsAllowed: 0, observedGeneration: metadata.generation }),
     conditions: [remediationAllowed({ outcome: "specInvalid", reason: "SpecInvalid", message: problem })],
     nextCheckMs: undefined,
     standing: [announce("Warning", "RemediationRestricted", problem)],
     transitions: [],
     machines: [],
+  };
+}
+
+/** A status with these fields, in the same order whichever of them it had before: a replay compares the texts. */
+function withFields(
+  status: MachineHealthCheckStatus,
+  fields: Partial<MachineHealthCheckStatus>,
+): MachineHealthCheckStatus {
+  const all = { ...status, ...fields };
+  return {
+    expectedMachines: all.expectedMachines,
+    currentHealthy: all.currentHealthy,
+    remediationsAllowed: all.remediationsAllowed,
+    observedGeneration: all.observedGeneration,
+    targets: all.targets,
+    conditions: all.conditions,
+    v1beta1Conditions: all.v1beta1Conditions,
   };
 }
 

@@ -104,8 +104,8 @@ export interface RemediationKind {
 }
 
 /**
- * Everything that a decision about one health check depends on, at one moment. It is plain data, apart from the selector
- * of the policy, which `decide` does not call: a log of decisions holds all of it.
+ * Everything that a decision about one health check depends on, at one moment. A log of decisions holds all of it: it
+ * is plain data, apart from the selector of the policy, which `decide` does not call.
  */
 export interface NodeCheckSnapshot {
   name: string;

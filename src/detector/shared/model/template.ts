@@ -1,4 +1,5 @@
 import type { BareMetalRemediationSpec } from "../../../api/ironfence/bare-metal-remediation.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { MULTIPLE_TEMPLATES_SUPPORT, NODE_NAME, TEMPLATE_NAME } from "../../../api/names/annotations.ts";
 import { IS_CONTROL_PLANE_NODE, PART_OF, PART_OF_VALUE } from "../../../api/names/labels.ts";
@@ -27,6 +28,16 @@ export interface Template {
   annotations: Readonly<Record<string, string>>;
   /** Whether its remediator accepts several CRs for one node. If so, their names are generated. */
   manyPerNode: boolean;
+}
+
+/**
+ * The template as a log of decisions holds it. The spec of another vendor may hold passwords, as those of fence agents
+ * do, and no decision reads it.
+ */
+export function withoutForeignSpec<T extends Template>(template: T): T {
+  const { group, kind } = template.type;
+  const isOurs = group === BARE_METAL_REMEDIATIONS.group && kind === BARE_METAL_REMEDIATIONS.kind;
+  return isOurs ? template : { ...template, remediationSpec: "left out" };
 }
 
 /** Why no remediation can be made from a template; the reasons are those of a health check's condition. */

@@ -18,7 +18,7 @@ const GRANT_HINT =
 /** How old the result of a GET may be, if RBAC does not permit to watch the templates. */
 const FETCHED_MAX_MS = 15_000;
 
-/** The templates of the steps of a health check, in their order; `pending` if discovery of their kinds has not ended. */
+/** The templates of a health check in the order of its steps; `pending` if discovery of their kinds has not ended. */
 export type Resolution = readonly Template[] | TemplateProblem | "pending";
 
 /** Finds the templates that steps name, of any kind. They are watched, or read by GET if RBAC permits only that. */

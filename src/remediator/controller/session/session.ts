@@ -28,7 +28,8 @@ import type { FencedHost, HostPower } from "../../hosts/model/host.ts";
 import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../../machine/model/decision/timings.ts";
 import { nothingObserved, observe } from "../../machine/observe.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
-import type { DecisionRecorder } from "../../machine/log/recorder.ts";
+import { nameOf } from "../../../kube/watched.ts";
+import type { DecisionRecorder } from "../../../telemetry/decisions/recorder.ts";
 
 export interface SessionDeps {
   runtime: KubeRuntime;
@@ -96,7 +97,7 @@ export class RemediationSession {
     this.#watches = new SessionWatches(this, runtime, wake);
     this.remediation = remediation;
     this.enteredAtMs = runtime.clock.monotonicMs();
-    recorder?.begin(this.uid, `${remediation.metadata.namespace ?? ""}/${remediation.metadata.name}`);
+    recorder?.begin(this.uid, `${remediation.kind} ${nameOf(remediation)}`);
   }
 
   /** What this process has learned about the remediation: by `observe` alone. */

@@ -1,8 +1,5 @@
-import { VERSION } from "../../../runtime/version.ts";
-import type { Decision } from "../model/decision/decision.ts";
-import type { RemediationEvent } from "../model/facts/event.ts";
-import type { Now, Snapshot } from "../model/facts/snapshot.ts";
-import type { DecidedBy, DecisionLogEntry } from "./entry.ts";
+import { VERSION } from "../../runtime/version.ts";
+import type { Input, DecisionLogEntry } from "./entry.ts";
 import { encode, LOG_VERSION } from "./entry.ts";
 
 /** The largest log: after that nothing more is recorded. A fence takes about 200 KiB. */
@@ -32,7 +29,9 @@ export class DecisionRecorder {
     this.#write({ process: options.process, kind: "process", version: LOG_VERSION, agent: VERSION });
   }
 
+  /** Begins a session. @param name for the operator, with the kind of the object. */
   begin(uid: string, name: string): void {
+    if (this.#hasEnded) return;
     this.#inputs.set(uid, new Map());
     this.#write({ process: this.#options.process, kind: "session", uid, name });
   }
@@ -42,19 +41,17 @@ export class DecisionRecorder {
     this.#inputs.delete(uid);
   }
 
-  event(uid: string, event: RemediationEvent): void {
+  event(uid: string, event: unknown): void {
     this.#write({ process: this.#options.process, kind: "event", uid, event });
   }
 
-  decision(by: DecidedBy, snapshot: Snapshot, now: Now, decision: Decision): void {
+  /** @param by names the pure function that has decided. */
+  decision(uid: string, by: string, input: Input, now: unknown, decision: unknown): void {
     if (this.#hasEnded) return;
-    const { uid } = snapshot.remediation;
     const known = this.#inputs.get(uid) ?? new Map<string, string>();
     const changed: Record<string, unknown> = {};
     const absent: string[] = [];
-    for (const [field, value] of Object.entries(snapshot)) {
-      // What was observed follows from the events.
-      if (field === "observations") continue;
+    for (const [field, value] of Object.entries(input)) {
       const text = value === undefined ? "" : encode(value);
       if (known.get(field) === text) continue;
       known.set(field, text);

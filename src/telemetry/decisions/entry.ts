@@ -1,24 +1,17 @@
-import type { Decision } from "../model/decision/decision.ts";
-import type { RemediationEvent } from "../model/facts/event.ts";
-import type { Now, Snapshot } from "../model/facts/snapshot.ts";
-
 // The log of decisions: JSON lines, from which every decision can be made again.
 
 /** The version of the format. A log of another version is not read. */
 export const LOG_VERSION = 2;
 
 /** Everything that a decision depends on, except what follows from the events. */
-export type Input = Omit<Snapshot, "observations">;
-
-/** Which pure function has decided. */
-export type DecidedBy = "decide" | "reportApiFailure";
+export type Input = Readonly<Record<string, unknown>>;
 
 /** One line. `process` identifies the process, since several may write to one log. */
 export type DecisionLogEntry = { process: string } & (
   | { kind: "process"; version: typeof LOG_VERSION; agent: string }
-  /** A process begins to work on a remediation, without observations. */
+  /** A process begins to work on a remediation or a health check, without observations. */
   | { kind: "session"; uid: string; name: string }
-  | { kind: "event"; uid: string; event: RemediationEvent }
+  | { kind: "event"; uid: string; event: unknown }
   /**
    * `changed` holds the fields of the input that differ from the last decision of this session, and `absent` those that
    * are gone.
@@ -26,11 +19,12 @@ export type DecisionLogEntry = { process: string } & (
   | {
       kind: "decision";
       uid: string;
-      by: DecidedBy;
-      now: Now;
-      changed: Partial<Input>;
+      /** Which pure function has decided. */
+      by: string;
+      now: unknown;
+      changed: Input;
       absent: readonly string[];
-      decision: Decision;
+      decision: unknown;
     }
   /** The log is not complete after this line. */
   | { kind: "end"; why: string }

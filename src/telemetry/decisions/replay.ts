@@ -1,15 +1,21 @@
-import { decide } from "../decide.ts";
-import type { Observations } from "../model/facts/observations.ts";
-import type { Snapshot } from "../model/facts/snapshot.ts";
-import { nothingObserved, observe } from "../observe.ts";
-import { reportApiFailure } from "../rules/waits/api-failure.ts";
 import type { Input, DecisionLogEntry } from "./entry.ts";
 import { decode, encode, LOG_VERSION } from "./entry.ts";
+
+/** The pure functions that a log is replayed with. */
+export interface PureFunctions {
+  /** By the names that they have in the log. */
+  deciders: Readonly<Record<string, (input: Input, now: unknown, observations: unknown) => unknown>>;
+  /** Of a session that begins. */
+  nothingObserved: () => unknown;
+  /** What an event makes of the observations of its session. */
+  observe: (observations: unknown, event: unknown) => unknown;
+}
 
 /** A decision that is another one now than the one that was recorded. */
 export interface Difference {
   line: number;
-  remediation: string;
+  /** The name of the session: the remediation or the health check. */
+  session: string;
   recorded: string;
   replayed: string;
 }
@@ -17,7 +23,7 @@ export interface Difference {
 export interface Replay {
   events: number;
   decisions: number;
-  /** Sessions of remediations: a restart of the agent begins another one. */
+  /** Sessions of remediations and health checks: a restart of the agent begins another one. */
   sessions: number;
   /** The first difference; undefined if all decisions are the same, byte for byte. */
   difference: Difference | undefined;
@@ -27,15 +33,20 @@ export interface Replay {
 
 interface ReplayedSession {
   name: string;
-  observations: Observations;
-  input: Partial<Input>;
+  observations: unknown;
+  input: Input;
 }
 
 /** Makes every decision of a log again, from its events and inputs alone. */
 export class Replayer {
   readonly result: Replay = { events: 0, decisions: 0, sessions: 0, difference: undefined, endsEarly: undefined };
+  readonly #pure: PureFunctions;
   readonly #sessions = new Map<string, ReplayedSession>();
   #line = 0;
+
+  constructor(pure: PureFunctions) {
+    this.#pure = pure;
+  }
 
   /** Takes the next line. @returns false as soon as a decision differs. @throws Error if the line cannot be read. */
   take(line: string): boolean {
@@ -54,11 +65,11 @@ export class Replayer {
         return;
       case "session":
         result.sessions += 1;
-        this.#sessions.set(keyOf(entry), { name: entry.name, observations: nothingObserved(), input: {} });
+        this.#sessions.set(keyOf(entry), { name: entry.name, observations: this.#pure.nothingObserved(), input: {} });
         return;
       case "event": {
         const session = this.#sessionOf(entry);
-        session.observations = observe(session.observations, entry.event);
+        session.observations = this.#pure.observe(session.observations, entry.event);
         result.events += 1;
         return;
       }
@@ -72,17 +83,17 @@ export class Replayer {
     const session = this.#sessionOf(entry);
     const absent = Object.fromEntries(entry.absent.map((field) => [field, undefined]));
     session.input = { ...session.input, ...entry.changed, ...absent };
-    // The first decision of a session has every field.
-    const snapshot = { ...session.input, observations: session.observations } as Snapshot;
-    const again = entry.by === "decide" ? decide(snapshot, entry.now) : reportApiFailure(snapshot, entry.now);
+    const decide = this.#pure.deciders[entry.by];
+    if (decide === undefined) throw new Error(`line ${this.#line}: this program has no decisions by ${entry.by}`);
+    const again = decide(session.input, entry.now, session.observations);
     const [recorded, replayed] = [encode(entry.decision), encode(again)];
     if (recorded === replayed) return undefined;
-    return { line: this.#line, remediation: session.name, recorded, replayed };
+    return { line: this.#line, session: session.name, recorded, replayed };
   }
 
   #sessionOf(entry: { process: string; uid: string }): ReplayedSession {
     const session = this.#sessions.get(keyOf(entry));
-    if (session === undefined) throw new Error(`line ${this.#line}: remediation ${entry.uid} has no session`);
+    if (session === undefined) throw new Error(`line ${this.#line}: ${entry.uid} has no session`);
     return session;
   }
 }

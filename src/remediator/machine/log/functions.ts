@@ -1,0 +1,26 @@
+import { decide } from "../decide.ts";
+import type { RemediationEvent } from "../model/facts/event.ts";
+import type { Observations } from "../model/facts/observations.ts";
+import type { Now, Snapshot } from "../model/facts/snapshot.ts";
+import { nothingObserved, observe } from "../observe.ts";
+import { reportApiFailure } from "../rules/waits/api-failure.ts";
+
+/** What a log of the remediator's decisions is replayed with. Its lines have the types that were recorded. */
+export const REMEDIATOR_FUNCTIONS = {
+  deciders: {
+    decide: (input: object, now: unknown, observations: unknown) => decide(snapshotOf(input, observations), now as Now),
+    reportApiFailure: (input: object, now: unknown, observations: unknown) =>
+      reportApiFailure(snapshotOf(input, observations), now as Now),
+  },
+  nothingObserved,
+  observe: (observations: unknown, event: unknown): Observations =>
+    observe(observations as Observations, event as RemediationEvent),
+};
+
+/** Which of the functions has decided. */
+export type DecidedBy = keyof typeof REMEDIATOR_FUNCTIONS.deciders;
+
+function snapshotOf(input: object, observations: unknown): Snapshot {
+  // The first decision of a session has every field.
+  return { ...input, observations } as Snapshot;
+}
