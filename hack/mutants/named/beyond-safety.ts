@@ -23,6 +23,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "login-words-told",
       "last-leader-described",
       "kubeconfig-runs-programs",
+      "foreign-spec-recorded",
     ],
   },
   {
