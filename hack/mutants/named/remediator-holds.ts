@@ -204,7 +204,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "who waits for a stop switch that cannot be read is woken when the time of its state is over",
     "hold.message, unreadPauseWaitMs(snapshot, hold));",
     "hold.message);",
-    "test/unit/remediator/machine/decide-guards.test.ts",
+    "test/unit/remediator/machine/rules/waits/stop-switch.test.ts",
   ),
   mutant(
     "unread-switch-gives-time",
@@ -212,7 +212,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "reads of the stop switch that fail now and then do not begin the time of a state again",
     'reported === "PauseUnknown" ? attempt.deadlineMs : now.epochMs + timeoutMs',
     "now.epochMs + timeoutMs",
-    "test/unit/remediator/machine/decide-guards.test.ts",
+    "test/unit/remediator/machine/rules/waits/stop-switch.test.ts",
   ),
   mutant(
     "unread-pause-without-time",
@@ -220,7 +220,7 @@ export const REMEDIATOR_HOLDS_MUTANTS: readonly Mutant[] = [
     "the clock stood still while the pause could be read: the time of the state begins again",
     "attempt: { ...attempt, deadlineMs: now.epochMs + timeoutMs },\n    conditions: processing(hold.reason",
     "attempt,\n    conditions: processing(hold.reason",
-    "test/unit/remediator/machine/decide-guards.test.ts",
+    "test/unit/remediator/machine/rules/waits/stop-switch.test.ts",
   ),
   mutant(
     "unread-pause-unsaid",

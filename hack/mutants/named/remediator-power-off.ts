@@ -1,6 +1,6 @@
 import {
   DECIDE,
-  DECIDE_GUARDS,
+  PROOF_IN_USE,
   DECIDE_RECORD,
   POWER_READINGS,
   PROPERTIES,
@@ -338,7 +338,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a proof that is lost and made again gives a release no more time",
     "attempt.releasingSinceMs ?? now.epochMs",
     "now.epochMs",
-    DECIDE_GUARDS,
+    PROOF_IN_USE,
   ),
   mutant(
     "node-clock-believed",
@@ -363,7 +363,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a reading that keeps a proof is late once the proof is",
     ': run({ do: "readPower", withinMs: due.withinMs });',
     ': run({ do: "readPower" });',
-    DECIDE_GUARDS,
+    PROOF_IN_USE,
   ),
   mutant(
     "proof-counts-twice",
@@ -371,6 +371,6 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "a power cycle is one reboot, however often its proof is lost and made again",
     '(first && attempt.kind === "Reboot" ? 1 : 0)',
     '(attempt.kind === "Reboot" ? 1 : 0)',
-    DECIDE_GUARDS,
+    PROOF_IN_USE,
   ),
 ];

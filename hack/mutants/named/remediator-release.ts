@@ -1,4 +1,4 @@
-import { DECIDE, DECIDE_GUARDS, DECIDE_RECORD, EFFECTS, PROPERTIES, STATE, VERSIONS_SIM } from "./killers.ts";
+import { DECIDE, STORED_INTENTS, DECIDE_RECORD, EFFECTS, PROPERTIES, STATE, VERSIONS_SIM } from "./killers.ts";
 import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
@@ -172,7 +172,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "a host that is to be powered on is owed its On until it reads On",
     "      sent: false,\n      done: false,\n",
     "      sent: false,\n      done: true,\n",
-    DECIDE_GUARDS,
+    STORED_INTENTS,
   ),
   mutant(
     "override-unverified",

@@ -1,7 +1,7 @@
 import {
   BARE_METAL_SIM,
   CLUSTERS,
-  DECIDE_GUARDS,
+  OBSERVATIONS_OF_ATTEMPTS,
   DEVICE_EFFECTS,
   EDITS_SIM,
   EFFECTS,
@@ -301,7 +301,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "what was counted before a proof says nothing of the release after it",
     "if (begins) return { ...observations, released: false, drain: undefined };",
     "if (begins) return observations;",
-    DECIDE_GUARDS,
+    OBSERVATIONS_OF_ATTEMPTS,
   ),
   mutant(
     "undo-trusts-cleared",
@@ -309,7 +309,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "an undo looks for the taint itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        marksCleared: false,\n      };",
-    DECIDE_GUARDS,
+    OBSERVATIONS_OF_ATTEMPTS,
   ),
   mutant(
     "undo-trusts-marks-cleared",
@@ -317,7 +317,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "an undo looks for all marks itself",
     "        taintCleared: false,\n        marksCleared: false,\n      };",
     "        taintCleared: false,\n      };",
-    DECIDE_GUARDS,
+    OBSERVATIONS_OF_ATTEMPTS,
   ),
   mutant(
     "late-watch-begins",
@@ -351,7 +351,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "the next attempt reads everything again",
     "return again ? observations : { ...observations, ...nothingObservedOfAttempt(), claim",
     "return again ? observations : { ...observations, claim",
-    DECIDE_GUARDS,
+    OBSERVATIONS_OF_ATTEMPTS,
   ),
   mutant(
     "etcd-members-watched",
