@@ -75,7 +75,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // The right host, owned by one.
   mutant(
     "unverified-order",
-    "machine/rules/transitions",
+    "machine/rules/preconditions",
     "no power order without a verified identity",
     'if (check.verified || (order === "On" && allowsOn(check))) return undefined;',
     "return undefined;",
@@ -84,7 +84,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "identity-for-ever",
-    "machine/rules/transitions",
+    "machine/rules/preconditions",
     "an identity is checked again for every power order",
     "now.monotonicMs - identity.atMs > IDENTITY_AGE_MAX_MS ? undefined",
     "now.monotonicMs - identity.atMs > Infinity ? undefined",
@@ -132,7 +132,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   // What is never done.
   mutant(
     "escalate-unproven",
-    "machine/rules/transitions",
+    "machine/rules/attempts",
     "an Escalate reprovisions only if each of its reboots proved the host off",
     "if (proven < budget) {",
     "if (proven > budget) {",
@@ -140,7 +140,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "one-attempt-more",
-    "machine/rules/transitions",
+    "machine/rules/attempts",
     "there are 1 + retryLimit attempts",
     "if (begun < budget) return",
     "if (begun <= budget) return",
@@ -173,7 +173,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "own-node-powered-off",
-    "machine/rules/transitions",
+    "machine/rules/preconditions",
     "the agent never powers off the node that it runs on",
     "if (!snapshot.runsHere) return undefined;",
     "if (!snapshot.runsHere || snapshot.state.name !== 'Resolving') return undefined;",
@@ -272,7 +272,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "off-forgotten-by-next-attempt",
-    "machine/rules/transitions",
+    "machine/rules/attempts",
     "the next attempt owes the host what the last one did to its power",
     'action: previous?.action ?? "None"',
     'action: "None"',
@@ -280,7 +280,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "override-forgotten-by-next-attempt",
-    "machine/rules/transitions",
+    "machine/rules/attempts",
     "the next attempt knows of the boot override that the last one set",
     "bootOverride: previous?.bootOverride ?? false",
     "bootOverride: false",
@@ -288,7 +288,7 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "undo-has-no-orders-left",
-    "machine/rules/transitions",
+    "machine/rules/attempts",
     "an undo has Ons of its own",
     'orders: begun.action === "On" ? 0 : begun.orders, deadlineMs',
     "deadlineMs",

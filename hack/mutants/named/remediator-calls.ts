@@ -175,7 +175,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "cycled-out-of-turn",
-    "machine/rules/transitions",
+    "machine/rules/attempts",
     "a further power cycle waits for admission",
     "return waits ? waitBecause(snapshot, now, admission.reason, admission.message, CLAIM_RECHECK_MS) : next;",
     "return next;",

@@ -54,7 +54,7 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "chosen-id-annotated-only",
-    "machine/rules/transitions",
+    "machine/rules/attempts",
     "an id that this version chooses says that its taint has an ownership taint",
     "secondTaint: true,",
     "secondTaint: previous?.secondTaint ?? false,",

@@ -1,6 +1,7 @@
 import { decideWithoutCluster, resumeAfterWait } from "./rules/waits/unreachable-cluster.ts";
 import { isReady } from "../../nodes/ready.ts";
-import { fail, run, undo } from "./rules/transitions.ts";
+import { fail, undo } from "./rules/attempts.ts";
+import { run } from "./rules/transitions.ts";
 import { withEvidence } from "./rules/diagnosis/evidence.ts";
 import { reportedHold } from "./rules/waits/holds.ts";
 import type { Now, Snapshot, AttemptSnapshot } from "./model/facts/snapshot.ts";

@@ -2,17 +2,9 @@ import { keepReturned } from "../rules/outage/early.ts";
 import { ensureUndisputed, orderOff, powerOnMeanwhile, ensureQuorum } from "./verifying.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { endIfBack, endIfReturned, endWhileHeld, isRebooted } from "../rules/outage/outage-over.ts";
-import {
-  ensureDeviceUsable,
-  fail,
-  failAttempt,
-  ensureIdentity,
-  transition,
-  ensureNotOwnNode,
-  run,
-  wait,
-  waitBecause,
-} from "../rules/transitions.ts";
+import { fail, failAttempt } from "../rules/attempts.ts";
+import { ensureDeviceUsable, ensureIdentity, ensureNotOwnNode } from "../rules/preconditions.ts";
+import { transition, run, wait, waitBecause } from "../rules/transitions.ts";
 import { reportedHold, ensureNotHeld, unreadPauseWaitMs } from "../rules/waits/holds.ts";
 import {
   maybeEffectiveAtMs,

@@ -15,7 +15,9 @@ import {
 import { ensureCycled } from "../rules/orders/ac-cycle.ts";
 import { isCyclePending } from "../rules/proof/pending-cycle.ts";
 import { ensurePowerOnDue, isEarly } from "../rules/outage/early.ts";
-import { ensureDeviceUsable, failAttempt, ensureIdentity, run, transition, wait } from "../rules/transitions.ts";
+import { failAttempt } from "../rules/attempts.ts";
+import { ensureDeviceUsable, ensureIdentity } from "../rules/preconditions.ts";
+import { run, transition, wait } from "../rules/transitions.ts";
 import { ensureNotHeld } from "../rules/waits/holds.ts";
 import { untilNextRead } from "./powering-off.ts";
 

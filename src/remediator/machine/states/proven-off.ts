@@ -1,4 +1,6 @@
-import { ensureDeviceUsable, fail, failAttempt, transition, run } from "../rules/transitions.ts";
+import { fail, failAttempt } from "../rules/attempts.ts";
+import { ensureDeviceUsable } from "../rules/preconditions.ts";
+import { transition, run } from "../rules/transitions.ts";
 import { longestSilenceMs, silentAtMs } from "../rules/outage/lease-silence.ts";
 import type { ObservedLease, Observations } from "../model/facts/observations.ts";
 import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";

@@ -1,5 +1,7 @@
 import { beginPowerOn, deleteNode, keepProof } from "./releasing.ts";
-import { ensureDeviceUsable, fail, failAttempt, transition, run, wait } from "../rules/transitions.ts";
+import { fail, failAttempt } from "../rules/attempts.ts";
+import { ensureDeviceUsable } from "../rules/preconditions.ts";
+import { transition, run, wait } from "../rules/transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
 import type { Attempt } from "../model/decision/state.ts";
 import { processing } from "../model/status.ts";

@@ -1,6 +1,8 @@
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import { keepProof } from "./releasing.ts";
-import { ensureDeviceUsable, fail, failAttempt, transition, run, wait } from "../rules/transitions.ts";
+import { fail, failAttempt } from "../rules/attempts.ts";
+import { ensureDeviceUsable } from "../rules/preconditions.ts";
+import { transition, run, wait } from "../rules/transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
 import { statusCondition, nodeRejoined, processing } from "../model/status.ts";
 import type { MachineReport, ReplacementReport } from "../model/facts/reprovision.ts";

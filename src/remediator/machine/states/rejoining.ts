@@ -3,7 +3,8 @@ import type { Decision } from "../model/decision/decision.ts";
 import type { AttemptSnapshot, Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { ConditionUpdate } from "../model/status.ts";
 import { statusCondition, nodeRejoined, processing } from "../model/status.ts";
-import { failAttemptOnceAdmitted, run, transition, wait } from "../rules/transitions.ts";
+import { failAttemptOnceAdmitted } from "../rules/attempts.ts";
+import { run, transition, wait } from "../rules/transitions.ts";
 import { recordNode } from "../rules/outage/node-of-machine.ts";
 
 /**

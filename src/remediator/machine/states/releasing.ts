@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { endEarlyRelease, isEarly, rereadLease, storeReturn } from "../rules/outage/early.ts";
 import { rereadPower, wrongHost } from "./proven-off.ts";
-import { ensureDeviceUsable, failAttempt, ensureIdentity, transition, run } from "../rules/transitions.ts";
+import { failAttempt } from "../rules/attempts.ts";
+import { ensureDeviceUsable, ensureIdentity } from "../rules/preconditions.ts";
+import { transition, run } from "../rules/transitions.ts";
 import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
 import type { ConditionUpdate, StatusStep } from "../model/status.ts";
 import { statusCondition, processing } from "../model/status.ts";

@@ -1,5 +1,7 @@
 import { isReady } from "../../../nodes/ready.ts";
-import { fail, transition, newAttempt, ownNodeMessage, run, notYetDone } from "../rules/transitions.ts";
+import { fail, newAttempt, notYetDone } from "../rules/attempts.ts";
+import { ownNodeMessage } from "../rules/preconditions.ts";
+import { transition, run } from "../rules/transitions.ts";
 import { holdsOrder } from "../rules/waits/holds.ts";
 import { ensureNotStale } from "../rules/outage/stale-request.ts";
 import { nodeRecord } from "./verifying.ts";

@@ -1,14 +1,9 @@
 import { isReady } from "../../../nodes/ready.ts";
 import type { Decision } from "../model/decision/decision.ts";
 import type { AttemptSnapshot, Now } from "../model/facts/snapshot.ts";
-import {
-  ensureDeviceUsable,
-  failAttemptOnceAdmitted,
-  run,
-  transition,
-  wait,
-  waitBecause,
-} from "../rules/transitions.ts";
+import { failAttemptOnceAdmitted } from "../rules/attempts.ts";
+import { ensureDeviceUsable } from "../rules/preconditions.ts";
+import { run, transition, wait, waitBecause } from "../rules/transitions.ts";
 import { POLL_SLOW_MS } from "../model/decision/timings.ts";
 import { pendingOffMessage, settledAfterMs } from "../rules/orders/power-orders.ts";
 import { isNewBoot, restoreLabels } from "./rejoining.ts";

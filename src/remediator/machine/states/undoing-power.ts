@@ -1,6 +1,7 @@
 import { untilNextRead } from "./powering-off.ts";
 import { orderOn } from "./powering-on.ts";
-import { freshIdentityCheck, transition, run, waitBecause } from "../rules/transitions.ts";
+import { freshIdentityCheck } from "../rules/preconditions.ts";
+import { transition, run, waitBecause } from "../rules/transitions.ts";
 import { holdsOrder, ensureNotHeld } from "../rules/waits/holds.ts";
 import {
   backBySupply,

@@ -1,5 +1,6 @@
 import { bareMetalRemediationStateSchema } from "../../../api/ironfence/bare-metal-remediation.ts";
-import { newAttempt, run, undo, waitBecause } from "../rules/transitions.ts";
+import { newAttempt, undo } from "../rules/attempts.ts";
+import { run, waitBecause } from "../rules/transitions.ts";
 import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 import type { UnknownState } from "../model/decision/state.ts";
 import { STATE_VERSION } from "../model/decision/state.ts";

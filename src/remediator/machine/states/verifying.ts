@@ -1,18 +1,15 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { signedTaint } from "../node-patches/marks.ts";
+import { fail, failAttempt } from "../rules/attempts.ts";
 import {
   ensureDeviceUsable,
-  fail,
-  failAttempt,
   ensureIdentity,
   freshIdentityCheck,
-  transition,
   ensureNotOwnNode,
   ownNodeMessage,
-  run,
-  waitBecause,
-} from "../rules/transitions.ts";
+} from "../rules/preconditions.ts";
+import { transition, run, waitBecause } from "../rules/transitions.ts";
 import { holdsOrder, pauseUnknown, ensureNotHeld, unreadPauseWaitMs } from "../rules/waits/holds.ts";
 import { withIntent } from "../rules/orders/power-orders.ts";
 import type { Reason } from "../model/decision/reasons.ts";

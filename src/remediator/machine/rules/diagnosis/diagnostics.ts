@@ -7,7 +7,8 @@ import type { StatusStep } from "../../model/status.ts";
 import { ONCE_CALL_MAX_MS, REBOOTED_READY_MS } from "../../model/decision/timings.ts";
 import { isEarly } from "../outage/early.ts";
 import { endIfReturned, isRebooted } from "../outage/outage-over.ts";
-import { ensureDeviceUsable, transition, wait } from "../transitions.ts";
+import { ensureDeviceUsable } from "../preconditions.ts";
+import { transition, wait } from "../transitions.ts";
 
 // A crash dump before the first power-off (docs/explanation/crash-dump.md). An NMI proves nothing: after it, or
 // without it, the power-off and its proof are what they always are.

@@ -5,7 +5,8 @@ import { processing, statusCondition } from "../../model/status.ts";
 import type { StatusStep } from "../../model/status.ts";
 import { AC_CYCLE_POLL_MS, ONCE_CALL_MAX_MS, SUPPLY_CUT_MS } from "../../model/decision/timings.ts";
 import { ensureNotHeld } from "../waits/holds.ts";
-import { ensureDeviceUsable, freshIdentityCheck, run, transition, wait } from "../transitions.ts";
+import { ensureDeviceUsable, freshIdentityCheck } from "../preconditions.ts";
+import { run, transition, wait } from "../transitions.ts";
 
 // An AC cycle between the release and the power-on (docs/explanation/ac-cycle.md). It proves nothing.
 

@@ -14,7 +14,9 @@ import {
   SAME_BOOT_AFTER_MS,
 } from "../../model/decision/timings.ts";
 import { endIfReturned, isRebooted } from "./outage-over.ts";
-import { ensureDeviceUsable, fail, run, transition } from "../transitions.ts";
+import { fail } from "../attempts.ts";
+import { ensureDeviceUsable } from "../preconditions.ts";
+import { run, transition } from "../transitions.ts";
 
 // A remediation that began before the duration of its node was over, because its host was proven off. Until the end
 // of that duration the host may come back by itself, as it may without ironfence: then it is not powered off again.

@@ -1,7 +1,8 @@
 import type { Machine } from "../../../../api/cluster-api/cluster-api.ts";
 import { mayBeNodeOf } from "../../../../api/cluster-api/cluster-api.ts";
 import type { Node } from "../../../../api/kubernetes/core.ts";
-import { fail, transition, run, waitBecause } from "../transitions.ts";
+import { fail } from "../attempts.ts";
+import { transition, run, waitBecause } from "../transitions.ts";
 import type { Now, AttemptSnapshot } from "../../model/facts/snapshot.ts";
 import { clusterOf } from "../../../../nodes/subject.ts";
 import { IDENTITY_AGE_MAX_MS } from "../../model/decision/timings.ts";

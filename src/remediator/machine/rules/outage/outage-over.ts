@@ -1,6 +1,8 @@
 import type { Node } from "../../../../api/kubernetes/core.ts";
 import { isReady } from "../../../../nodes/ready.ts";
-import { ensureDeviceUsable, fail, freshIdentityCheck, transition, run, wait } from "../transitions.ts";
+import { fail } from "../attempts.ts";
+import { ensureDeviceUsable, freshIdentityCheck } from "../preconditions.ts";
+import { transition, run, wait } from "../transitions.ts";
 import { isSettled } from "../orders/power-orders.ts";
 import type { Now, Snapshot, AttemptSnapshot } from "../../model/facts/snapshot.ts";
 import type { Attempt } from "../../model/decision/state.ts";

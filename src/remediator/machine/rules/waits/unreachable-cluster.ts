@@ -1,4 +1,5 @@
-import { fail, transition, run, waitBecause } from "../transitions.ts";
+import { fail } from "../attempts.ts";
+import { transition, run, waitBecause } from "../transitions.ts";
 import type { BoundedStrategy } from "../../model/decision/strategy.ts";
 import type { Reason } from "../../model/decision/reasons.ts";
 import type { Now, Snapshot } from "../../model/facts/snapshot.ts";

@@ -1,4 +1,4 @@
-import { ownNodeMessage } from "../../../../../src/remediator/machine/rules/transitions.ts";
+import { ownNodeMessage } from "../../../../../src/remediator/machine/rules/preconditions.ts";
 import { machineSeen, NOW, OWNER, said, snapshot, TARGET_GONE } from "../snapshots.ts";
 import { AWAY, EXCHANGED, NODELESS } from "./fixtures.ts";
 import type { Step } from "./situations.ts";

@@ -1,4 +1,4 @@
-import { ownNodeMessage } from "../../../../../src/remediator/machine/rules/transitions.ts";
+import { ownNodeMessage } from "../../../../../src/remediator/machine/rules/preconditions.ts";
 import { BACKUP_BYTES_MAX } from "../../../../../src/remediator/machine/node-patches/node-backup.ts";
 import { machineSeen, node, NOW, READ_OFF, said, snapshot, STALE_LEASE } from "../snapshots.ts";
 import {

@@ -1,0 +1,138 @@
+import { cycleSettledAtMs } from "./proof/pending-cycle.ts";
+import type { Reason } from "../model/decision/reasons.ts";
+import type { Now, Snapshot, AttemptSnapshot } from "../model/facts/snapshot.ts";
+import type { Attempt, Outcome } from "../model/decision/state.ts";
+import type { ConditionUpdate } from "../model/status.ts";
+import { processing } from "../model/status.ts";
+import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS } from "../model/decision/timings.ts";
+import type { Decision } from "../model/decision/decision.ts";
+import { run, transition, waitBecause } from "./transitions.ts";
+
+// How an attempt ends: in the next one, in a verdict, or in an undo.
+
+/** The attempt did not help: the next one begins, or the verdict is Failed. */
+export function failAttempt(snapshot: AttemptSnapshot, now: Now, reason: Reason, message: string): Decision {
+  const { strategy, status, attempt } = snapshot;
+  const begun = (status.retryCount ?? 0) + 1;
+  const budget = 1 + strategy.retryLimit;
+  if (begun < budget) return beginAttempt(snapshot, now, attempt.kind, `${reason}: ${message}`);
+  if (strategy.type !== "Escalate" || attempt.kind === "Reprovision") return fail(snapshot, now, reason, message);
+  const proven = status.provenReboots ?? 0;
+  if (proven < budget) {
+    const why = `${reason}: ${message}; not reprovisioned: only ${proven} of ${budget} reboots proved the host off`;
+    return fail(snapshot, now, "RebootsNotProven", why);
+  }
+  return beginAttempt(snapshot, now, "Reprovision", `${reason}: ${message}; the reboots are spent`);
+}
+
+/**
+ * The same from a state in which the host is on and the remediation has released its slot: a further power cycle waits
+ * for admission, and the node may come back meanwhile.
+ */
+export function failAttemptOnceAdmitted(
+  snapshot: AttemptSnapshot,
+  now: Now,
+  reason: Reason,
+  message: string,
+): Decision {
+  const next = failAttempt(snapshot, now, reason, message);
+  if (next.status?.phase !== "Verifying") return next;
+  const { admission } = snapshot;
+  if (admission === undefined) return run({ do: "askForAdmission" });
+  // The quorum of etcd is read live before the power-off.
+  const waits = !admission.granted && admission.reason === "WaitingForTurn";
+  return waits ? waitBecause(snapshot, now, admission.reason, admission.message, CLAIM_RECHECK_MS) : next;
+}
+
+/**
+ * Begins a further power cycle. What the last one did to the host's power is carried over: an undo may owe it an On.
+ */
+function beginAttempt(snapshot: AttemptSnapshot, now: Now, kind: Attempt["kind"], why: string): Decision {
+  const { strategy, status, attempt } = snapshot;
+  const retryCount = (status.retryCount ?? 0) + 1;
+  const message = `attempt ${retryCount + 1} (${kind}) begins: ${why}`;
+  return transition(snapshot, now, {
+    to: "Verifying",
+    step: "AttemptFailed",
+    message,
+    warning: true,
+    attempt: newAttempt(snapshot, now, kind, attempt, strategy.powerOffTimeoutMs),
+    conditions: [...processing("Verifying", message), ...notYetDone("NewAttempt", message)],
+    fields: { retryCount },
+  });
+}
+
+/** A fresh attempt in its first state. */
+export function newAttempt(
+  snapshot: Snapshot,
+  now: Now,
+  kind: Attempt["kind"],
+  previous: Attempt | undefined,
+  timeoutMs: number,
+): Attempt {
+  return {
+    id: snapshot.freshId,
+    kind,
+    action: previous?.action ?? "None",
+    actionAtMs: previous?.actionAtMs ?? now.epochMs,
+    orders: 0,
+    sent: previous?.sent ?? false,
+    done: previous?.done ?? false,
+    startedAtMs: now.epochMs,
+    deadlineMs: now.epochMs + timeoutMs,
+    offConfirmedAtMs: undefined,
+    releasingSinceMs: undefined,
+    bootOverride: previous?.bootOverride ?? false,
+    secondTaint: true,
+  };
+}
+
+/** The conditions of a power cycle of which nothing has been done. */
+export function notYetDone(reason: string, message: string): ConditionUpdate[] {
+  return (["PowerOffConfirmed", "WorkloadsReleased", "PoweredOn", "NodeRestored"] as const).map((type) => ({
+    type,
+    status: "False",
+    reason,
+    message,
+  }));
+}
+
+/** No attempt follows: all is taken back, then Succeeded=False with this reason. */
+export function fail(
+  snapshot: Snapshot,
+  now: Now,
+  reason: Reason,
+  message: string,
+  conditions: readonly ConditionUpdate[] = [],
+): Decision {
+  return undo(snapshot, now, { verdict: "Failed", reason, message }, conditions);
+}
+
+/** Begins the undo. */
+export function undo(
+  snapshot: Snapshot,
+  now: Now,
+  outcome: Outcome,
+  conditions: readonly ConditionUpdate[] = [],
+): Decision {
+  const { strategy, state } = snapshot;
+  // A device that refuses us permanently is asked again, after a while: there must be time for that.
+  const patienceMs = snapshot.observations.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
+  // A reading On counts only once an AC cycle can no longer cut the host off.
+  const beginsMs = Math.max(now.epochMs + patienceMs, cycleSettledAtMs(snapshot));
+  const deadlineMs = beginsMs + strategy.powerOnTimeoutMs;
+  const begun =
+    "attempt" in state && state.attempt !== undefined
+      ? state.attempt
+      : newAttempt(snapshot, now, "Reboot", undefined, strategy.powerOnTimeoutMs);
+  return transition(snapshot, now, {
+    to: "Undoing",
+    step: outcome.reason,
+    message: outcome.message,
+    warning: outcome.verdict !== "Deleted",
+    // What was ordered on so far does not count: the host must not be left off for it.
+    attempt: { ...begun, orders: begun.action === "On" ? 0 : begun.orders, deadlineMs },
+    outcome,
+    conditions: [...processing("Undoing", outcome.message), ...conditions],
+  });
+}
