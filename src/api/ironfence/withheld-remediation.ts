@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { WOULD_HAVE_REMEDIATED } from "../names/annotations.ts";
 
-const observationSchema = z.object({
+const withheldRemediationSchema = z.object({
   /** RFC 3339. */
   at: z.string(),
   /** When it was not needed any more, RFC 3339; absent while it still is. */
@@ -15,7 +15,7 @@ const observationSchema = z.object({
 });
 
 /** A remediation that an agent with `--observe` would have started. */
-export type WithheldRemediation = z.infer<typeof observationSchema>;
+export type WithheldRemediation = z.infer<typeof withheldRemediationSchema>;
 
 /** Reads what such an agent has left in its Lease, oldest first; nothing if it cannot be parsed. */
 export function readWithheldRemediations(
@@ -24,7 +24,7 @@ export function readWithheldRemediations(
   const text = annotations?.[WOULD_HAVE_REMEDIATED];
   if (text === undefined) return [];
   try {
-    return z.array(observationSchema).parse(JSON.parse(text));
+    return z.array(withheldRemediationSchema).parse(JSON.parse(text));
   } catch {
     return [];
   }

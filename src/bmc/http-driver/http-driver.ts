@@ -23,7 +23,7 @@ export class HttpDriver implements PowerDriver {
   readonly address: string;
   readonly hasNoBootOverride = true;
   readonly #address: DriverAddress;
-  readonly #exchange: DriverConnection;
+  readonly #connection: DriverConnection;
   readonly #client: SignedClient;
   readonly #clientUntilMs: number | undefined;
   readonly #callTimeoutMs: number;
@@ -42,8 +42,8 @@ export class HttpDriver implements PowerDriver {
     const login = readLogin(origin, config);
     const { certificate, certificateUntilMs } = login;
     this.#clientUntilMs = certificateUntilMs;
-    this.#exchange = new DriverConnection({ origin, tls: config.tls, certificate, connectTimeoutMs, secureContexts });
-    this.#client = new SignedClient(this.#exchange, login, deps.clock);
+    this.#connection = new DriverConnection({ origin, tls: config.tls, certificate, connectTimeoutMs, secureContexts });
+    this.#client = new SignedClient(this.#connection, login, deps.clock);
     this.#callTimeoutMs = callTimeoutMs;
     this.#gate = gate;
     this.#deps = deps;
@@ -51,7 +51,7 @@ export class HttpDriver implements PowerDriver {
 
   /** The earlier end of the certificate of the server and of the client certificate: without either, no call works. */
   get certificateUntilMs(): number | undefined {
-    const ends = [this.#exchange.certificateUntilMs, this.#clientUntilMs].filter((end) => end !== undefined);
+    const ends = [this.#connection.certificateUntilMs, this.#clientUntilMs].filter((end) => end !== undefined);
     return ends.length === 0 ? undefined : Math.min(...ends);
   }
 
@@ -93,7 +93,7 @@ export class HttpDriver implements PowerDriver {
   }
 
   async close(): Promise<void> {
-    await this.#exchange.destroy();
+    await this.#connection.destroy();
   }
 
   #noBootOverride(): BmcError {

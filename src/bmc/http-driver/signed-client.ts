@@ -8,12 +8,12 @@ import type { Clock } from "../../runtime/clock.ts";
 
 /** Signs requests with the key of one login, if it has one, and checks that answers belong to them. */
 export class SignedClient {
-  readonly #exchange: DriverConnection;
+  readonly #connection: DriverConnection;
   readonly #login: DriverLogin;
   readonly #clock: Clock;
 
-  constructor(exchange: DriverConnection, login: DriverLogin, clock: Clock) {
-    this.#exchange = exchange;
+  constructor(connection: DriverConnection, login: DriverLogin, clock: Clock) {
+    this.#connection = connection;
     this.#login = login;
     this.#clock = clock;
   }
@@ -41,7 +41,7 @@ export class SignedClient {
     headers: Readonly<Record<string, string>> = this.headersOf(request),
   ): Promise<DriverAnswer> {
     const { method, path, body, nonce } = request;
-    const answer = await this.#exchange.send({ method, path, headers, body }, signal);
+    const answer = await this.#connection.send({ method, path, headers, body }, signal);
     const signed = { nonce, status: answer.status, body: answer.body };
     const { key } = this.#login;
     return {

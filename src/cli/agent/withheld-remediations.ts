@@ -9,11 +9,11 @@ import { toTime } from "../../runtime/time.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { createCounter, metric } from "../../telemetry/metric.ts";
 
-/** How many observations are kept; older ones are in the log, and in Kubernetes Events until those expire. */
+/** How many withheld remediations are kept; older ones are in the log, and in Kubernetes Events until those expire. */
 const KEPT_MAX = 20;
 /** Longest text of a remedy or a reason that the Lease carries, in characters. */
 const TEXT_LENGTH_MAX = 240;
-/** How many open observations are told apart; each is a short text. */
+/** How many open ones are told apart; each is a short text. */
 const OPEN_MAX = 10_000;
 
 export const OBSERVED_METRIC = metric({

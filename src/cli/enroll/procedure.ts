@@ -55,7 +55,7 @@ export class EnrollProcedure {
   readonly #runtime: KubeRuntime;
   readonly #subject: EnrollSubject;
   readonly #report: EnrollReport;
-  readonly #watch: LiveNode;
+  readonly #liveNode: LiveNode;
   readonly #switch: OutletSwitch;
   readonly #bmc: BmcWitness;
   readonly #others: OtherNodes;
@@ -67,11 +67,11 @@ export class EnrollProcedure {
     this.#subject = subject;
     this.#report = report;
     const { nodeName } = subject.target.spec;
-    this.#watch = new LiveNode(runtime, nodeName);
+    this.#liveNode = new LiveNode(runtime, nodeName);
     this.#others = new OtherNodes(runtime, nodeName);
     this.#switch = new OutletSwitch(runtime.clock);
     this.#bmc = new BmcWitness(runtime.clock, subject.bmcs, (answers) =>
-      identityJudge(subject.target, this.#watch.node?.status.nodeInfo?.systemUUID)(answers),
+      identityJudge(subject.target, this.#liveNode.node?.status.nodeInfo?.systemUUID)(answers),
     );
   }
 
@@ -118,7 +118,7 @@ export class EnrollProcedure {
   /** With one outlet off, all hosts have to keep running: otherwise the others are not shown to feed this one. */
   async #switchAlone(outlet: PowerDriver, signal: AbortSignal): Promise<void> {
     await this.#ensureHeld(signal);
-    const boot = this.#watch.bootID;
+    const boot = this.#liveNode.bootID;
     const { outlets, confirmed } = this.#subject;
     const others = outlets.filter((other) => other !== outlet);
     const [[load], before] = await Promise.all([readLoads([outlet], signal), readLoads(others, signal)]);
@@ -127,7 +127,7 @@ export class EnrollProcedure {
     await this.#others.mark(signal);
     await this.#renewals(RENEWALS_ALONE, `the node to keep running without ${outlet.address}`, signal);
     await this.#others.ensureRunning(outlet.address, signal);
-    if (this.#watch.bootID !== boot) fail(`the node began a new boot while ${outlet.address} alone was off`);
+    if (this.#liveNode.bootID !== boot) fail(`the node began a new boot while ${outlet.address} alone was off`);
     const without = await readLoads(others, signal);
     await this.#switch.on();
     await sleep(this.#runtime.clock, SETTLE_MS, signal);
@@ -147,13 +147,13 @@ export class EnrollProcedure {
     const { clock } = this.#runtime;
     await this.#renewals(1, "the node to renew its lease", signal);
     await this.#ensureHeld(signal);
-    const bootID = this.#watch.bootID ?? fail("the node reports no boot ID");
+    const bootID = this.#liveNode.bootID ?? fail("the node reports no boot ID");
     await this.#switch.off(this.#subject.outlets, signal);
     const offAtMs = clock.monotonicMs();
     let isMarked = false;
     while (clock.monotonicMs() - offAtMs < DARK_MS) {
-      await this.#watch.read(signal);
-      const ranOnMs = this.#watch.renewedAtMs - offAtMs;
+      await this.#liveNode.read(signal);
+      const ranOnMs = this.#liveNode.renewedAtMs - offAtMs;
       if (ranOnMs > HOLD_UP_MS) {
         fail(
           `the node still renewed its lease ${Math.round(ranOnMs / 1_000)} s after all outlets were off: the host has another supply, or a battery`,
@@ -183,8 +183,8 @@ export class EnrollProcedure {
     let sameSinceMs: number | undefined;
     let backSinceMs: number | undefined;
     for (;;) {
-      await this.#watch.read(signal);
-      const { bootID: boot, isReady, renewedAtMs } = this.#watch;
+      await this.#liveNode.read(signal);
+      const { bootID: boot, isReady, renewedAtMs } = this.#liveNode;
       const isRenewed = renewedAtMs > onAtMs;
       const isNewBoot = isRenewed && isReady && boot !== undefined && boot !== bootIDBefore;
       if (isNewBoot) {
@@ -218,7 +218,7 @@ export class EnrollProcedure {
   async #store(bootIDBefore: string, bootIDAfter: string, signal: AbortSignal): Promise<Enrolment> {
     const { target, enrolledBy } = this.#subject;
     const { nodeName, clusterRef } = target.spec;
-    const { node } = this.#watch;
+    const { node } = this.#liveNode;
     const answers = await this.#identify(signal);
     for (const [index, { address, pdu, outlet }] of answers.entries()) {
       const before = this.#answers[index];
@@ -288,13 +288,13 @@ export class EnrollProcedure {
   async #renewals(times: number, what: string, signal: AbortSignal): Promise<void> {
     const { clock } = this.#runtime;
     const endMs = clock.monotonicMs() + ALONE_MAX_MS;
-    await this.#watch.read(signal);
-    const wanted = this.#watch.renewals + times;
-    while (this.#watch.renewals < wanted) {
+    await this.#liveNode.read(signal);
+    const wanted = this.#liveNode.renewals + times;
+    while (this.#liveNode.renewals < wanted) {
       if (clock.monotonicMs() >= endMs) fail(`the agent waited ${ALONE_MAX_MS / 1_000} s in vain for ${what}`);
       this.#report.wait(what);
       await sleep(clock, POLL_MS, signal);
-      await this.#watch.read(signal);
+      await this.#liveNode.read(signal);
     }
   }
 }

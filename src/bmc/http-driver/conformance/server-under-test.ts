@@ -43,7 +43,7 @@ export class ServerUnderTest {
   /** What the server knows its clients by. */
   readonly login: DriverLogin;
   readonly #options: DriverConnectionOptions;
-  readonly #exchange: DriverConnection;
+  readonly #connection: DriverConnection;
   readonly #client: SignedClient;
   readonly #strange: SignedClient;
   readonly #origin: string;
@@ -71,10 +71,10 @@ export class ServerUnderTest {
     this.login = readLogin(origin, config);
     const { certificate } = this.login;
     this.#options = { origin, tls: config.tls, certificate, connectTimeoutMs, secureContexts };
-    this.#exchange = new DriverConnection(this.#options);
-    this.#client = new SignedClient(this.#exchange, this.login, clock);
+    this.#connection = new DriverConnection(this.#options);
+    this.#client = new SignedClient(this.#connection, this.login, clock);
     const key = new Secret(randomBytes(32).toString("hex"));
-    this.#strange = new SignedClient(this.#exchange, { ...this.login, key }, clock);
+    this.#strange = new SignedClient(this.#connection, { ...this.login, key }, clock);
   }
 
   /** A request of this host with a signature that the server must accept. */
@@ -110,15 +110,15 @@ export class ServerUnderTest {
    */
   async sendAsStranger(request: SignedRequest, has: "certificate" | "none"): Promise<DriverAnswer | undefined> {
     const certificate = has === "certificate" ? createUnknownCertificate() : undefined;
-    const exchange = new DriverConnection({ ...this.#options, certificate });
-    const client = new SignedClient(exchange, this.login, this.clock);
+    const connection = new DriverConnection({ ...this.#options, certificate });
+    const client = new SignedClient(connection, this.login, this.clock);
     try {
       return await this.#measured(request, (signal) => client.send(request, signal));
     } catch (error) {
       if (error instanceof BmcError && (error.code === "AuthFailed" || brokeOff(error))) return undefined;
       throw error;
     } finally {
-      await exchange.destroy();
+      await connection.destroy();
     }
   }
 
@@ -189,7 +189,7 @@ export class ServerUnderTest {
   }
 
   async close(): Promise<void> {
-    await this.#exchange.destroy();
+    await this.#connection.destroy();
   }
 
   async #measured(request: SignedRequest, call: (signal: AbortSignal) => Promise<DriverAnswer>): Promise<DriverAnswer> {
