@@ -163,7 +163,8 @@ const SENSOR_TYPES: Readonly<Record<number, SensorType>> = {
   },
   0x24: { topic: "None", name: "Platform alert", offsets: {} },
 };
-/** Types whose events are no causes. */
+
+/** The names of sensor types whose events are not causes of an outage. */
 const OTHER_NAMES: Readonly<Record<number, string>> = {
   0x05: "Physical security",
   0x06: "Platform security",
@@ -189,7 +190,7 @@ const OTHER_NAMES: Readonly<Record<number, string>> = {
   0x2c: "FRU state",
 };
 
-/** What bytes 2 and 3 of the event data say in addition, of the types that define them. FFh says nothing. */
+/** What bytes 2 and 3 of the event data add, for the sensor types that define them. FFh means unspecified. */
 const DETAILS: Readonly<Record<number, (event: { offset: number; data2: number; data3: number }) => Detail>> = {
   0x08: ({ offset, data3 }) => (offset === 0x6 ? known(POWER_SUPPLY_CONFIGURATIONS[data3 & 0x0f]) : {}),
   0x0c: ({ data3 }) => numbered("DIMM", data3),
@@ -245,7 +246,7 @@ function numbered(what: string, number: number): Detail {
   return number === UNSPECIFIED ? {} : { words: `${what} ${number}` };
 }
 
-/** Bits 7:6 and 5:4 of the first byte say whether the second and third are as the standard has them for the type. */
+/** Bits 7:6 and 5:4 of the first byte say whether bytes 2 and 3 have the meaning that the standard gives the type. */
 function detailOf(sensorType: number, data: readonly [number, number, number] | undefined): Detail {
   if (data === undefined) return {};
   const [data1, second, third] = data;

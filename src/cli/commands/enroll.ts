@@ -192,7 +192,10 @@ function labelOf({ address, outlet, pdu, label }: OutletAnswer): string {
   return `${address} is outlet ${outlet} of PDU ${pdu} (${label === undefined ? "no label" : `"${label}"`})`;
 }
 
-/** @throws CommandRefusal if nothing could show that an outlet feeds the host, and the user does not say so. */
+/**
+ * @throws OptionError if the user names an outlet that the target does not have.
+ * @throws CommandRefusal if no meter can show that an outlet feeds the host, and the user has not named it.
+ */
 function ensureShowable(targetName: string, answers: readonly OutletAnswer[], confirmed: readonly string[]): void {
   const addresses = answers.map(({ address }) => address);
   const stranger = confirmed.find((address) => !addresses.includes(address));
