@@ -154,7 +154,7 @@ describe("an AC cycle of a host with several supplies", () => {
         levels.map((level, index) => ({ level, driver: device(`pdu-${index}`) })),
         () => ({ verified: true, message: "it is the host" }),
       );
-      assert.deepEqual([(await topology.acCycle(forever())).outcome, sent], [outcome, cycles]);
+      assert.deepEqual([(await topology.acCycle(forever(), () => undefined)).outcome, sent], [outcome, cycles]);
     });
   }
 });

@@ -5,6 +5,7 @@ const mutant = mutantsOf("src");
 const OUTLETS = "test/unit/bmc/devices/outlets.test.ts";
 const OUTLETS_SIM = "test/sim/outlets.test.ts";
 const EARLY_OUTLETS_SIM = "test/sim/early-outlets.test.ts";
+const CYCLE_SIM = "test/sim/ac-cycle-outlets.test.ts";
 const ENROLL_SIM = "test/sim/enroll.test.ts";
 const MOVED_LOAD = "test/unit/cli/moved-load.test.ts";
 const BMC_WITNESS = "test/unit/cli/bmc-witness.test.ts";
@@ -120,6 +121,38 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     OUTLETS,
   ),
   // What they show about it.
+  mutant(
+    "relabelled-outlet-stays-off",
+    "remediator/hosts/model/enrolment",
+    "an outlet that was enrolled is put on again although its label or the number of outlets differs",
+    "hasEnded && wereEnrolled(enrolment, answers);",
+    "hasEnded && differs === undefined;",
+    CYCLE_SIM,
+  ),
+  mutant(
+    "other-outlet-put-on",
+    "remediator/hosts/model/enrolment",
+    "an outlet that takes the place of one that was enrolled is not put on",
+    "before.address === address && before.pdu === pdu && before.outlet === outlet),",
+    "before.address === address),",
+    CYCLE_SIM,
+  ),
+  mutant(
+    "outlets-cut-while-held",
+    "bmc/devices/topology",
+    "outlets are not switched off for an AC cycle during a pause that has just begun",
+    "if (found !== undefined) return { outcome",
+    'if (found === "") return { outcome',
+    CYCLE_SIM,
+  ),
+  mutant(
+    "cut-without-time-for-bmc",
+    "remediator/machine/rules/orders/ac-cycle",
+    "a BMC that starts once the outlets are on has the time of an AC cycle on top of that of a power-on",
+    'endsAtMs: how === "DoneBySupply" ? endsAtMs : now.epochMs,',
+    "endsAtMs: now.epochMs,",
+    CYCLE_SIM,
+  ),
   mutant(
     "outlet-on-is-host-on",
     "bmc/devices/outlets",
@@ -425,8 +458,8 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "ended-enrolment-leaves-off",
     "remediator/hosts/model/enrolment",
     "an edit during a fence leaves no host without power",
-    ': problem.reason === "EnrolmentEnded";',
-    ': problem.reason === "NotEnrolled";',
+    '|| problem.reason === "EnrolmentEnded";',
+    '|| problem.reason === "NotEnrolled";',
     OUTLETS_SIM,
   ),
   mutant(

@@ -93,7 +93,7 @@ export class Topology {
     const ended = await this.#outletsToTurnOn(signal);
     if (ended !== undefined) return ended;
     // A level that failed may be accepted at the next try. One without a usable identity will not.
-    if (failures.length > 0 || unknown === undefined) throw combineFailures(failures);
+    if (failures.length > 0 || unknown === undefined) throw this.#withUnknown(failures, unknown?.message);
     return unknown;
   }
 
@@ -127,11 +127,14 @@ export class Topology {
       }
     }
     if (failures.length === 0 && unknown !== undefined) return unknown;
+    throw this.#withUnknown(failures, unknown?.raw);
+  }
+
+  /** Without `unknown`, the message about a BMC that is dead would hide an outlet that stays on, or is not used. */
+  #withUnknown(failures: readonly BmcError[], unknown: string | undefined): BmcError {
     const failure = combineFailures(failures);
-    // Without it, the message about a BMC that is dead would hide an outlet that stays on.
-    throw unknown !== undefined && this.#outlets !== undefined
-      ? new BmcError(failure.code, `${failure.message}; ${unknown.raw}`, { cause: failure })
-      : failure;
+    if (unknown === undefined || this.#outlets === undefined) return failure;
+    return new BmcError(failure.code, `${failure.message}; ${unknown}`, { cause: failure });
   }
 
   #failuresBeside(level: readonly PowerDriver[]): Pick<PowerReading, "failed"> {
@@ -285,18 +288,24 @@ export class Topology {
    * Cuts the mains power of an accepted host by one device, once, and only if the host reads Off. A device that shares
    * its level with others is one of several supplies, which alone cuts nothing. If no device can, the outlets do.
    *
+   * @param obstacle why outlets must not be switched off now; it is asked right before that.
    * @throws BmcError Aborted
    */
-  async acCycle(signal: AbortSignal): Promise<OnceAnswer> {
+  async acCycle(signal: AbortSignal, obstacle: () => string | undefined): Promise<OnceAnswer> {
     const devices = this.#levels.filter(({ length }) => length === 1).flat();
     const answer = await this.#sendOnce(AC_CYCLE, devices, signal);
     const outlets = this.#levels.find(isOutletLevel);
     if (answer.outcome !== "NotSent" || outlets === undefined || this.#outlets === undefined) return answer;
-    return this.#cutSupply(outlets, this.#outlets.clock, signal);
+    return this.#cutSupply(outlets, this.#outlets.clock, signal, obstacle);
   }
 
   /** Switches off the outlets of a host that reads Off, and reads them until they are. */
-  async #cutSupply(level: readonly PowerDriver[], clock: Clock, signal: AbortSignal): Promise<OnceAnswer> {
+  async #cutSupply(
+    level: readonly PowerDriver[],
+    clock: Clock,
+    signal: AbortSignal,
+    obstacle: () => string | undefined,
+  ): Promise<OnceAnswer> {
     let isOrdered = false;
     try {
       const { state, raw, bySupply } = await this.readPower(signal);
@@ -304,6 +313,8 @@ export class Topology {
       if (bySupply === true) return { outcome: "NotSent", message: "its outlets are off already" };
       this.#identities.forget(level);
       await this.#identities.requireVerified(level, signal);
+      const found = obstacle();
+      if (found !== undefined) return { outcome: "NotSent", message: `power-offs are held: ${found}` };
       isOrdered = true;
       const { failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
       if (failure !== undefined) throw failure;

@@ -22,10 +22,13 @@ export interface OtherLoads {
   after: Loads;
 }
 
+/** The least rise that counts: a smaller one may be a meter that jumps between two of its steps. */
+const STEPS_MIN = 2;
+
 /** Whether every other outlet of the host has carried more while the outlet was off, and only then. */
 export function hasMoved({ before, without, after }: OtherLoads): boolean {
   const partMin = PART_MIN / without.length;
   const isHigher = (load: number | undefined, than: number | undefined): boolean =>
-    load !== undefined && than !== undefined && load > than * (1 + partMin);
+    load !== undefined && than !== undefined && load >= than + STEPS_MIN && load > than * (1 + partMin);
   return without.every((load, index) => isHigher(load, before[index]) && isHigher(load, after[index]));
 }

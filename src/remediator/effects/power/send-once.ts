@@ -3,9 +3,10 @@ import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import type { HostPower } from "../../hosts/model/host.ts";
 import { HostRefusal } from "../../hosts/model/host.ts";
 import type { OrderObstacle } from "../../machine/rules/orders/order-obstacle.ts";
-import { identityLeftMs, orderObstacle } from "../../machine/rules/orders/order-obstacle.ts";
+import { identityLeftMs, obstacleBesidesIdentity, orderObstacle } from "../../machine/rules/orders/order-obstacle.ts";
 import type { EffectContext } from "../context/effect-context.ts";
 import { fieldsOf } from "../context/effect-context.ts";
 
@@ -14,7 +15,7 @@ interface Order {
   name: string;
   /** Whether the API server has stored it. A CRD of an older version does not keep it: a restart would repeat it. */
   isStored: boolean;
-  by: ((signal: AbortSignal) => Promise<OnceAnswer>) | undefined;
+  by: HostPower["acCycle"];
   withinMs: number;
 }
 
@@ -73,7 +74,11 @@ async function send(context: EffectContext, order: Order, signal: AbortSignal): 
   if (found !== undefined) return notSent(`power-offs are held: ${found}`);
   if (order.by === undefined) return notSent(`no device of the host can send an ${order.name}`);
   try {
-    return await withDeadline(runtime.clock, `the ${order.name}`, order.withinMs, signal, order.by);
+    const { by } = order;
+    // Outlets are identified again before they are switched off, so only the age of the identity does not count here.
+    const held = (): OrderObstacle | undefined => obstacleBesidesIdentity("ForceOff", context.orderFacts());
+    const sending = (bounded: AbortSignal): Promise<OnceAnswer> => by(bounded, held);
+    return await withDeadline(runtime.clock, `the ${order.name}`, order.withinMs, signal, sending);
   } catch (error) {
     if (error instanceof DeadlineError || (error instanceof BmcError && error.code !== "Aborted")) {
       return { outcome: "Uncertain", message: error.message };

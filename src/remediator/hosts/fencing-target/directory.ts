@@ -253,7 +253,7 @@ async function openHost(
     readBootOverride: (signal) => topology.readBootOverride(signal),
     readEvidence: (signal) => topology.readEvidence(signal),
     sendNmi: (signal) => topology.sendNmi(signal),
-    acCycle: (signal) => topology.acCycle(signal),
+    acCycle: (signal, obstacle) => topology.acCycle(signal, obstacle),
     close: () => topology.close(),
   };
   return { power, basis: openingBasis(target, devices), forgetIdentities: () => topology.forgetIdentities() };

@@ -65,8 +65,8 @@ export function judgeOutlets(
   const ended = (why: string): string => (enrolment === undefined ? why : endedText(target, enrolment, why));
   const message = problem?.message ?? ended(differs ?? unmetered ?? "the outlets are not those that were enrolled");
   // The host may be off by these very outlets, which nothing else would put on again.
-  const hasEnded = problem === undefined ? unmetered !== undefined : problem.reason === "EnrolmentEnded";
-  const enoughForOn = enrolment !== undefined && differs === undefined && hasEnded;
+  const hasEnded = problem === undefined || problem.reason === "EnrolmentEnded";
+  const enoughForOn = enrolment !== undefined && hasEnded && wereEnrolled(enrolment, answers);
   return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };
 }
 
@@ -127,6 +127,13 @@ function whyOther({ outlets }: Enrolment, answers: readonly OutletAnswer[]): str
     }
   }
   return undefined;
+}
+
+/** Whether each outlet that answers is one of those that were enrolled, whatever its label is, and how many are left. */
+function wereEnrolled({ outlets }: Enrolment, answers: readonly OutletAnswer[]): boolean {
+  return answers.every(({ address, pdu, outlet }) =>
+    outlets.some((before) => before.address === address && before.pdu === pdu && before.outlet === outlet),
+  );
 }
 
 /** Without its meter an outlet whose relay is stuck would count as off. The outlet itself is the one enrolled. */

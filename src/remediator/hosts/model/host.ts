@@ -146,8 +146,10 @@ export interface HostPower {
   /**
    * Cuts the mains power by one device, once, and only if the host reads Off. Failures of devices are an answer.
    * Missing if no device is reached.
+   *
+   * @param obstacle why outlets must not be switched off now; it is asked right before that.
    */
-  acCycle?(signal: AbortSignal): Promise<OnceAnswer>;
+  acCycle?(signal: AbortSignal, obstacle: () => string | undefined): Promise<OnceAnswer>;
   close(): Promise<void>;
 }
 

@@ -100,7 +100,7 @@ test("an AC cycle by outlets switches off all outlets of a host that reads Off, 
   assert.ok(first && second);
   const devices = [{ level: 1, driver: offBmc("Off") }, ...outlets.map(({ driver }) => ({ level: 2, driver }))];
   const slow = new Topology(devices, () => VERIFIED, { clock, judge: () => VERIFIED });
-  const answer = slow.acCycle(signal);
+  const answer = slow.acCycle(signal, () => undefined);
   await clock.advance(3_000);
   assert.deepEqual(orders(), ["Off", "Off"]);
   let isAnswered = false;
@@ -112,7 +112,7 @@ test("an AC cycle by outlets switches off all outlets of a host that reads Off, 
   await clock.advance(3_000);
   const { outcome, bySupply } = await answer;
   assert.deepEqual([outcome, bySupply], ["Sent", true]);
-  assert.equal((await topology.acCycle(signal)).bySupply, true);
+  assert.equal((await topology.acCycle(signal, () => undefined)).bySupply, true);
 });
 
 test("an AC cycle by outlets leaves a host alone that does not read Off, or whose outlets are not enrolled", async () => {
@@ -123,13 +123,13 @@ test("an AC cycle by outlets leaves a host alone that does not read Off, or whos
     [offBmc("Off"), () => UNKNOWN, /no order is sent: not enrolled/],
   ] as const) {
     const { topology, orders } = hostOf(first, judge);
-    const { outcome, message, bySupply } = await topology.acCycle(signal);
+    const { outcome, message, bySupply } = await topology.acCycle(signal, () => undefined);
     assert.deepEqual([outcome, bySupply, orders()], ["NotSent", undefined, []]);
     assert.match(message, why);
   }
   const { topology, outlets, orders } = hostOf(deadBmc());
   for (const outlet of outlets) outlet.state = "Off";
-  assert.match((await topology.acCycle(signal)).message, /its outlets are off already/);
+  assert.match((await topology.acCycle(signal, () => undefined)).message, /its outlets are off already/);
   assert.deepEqual(orders(), []);
 });
 

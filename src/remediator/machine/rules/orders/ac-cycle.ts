@@ -70,6 +70,7 @@ function orderCycle(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
 function awaitCycle(snapshot: AttemptSnapshot, cycle: AcCycle, now: Now): Decision {
   const { observations, strategy, remainingMs, attempt } = snapshot;
   const { device, power, acCycle } = observations;
+  const endsAtMs = parseTimeMs(cycle.endsAt) ?? now.epochMs;
   const end = (how: keyof typeof ENDS, detail?: string): Decision => {
     const { step, message: words } = ENDS[how];
     const result = how === "DoneBySupply" ? "Done" : how;
@@ -78,12 +79,12 @@ function awaitCycle(snapshot: AttemptSnapshot, cycle: AcCycle, now: Now): Decisi
       step,
       message,
       warning: result !== "Done",
-      endsAtMs: now.epochMs,
+      // The BMC starts only once the outlets are on, so its time counts on top of that for the power-on.
+      endsAtMs: how === "DoneBySupply" ? endsAtMs : now.epochMs,
       acCycle: { ...cycle, endsAt: toMicroTime(now.epochMs), result, message: message.slice(0, MESSAGE_MAX) },
     });
   };
   if (acCycle?.outcome === "NotSent") return end("NotSent", acCycle.message);
-  const endsAtMs = parseTimeMs(cycle.endsAt) ?? now.epochMs;
   const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);
   if (acCycle?.bySupply === true) {
     const inMs = Math.min(leftMs, SUPPLY_CUT_MS - (strategy.acCycleTimeoutMs - leftMs));

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import type { HostSpec } from "../../hack/rack/host.ts";
+import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
+import { NAMESPACE, World } from "./world.ts";
+
+// What can happen to a host between the moment at which its outlets cut its mains power and its power-on.
+
+type RestorePolicy = NonNullable<HostSpec["restorePolicy"]>;
+
+async function withCycle(
+  restorePolicy: RestorePolicy,
+  strategy: object,
+  prepare: (world: World) => void,
+  test: (world: World) => Promise<void>,
+): Promise<void> {
+  await World.run({ hosts: [{ name: "n1", restorePolicy }, { name: "n2" }] }, async (world) => {
+    giveOutlets(world, "n1");
+    storeEnrolment(world, "n1");
+    await world.clock.advance(5_000);
+    prepare(world);
+    await world.hang("n1");
+    world.remediate("n1", { powerOn: "ACCycle", retryLimit: 0, ...strategy });
+    await test(world);
+  });
+}
+
+const cuts = (world: World): number => world.devices.pdus.orders.filter((order) => order.endsWith("Off")).length;
+
+async function untilCut(world: World): Promise<void> {
+  await world.until("both outlets are off", () => cuts(world) === OUTLETS.length);
+  await world.clock.advance(2_000);
+}
+
+function assertBack(world: World): void {
+  assert.equal(world.remediation("n1")?.status?.phase, "Succeeded");
+  assert.equal(world.rack.host("n1").power, "On");
+}
+
+describe("a host whose outlets cut its mains power for an AC cycle", () => {
+  it("a host whose outlets cut its mains power is powered on although somebody gives one of them another label meanwhile", () =>
+    withCycle(
+      "AlwaysOn",
+      {},
+      () => undefined,
+      async (world) => {
+        await untilCut(world);
+        world.devices.pdus.outlet(OUTLETS[1]).label = "renamed";
+        await world.clock.advance(900_000);
+        assertBack(world);
+        assert.ok(OUTLETS.every((address) => world.devices.pdus.outlet(address).isOn));
+      },
+    ));
+
+  it("a host whose outlets cut its mains power is powered on by the outlet that is left if the other is taken from its target meanwhile", () =>
+    withCycle(
+      "AlwaysOff",
+      {},
+      () => undefined,
+      async (world) => {
+        await untilCut(world);
+        const devices = world.target("n1")?.spec.devices.filter(({ address }) => address !== OUTLETS[1]);
+        world.server
+          .collection(FENCING_TARGETS)
+          .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { devices: devices ?? [] } });
+        await world.clock.advance(900_000);
+        assertBack(world);
+      },
+    ));
+
+  it("a host whose outlets cut its mains power leaves an outlet alone that another PDU has at its address meanwhile", () =>
+    withCycle(
+      "AlwaysOn",
+      {},
+      () => undefined,
+      async (world) => {
+        await untilCut(world);
+        world.devices.pdus.outlet(OUTLETS[1]).pdu = "SN-OTHER";
+        await world.clock.advance(7_200_000);
+        assert.deepEqual(
+          world.devices.pdus.orders.filter((order) => order.endsWith("On")),
+          [],
+        );
+        const { phase, conditions = [] } = world.remediation("n1")?.status ?? {};
+        assert.equal(phase, "Failed");
+        assert.match(conditions.map(({ message }) => message).join(), /PDU SN-OTHER now/);
+      },
+    ));
+
+  it("a host whose outlets cut its mains power is cut off once, although its BMC needs longer to start than a power-on may take", () =>
+    withCycle(
+      "AlwaysOff",
+      { retryLimit: 1 },
+      (world) => {
+        world.devices.pdus.outlet(OUTLETS[0]).onSwitch = (isOn) => {
+          if (isOn && !world.rack.host("n1").mains)
+            void world.clock.schedule(1, () => world.rack.bmc("n1").restart(360_000));
+        };
+      },
+      async (world) => {
+        await world.clock.advance(3_600_000);
+        assertBack(world);
+        assert.equal(cuts(world), OUTLETS.length);
+      },
+    ));
+
+  for (const [what, hold] of [
+    ["a pause begins", (world: World) => world.pause(true)],
+    [
+      "its maintenance begins",
+      (world: World) =>
+        world.server
+          .collection(FENCING_TARGETS)
+          .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance: true } }),
+    ],
+  ] as const)
+    it(`a host keeps its mains power if ${what} while its outlets are identified for an AC cycle`, () =>
+      withCycle(
+        "AlwaysOn",
+        {},
+        (world) => {
+          const { pdus } = world.devices;
+          const open = pdus.open.bind(pdus);
+          let isHeld = false;
+          pdus.open = (...args): PowerDriver => {
+            const driver = open(...args);
+            const identifyOutlet: PowerDriver["identifyOutlet"] = async (signal) => {
+              if (!isHeld && world.remediation("n1")?.status?.acCycle !== undefined) {
+                isHeld = true;
+                hold(world);
+                await new Promise<void>((resolve) => void world.clock.schedule(2_000, resolve));
+              }
+              return driver.identifyOutlet?.(signal) ?? assert.fail("an outlet has no identity");
+            };
+            return { ...driver, identifyOutlet };
+          };
+        },
+        async (world) => {
+          await world.until(
+            "the AC cycle is over",
+            () => world.remediation("n1")?.status?.acCycle?.result !== undefined,
+          );
+          assert.equal(world.remediation("n1")?.status?.acCycle?.result, "NotSent");
+          assert.deepEqual(world.devices.pdus.orders, []);
+        },
+      ));
+});
