@@ -40,7 +40,7 @@ function assertBack(world: World): void {
 }
 
 describe("a host whose outlets cut its mains power for an AC cycle", () => {
-  it("a host whose outlets cut its mains power is powered on although somebody gives one of them another label meanwhile", () =>
+  it("a host whose outlets cut its mains power is powered on although a user gives one of them another label meanwhile", () =>
     withCycle(
       "AlwaysOn",
       {},

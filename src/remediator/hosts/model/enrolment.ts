@@ -129,7 +129,7 @@ function whyOther({ outlets }: Enrolment, answers: readonly OutletAnswer[]): str
   return undefined;
 }
 
-/** Whether each outlet that answers is one of those that were enrolled, whatever its label is, and how many are left. */
+/** Whether each outlet that answers is one of those that were enrolled, whatever its label is. */
 function wereEnrolled({ outlets }: Enrolment, answers: readonly OutletAnswer[]): boolean {
   return answers.every(({ address, pdu, outlet }) =>
     outlets.some((before) => before.address === address && before.pdu === pdu && before.outlet === outlet),
