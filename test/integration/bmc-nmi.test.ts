@@ -171,7 +171,7 @@ function topologyOf(...devices: PowerDriver[]): Topology {
 describe("an NMI to a host with several devices", () => {
   it("an NMI to a host with several devices is sent by the first one that can", async () => {
     const devices = [fakeDevice({ nmi: "none" }), fakeDevice({ nmi: "Unsupported" }), fakeDevice(), fakeDevice()];
-    const answer = await topologyOf(...devices).sendNmi(forever());
+    const answer = await topologyOf(...devices).sendNmi(forever(), () => undefined);
     assert.equal(answer.outcome, "Sent");
     assert.deepEqual(
       devices.map(({ nmis }) => nmis),
@@ -182,7 +182,7 @@ describe("an NMI to a host with several devices", () => {
   for (const code of ["Timeout", "BadResponse", "Unreachable", "Busy"] as const) {
     it(`an NMI to a host with several devices is not sent by another one after the first has failed with ${code}`, async () => {
       const devices = [fakeDevice({ nmi: code }), fakeDevice()];
-      const answer = await topologyOf(...devices).sendNmi(forever());
+      const answer = await topologyOf(...devices).sendNmi(forever(), () => undefined);
       assert.equal(answer.outcome, "Uncertain");
       assert.equal(devices[1]?.nmis, 0);
     });
@@ -191,15 +191,36 @@ describe("an NMI to a host with several devices", () => {
   it("an NMI to a host with several devices is not sent unless the host reads On", async () => {
     for (const power of ["Off", "Changing", "Unknown"] as const) {
       const device = fakeDevice({ power });
-      const answer = await topologyOf(device).sendNmi(forever());
+      const answer = await topologyOf(device).sendNmi(forever(), () => undefined);
       assert.equal(answer.outcome, "NotSent");
       assert.equal(device.nmis, 0);
     }
   });
 
+  it("an NMI to a host with several devices is not sent to another host that answers once its power was read", async () => {
+    let readings = 0;
+    const device: PowerDriver & { nmis: number } = {
+      ...fakeDevice(),
+      identify: () => Promise.resolve({ device: "d", serialNumber: readings < 2 ? "SN-1" : "SN-OTHER" }),
+      readPower: () => {
+        readings += 1;
+        return Promise.resolve({ state: "On", raw: "On" });
+      },
+      sendNmi: () => {
+        device.nmis += 1;
+        return Promise.resolve();
+      },
+    };
+    const topology = topologyOf(device);
+    await topology.readPower(forever());
+    const answer = await topology.sendNmi(forever(), () => undefined);
+    assert.equal(answer.outcome, "NotSent");
+    assert.equal(device.nmis, 0);
+  });
+
   it("an NMI to a host with several devices is not sent to another host", async () => {
     const device = fakeDevice({ serial: "SN-OTHER" });
-    const answer = await topologyOf(device).sendNmi(forever());
+    const answer = await topologyOf(device).sendNmi(forever(), () => undefined);
     assert.equal(answer.outcome, "NotSent");
     assert.equal(device.nmis, 0);
   });

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import type { HostSpec } from "../../hack/rack/host.ts";
+import { HOLDS } from "./holds.ts";
 import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
 import { NAMESPACE, World } from "./world.ts";
 
@@ -106,16 +107,7 @@ describe("a host whose outlets cut its mains power for an AC cycle", () => {
       },
     ));
 
-  for (const [what, hold] of [
-    ["a pause begins", (world: World) => world.pause(true)],
-    [
-      "its maintenance begins",
-      (world: World) =>
-        world.server
-          .collection(FENCING_TARGETS)
-          .mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance: true } }),
-    ],
-  ] as const)
+  for (const [what, hold] of Object.entries(HOLDS))
     it(`a host keeps its mains power if ${what} while its outlets are identified for an AC cycle`, () =>
       withCycle(
         "AlwaysOn",
@@ -129,8 +121,7 @@ describe("a host whose outlets cut its mains power for an AC cycle", () => {
             const identifyOutlet: PowerDriver["identifyOutlet"] = async (signal) => {
               if (!isHeld && world.remediation("n1")?.status?.acCycle !== undefined) {
                 isHeld = true;
-                hold(world);
-                await new Promise<void>((resolve) => void world.clock.schedule(2_000, resolve));
+                await hold(world);
               }
               return driver.identifyOutlet?.(signal) ?? assert.fail("an outlet has no identity");
             };

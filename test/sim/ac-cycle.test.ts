@@ -5,6 +5,7 @@ import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
 import { OUT_OF_SERVICE } from "../../src/api/kubernetes/taints.ts";
+import { HOLDS, holdDuringReading } from "./holds.ts";
 import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
 import { bears, NAMESPACE, World } from "./world.ts";
 
@@ -276,6 +277,16 @@ describe("an AC cycle that must not be ordered", () => {
       await world.phase("n1", "Succeeded");
       assert.equal(cyclesOf(world).length, 1);
     }));
+
+  for (const [what, hold] of Object.entries(HOLDS))
+    it(`an AC cycle that must not be ordered: ${what} while the power of its host is read`, () =>
+      World.run({}, async (world) => {
+        holdDuringReading(world, hold, () => cycleOf(world) !== undefined);
+        await fence(world, "done");
+        await world.until("it is over", () => cycleOf(world)?.result !== undefined);
+        assert.equal(cycleOf(world)?.result, "NotSent");
+        assert.deepEqual(cyclesOf(world), []);
+      }));
 
   it("an AC cycle that must not be ordered: fencing is paused, and the host is powered on without it", () =>
     World.run({}, async (world) => {

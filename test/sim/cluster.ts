@@ -90,6 +90,7 @@ export class Cluster {
     alone: new Set(),
     undated: new Set(),
     cycles: new Map(),
+    meanwhile: new Map(),
   };
   /** Between kubelets and the API server: undisturbed at first. */
   readonly network: KubeletNetwork = { cut: new Set(), latencyMs: () => 0, serverAheadMs: 0 };

@@ -5,6 +5,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-reme
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
+import { HOLDS, holdDuringReading } from "./holds.ts";
 import { NAMESPACE, World } from "./world.ts";
 
 // A crash dump by an NMI before the first power-off: it is ordered once, it delays the power-off for no longer than its
@@ -170,6 +171,17 @@ describe("an NMI that must not be sent", () => {
 });
 
 describe("an NMI that is not sent", () => {
+  for (const [what, hold] of Object.entries(HOLDS))
+    it(`an NMI is not sent if ${what} while the power of its host is read`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        holdDuringReading(world, hold, () => diagnosticsOf(world) !== undefined);
+        world.remediate("n1", NMI);
+        await world.until("its intent is stored", () => diagnosticsOf(world) !== undefined);
+        await world.clock.advance(60_000);
+        assert.deepEqual(ordersOf(world, "Nmi"), []);
+      }));
+
   for (const [what, fault] of [
     ["refuses it", (world: World) => world.faults.refuses.add("n1 Nmi")],
     ["does not permit it", (world: World) => world.faults.denies.add("n1 Nmi")],

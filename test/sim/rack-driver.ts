@@ -63,6 +63,8 @@ export interface BmcFaults {
   readonly undated: Set<string>;
   /** Hosts whose BMC offers an AC cycle, and its effect. */
   readonly cycles: Map<string, "done" | "ignored" | "dead">;
+  /** What happens while the answer to a call is on its way, by `host call`. */
+  readonly meanwhile: Map<string, () => Promise<void>>;
 }
 
 /**
@@ -209,6 +211,7 @@ function openRackDevice(deps: DriverDeps, config: DeviceConfig): PowerDriver {
     if (faults.denies.has(`${host} ${name}`)) throw new BmcError("PrivilegeTooLow", `${address}: may not ${name}`);
     if (fault !== undefined && "error" in fault && fault.after !== true) return fail(fault.error, name, signal);
     const result = work(fault);
+    await faults.meanwhile.get(`${host} ${name}`)?.();
     if (fault !== undefined && "error" in fault) return fail(fault.error, name, signal);
     if (faults.losesAnswer.has(`${host} ${name}`)) return timeOut(name, signal);
     if (fault?.lie === "slow") await sleep(clock, config.timeouts.callTimeoutMs - 2 * CALL_MS, signal);

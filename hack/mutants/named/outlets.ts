@@ -138,14 +138,6 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     CYCLE_SIM,
   ),
   mutant(
-    "outlets-cut-while-held",
-    "bmc/devices/topology",
-    "outlets are not switched off for an AC cycle during a pause that has just begun",
-    "if (found !== undefined) return { outcome",
-    'if (found === "") return { outcome',
-    CYCLE_SIM,
-  ),
-  mutant(
     "cut-without-time-for-bmc",
     "remediator/machine/rules/orders/ac-cycle",
     "a BMC that starts once the outlets are on has the time of an AC cycle on top of that of a power-on",

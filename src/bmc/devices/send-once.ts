@@ -1,5 +1,5 @@
 import { levelFailure } from "./level-calls.ts";
-import type { PowerDriver } from "../interface/driver.ts";
+import type { PowerDriver, PowerReading } from "../interface/driver.ts";
 import type { BmcErrorCode } from "../interface/errors.ts";
 
 /** An order that must not be repeated. */
@@ -16,6 +16,19 @@ export const NMI: OnceOrder = { name: "NMI", needs: "On", by: (device) => device
 
 /** A second AC cycle would cut off a host that has begun to boot. A host that reads On may be running workloads. */
 export const AC_CYCLE: OnceOrder = { name: "AC cycle", needs: "Off", by: (device) => device.acCycle?.bind(device) };
+
+/** What can send such an order to the host: one device, or all its outlets together. */
+export interface OnceSender {
+  address: string;
+  /** @throws BmcError also if the order has nothing left to do. */
+  readPower: (signal: AbortSignal) => Promise<PowerReading>;
+  /** Reads again who the host is. @throws BmcError if it may be another one. */
+  requireVerified: (signal: AbortSignal) => Promise<void>;
+  send: (signal: AbortSignal) => Promise<void>;
+}
+
+/** Why no order may be sent now; undefined if it may. It is asked right before one is sent. */
+export type Obstacle = () => string | undefined;
 
 /** Whether an order was sent. Uncertain: a device may have sent it. NotSent: nothing can have reached the host. */
 export interface OnceAnswer {
@@ -38,32 +51,29 @@ const NOT_TAKEN: ReadonlySet<BmcErrorCode> = new Set([
 ]);
 
 /**
- * Sends an order by the first device that can. No other device is asked after one that may have sent it. Only a host
- * that reads the power that the order needs gets it.
+ * Sends an order by the first sender that can. No other one is asked after one that may have sent it. Only a host that
+ * reads the power that the order needs gets it. What the order rests on comes after the reading, which may take long.
  *
- * @param requireVerified rejects for a device that may power another host.
  * @throws BmcError Aborted
  */
 export async function sendOnce(
-  order: OnceOrder,
-  devices: readonly PowerDriver[],
-  requireVerified: (device: PowerDriver) => Promise<void>,
+  { name, needs }: OnceOrder,
+  senders: readonly OnceSender[],
+  obstacle: Obstacle,
   signal: AbortSignal,
 ): Promise<OnceAnswer> {
-  let message = `no device of the host can send an ${order.name}`;
-  for (const device of devices) {
-    const send = order.by(device);
-    if (send === undefined) continue;
+  let message = `no device of the host can send an ${name}`;
+  for (const { address, readPower, requireVerified, send } of senders) {
     let isHandedOver = false;
     try {
-      await requireVerified(device);
-      const { state, raw } = await device.readPower(signal);
-      if (state !== order.needs) {
-        return { outcome: "NotSent", message: `${device.address}: the host is not ${order.needs} (${raw})` };
-      }
+      const { state, raw } = await readPower(signal);
+      await requireVerified(signal);
+      if (state !== needs) return { outcome: "NotSent", message: `${address}: the host is not ${needs} (${raw})` };
+      const found = obstacle();
+      if (found !== undefined) return { outcome: "NotSent", message: `power-offs are held: ${found}` };
       isHandedOver = true;
       await send(signal);
-      return { outcome: "Sent", message: `${device.address} took it` };
+      return { outcome: "Sent", message: `${address} took it` };
     } catch (error) {
       const failure = levelFailure(error, signal);
       ({ message } = failure);

@@ -4,7 +4,7 @@ import { LevelIdentities, WrongHostError } from "./level-identities.ts";
 import type { LevelReadings } from "./level-readings.ts";
 import { levelPower, readAll, readLevelPower } from "./level-readings.ts";
 import { AC_CYCLE, NMI, sendOnce } from "./send-once.ts";
-import type { OnceAnswer, OnceOrder } from "./send-once.ts";
+import type { Obstacle, OnceAnswer, OnceOrder, OnceSender } from "./send-once.ts";
 import type { BootOverride, PowerDriver, PowerReading } from "../interface/driver.ts";
 import type { IdentityCheck, IdentityJudge } from "../identity/identity-check.ts";
 import { allowsOn } from "../identity/identity-check.ts";
@@ -279,55 +279,61 @@ export class Topology {
     return undefined;
   }
 
-  /** Sends an NMI by one device of an accepted host, once, and only if the host reads On. @throws BmcError Aborted */
-  sendNmi(signal: AbortSignal): Promise<OnceAnswer> {
-    return this.#sendOnce(NMI, this.#levels.flat(), signal);
+  /**
+   * Sends an NMI by one device of an accepted host, once, and only if the host reads On.
+   *
+   * @throws BmcError Aborted
+   */
+  sendNmi(signal: AbortSignal, obstacle: Obstacle): Promise<OnceAnswer> {
+    return sendOnce(NMI, this.#sendersOf(NMI, this.#levels.flat()), obstacle, signal);
   }
 
   /**
    * Cuts the mains power of an accepted host by one device, once, and only if the host reads Off. A device that shares
    * its level with others is one of several supplies, which alone cuts nothing. If no device can, the outlets do.
    *
-   * @param obstacle why outlets must not be switched off now; it is asked right before that.
    * @throws BmcError Aborted
    */
-  async acCycle(signal: AbortSignal, obstacle: () => string | undefined): Promise<OnceAnswer> {
+  async acCycle(signal: AbortSignal, obstacle: Obstacle): Promise<OnceAnswer> {
     const devices = this.#levels.filter(({ length }) => length === 1).flat();
-    const answer = await this.#sendOnce(AC_CYCLE, devices, signal);
-    const outlets = this.#levels.find(isOutletLevel);
-    if (answer.outcome !== "NotSent" || outlets === undefined || this.#outlets === undefined) return answer;
-    return this.#cutSupply(outlets, this.#outlets.clock, signal, obstacle);
+    const answer = await sendOnce(AC_CYCLE, this.#sendersOf(AC_CYCLE, devices), obstacle, signal);
+    const supply = this.#supply();
+    if (answer.outcome !== "NotSent" || supply === undefined) return answer;
+    const { outcome, message } = await sendOnce(AC_CYCLE, [supply], obstacle, signal);
+    return { outcome, message, ...(outcome === "Sent" && { bySupply: true }) };
   }
 
-  /** Switches off the outlets of a host that reads Off, and reads them until they are. */
-  async #cutSupply(
-    level: readonly PowerDriver[],
-    clock: Clock,
-    signal: AbortSignal,
-    obstacle: () => string | undefined,
-  ): Promise<OnceAnswer> {
-    let isOrdered = false;
-    try {
-      const { state, raw, bySupply } = await this.readPower(signal);
-      if (state !== "Off") return { outcome: "NotSent", message: `the host is not Off (${raw})` };
-      if (bySupply === true) return { outcome: "NotSent", message: "its outlets are off already" };
-      this.#identities.forget(level);
-      await this.#identities.requireVerified(level, signal);
-      const found = obstacle();
-      if (found !== undefined) return { outcome: "NotSent", message: `power-offs are held: ${found}` };
-      isOrdered = true;
-      const { failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
-      if (failure !== undefined) throw failure;
-      for (;;) {
-        const { values } = await readAll(level, signal);
-        const supply = supplyPower(values, level.length);
-        if (supply.state === "Off") return { outcome: "Sent", message: supply.raw, bySupply: true };
-        await sleep(clock, OUTLET_POLL_MS, signal);
-      }
-    } catch (error) {
-      const { message } = levelFailure(error, signal);
-      return { outcome: isOrdered ? "Uncertain" : "NotSent", message };
-    }
+  #sendersOf(order: OnceOrder, devices: readonly PowerDriver[]): OnceSender[] {
+    return devices.flatMap((device) => {
+      const send = order.by(device);
+      const level = this.#levels.find((known) => known.includes(device)) ?? [];
+      if (send === undefined) return [];
+      const { address } = device;
+      const readPower: OnceSender["readPower"] = (signal) => device.readPower(signal);
+      return [{ address, send, readPower, requireVerified: (signal) => this.#verifyAgain(level, signal) }];
+    });
+  }
+
+  /** All outlets of the host together. */
+  #supply(): OnceSender | undefined {
+    const level = this.#levels.find(isOutletLevel);
+    const { clock } = this.#outlets ?? {};
+    if (level === undefined || clock === undefined) return undefined;
+    return {
+      address: level.map(({ address }) => address).join(", "),
+      readPower: async (signal) => {
+        const reading = await this.readPower(signal);
+        if (reading.bySupply === true) throw new BmcError("Refused", "its outlets are off already");
+        return reading;
+      },
+      requireVerified: (signal) => this.#verifyAgain(level, signal),
+      send: (signal) => cutSupply(level, clock, signal),
+    };
+  }
+
+  async #verifyAgain(level: readonly PowerDriver[], signal: AbortSignal): Promise<void> {
+    this.#identities.forget(level);
+    await this.#identities.requireVerified(level, signal);
   }
 
   get #hasNoBootOverride(): boolean {
@@ -388,11 +394,6 @@ export class Topology {
     return { ...nothing, readings: values, failure, power, whole: isOn ? on : whole };
   }
 
-  #sendOnce(order: OnceOrder, devices: readonly PowerDriver[], signal: AbortSignal): Promise<OnceAnswer> {
-    const levelOf = (device: PowerDriver) => this.#levels.find((level) => level.includes(device)) ?? [];
-    return sendOnce(order, devices, (device) => this.#identities.requireVerified(levelOf(device), signal), signal);
-  }
-
   async #onFirstSupporting<T>(work: (level: readonly PowerDriver[], driver: PowerDriver) => Promise<T>): Promise<T> {
     let unsupported: BmcError | undefined;
     for (const level of this.#levels) {
@@ -406,6 +407,17 @@ export class Topology {
       }
     }
     throw unsupported ?? combineFailures([]);
+  }
+}
+
+/** Switches off all outlets of a host, and reads them until they are. */
+async function cutSupply(level: readonly PowerDriver[], clock: Clock, signal: AbortSignal): Promise<void> {
+  const { failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
+  if (failure !== undefined) throw failure;
+  for (;;) {
+    const { values } = await readAll(level, signal);
+    if (supplyPower(values, level.length).state === "Off") return;
+    await sleep(clock, OUTLET_POLL_MS, signal);
   }
 }
 

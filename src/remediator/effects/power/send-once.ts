@@ -75,7 +75,7 @@ async function send(context: EffectContext, order: Order, signal: AbortSignal): 
   if (order.by === undefined) return notSent(`no device of the host can send an ${order.name}`);
   try {
     const { by } = order;
-    // Outlets are identified again before they are switched off, so only the age of the identity does not count here.
+    // The host is identified again right before the order, so only the age of the identity does not count here.
     const held = (): OrderObstacle | undefined => obstacleBesidesIdentity("ForceOff", context.orderFacts());
     const sending = (bounded: AbortSignal): Promise<OnceAnswer> => by(bounded, held);
     return await withDeadline(runtime.clock, `the ${order.name}`, order.withinMs, signal, sending);

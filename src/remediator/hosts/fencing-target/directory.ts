@@ -252,7 +252,7 @@ async function openHost(
     setBootOverride: (override, signal) => topology.setBootOverride(override, signal),
     readBootOverride: (signal) => topology.readBootOverride(signal),
     readEvidence: (signal) => topology.readEvidence(signal),
-    sendNmi: (signal) => topology.sendNmi(signal),
+    sendNmi: (signal, obstacle) => topology.sendNmi(signal, obstacle),
     acCycle: (signal, obstacle) => topology.acCycle(signal, obstacle),
     close: () => topology.close(),
   };

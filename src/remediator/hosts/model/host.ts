@@ -5,7 +5,7 @@ import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
 import type { WholeReading } from "../../../bmc/devices/topology.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import type { Subject } from "../../../nodes/subject.ts";
-import type { OnceAnswer } from "../../../bmc/devices/send-once.ts";
+import type { Obstacle, OnceAnswer } from "../../../bmc/devices/send-once.ts";
 import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/facts/host-facts.ts";
 
 // What the state machine of a remediation needs of a host. The rooms `fencing-target` and `bare-metal-host` provide it.
@@ -142,14 +142,12 @@ export interface HostPower {
    * Sends an NMI by one device, once, and only if the host reads On. Failures of devices are an answer. Missing if no
    * device is reached.
    */
-  sendNmi?(signal: AbortSignal): Promise<OnceAnswer>;
+  sendNmi?(signal: AbortSignal, obstacle: Obstacle): Promise<OnceAnswer>;
   /**
    * Cuts the mains power by one device, once, and only if the host reads Off. Failures of devices are an answer.
    * Missing if no device is reached.
-   *
-   * @param obstacle why outlets must not be switched off now; it is asked right before that.
    */
-  acCycle?(signal: AbortSignal, obstacle: () => string | undefined): Promise<OnceAnswer>;
+  acCycle?(signal: AbortSignal, obstacle: Obstacle): Promise<OnceAnswer>;
   close(): Promise<void>;
 }
 

@@ -1,0 +1,32 @@
+import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { NAMESPACE } from "./cluster.ts";
+import type { World } from "./world.ts";
+
+/** How long a call to a device takes during which a hold begins: watches have shown it by then. */
+const CALL_MS = 2_000;
+
+function maintain(world: World): void {
+  const key = { namespace: NAMESPACE, name: "n1" };
+  world.server.collection(FENCING_TARGETS).mergePatch(key, { spec: { maintenance: true } });
+}
+
+/** What begins to hold power orders for n1 during a call to one of its devices. */
+export const HOLDS: Readonly<Record<string, (world: World) => Promise<void>>> = {
+  "a pause begins": (world) => begin(world, () => world.pause(true)),
+  "its maintenance begins": (world) => begin(world, () => maintain(world)),
+};
+
+async function begin(world: World, hold: () => void): Promise<void> {
+  hold();
+  await new Promise<void>((resolve) => void world.clock.schedule(CALL_MS, resolve));
+}
+
+/** Begins a hold while the power of n1 is read for an order whose intent is stored. */
+export function holdDuringReading(world: World, hold: (world: World) => Promise<void>, isStored: () => boolean): void {
+  let isHeld = false;
+  world.faults.meanwhile.set("n1 readPower", async () => {
+    if (isHeld || !isStored()) return;
+    isHeld = true;
+    await hold(world);
+  });
+}
