@@ -8,8 +8,8 @@ const AHEAD_MAX_MS = 60_000;
 const LATEST_MS = 7_258_118_400_000;
 
 /**
- * Reads a time of a BMC: RFC 3339 as Redfish requires, or without a zone, with a space, or as a number of seconds, as
- * older BMCs write it. Without a zone it counts as UTC, shifted by `offset`.
+ * Reads a time of a BMC: RFC 3339 as Redfish requires, or without a zone, with a space or slashes, with the name of
+ * the month, or as a number of seconds, as older BMCs write it. Without a zone it counts as UTC, shifted by `offset`.
  *
  * @param offset of the local time of the BMC, such as `+01:00` (DSP0268, Manager.DateTimeLocalOffset).
  * @returns undefined for anything else, and for a time outside of the years 1970 to 2200.
@@ -34,7 +34,7 @@ function readTime(value: unknown, offset: string | undefined): number | undefine
   const iso = ISO.exec(text);
   if (iso !== null) {
     const [, date = "", time = "", zone] = iso;
-    return inZone(`${date}T${time}Z`, zone ?? offset);
+    return inZone(`${date.replaceAll("/", "-")}T${time}Z`, zone ?? offset);
   }
   const us = US.exec(text);
   if (us !== null) {
@@ -42,10 +42,13 @@ function readTime(value: unknown, offset: string | undefined): number | undefine
     return inZone(`${year}-${month}-${day}T${minutes}:${seconds}Z`, offset);
   }
   if (/^\d{9,10}$/.test(text)) return Number(text) * 1_000;
-  return /[a-z]{3}/i.test(text) ? parseTimeMs(text) : undefined;
+  if (!/[a-z]{3}/i.test(text)) return undefined;
+  // Without a zone it would be a time in that of the agent.
+  return NAMED_ZONE.test(text) ? parseTimeMs(text) : inZone(`${text} UTC`, offset);
 }
 
-const ISO = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?$/i;
+const ISO = /^(\d{4}[-/]\d{2}[-/]\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,]\d+)?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?$/i;
+const NAMED_ZONE = /\b(?:Z|UTC?|GMT|[ECMP][SD]T)\b|:\d{2}\s*[+-]\d{2}/i;
 const US = /^(\d{2})\/(\d{2})\/(\d{4})\s+(\d{2}:\d{2})(?::(\d{2}))?$/;
 
 function inZone(utc: string, zone: string | undefined): number | undefined {

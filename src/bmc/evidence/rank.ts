@@ -3,7 +3,7 @@ import { WORDS_MAX } from "./plain-text.ts";
 
 /** The event is over, or was none. */
 const OVER =
-  /\bde-?assert|\bresolved\b|\bcleared\b|\brestored\b|returned to|back to normal|\brecover(?:ed|y complete)|within (?:the )?(?:normal |expected )?range|operating (?:normally|correctly)|\b(?:was|been|is) (?:re)?inserted|\bno (?:fatal|critical|uncorrectable|error)|\bself-?test (?:pass|succe)|\bpresen(?:ce|t) detected|\blogged (?:in|out|on|off)\b|\blog[io]n\b|\blogout\b/i;
+  /\bde-?assert|\bresolved\b|\bcleared\b|\brestored\b|returned to|\blimit not exceeded|back to normal|\brecover(?:ed|y complete)|within (?:the )?(?:normal |expected )?range|operating (?:normally|correctly)|\b(?:was|been|is) (?:re)?inserted|\bno (?:fatal|critical|uncorrectable|error)|\bself-?test (?:pass|succe)|\bpresen(?:ce|t) detected|\blogged (?:in|out|on|off)\b|\blog[io]n\b|\blogout\b/i;
 /** A signal of the supply that goes away by itself ends with a deassertion. */
 const NOT_OVER = /unexpected/i;
 /** What ends a running system at once. */

@@ -46,7 +46,7 @@ const WORDS: readonly (readonly [words: RegExp, topic: Topic])[] = [
     "Watchdog",
   ],
   [
-    /therm(?:al)?[\s_-]*trip|over[\s_-]?temp|temperature|overheat|\bthermal|\bfans?\d*\b|\bcooling|coolant|\bleak/i,
+    /therm(?:al)?[\s_-]*trip|over[\s_-]?temp|temperature|(?<![a-z])(?:temp|therm|overt)(?![a-z])|overheat|\bthermal|\bfans?\d*\b|\bcooling|coolant|\bleak/i,
     "Thermal",
   ],
   [/dimm|\bmemory|\becc\b|\badddc\b|\bhbm\b|row[\s-]remap|\bSRAM\b/i, "Memory"],

@@ -113,6 +113,8 @@ function topicOf({
   if (byId !== undefined && !isGeneral) return byId;
   if (section !== undefined) return section;
   const bySensor = sensorType === undefined ? undefined : topicOfSensorName(sensorType);
+  // What is too hot is named after its part.
+  if (bySensor === "Thermal") return bySensor;
   // A processor can be too hot, and a power unit merely switched: the words say more than the type.
   if (ofWords !== "None" && !(ofWords === "Power" && bySensor !== undefined)) {
     // A shutdown that is a fault has a cause, of which the words may say nothing.

@@ -229,6 +229,43 @@ const ENTRIES: Readonly<Record<string, readonly Case[]>> = {
       2,
     ],
   ],
+  "Cisco CIMC": [
+    [
+      { Severity: "Critical", Message: "P1_THERMTRIP_N: Temperature sensor, Limit Exceeded was asserted" },
+      "Thermal",
+      3,
+    ],
+    // Written at each power-on.
+    [{ Severity: "OK", Message: "P1_THERMTRIP_N: Temperature sensor, Limit Not Exceeded was asserted" }, "Thermal", 0],
+  ],
+  "sensors that are named after their part": [
+    [{ Severity: "OK", Message: "CPU1 Temp: Upper Critical - Going High - Assertion" }, "Thermal", 1],
+    [
+      {
+        Severity: "Critical",
+        MessageId: "OpenBMC.0.1.SensorThresholdCriticalHighGoingHigh",
+        Message: "%1 sensor crossed a critical high threshold going high. Reading=%2 Threshold=%3.",
+        MessageArgs: ["CPU1_Temp", "99", "95"],
+      },
+      "Thermal",
+      2,
+    ],
+    [
+      { Severity: "Critical", SensorType: "Temperature", Message: "P1-DIMMA1: upper critical, going high" },
+      "Thermal",
+      2,
+    ],
+    [
+      {
+        Severity: "Critical",
+        MessageId: "ResourceEvent.1.0.ResourceErrorsDetected",
+        Message: "The resource property %1 has detected errors of type '%2'.",
+        MessageArgs: ["HGX_GPU_SXM_1", "THERM_OVERT"],
+      },
+      "Thermal",
+      2,
+    ],
+  ],
 };
 
 describe("the classification of log entries", () => {

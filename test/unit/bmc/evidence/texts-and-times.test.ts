@@ -42,14 +42,34 @@ describe("a time of a BMC", () => {
       "2026-11-23T15:03:04-0600",
       "2026-11-23 21:03:04",
       "2026-11-23T21:03:04",
+      "2026/11/23 21:03:04",
       "11/23/2026 21:03:04",
+      "Mon Nov 23 21:03:04 2026",
       "Mon Nov 23 21:03:04 2026 GMT",
       Math.floor(at / 1_000),
     ]) {
       assert.equal(parseBmcTime(text), at, String(text));
     }
-    assert.equal(parseBmcTime("2026-11-23T22:03:04", "+01:00"), at);
+    for (const local of ["2026-11-23T22:03:04", "Mon Nov 23 22:03:04 2026", "23 Nov 2026 22:03:04"]) {
+      assert.equal(parseBmcTime(local, "+01:00"), at, local);
+    }
     for (const text of ["", "N/A", "yesterday", {}, null, "9".repeat(200)]) assert.equal(parseBmcTime(text), undefined);
+  });
+
+  it("a time of a BMC without a zone does not depend on the zone of the agent", () => {
+    const { TZ } = process.env;
+    try {
+      process.env["TZ"] = "Asia/Tokyo";
+      assert.equal(new Date(2026, 10, 23).getTimezoneOffset(), -540);
+      for (const text of ["2026-11-23 21:03:04", "11/23/2026 21:03:04", "Mon Nov 23 21:03:04 2026"]) {
+        assert.equal(parseBmcTime(text), Date.UTC(2026, 10, 23, 21, 3, 4), text);
+      }
+      assert.equal(parseBmcTime("Mon Nov 23 21:03:04 2026 GMT", "+01:00"), Date.UTC(2026, 10, 23, 21, 3, 4));
+      assert.equal(parseBmcTime("Mon Nov 23 2026 21:03:04 +0200", "+01:00"), Date.UTC(2026, 10, 23, 19, 3, 4));
+    } finally {
+      if (TZ === undefined) delete process.env["TZ"];
+      else process.env["TZ"] = TZ;
+    }
   });
 
   it("a time of a BMC outside of the years 1970 to 2200 does not count", () => {
