@@ -88,6 +88,18 @@ describe("a crash dump by an NMI", () => {
       assert.ok(waitedMs >= 19_000 && waitedMs <= 21_000, `${waitedMs} ms`);
     }));
 
+  it("a crash dump by an NMI leaves entries in the log of the BMC that are not the cause of death", () =>
+    World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
+      await world.hang("n1");
+      world.rack.subscribe((event) => {
+        if (event.type === "ordered" && event.order === "Nmi") world.rack.bmc("n1").logEvent("watchdogReset");
+      });
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "10s" });
+      await world.phase("n1", "Succeeded");
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+      assert.equal(world.remediation("n1")?.status?.evidence?.class, "None");
+    }));
+
   it("a crash dump by an NMI is not ordered unless the strategy says so", () =>
     World.run({}, async (world) => {
       await world.hang("n1");

@@ -55,6 +55,14 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
     "this.#side?.close()]",
     "test/integration/ipmi-evidence.test.ts",
   ),
+  remediator(
+    "own-nmi-is-cause",
+    "machine/rules/diagnosis/evidence",
+    "what the NMI of the agent leaves in the log of a BMC is not taken for the cause",
+    "nmiAtMs !== undefined && { nmiAtMs }",
+    "nmiAtMs === undefined && { nmiAtMs }",
+    "test/sim/crash-dump.test.ts",
+  ),
   bmc(
     "log-text-raw",
     "redfish/logs/parse-entry",

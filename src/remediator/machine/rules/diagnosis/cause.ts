@@ -20,6 +20,8 @@ export interface OutageTimes {
   /** When this attempt began, and its power-off was ordered: what is logged from then on may be our own doing. */
   startedAtMs: number;
   orderedAtMs: number;
+  /** When an NMI was ordered; undefined if none was. */
+  nmiAtMs?: number;
 }
 
 interface TimedEntry {
@@ -69,13 +71,23 @@ function concerning(timed: readonly TimedEntry[], outage: OutageTimes): TimedEnt
   const sinceMs = (outage.lostAtMs ?? outage.orderedAtMs) - BEFORE_LOSS_MS;
   const known = timed.filter(({ entry, atMs }) => {
     if (atMs === undefined) return false;
-    // The host is switched off by our order from then on.
-    const untilMs = entry.topic === "Power" ? outage.startedAtMs - RESOLUTION_MS : outage.orderedAtMs + RESOLUTION_MS;
-    return atMs >= sinceMs && atMs <= untilMs;
+    return atMs >= sinceMs && atMs <= untilMs(entry, outage);
   });
   const logs = new Set(timed.map(({ entry }) => entry.log));
   const unknown = [...logs].flatMap((log) => newestUntimed(timed.filter(({ entry }) => entry.log === log)));
   return [...known, ...unknown];
+}
+
+/** From then on our own orders write such entries. */
+function untilMs(entry: BmcLogEntry, { startedAtMs, orderedAtMs, nmiAtMs }: OutageTimes): number {
+  if (entry.topic === "Power") return startedAtMs - RESOLUTION_MS;
+  if (nmiAtMs !== undefined && isOfNmi(entry)) return nmiAtMs - RESOLUTION_MS;
+  return orderedAtMs + RESOLUTION_MS;
+}
+
+/** Whether an NMI writes such entries: the interrupt (IPMI 2.0, table 42-3, 13h), and the panic of the kernel (20h). */
+function isOfNmi({ topic, text }: BmcLogEntry): boolean {
+  return topic === "PCIe" || topic === "Watchdog" || /\bNMI\b/.test(text);
 }
 
 /** Entries of one log without a time, if no later entry shows that they are old. Readers give the newest first. */

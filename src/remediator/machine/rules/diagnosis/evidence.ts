@@ -71,12 +71,18 @@ function isOrderOut({ observations }: Snapshot, attempt: Attempt): boolean {
   return attempt.action === "ForceOff" && (isAnswered || power.last !== undefined);
 }
 
-function outageOf({ observations, node }: Snapshot, attempt: Attempt, now: Now): OutageTimes {
+function outageOf({ observations, node, status }: Snapshot, attempt: Attempt, now: Now): OutageTimes {
   const { lease } = observations;
   const writtenAtMs = lease?.writtenAtMs;
   const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
   const leftReadyMs = ready?.status === "True" ? undefined : parseTimeMs(ready?.lastTransitionTime);
   const lostAtMs =
     writtenAtMs === undefined ? (lease?.renewTimeMs ?? leftReadyMs) : now.epochMs - (now.monotonicMs - writtenAtMs);
-  return { lostAtMs, startedAtMs: attempt.startedAtMs, orderedAtMs: attempt.actionAtMs };
+  const nmiAtMs = parseTimeMs(status.diagnostics?.orderedAt);
+  return {
+    lostAtMs,
+    startedAtMs: attempt.startedAtMs,
+    orderedAtMs: attempt.actionAtMs,
+    ...(nmiAtMs !== undefined && { nmiAtMs }),
+  };
 }

@@ -88,6 +88,22 @@ describe("the judgement of what a BMC shows", () => {
     assert.equal(judge([], { lastResetMs: OUTAGE.orderedAtMs }).lastReset, undefined);
   });
 
+  it("the judgement of what a BMC shows takes nothing for the cause that the NMI of the agent itself has made", () => {
+    const nmiAtMs = LOST + 61_000;
+    const found = { clockAheadMs: 0, sensors: [], lastResetMs: undefined, incomplete: undefined };
+    const judgeAfterNmi = (entries: readonly BmcLogEntry[]): ReturnType<typeof judgeEvidence> =>
+      judgeEvidence({ ...found, entries }, READ_AT, { ...OUTAGE, nmiAtMs });
+    const ours = [
+      entry(-62, { topic: "Watchdog", text: "Run-time critical stop" }),
+      entry(-61, { topic: "PCIe", rank: 1, text: "Front panel NMI" }),
+      entry(-63, { topic: "CPU", text: "An Unrecoverable System Error (NMI) has occurred" }),
+    ];
+    assert.equal(judgeAfterNmi(ours).message, "The BMC shows no cause");
+    assert.match(judgeAfterNmi([...ours, entry(-64)]).message, /^Uncorrectable ECC, DIMM B2, 64 s after/);
+    const before = entry(-40, { topic: "Watchdog", text: "Run-time critical stop" });
+    assert.match(judgeAfterNmi([before]).message, /^Run-time critical stop, 40 s after/);
+  });
+
   it("the judgement of what a BMC shows keeps a bounded list, each event once", () => {
     const many = Array.from({ length: 60 }, (_, at) =>
       entry(at * 10, { id: String(at), text: `Error ${at}`, rank: 2 }),
