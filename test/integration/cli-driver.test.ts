@@ -39,6 +39,7 @@ const FOUND_BY: Readonly<Record<Bug, string>> = {
   "takes any operation": "unknown-request",
   "reads a cache": "off",
   "accepts orders without a signature": "unsigned",
+  "verifies a signature only if there is one": "unsigned",
   "carries out refused orders late": "no-late-effect",
   "is off": "status",
 };
@@ -92,6 +93,17 @@ describe("ironfence driver check", { concurrency: 24 }, () => {
       if (rule === "status" || rule === "identity") assert.deepEqual(server.orders, [], "no order without a status");
     });
   }
+
+  it("ironfence driver check blames no other rule for a host that an order without a signature has powered off", async () => {
+    await using server = await startFakeDriver("accepts orders without a signature");
+    const { out } = await cli(["driver", "check", server.address, "--yes", "-o", "json"], { env });
+    const { rules } = JSON.parse(out) as Report;
+    assert.deepEqual(
+      rules.filter(({ result }) => result === "failed").map(({ rule }) => rule),
+      ["unsigned"],
+    );
+    assert.equal(server.host.power, "On");
+  });
 
   it("ironfence driver check turns the host on again if a rule about its power is broken", async () => {
     await using server = await startFakeDriver("fails to power off twice");

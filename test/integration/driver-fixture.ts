@@ -31,6 +31,7 @@ export type Bug =
   | "fails to power on twice"
   | "restarts a host that is on"
   | "accepts orders without a signature"
+  | "verifies a signature only if there is one"
   | "carries out refused orders late"
   | "is off"
   | "shows Off, then On"
@@ -147,6 +148,7 @@ export async function startFakeDriver(...bugs: readonly Bug[]): Promise<FakeDriv
     if (header("key-id") !== KEY_ID || nonce === "") return false;
     if (!has("accepts any time") && Math.abs(Date.now() / 1_000 - Number(time)) > 60) return false;
     if (nonces.has(nonce) && !has("accepts a nonce twice")) return false;
+    if (has("verifies a signature only if there is one") && signature === "") return true;
     const paths = has("ignores the path in the signature")
       ? ["status", "off", "on"].map((end) => path.replace(/\w+$/, end))
       : [path];

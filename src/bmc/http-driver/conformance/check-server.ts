@@ -65,16 +65,7 @@ export async function checkServer(
     add({ rule: "in-time", says, result: server.wasLate ? "failed" : "ok", detail: slowest });
     return results;
   } finally {
-    if (orders.size > 0 && failed(orders)) await powerOn(server);
+    if (orders.size > 0 && failed(orders)) await server.orderOn();
     await server.close();
-  }
-}
-
-/** Best effort: the user reads in the result that a rule about power is broken. */
-async function powerOn(server: ServerUnderTest): Promise<void> {
-  try {
-    await server.send(server.prepare("POST", "on", await server.orderBody()));
-  } catch {
-    // The rules have reported it.
   }
 }

@@ -45,7 +45,8 @@ export const RULES: readonly Rule[] = [
   forCertificate("no-certificate", "refuses an order of a client without a certificate", "none"),
   forCertificate("other-certificate", "refuses an order of a client with an unknown certificate", "certificate"),
   forKey("unsigned", "refuses an order without a signature", async (server, off) => {
-    requireRefused(await server.sendUnsigned(off), 401);
+    requireRefused(await server.sendUnsigned(off, "headers"), 401);
+    requireRefused(await server.sendUnsigned(off, "signature"), 401);
   }),
   forKey("other-key", "refuses an order with the signature of another key", async (server, off) => {
     requireRefused(await server.sendByOtherKey(off), 401);
@@ -172,9 +173,14 @@ function hostile(
     name,
     says,
     async run(server) {
-      await attack(server, server.prepare("POST", "off", await server.orderBody()));
-      await server.requireOn("after the refused order");
-      return "refused, and the host is on";
+      try {
+        await attack(server, server.prepare("POST", "off", await server.orderBody()));
+        await server.requireOn("after the refused order");
+        return "refused, and the host is on";
+      } catch (error) {
+        await server.bringBack();
+        throw error;
+      }
     },
   };
 }

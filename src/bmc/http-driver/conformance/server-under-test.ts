@@ -8,7 +8,7 @@ import { DriverConnection } from "../driver-connection.ts";
 import type { DriverConnectionOptions } from "../driver-connection.ts";
 import { readLogin } from "../login.ts";
 import type { DriverLogin } from "../login.ts";
-import { NONCE_BYTES } from "../signature.ts";
+import { HEADERS, NONCE_BYTES } from "../signature.ts";
 import type { SignedRequest } from "../signature.ts";
 import { SignedClient } from "../signed-client.ts";
 import { SecureContexts } from "../../gate/secure-contexts.ts";
@@ -93,9 +93,10 @@ export class ServerUnderTest {
     return this.#measured(request, (signal) => this.#client.send(request, signal, headers));
   }
 
-  /** Sends a request without any of the headers of the contract. */
-  sendUnsigned(request: SignedRequest): Promise<DriverAnswer> {
-    return this.#measured(request, (signal) => this.#client.send(request, signal, {}));
+  /** Sends a request without any of the headers of the contract, or without its signature alone. */
+  sendUnsigned(request: SignedRequest, without: "headers" | "signature"): Promise<DriverAnswer> {
+    const { [HEADERS.signature]: _, ...others } = this.#client.headersOf(request);
+    return this.#measured(request, (signal) => this.#client.send(request, signal, without === "headers" ? {} : others));
   }
 
   /** Sends a request that is signed with a key that the server does not have. */
@@ -133,6 +134,15 @@ export class ServerUnderTest {
     return JSON.stringify({ systemUUID, serialNumber });
   }
 
+  /** Orders the host on, whatever the rules have found. Best effort: a rule reports that it is not on. */
+  async orderOn(): Promise<void> {
+    try {
+      await this.send(this.prepare("POST", "on", await this.orderBody()));
+    } catch {
+      // The rules have reported it.
+    }
+  }
+
   /** @throws RuleBroken unless the host reads On. */
   async requireOn(after: string): Promise<void> {
     const { state } = (await this.readStatus()).reading;
@@ -161,6 +171,12 @@ export class ServerUnderTest {
       await this.pause(POLL_MS);
     }
     throw new RuleBroken(`not ${wanted} within ${Math.round(timeoutMs / 1_000)} s: ${seen.join(", then ")}`);
+  }
+
+  /** Powers the host on after an order that had to be refused, so that the next rule finds it on. Best effort. */
+  async bringBack(): Promise<void> {
+    await this.orderOn();
+    await this.waitFor("On").catch(() => undefined);
   }
 
   pause(ms: number): Promise<void> {
