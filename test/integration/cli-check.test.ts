@@ -10,7 +10,9 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { startKubeMock } from "../../hack/kube-mock/kube-mock.ts";
 import type { KubeMock } from "../../hack/kube-mock/kube-mock.ts";
+import { NAMESPACES } from "../../hack/kube-mock/controllers/cluster-types.ts";
 import { DEPLOYMENTS } from "../../hack/kube-mock/kinds/plain.ts";
+import { readCrds } from "../../hack/lib/crds.ts";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
 import { createRack } from "../../hack/rack/rack.ts";
 import type { Rack } from "../../hack/rack/rack.ts";
@@ -37,6 +39,7 @@ import { installHealthy, NAMESPACE, NODE_NAMES, setTargetReady } from "./check-f
 import { cli } from "./cli-fixture.ts";
 import { startIpmiWorld } from "./ipmi-fixture.ts";
 import type { IpmiWorld } from "./ipmi-fixture.ts";
+import { startSnmpWorld } from "./snmp-fixture.ts";
 import type { CliOptions, CliResult } from "./cli-fixture.ts";
 import { readyOf } from "../../src/remediator/hosts/fencing-target/target-store.ts";
 
@@ -386,16 +389,22 @@ describe("ironfence check --pre --bmc", () => {
     assert.equal(ports?.level, "warning");
     assert.match(ports.findings[0]?.message ?? "", /^no BMC was tried: the cluster has no FencingTarget/);
     assert.match(ports.findings[0]?.hint ?? "", /ironfence check --pre --bmc redfish:/);
-    const untried = await pre("snmp://127.0.0.1/7");
-    assert.equal(untried.ports?.level, "warning", "SNMP alone shows nothing");
-    assert.match(untried.ports.findings[0]?.message ?? "", /^no BMC was tried; snmp:\/\/127\.0\.0\.1\/7: not tried/);
   });
 
-  it("ironfence check --pre passes BMCs that answer Redfish and IPMI, and logs in to none of them", async () => {
+  it("ironfence check --pre passes BMCs that answer Redfish, IPMI and SNMPv3, and logs in to none of them", async () => {
     const secure = redfish.url.replace(/^https/, "redfish");
-    const { code, ports, err } = await pre(secure, redfish.url, ipmi.mock.address, `127.0.0.1:${ipmi.mock.port}`);
+    await using snmp = await startSnmpWorld();
+    snmp.mock.addFault({ steps: ["discovery"], action: { type: "loseRequest" }, times: 1 });
+    const { code, ports, err } = await pre(
+      secure,
+      redfish.url,
+      ipmi.mock.address,
+      `127.0.0.1:${ipmi.mock.port}`,
+      `${snmp.mock.address}/1`,
+    );
     assert.equal(code, 0, err);
-    assert.deepEqual(ports?.findings, [{ level: "ok", message: "4 of 4 BMCs answer" }]);
+    assert.deepEqual(ports?.findings, [{ level: "ok", message: "5 of 5 BMCs answer" }]);
+    assert.deepEqual(snmp.mock.requests, []);
     assert.deepEqual(redfish.requests, []);
     assert.equal(ipmi.mock.sessionCount, 0);
     assert.deepEqual(new Set(ipmi.mock.steps()), new Set(["GetChannelAuthenticationCapabilities"]));
@@ -423,6 +432,8 @@ describe("ironfence check --pre --bmc", () => {
       refusing: "https://127.0.0.1:1",
       deaf: `ipmi://127.0.0.1:${deaf.address().port}`,
       nameless: "redfish://bmc-1.invalid",
+      pdu: `snmp://127.0.0.1:${deaf.address().port}/7`,
+      closed: "snmp://127.0.0.1:1/7",
     };
     const startMs = performance.now();
     const { code, err, ports } = await pre(...Object.values(addresses), redfish.url);
@@ -436,8 +447,37 @@ describe("ironfence check --pre --bmc", () => {
     assert.match(one(addresses.plain), /: the TLS handshake failed \(ERR_SSL_\w+\) → check whether Redfish is enabled/);
     assert.match(one(addresses.refusing), /ECONNREFUSED 127\.0\.0\.1:1 → check address, port, cabling and firewall/);
     assert.match(one(addresses.deaf), /the BMC does not answer on UDP port \d+ → enable IPMI over LAN/);
+    assert.match(one(addresses.pdu), /: no answer of SNMPv3 on UDP port \d+.* → enable SNMPv3 on the PDU/);
+    assert.match(one(addresses.closed), /ECONNREFUSED.* → enable SNMPv3 on the PDU/);
     assert.match(one(addresses.nameless), /(ENOTFOUND|EAI_AGAIN) bmc-1\.invalid → correct the name/);
     assert.ok(!found.some((text) => text.includes(redfish.url)), "the BMC that answers is not among them");
+  });
+
+  it("ironfence check --pre names the PDUs that it did not try, next to the BMCs that do not answer", async (t) => {
+    for (const crd of await readCrds()) kube.server.load(crd);
+    kube.server.collection(NAMESPACES).create({ metadata: { name: NAMESPACE } });
+    const targets = kube.server.collection(FENCING_TARGETS);
+    const devices = [
+      { address: "snmp://127.0.0.1:1/7", credentialsSecretRef: { name: "pdu" }, snmp: { version: "v2c" as const } },
+    ];
+    targets.create({ metadata: { name: "one", namespace: NAMESPACE }, spec: { nodeName: "one", devices } });
+    t.after(() => targets.delete({ namespace: NAMESPACE, name: "one" }));
+    const untried = `1 of 2 BMCs were not tried, since SNMPv2c answers only a login: FencingTarget ${NAMESPACE}/one, snmp://127.0.0.1:1/7`;
+    const answering = await pre(redfish.url);
+    assert.equal(answering.code, 0);
+    assert.deepEqual(
+      answering.ports?.findings.map(({ level, message }) => [level, message]),
+      [["warning", untried]],
+    );
+    const { code, ports } = await pre("https://127.0.0.1:1");
+    assert.equal(code, EXIT_FAILURE);
+    assert.deepEqual(
+      ports?.findings.map(({ level, message }) => [level, message.replace(/: connect .*/, "")]),
+      [
+        ["failed", "1 of 2 BMCs do not answer: https://127.0.0.1:1"],
+        ["warning", untried],
+      ],
+    );
   });
 
   it("ironfence check --pre refuses an address that no FencingTarget could have, and --bmc without --pre", async () => {

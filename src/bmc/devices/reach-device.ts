@@ -2,32 +2,42 @@ import { abortReason } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { BmcAddress } from "../interface/address.ts";
-import type { TlsVersion } from "../interface/device-config.ts";
+import type { SnmpConfig, TlsVersion } from "../interface/device-config.ts";
 import { readAuthCapabilities } from "../ipmi/session/auth-capabilities.ts";
 import { Channel } from "../ipmi/session/channel.ts";
+import { discoverEngine } from "../snmp/session/discovery.ts";
 import { checkName, checkTcp, checkTls } from "./network-checks.ts";
 import { endpointOf } from "./probe-device.ts";
 
 /** The step at which a device that cannot be reached failed. */
-export type ReachStep = "name" | "connection" | "tls" | "ipmi";
+export type ReachStep = "name" | "connection" | "tls" | "ipmi" | "snmp";
 
 export type Reach =
   | { state: "answers" }
-  /** Its protocol answers only those who log in. */
+  /** SNMPv2c answers only those who log in. */
   | { state: "unchecked" }
   /** `why` is text for the user. */
   | { state: "silent"; step: ReachStep; why: string };
+
+interface ReachOptions {
+  clock: Clock;
+  timeoutMs: number;
+  minVersion?: TlsVersion | undefined;
+  /** `v3` by default. */
+  snmpVersion?: SnmpConfig["version"];
+}
 
 /** Of the time for a device, so that the error of IPMI itself comes before that of the deadline. */
 const IPMI_SHARE = 0.8;
 
 /**
  * Whether a device answers, without a login: a TLS handshake with a Redfish service or a driver server, and for IPMI
- * the request that comes before a session. A certificate is not judged. Only the abort of `signal` is thrown.
+ * and SNMPv3 the request that comes before a session. A certificate is not judged. Only the abort of `signal` is
+ * thrown.
  */
 export async function reachDevice(
   address: BmcAddress,
-  { clock, timeoutMs, minVersion }: { clock: Clock; timeoutMs: number; minVersion?: TlsVersion | undefined },
+  { clock, timeoutMs, minVersion, snmpVersion }: ReachOptions,
   signal: AbortSignal,
 ): Promise<Reach> {
   const endpoint = endpointOf(address);
@@ -35,7 +45,12 @@ export async function reachDevice(
   try {
     return await withDeadline(clock, "the answer", timeoutMs, signal, async (within): Promise<Reach> => {
       await checkName(endpoint);
-      if (address.protocol === "snmp") return { state: "unchecked" };
+      if (address.protocol === "snmp") {
+        if (snmpVersion === "v2c") return { state: "unchecked" };
+        step = "snmp";
+        await discoverEngine(address, clock, within);
+        return { state: "answers" };
+      }
       if (address.protocol === "ipmi") {
         step = "ipmi";
         const channel = await Channel.open(address, clock, within);

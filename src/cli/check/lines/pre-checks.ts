@@ -102,23 +102,29 @@ const NEXT_STEPS: Readonly<Record<ReachStep, string>> = {
   connection: "check address, port, cabling and firewall, and whether Redfish is enabled on the BMC",
   tls: "check whether Redfish is enabled on this port; if the BMC speaks plain HTTP, write redfish+http://",
   ipmi: "enable IPMI over LAN on the BMC, and allow its UDP port in firewalls",
+  snmp: "enable SNMPv3 on the PDU, and allow its UDP port in firewalls; a PDU with SNMPv2c alone answers only a login",
 };
 
 function judgePorts({ ports, portsUnread }: PreFacts): readonly Finding[] {
   const unread = portsUnread === undefined ? [] : [cannotCheck(portsUnread)];
-  const answering = ports.filter(({ reach }) => reach.state === "answers").length;
-  const unchecked = ports.filter(({ reach }) => reach.state === "unchecked");
-  const problems = [...unread, ...silentOnes(ports)];
-  const untried =
-    unchecked.length === 0
-      ? ""
-      : `; ${shorten(unchecked.map(({ address }) => address))}: not tried, since SNMP answers only a login`;
-  if (problems.length > 0) return problems;
-  if (answering > 0) return [passed(`${answering} of ${ports.length} BMCs answer${untried}`)];
+  const problems = [...unread, ...silentOnes(ports), ...untriedOnes(ports)];
+  if (ports.length > 0 || problems.length > 0) return orOk(problems, `${ports.length} of ${ports.length} BMCs answer`);
   return [
     warning(
-      `no BMC was tried${ports.length === 0 ? ": the cluster has no FencingTarget and no BareMetalHost yet" : untried}`,
+      "no BMC was tried: the cluster has no FencingTarget and no BareMetalHost yet",
       "name one of each network that the agent must reach: ironfence check --pre --bmc redfish://10.0.0.5 --bmc ipmi://10.0.1.5",
+    ),
+  ];
+}
+
+function untriedOnes(ports: readonly PortFinding[]): readonly Finding[] {
+  const untried = ports.filter(({ reach }) => reach.state === "unchecked");
+  if (untried.length === 0) return [];
+  const names = shorten(untried.map(nameOf));
+  return [
+    warning(
+      `${untried.length} of ${ports.length} BMCs were not tried, since SNMPv2c answers only a login: ${names}`,
+      "after the installation, ironfence probe --target NAME logs in",
     ),
   ];
 }
@@ -129,16 +135,21 @@ function judgePorts({ ports, portsUnread }: PreFacts): readonly Finding[] {
  */
 function silentOnes(ports: readonly PortFinding[]): readonly Finding[] {
   const groups = new Map<string, { isNamed: boolean; hint: string | undefined; texts: string[] }>();
-  for (const { owner, address, reach } of ports) {
+  for (const port of ports) {
+    const { owner, reach } = port;
     if (reach.state !== "silent" && reach.state !== "invalid") continue;
     const hint = reach.state === "silent" ? NEXT_STEPS[reach.step] : "correct the address";
     const key = `${owner === undefined} ${hint}`;
     const group = groups.get(key) ?? { isNamed: owner === undefined, hint, texts: [] };
-    group.texts.push(`${owner === undefined ? "" : `${owner}, `}${address}: ${reach.why}`);
+    group.texts.push(`${nameOf(port)}: ${reach.why}`);
     groups.set(key, group);
   }
   return [...groups.values()].map(({ isNamed, hint, texts }) => {
     const message = `${texts.length} of ${ports.length} BMCs do not answer: ${shorten(texts)}`;
     return isNamed ? failed(message, hint) : warning(message, `${hint}; the agent may have another route to them`);
   });
+}
+
+function nameOf({ owner, address }: Pick<PortFinding, "owner" | "address">): string {
+  return owner === undefined ? address : `${owner}, ${address}`;
 }

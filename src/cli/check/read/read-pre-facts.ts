@@ -4,7 +4,7 @@ import { readBareMetalHost } from "../../../api/metal3/metal3.ts";
 import { NODE_HEALTH_CHECKS } from "../../../api/ironfence/node-health-check.ts";
 import { parseBmcAddress } from "../../../bmc/interface/address.ts";
 import { reachDevice } from "../../../bmc/devices/reach-device.ts";
-import type { TlsVersion } from "../../../bmc/interface/device-config.ts";
+import type { SnmpConfig, TlsVersion } from "../../../bmc/interface/device-config.ts";
 import type { BmcAddress } from "../../../bmc/interface/address.ts";
 import { FAMILIES } from "../../../config/parsers.ts";
 import { findObject } from "../../../kube/objects/find-object.ts";
@@ -49,7 +49,10 @@ export async function readPreFacts(
   return { ...rest, ports, portsUnread: isUnread(devices) ? devices.unread : undefined };
 }
 
-type DeviceAddress = Pick<PortFinding, "owner" | "address"> & { minVersion?: TlsVersion | undefined };
+interface DeviceAddress extends Pick<PortFinding, "owner" | "address"> {
+  minVersion?: TlsVersion | undefined;
+  snmpVersion?: SnmpConfig["version"];
+}
 type WithDevices = Omit<PreFacts, "ports" | "portsUnread"> & { devices: Fact<DeviceAddress[]> };
 
 async function readCluster(deps: ReadDeps, signal: AbortSignal): Promise<WithDevices> {
@@ -76,10 +79,11 @@ async function listDevices(
   const hosts = (await listKind(client, HOST_KIND, signal)) ?? [];
   return [
     ...targets.flatMap(({ metadata, spec }) =>
-      spec.devices.map(({ address, tls }) => ({
+      spec.devices.map(({ address, tls, snmp }) => ({
         owner: `FencingTarget ${namespace}/${metadata.name}`,
         address,
         minVersion: tls?.minVersion,
+        snmpVersion: snmp?.version,
       })),
     ),
     ...hosts.map(readBareMetalHost).flatMap((host) => {
@@ -94,14 +98,18 @@ function tryPorts(
   devices: readonly DeviceAddress[],
   signal: AbortSignal,
 ): Promise<PortFinding[]> {
-  return inParallel(devices, DEVICES_AT_ONCE_MAX, async ({ minVersion, ...device }): Promise<PortFinding> => {
-    let address: BmcAddress;
-    try {
-      address = parseBmcAddress(device.address);
-    } catch (error) {
-      return { ...device, reach: { state: "invalid", why: error instanceof Error ? error.message : "not valid" } };
-    }
-    const reach = await reachDevice(address, { clock, timeoutMs: REACH_TIMEOUT_MS, minVersion }, signal);
-    return { ...device, reach };
-  });
+  return inParallel(
+    devices,
+    DEVICES_AT_ONCE_MAX,
+    async ({ minVersion, snmpVersion, ...device }): Promise<PortFinding> => {
+      let address: BmcAddress;
+      try {
+        address = parseBmcAddress(device.address);
+      } catch (error) {
+        return { ...device, reach: { state: "invalid", why: error instanceof Error ? error.message : "not valid" } };
+      }
+      const reach = await reachDevice(address, { clock, timeoutMs: REACH_TIMEOUT_MS, minVersion, snmpVersion }, signal);
+      return { ...device, reach };
+    },
+  );
 }
