@@ -64,6 +64,7 @@ const GATES = {
 /** Conditions of an enabled health check that does not do everything that it should. */
 const HINDRANCES = ["AttemptBudgetSpent", "RemediationFailed"] as const;
 const STORM = "StormActive";
+const NO_NODES = "NoNodes";
 /** As `ironfence status` says. */
 const TOO_HIGH = "ThresholdTooHigh";
 const PHASES = ["Enabled", "Remediating", "Paused", "Disabled"] as const;
@@ -72,10 +73,10 @@ const OTHER = "Other";
 const HEALTH_CHECKS = metric({
   name: "ironfence_health_checks",
   type: "gauge",
-  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`; else what lets no remediation start (`PauseRequested`, `ClusterUpgrading`, `ViewStale`, `StormActive`, or `ThresholdHolds` if too few nodes are healthy); else `ThresholdTooHigh` if a node that fails alone may not be remediated; else the first of the other conditions that is True; else `NoNodes` if the selector matches none; `None` if nothing is wrong",
+  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`; else what lets no remediation start (`PauseRequested`, `ClusterUpgrading`, `ViewStale`, `StormActive`, `NoNodes` if the selector matches none, or `ThresholdHolds` if too few nodes are healthy); else `ThresholdTooHigh` if a node that fails alone may not be remediated; else the first of the other conditions that is True; `None` if nothing is wrong",
   labels: {
     state: [...PHASES, OTHER],
-    reason: ["None", ...DISABLED, ...Object.values(GATES), STORM, TOO_HIGH, ...HINDRANCES, "NoNodes", OTHER],
+    reason: ["None", ...DISABLED, ...Object.values(GATES), STORM, NO_NODES, TOO_HIGH, ...HINDRANCES, OTHER],
   },
 });
 const BUDGET_SPENT = metric({
@@ -255,16 +256,12 @@ function reasonOf(
   if (phase === "Paused") return GATES.paused;
   if (gate === "upgrading" || gate === "blocked") return GATES[gate];
   if (reasonIf(STORM) !== undefined) return STORM;
+  // No threshold in nodes is met without nodes.
+  if (observedNodes === 0) return NO_NODES;
   if (gate === "threshold") return GATES.threshold;
-  if (
-    threshold !== undefined &&
-    observedNodes !== undefined &&
-    observedNodes > 0 &&
-    !toleratesOne(threshold, observedNodes)
-  )
+  if (threshold !== undefined && observedNodes !== undefined && !toleratesOne(threshold, observedNodes))
     return TOO_HIGH;
-  const hindrance = HINDRANCES.find((type) => reasonIf(type) !== undefined);
-  return hindrance ?? (observedNodes === 0 ? "NoNodes" : "None");
+  return HINDRANCES.find((type) => reasonIf(type) !== undefined) ?? "None";
 }
 
 function byName({ unhealthyNodes = [] }: NodeHealthCheckStatus): Map<string, UnhealthyNode> {

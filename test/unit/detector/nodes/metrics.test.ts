@@ -225,6 +225,7 @@ describe("the gauge of health checks", () => {
       [three, 2, undefined, "None"],
       [three, 3, gate, "ThresholdHolds"],
       [{ ...three, observedNodes: 0 }, 1, undefined, "NoNodes"],
+      [{ ...three, observedNodes: 0 }, 1, gate, "NoNodes"],
       [{ phase: "Enabled" }, 1, undefined, "None"],
     ] as const) {
       const threshold: Threshold = { kind: "minHealthy", amount: { unit: "nodes", count: minHealthy } };
