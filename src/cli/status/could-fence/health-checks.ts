@@ -1,6 +1,10 @@
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../../../api/names/labels.ts";
 import type { NodeHealthCheck } from "../../../api/ironfence/node-health-check.ts";
+import { compileSelector, SelectorError } from "../../../api/schema/label-selector.ts";
+import type { LabelMatcher } from "../../../api/schema/label-selector.ts";
+import { labelSelectorSchema } from "../../../api/schema/meta.ts";
+import { fieldAt } from "../../../api/schema/read-fields.ts";
 import type { NodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { judgeThreshold, toleratesOne } from "../../../detector/nodes/decide/threshold.ts";
@@ -52,20 +56,23 @@ export function watcherFinder(overview: Overview): (node: Node) => { watchers: W
   const machineChecks = machineChecksOf(overview);
   return (node) => {
     const machines = machineChecks(node);
-    const own = checks.flatMap(({ policy, watch }) => (policy.selects(node.metadata.labels) ? [watch(node)] : []));
+    const own = checks.flatMap(({ selects, watch }) => (selects(node.metadata.labels) ? [watch(node)] : []));
     return { watchers: [...own, ...machines.watchers], unread: machines.unread };
   };
 }
 
-function nodeChecksOf(overview: Overview): { policy: NodePolicy; watch: (node: Node) => Watcher }[] {
+function nodeChecksOf(overview: Overview): { selects: LabelMatcher; watch: (node: Node) => Watcher }[] {
   const budgetOf = budgetJudge(itemsOf(overview.healthChecks), overview.nowMs);
-  return itemsOf(overview.healthChecks).flatMap((check) => {
+  return itemsOf(overview.healthChecks).map((check) => {
     const compiled = compileNodePolicy(check.spec, check.metadata.annotations);
-    if ("problem" in compiled) return [];
+    const text = `NodeHealthCheck ${check.metadata.name}`;
+    if ("problem" in compiled) {
+      const hold = { reason: "SpecInvalid", message: compiled.problem, isIntended: false };
+      return { selects: mayCover(check), watch: () => ({ text, hold }) };
+    }
     const { policy } = compiled;
     const problem = checkProblems(check, overview).find(({ severity }) => severity === "error");
     const thresholdOf = thresholdJudge(policy, check, overview);
-    const text = `NodeHealthCheck ${check.metadata.name}`;
     const watch = (node: Node): Watcher => {
       if (problem !== undefined) {
         const { reason, message } = problem;
@@ -75,8 +82,19 @@ function nodeChecksOf(overview: Overview): { policy: NodePolicy; watch: (node: N
       const hold = thresholdOf(node) ?? budgetOf(name, policy.attemptBudget);
       return { text, hold: hold && { ...hold, isIntended: false } };
     };
-    return [{ policy, watch }];
+    return { selects: policy.selects, watch };
   });
+}
+
+/** A health check whose spec cannot be used may be meant for any node if not even its selector can be. */
+function mayCover({ spec }: NodeHealthCheck): LabelMatcher {
+  const selector = labelSelectorSchema.safeParse(fieldAt(spec, "selector"));
+  try {
+    if (selector.success) return compileSelector(selector.data);
+  } catch (error) {
+    if (!(error instanceof SelectorError)) throw error;
+  }
+  return () => true;
 }
 
 /** Whether the threshold would allow a remediation of a node if that node failed now. */

@@ -228,6 +228,36 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     verdict: "no RemediationTemplateNotFound",
     level: "failed",
   },
+  "the selector of the health check is not valid": {
+    change: {
+      healthChecks: [
+        checkWith({ spec: { selector: { matchExpressions: [{ key: "pool", operator: "In", values: [] }] } } }),
+      ],
+    },
+    verdict: "no SpecInvalid",
+    level: "failed",
+  },
+  "a duration of the health check is not valid": {
+    change: {
+      healthChecks: [
+        checkWith({ spec: { unhealthyConditions: [{ type: "Ready", status: "Unknown", duration: "soon" }] } }),
+      ],
+    },
+    verdict: "no SpecInvalid",
+    level: "failed",
+  },
+  "a health check for other nodes is not valid": {
+    change: {
+      healthChecks: [checkWith({ spec: { selector: { matchLabels: { pool: "others" } }, healthyDelay: "soon" } })],
+    },
+    verdict: "yes NoHealthCheck",
+    level: "ok",
+  },
+  "a health check is not valid, and another one covers the node": {
+    change: { healthChecks: [checkWith({ spec: { selector: {} } }), healthCheck()] },
+    verdict: "yes",
+    level: "ok",
+  },
   "the health check is paused": {
     change: { healthChecks: [healthCheck({ phase: "Paused", reason: "by ann" })] },
     verdict: "no PauseRequested",
