@@ -34,7 +34,12 @@ export function kubeconfigSecret({ namespace, name }: ClusterRef): { namespace: 
 }
 
 /** Why a workload cluster cannot be worked with. */
-export type AwayReason = "KubeconfigMissing" | "KubeconfigInvalid" | "Unreachable" | "Unauthorized" | "OverBudget";
+export type DisconnectReason =
+  | "KubeconfigMissing"
+  | "KubeconfigInvalid"
+  | "Unreachable"
+  | "Unauthorized"
+  | "OverBudget";
 
 /** How a workload cluster can be worked with at present. */
 export type ClusterConnection =
@@ -46,9 +51,9 @@ export type ClusterConnection =
    */
   | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node>; uid?: string }
   /** `message` is for the user, without credentials; `sinceMs` by the wall clock. */
-  | { state: "away"; reason: AwayReason; message: string; sinceMs: number };
+  | { state: "disconnected"; reason: DisconnectReason; message: string; sinceMs: number };
 
-type AwayConnection = Extract<ClusterConnection, { state: "away" }>;
+type Disconnected = Extract<ClusterConnection, { state: "disconnected" }>;
 
 /**
  * The connection to one workload cluster: reads its Secret again and again, and follows what it says. The Secret is
@@ -61,7 +66,7 @@ export class WorkloadConnection {
   readonly #onChange: () => void;
   #state: ClusterConnection = { state: "connecting" };
   /** Why the Secret gave no kubeconfig when it was read last; since when by the monotonic clock. */
-  #problem: (Pick<AwayConnection, "reason" | "message"> & { sinceMs: number }) | undefined;
+  #problem: (Pick<Disconnected, "reason" | "message"> & { sinceMs: number }) | undefined;
   /** UID and version of the Secret whose kubeconfig is followed. */
   #followed: string | undefined;
   #link: Link | undefined;
@@ -213,18 +218,18 @@ export class WorkloadConnection {
       return { state: "connected", runtime: link.runtime, nodes: link.nodes, uid: health.uid };
     }
     const next = this.#next?.health();
-    const trouble = this.#problem ?? (next?.state === "away" ? next : health);
+    const trouble = this.#problem ?? (next?.state === "disconnected" ? next : health);
     if (!("reason" in trouble)) return { state: "connecting" };
     const { reason, message } = trouble;
-    const sinceMs = this.#state.state === "away" ? this.#state.sinceMs : this.#deps.runtime.clock.nowMs();
-    return { state: "away", reason, message, sinceMs };
+    const sinceMs = this.#state.state === "disconnected" ? this.#state.sinceMs : this.#deps.runtime.clock.nowMs();
+    return { state: "disconnected", reason, message, sinceMs };
   }
 
   #announce(): void {
     const { logger } = this.#deps.runtime;
     const fields = { cluster: this.#cluster };
     if (this.#state.state === "connected") logger.info(fields, "a workload cluster is connected");
-    if (this.#state.state === "away") {
+    if (this.#state.state === "disconnected") {
       const { reason, message } = this.#state;
       logger.warn({ ...fields, reason, problem: message }, "a workload cluster cannot be reached");
     }
@@ -246,6 +251,6 @@ function readKubeconfig(secret: StoredSecret): WorkloadKubeconfig {
 
 function isSame(a: ClusterConnection, b: ClusterConnection): boolean {
   if (a.state === "connected" && b.state === "connected") return a.runtime === b.runtime && a.uid === b.uid;
-  if (a.state === "away" && b.state === "away") return a.reason === b.reason && a.message === b.message;
+  if (a.state === "disconnected" && b.state === "disconnected") return a.reason === b.reason && a.message === b.message;
   return a.state === b.state;
 }

@@ -64,7 +64,7 @@ export interface LinkDeps {
 export type LinkHealth =
   | { state: "connecting" }
   | { state: "connected"; uid: string }
-  | { state: "away"; reason: "Unreachable" | "Unauthorized" | "OverBudget"; message: string };
+  | { state: "disconnected"; reason: "Unreachable" | "Unauthorized" | "OverBudget"; message: string };
 
 /** The connections to one API server of a workload cluster, which cluster that is, and what is seen of its nodes. */
 export class Link {
@@ -175,8 +175,8 @@ export class Link {
   }
 
   #unhealthy(message: string, code = this.nodes.problemCode): LinkHealth {
-    if (code === "OverBudget") return { state: "away", reason: code, message };
+    if (code === "OverBudget") return { state: "disconnected", reason: code, message };
     const isRefused = code === "Unauthorized" || code === "Forbidden";
-    return { state: "away", reason: isRefused ? "Unauthorized" : "Unreachable", message };
+    return { state: "disconnected", reason: isRefused ? "Unauthorized" : "Unreachable", message };
   }
 }

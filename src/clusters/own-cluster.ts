@@ -54,5 +54,5 @@ function connectionOf(runtime: KubeRuntime, nodes: Watched<Node>): ClusterConnec
   const silentMs = clock.monotonicMs() - nodes.lastContactMs;
   if (silentMs <= NODES_STALE_MS) return { state: "connected", runtime, nodes };
   const message = "the API server has reported nothing about nodes for minutes";
-  return { state: "away", reason: "Unreachable", message, sinceMs: clock.nowMs() - silentMs };
+  return { state: "disconnected", reason: "Unreachable", message, sinceMs: clock.nowMs() - silentMs };
 }

@@ -5,7 +5,7 @@ import { WorkloadConnection } from "./connection.ts";
 import type { ClusterConnection, ClusterRef } from "./connection.ts";
 import type { LinkDeps } from "./link.ts";
 
-export type { AwayReason, ClusterConnection, ClusterRef } from "./connection.ts";
+export type { DisconnectReason, ClusterConnection, ClusterRef } from "./connection.ts";
 export { kubeconfigSecret } from "./connection.ts";
 
 /** How long a connection without a holder stays: one remediation ends, and the next one begins. */
@@ -15,7 +15,7 @@ export const WORKLOAD_CLUSTERS_METRIC = metric({
   name: "ironfence_workload_clusters",
   type: "gauge",
   help: "workload clusters in use, by the state of their connection",
-  labels: { state: ["connecting", "connected", "away"] },
+  labels: { state: ["connecting", "connected", "disconnected"] },
 });
 
 /** One holder's hand on a workload cluster. */
@@ -115,7 +115,7 @@ interface SharedConnection {
 
 function countStates(registry: Registry, entries: ReadonlyMap<string, SharedConnection>, signal: AbortSignal): void {
   collectedGauge(WORKLOAD_CLUSTERS_METRIC, registry, (set) => {
-    const counts = { connecting: 0, connected: 0, away: 0 };
+    const counts = { connecting: 0, connected: 0, disconnected: 0 };
     for (const { connection } of entries.values()) counts[connection.state.state] += 1;
     for (const [state, count] of Object.entries(counts)) set({ state }, count);
   });

@@ -87,7 +87,8 @@ void describe("a workload cluster on an API server of its own", () => {
     eventually(
       `away: ${reason}`,
       STATE_TIMEOUT_MS,
-      async () => held.connection.state === "away" && held.connection.reason === reason && held.connection.message,
+      async () =>
+        held.connection.state === "disconnected" && held.connection.reason === reason && held.connection.message,
       async () => JSON.stringify(held.connection),
     );
   const connected = (): Promise<Connected> =>
@@ -95,7 +96,7 @@ void describe("a workload cluster on an API server of its own", () => {
       "connected",
       STATE_TIMEOUT_MS,
       async () => held.connection.state === "connected" && held.connection,
-      async () => (held.connection.state === "away" ? held.connection.message : held.connection.state),
+      async () => (held.connection.state === "disconnected" ? held.connection.message : held.connection.state),
     );
   /** Whether the API server takes the credentials of the connection. */
   const readNode = async ({ runtime }: Connected): Promise<string> =>

@@ -138,7 +138,7 @@ export class MachineWorld {
     this.#become(
       reason === undefined
         ? this.#connected
-        : { state: "away", reason: "Unreachable", message: reason, sinceMs: this.clock.nowMs() },
+        : { state: "disconnected", reason: "Unreachable", message: reason, sinceMs: this.clock.nowMs() },
     );
   }
 

@@ -165,8 +165,9 @@ async function startWorld(t: TestContext, authority: CertificateAuthority): Prom
 
 const isConnected = ({ connection }: HeldCluster): boolean => connection.state === "connected";
 const awayReason = ({ connection }: HeldCluster): string =>
-  connection.state === "away" ? connection.reason : connection.state;
-const messageOf = (connection: ClusterConnection): string => (connection.state === "away" ? connection.message : "");
+  connection.state === "disconnected" ? connection.reason : connection.state;
+const messageOf = (connection: ClusterConnection): string =>
+  connection.state === "disconnected" ? connection.message : "";
 
 describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true }, () => {
   let authority: CertificateAuthority;

@@ -8,7 +8,7 @@ import { NodeClusters } from "../../src/remediator/clusters/node-clusters.ts";
 export const NO_WORKLOAD_CLUSTERS: WorkloadClusters = {
   hold: (ref) => ({
     ref,
-    connection: { state: "away", reason: "KubeconfigMissing", message: "there is no such cluster", sinceMs: 0 },
+    connection: { state: "disconnected", reason: "KubeconfigMissing", message: "there is no such cluster", sinceMs: 0 },
     release: () => undefined,
   }),
 };

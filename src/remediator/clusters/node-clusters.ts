@@ -195,8 +195,9 @@ class ConnectedCluster {
     if (connection.state !== "connected") {
       this.#stopNodes?.();
       this.#stopNodes = undefined;
-      const why = connection.state === "away" ? `${connection.reason}: ${connection.message}` : "it is being connected";
-      const isMissing = connection.state === "away" && connection.reason === "KubeconfigMissing";
+      const why =
+        connection.state === "disconnected" ? `${connection.reason}: ${connection.message}` : "it is being connected";
+      const isMissing = connection.state === "disconnected" && connection.reason === "KubeconfigMissing";
       const missing = isMissing ? { missingSinceMs: connection.sinceMs } : {};
       this.#present = { ...unreachable(this.#runtime, ref, why), ...missing };
       return;

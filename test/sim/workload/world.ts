@@ -193,7 +193,7 @@ export class WorkloadWorld {
     this.clock.schedule(3_000, () => {
       if (!this.#isCut) return;
       const message = "no answer from its API server";
-      this.#connect({ state: "away", reason: "Unreachable", message, sinceMs: this.clock.nowMs() });
+      this.#connect({ state: "disconnected", reason: "Unreachable", message, sinceMs: this.clock.nowMs() });
     });
   }
 

@@ -10,7 +10,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { seededRandom } from "../../lib/seeded-random.ts";
 import { VirtualClock } from "../../lib/virtual-clock.ts";
 
-test("the agent's own cluster is connected once its nodes are listed, and away once nothing more is reported about them", async () => {
+test("the agent's own cluster is connected once its nodes are listed, and disconnected once nothing more is reported about them", async () => {
   const clock = new VirtualClock(Date.UTC(2026, 0, 1));
   const server = createApiServer({ clock, random: seededRandom(1) });
   server.collection(NODES).create({ metadata: { name: "n1" } });
@@ -51,7 +51,7 @@ test("the agent's own cluster is connected once its nodes are listed, and away o
     assert.equal(state(), "connected");
     isSilent = true;
     await clock.advance(400_000);
-    assert.equal(state(), "away");
+    assert.equal(state(), "disconnected");
   } finally {
     held.release();
     stop.abort();

@@ -30,7 +30,7 @@ class Clusters {
   readonly registry = new Registry();
   readonly log = recordingLogger();
   readonly stop = new AbortController();
-  /** Servers that answer; those that are not here are away. */
+  /** Servers that answer; those that are not here do not answer. */
   readonly servers = new Map<string, ApiServer>();
   /** The wires that have been opened, and how many of them are open. */
   readonly opened: string[] = [];
@@ -115,15 +115,15 @@ const kubeconfigFor = (host: string, token = "t"): string =>
   kubeconfigText({ cluster: { server: `https://${host}:6443` }, user: { token } });
 
 type Connected = Extract<ClusterConnection, { state: "connected" }>;
-type Away = Extract<ClusterConnection, { state: "away" }>;
+type Disconnected = Extract<ClusterConnection, { state: "disconnected" }>;
 
 function connected({ connection }: HeldCluster): Connected {
   assert.ok(connection.state === "connected", JSON.stringify(connection));
   return connection;
 }
 
-function away({ connection }: HeldCluster, reason: Away["reason"]): Away {
-  assert.ok(connection.state === "away", connection.state);
+function disconnected({ connection }: HeldCluster, reason: Disconnected["reason"]): Disconnected {
+  assert.ok(connection.state === "disconnected", connection.state);
   assert.equal(connection.reason, reason, connection.message);
   return connection;
 }
@@ -133,7 +133,7 @@ function nodesOf(held: HeldCluster): string[] {
 }
 
 function reasonOf({ connection }: HeldCluster): string {
-  return connection.state === "away" ? connection.reason : connection.state;
+  return connection.state === "disconnected" ? connection.reason : connection.state;
 }
 
 /** Twice what a kubelet reports by default, with the managed fields of all of it. */
@@ -170,7 +170,7 @@ describe("a workload cluster", () => {
       server.collection(NODES).create({ metadata: { name: `g${index}`, labels }, spec: {} });
     }
     await world.clock.advance(5_000);
-    assert.match(away(held, "OverBudget").message, /^watch nodes: more than 4194304 characters to be kept/);
+    assert.match(disconnected(held, "OverBudget").message, /^watch nodes: more than 4194304 characters to be kept/);
     for (let index = 0; index < 80; index++) server.collection(NODES).delete({ name: `g${index}` });
     await world.clock.advance(90_000);
     assert.deepEqual(nodesOf(held), ["n1"]);
@@ -189,9 +189,9 @@ describe("a workload cluster", () => {
     const fields = Object.fromEntries(Array.from({ length: 100_000 }, (_, key) => [`k${key}`, 0]));
     server.collection(NODES).create({ metadata: { name: "many" }, spec: {}, status: fields });
     await world.clock.advance(5_000);
-    assert.match(away(held, "OverBudget").message, /^watch nodes: more than 20000 values/);
+    assert.match(disconnected(held, "OverBudget").message, /^watch nodes: more than 20000 values/);
     await world.clock.advance(90_000);
-    assert.match(away(held, "OverBudget").message, /\/api\/v1\/nodes: more than 60000 values/);
+    assert.match(disconnected(held, "OverBudget").message, /\/api\/v1\/nodes: more than 60000 values/);
   });
 
   it("a workload cluster is waited for until its Secret is there", async (t) => {
@@ -199,7 +199,7 @@ describe("a workload cluster", () => {
     world.start("10.0.0.1");
     const held = world.hold();
     await world.clock.advance(5_000);
-    assert.match(away(held, "KubeconfigMissing").message, /there is no Secret default\/alpha-kubeconfig/);
+    assert.match(disconnected(held, "KubeconfigMissing").message, /there is no Secret default\/alpha-kubeconfig/);
     world.writeSecret(kubeconfigFor("10.0.0.1"));
     await world.clock.advance(15_000);
     assert.equal(held.connection.state, "connected");
@@ -271,10 +271,10 @@ describe("a workload cluster", () => {
     await world.clock.advance(10_000);
     assert.equal(held.connection, before, "a restart is not a reason for alarm");
     await world.clock.advance(10_000);
-    const { message, sinceMs } = away(held, "Unreachable");
+    const { message, sinceMs } = disconnected(held, "Unreachable");
     assert.match(message, /ECONNREFUSED/);
     await world.clock.advance(60_000);
-    assert.equal(away(held, "Unreachable").sinceMs, sinceMs, "still since then");
+    assert.equal(disconnected(held, "Unreachable").sinceMs, sinceMs, "still since then");
     server.collection(NODES).create({ metadata: { name: "n2" }, spec: {} });
     world.servers.set("10.0.0.1", server);
     await world.clock.advance(30_000);
@@ -294,7 +294,7 @@ describe("a workload cluster", () => {
     server.faults.cutWatches({});
     await world.clock.advance(170_000);
     await world.clock.advance(60_000);
-    away(held, "Unreachable");
+    disconnected(held, "Unreachable");
   });
 
   it("a workload cluster is not connected for a process that was suspended for minutes, before any of its timers runs", async (t) => {
@@ -305,7 +305,7 @@ describe("a workload cluster", () => {
     await world.clock.advance(5_000);
     connected(held);
     world.sleptMs = 200_000;
-    away(held, "Unreachable");
+    disconnected(held, "Unreachable");
   });
 
   it("a workload cluster follows a kubeconfig to another API server without a gap", async (t) => {
@@ -373,7 +373,7 @@ describe("a workload cluster", () => {
     world.writeSecret(kubeconfigText({ cluster: { server }, user: { token: "h1dden", exec: { command: "/bin/sh" } } }));
     const held = world.hold();
     await world.clock.advance(30_000);
-    const { message } = away(held, "KubeconfigInvalid");
+    const { message } = disconnected(held, "KubeconfigInvalid");
     assert.match(message, /Secret default\/alpha-kubeconfig: key "value": user\.exec names a program/);
     assert.deepEqual(world.opened, []);
     assert.doesNotMatch(JSON.stringify(world.log.lines) + message, /h1dden|\/bin\/sh/);
@@ -424,7 +424,7 @@ describe("a workload cluster", () => {
     world.writeSecret(kubeconfigFor("10.0.0.1"));
     const held = world.hold();
     await world.clock.advance(12_000);
-    assert.match(away(held, "Unauthorized").message, /grant permission to get namespace kube-system/);
+    assert.match(disconnected(held, "Unauthorized").message, /grant permission to get namespace kube-system/);
     await world.clock.advance(60_000);
     assert.equal(held.connection.state, "connected");
   });
@@ -444,16 +444,16 @@ describe("a workload cluster", () => {
     const world = new Clusters(t);
     world.start("10.0.0.1");
     world.writeSecret(kubeconfigFor("10.0.0.1"));
-    const away = Array.from({ length: 20 }, (_, index) => {
-      world.writeSecret(kubeconfigFor(`10.9.0.${index}`), `away-${index}-kubeconfig`);
-      return world.clusters.hold({ namespace: NAMESPACE, name: `away-${index}` }, () => undefined);
+    const unreachable = Array.from({ length: 20 }, (_, index) => {
+      world.writeSecret(kubeconfigFor(`10.9.0.${index}`), `unreachable-${index}-kubeconfig`);
+      return world.clusters.hold({ namespace: NAMESPACE, name: `unreachable-${index}` }, () => undefined);
     });
     const states: string[] = [];
     const held = world.hold(() => states.push(held.connection.state));
     await world.clock.advance(120_000);
     assert.deepEqual(states, ["connected"]);
-    assert.ok(away.every((cluster) => reasonOf(cluster) === "Unreachable"));
-    assert.match(await world.registry.metrics(), /ironfence_workload_clusters\{state="away"\} 20/);
+    assert.ok(unreachable.every((cluster) => reasonOf(cluster) === "Unreachable"));
+    assert.match(await world.registry.metrics(), /ironfence_workload_clusters\{state="disconnected"\} 20/);
     assert.match(await world.registry.metrics(), /ironfence_workload_clusters\{state="connected"\} 1/);
   });
 });

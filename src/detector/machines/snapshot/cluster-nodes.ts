@@ -42,7 +42,7 @@ export class ClusterNodes {
     const { connection, ref } = this.#cluster;
     if (connection.state === "connected") return undefined;
     const cluster = `cluster ${ref.namespace}/${ref.name}`;
-    return connection.state === "away" ? `${cluster}: ${connection.message}` : `connecting to ${cluster}`;
+    return connection.state === "disconnected" ? `${cluster}: ${connection.message}` : `connecting to ${cluster}`;
   }
 
   /** Whether the cluster has nodes, but none of the given names; false if no name is given. */

@@ -81,7 +81,12 @@ function worldOf(first: ClusterConnection) {
 
 const ready = (name: string, status: string, sinceMs = T0 - 60_000) => nodeOf(name, { Ready: { status, sinceMs } });
 const connectedTo = (nodes: Nodes): ClusterConnection => ({ state: "connected", runtime: {} as KubeRuntime, nodes });
-const AWAY: ClusterConnection = { state: "away", reason: "Unreachable", message: "refused", sinceMs: T0 };
+const DISCONNECTED: ClusterConnection = {
+  state: "disconnected",
+  reason: "Unreachable",
+  message: "refused",
+  sinceMs: T0,
+};
 
 describe("the nodes of a workload cluster", () => {
   it("the nodes of a workload cluster are there, or gone, while the cluster is connected", () => {
@@ -97,7 +102,7 @@ describe("the nodes of a workload cluster", () => {
     const view = new Nodes();
     view.put(ready("a", "True"));
     const { nodes, become, heard } = worldOf(connectedTo(view));
-    become(AWAY);
+    become(DISCONNECTED);
     for (const name of ["a", "b"]) {
       const wanted = { state: "unknown", reason: "cluster tenant/prod: refused" };
       assert.deepEqual(nodes.nodeNamed(name), wanted);

@@ -235,7 +235,7 @@ describe("the clusters of nodes", () => {
     clusters.hold(W1);
     for (const connection of [
       undefined,
-      { state: "away", reason: "Unreachable", message: "no answer", sinceMs: 0 } as const,
+      { state: "disconnected", reason: "Unreachable", message: "no answer", sinceMs: 0 } as const,
     ]) {
       if (connection !== undefined) set(connection);
       const { runtime, nodes, problem } = clusters.of(W1);

@@ -99,7 +99,7 @@ describe("a node of a workload cluster that may have been left during a fence", 
     it(`a node of a workload cluster that may have been left during a fence has its cluster ${what} once that has been away for long: ${reason}`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
-      world.connection = { state: "away", reason, message: "no way", sinceMs: clock.nowMs() };
+      world.connection = { state: "disconnected", reason, message: "no way", sinceMs: clock.nowMs() };
       world.letGo(NODE);
       await clock.advance(300_000);
       assert.equal(world.holders, 1, "it may come back");
