@@ -162,7 +162,7 @@ describe("ironfence enroll", () => {
       assertRefused(world, outcome, /snmp:\/\/pdu-1\/1 is not shown to feed this host.*--confirm-outlets/);
       // Nor if the others are vouched for.
       const again = await enroll(world, { confirmed: OUTLETS });
-      assertRefused(world, again, /snmp:\/\/pdu-1\/3 is not shown to feed this host.*carried 180/);
+      assertRefused(world, again, /snmp:\/\/pdu-1\/3 is not shown to feed this host.*its load of 180/);
     }));
 
   it("outlets of two hosts are not enrolled for one of them, although the loads of each move", () =>
@@ -175,7 +175,11 @@ describe("ironfence enroll", () => {
   it("a third outlet that feeds nothing is enrolled only if it is named", () =>
     withThree(async (world) => {
       world.devices.pdus.outlet(THIRD).feeds = [];
-      assertRefused(world, await enroll(world, { confirmed: OUTLETS }), /snmp:\/\/pdu-1\/3 is not shown.*carried 0/);
+      assertRefused(
+        world,
+        await enroll(world, { confirmed: OUTLETS }),
+        /snmp:\/\/pdu-1\/3 is not shown.*its load of 0/,
+      );
       const { enrolment, error } = await enroll(world, { confirmed: ALL_THREE });
       assert.equal(error, "");
       assert.equal(enrolment?.outlets.length, 3);
@@ -185,6 +189,13 @@ describe("ironfence enroll", () => {
     inMaintenance({ addresses: ALL_THREE }, async (world) => {
       assertRefused(world, await enroll(world), /snmp:\/\/pdu-1\/1 is not shown.*no meter/);
       assert.equal((await enroll(world, { confirmed: ALL_THREE })).error, "");
+    }));
+
+  it("an enrolment that fails names the other outlet whose load no meter shows", () =>
+    inMaintenance({ addresses: ALL_THREE }, async (world) => {
+      for (const address of OUTLETS) world.devices.pdus.outlet(address).metered = true;
+      const { error } = await enroll(world, { confirmed: [THIRD] });
+      assert.match(error, /pdu-1\/1 is not shown.*there is no meter that shows what snmp:\/\/pdu-1\/3 took over/);
     }));
 
   it("a load that rises on the other outlets, and stays there, has not moved from an outlet", () =>

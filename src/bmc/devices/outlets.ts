@@ -24,6 +24,13 @@ export async function outletAnswer(driver: PowerDriver, signal: AbortSignal): Pr
   return { ...(await driver.identifyOutlet(signal)), address: driver.address };
 }
 
+/** @throws BmcError as `outletAnswer` does. One outlet after the other: they may belong to one PDU. */
+export async function outletAnswers(outlets: readonly PowerDriver[], signal: AbortSignal): Promise<OutletAnswer[]> {
+  const answers: OutletAnswer[] = [];
+  for (const outlet of outlets) answers.push(await outletAnswer(outlet, signal));
+  return answers;
+}
+
 /**
  * What the readings of all outlets of a host show about its power: Off if each of them is off, otherwise nothing.
  *

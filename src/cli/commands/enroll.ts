@@ -4,7 +4,7 @@ import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediat
 import { FENCING_TARGETS } from "../../api/ironfence/fencing-target.ts";
 import { PODS } from "../../api/kubernetes/core-types.ts";
 import type { Pod } from "../../api/kubernetes/core.ts";
-import { outletAnswer } from "../../bmc/devices/outlets.ts";
+import { outletAnswers } from "../../bmc/devices/outlets.ts";
 import type { OutletAnswer } from "../../bmc/devices/outlets.ts";
 import { isOutletAddress } from "../../bmc/interface/address.ts";
 import { ENROLL_TIMEOUT_OPTION } from "../../config/bmc-options.ts";
@@ -53,7 +53,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
       const opened = await openDevices({ runtime, openDevice: this.openDevice }, host.target, this.signal);
       try {
         ensureUsable(opened);
-        const answers = await readOutlets(opened, this.signal);
+        const answers = await outletAnswers(partDevices(opened).outlets, this.signal);
         const labels = answers.map(labelOf);
         for (const label of labels) printNote(this, `  ${label}`);
         ensureShowable(targetName, answers, confirmed);
@@ -179,13 +179,11 @@ function ensureUsable(opened: readonly OpenedDevice[]): void {
   if (failure !== undefined) throw new CommandRefusal("Refused", `${failure.message}. Nothing was switched`);
 }
 
-/** What the PDUs say of the outlets. */
-async function readOutlets(opened: readonly OpenedDevice[], signal: AbortSignal): Promise<OutletAnswer[]> {
-  const answers: OutletAnswer[] = [];
-  for (const { address, driver } of opened) {
-    if (isOutletAddress(address)) answers.push(await outletAnswer(driver, signal));
-  }
-  return answers;
+/** The outlets and the BMCs of a target. */
+function partDevices(opened: readonly OpenedDevice[]): Pick<EnrollSubject, "outlets" | "bmcs"> {
+  const outlets = opened.filter(({ address }) => isOutletAddress(address));
+  const bmcs = opened.filter(({ address }) => !isOutletAddress(address));
+  return { outlets: outlets.map(({ driver }) => driver), bmcs: bmcs.map(({ driver }) => driver) };
 }
 
 function labelOf({ address, outlet, pdu, label }: OutletAnswer): string {
@@ -217,11 +215,9 @@ async function switchOutlets(
   given: Pick<EnrollSubject, "timeoutMs" | "confirmed">,
 ) {
   const { signal } = context;
-  const isOutlet = ({ address }: OpenedDevice): boolean => isOutletAddress(address);
   const subject = {
     target,
-    outlets: opened.filter(isOutlet).map(({ driver }) => driver),
-    bmcs: opened.filter((device) => !isOutlet(device)).map(({ driver }) => driver),
+    ...partDevices(opened),
     enrolledBy: await readUserName(runtime.client, signal),
     ...given,
   };

@@ -1,5 +1,5 @@
 import type { Enrolment, FencingTarget } from "../../api/ironfence/fencing-target.ts";
-import { outletAnswer } from "../../bmc/devices/outlets.ts";
+import { outletAnswers } from "../../bmc/devices/outlets.ts";
 import type { OutletAnswer } from "../../bmc/devices/outlets.ts";
 import type { PowerDriver } from "../../bmc/interface/driver.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
@@ -108,7 +108,7 @@ export class EnrollProcedure {
       const { state, raw } = await outlet.readPower(signal);
       if (state !== "On") fail(`${outlet.address} is not on (${raw}): switch it on first`);
     }
-    this.#answers = await this.#identify(signal);
+    this.#answers = await outletAnswers(outlets, signal);
     await this.#renewals(1, "the node to renew its lease", signal);
     await this.#bmc.begin(signal);
     await this.#others.begin(signal);
@@ -133,8 +133,11 @@ export class EnrollProcedure {
     await sleep(this.#runtime.clock, SETTLE_MS, signal);
     const after = await readLoads(others, signal);
     if (outlets.length > 2 && !confirmed.includes(outlet.address) && !hasMoved({ before, without, after })) {
+      const unmetered = others.filter((_, index) => before[index] === undefined || without[index] === undefined);
       const why =
-        load === undefined ? "it has no meter" : `it carried ${load}, and not every other outlet took that over`;
+        unmetered.length > 0
+          ? `there is no meter that shows what ${unmetered.map(({ address }) => address).join(" and ")} took over`
+          : `not every other outlet took over its load${load === undefined ? "" : ` of ${load}`}`;
       fail(
         `${outlet.address} is not shown to feed this host: ${why}. Of more than two outlets, one may feed nothing or another host: look at its plug, and name it with --confirm-outlets`,
       );
@@ -216,10 +219,10 @@ export class EnrollProcedure {
   }
 
   async #store(bootIDBefore: string, bootIDAfter: string, signal: AbortSignal): Promise<Enrolment> {
-    const { target, enrolledBy } = this.#subject;
+    const { target, outlets, enrolledBy } = this.#subject;
     const { nodeName, clusterRef } = target.spec;
     const { node } = this.#liveNode;
-    const answers = await this.#identify(signal);
+    const answers = await outletAnswers(outlets, signal);
     for (const [index, { address, pdu, outlet }] of answers.entries()) {
       const before = this.#answers[index];
       if (pdu !== before?.pdu || outlet !== before.outlet) {
@@ -246,12 +249,6 @@ export class EnrollProcedure {
     };
     await this.#write({ enrolment }, signal);
     return enrolment;
-  }
-
-  async #identify(signal: AbortSignal): Promise<OutletAnswer[]> {
-    const answers: OutletAnswer[] = [];
-    for (const outlet of this.#subject.outlets) answers.push(await outletAnswer(outlet, signal));
-    return answers;
   }
 
   /** Writes into the status, if the target is as it was when the user agreed. */
