@@ -101,10 +101,8 @@ async function runAgentOn(
     instance: options.instance,
   });
   const refused = new RefusedWatches();
-  const observations = options.observe
-    ? new WithheldRemediations({ ...deps, events: kube.events, registry })
-    : undefined;
-  const runtime = refused.observe(observations === undefined ? kube : observingRuntime(kube, observations));
+  const withheld = options.observe ? new WithheldRemediations({ ...deps, events: kube.events, registry }) : undefined;
+  const runtime = refused.observe(withheld === undefined ? kube : observingRuntime(kube, withheld));
   const closeServers: (() => Promise<void>)[] = [];
   const background: Promise<void>[] = [];
   try {
@@ -155,7 +153,7 @@ async function runAgentOn(
       logger.info({ identity }, "leading");
       leads = true;
       leading.addEventListener("abort", () => (leads = false), { once: true });
-      observations?.restore((await findObject(kube.leaseClient, LEASES, ownLease, leading))?.metadata.annotations);
+      withheld?.restore((await findObject(kube.leaseClient, LEASES, ownLease, leading))?.metadata.annotations);
       const { isOrderAllowed } = guards;
       const ending = handOver.signalBeside(leading);
       const onFound = (found: readonly string[]): void => void (unread = found);
@@ -174,7 +172,7 @@ async function runAgentOn(
           handOver: hand,
           recorder,
           tracer,
-          observations,
+          withheld,
         },
         ending,
       );
@@ -199,8 +197,8 @@ async function runAgentOn(
             [AGENT_NOT_READY]: problems().join("; ").slice(0, NOT_READY_CHARS_MAX),
           }),
           remember: () => {
-            observations?.endInherited((name) => isWell(nodes, name));
-            return observations?.annotations ?? {};
+            withheld?.endInherited((name) => isWell(nodes, name));
+            return withheld?.annotations ?? {};
           },
           onChange: (leader) => logger.info({ leader, self: leader === identity }, "the leader is known"),
         },

@@ -47,7 +47,7 @@ export interface ComponentDeps {
   recorder: DecisionRecorder | undefined;
   tracer: FenceTracer | undefined;
   /** Undefined unless the agent only observes. */
-  observations: RemediationListener | undefined;
+  withheld: RemediationListener | undefined;
 }
 
 /** What runs concurrently, by the name that users see. */
@@ -110,7 +110,7 @@ function startDetector(
   { leases, coverage }: Shared,
   signal: AbortSignal,
 ): Parts {
-  const { options, runtime, registry, nodes, recorder, observations: listener } = deps;
+  const { options, runtime, registry, nodes, recorder, withheld: listener } = deps;
   const { families, nodeLeaseNamespace: leaseNamespace, namespace, ownCluster: own } = options;
   const counts = new MachineCheckCounts(registry);
   return {
