@@ -1,9 +1,10 @@
-import { arrayAt, objectAt, stringAt } from "../http/json.ts";
+import { objectAt, stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Resource, Service } from "../session/service.ts";
 import { isOfOneHost, parseAllowed, parseSystem } from "../system/system.ts";
 import { isRecord } from "../../../runtime/record.ts";
+import { parseInfoTypes } from "./allowed-types.ts";
 
 /** An action that interrupts the mains power of a host for a moment. */
 export interface AcCycleAction {
@@ -92,7 +93,5 @@ async function typesOf(
   const reference = stringAt(action, "@Redfish.ActionInfo");
   if (reference === undefined) return undefined;
   const info = await service.find(pathOnOrigin(service.origin, reference, "the link to an action's info"), signal);
-  const parameters = (arrayAt(info?.body ?? {}, "Parameters") ?? []).filter((item) => isRecord(item));
-  const parameter = parameters.find((item) => stringAt(item, "Name") === "ResetType");
-  return parameter === undefined ? undefined : parseAllowed(parameter, "AllowableValues");
+  return info && parseInfoTypes(info.body);
 }

@@ -1,4 +1,5 @@
 import { EMPTY, arrayAt, stringAt } from "../http/json.ts";
+import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { ResetAction } from "../../gate/reset-actions.ts";
 import { resetType } from "./reset-types.ts";
@@ -56,7 +57,12 @@ async function typesOfInfo(
     if (error instanceof BmcError && INFO_UNREADABLE.has(error.code)) return undefined;
     throw error;
   });
-  const parameters = (arrayAt(info?.body ?? EMPTY, "Parameters") ?? []).filter((item) => isRecord(item));
+  return parseInfoTypes(info?.body ?? EMPTY);
+}
+
+/** The reset types that the ActionInfo of an action lists; undefined if it lists none. */
+export function parseInfoTypes(info: JsonObject): readonly string[] | undefined {
+  const parameters = (arrayAt(info, "Parameters") ?? []).filter((item) => isRecord(item));
   const parameter = parameters.find((item) => stringAt(item, "Name") === "ResetType");
   return parseAllowed(parameter ?? EMPTY, "AllowableValues");
 }
