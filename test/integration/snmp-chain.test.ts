@@ -97,10 +97,10 @@ test("an outlet of a chain whose index is that of another outlet since an order 
   left.label = "one 1";
   await world.open(2).forceOff(signal);
   assert.notEqual((await topology.readPower(signal)).state, "Off");
-  assert.match((await outlet.readPower(signal)).raw, /another outlet, or one of another PDU/);
+  assert.match((await outlet.readPower(signal)).raw, /the outlet that answers is not the one/);
   const sets = (): number => world.mock.requests.filter(({ step }) => step === "set").length;
   const before = sets();
-  await assert.rejects(outlet.on(signal), /not sent: another outlet/);
+  await assert.rejects(outlet.on(signal), /not sent: the outlet that answers is not the one/);
   topology.forgetIdentities();
   assert.notEqual((await topology.readPower(signal)).state, "Off");
   await assert.rejects(topology.on(signal), /of PDU PDU-C now/);
@@ -117,7 +117,7 @@ test("an outlet whose number on its unit is another one since it was enrolled is
   Object.assign(left, { index: "2" });
   const right = world.outlet(4).spec;
   Object.assign(right, { index: "3", label: "two 2" });
-  await assert.rejects(outlet.forceOff(signal), /not sent: another outlet/);
+  await assert.rejects(outlet.forceOff(signal), /not sent: the outlet that answers is not the one/);
   assert.equal((await outlet.readPower(signal)).state, "Unknown");
   await assert.rejects(topology.forceOff(signal), /outlet 2 "two 2" of PDU PDU-C now, and outlet 1 "two 2"/);
 });

@@ -193,9 +193,9 @@ test("another PDU at the same address is neither believed nor switched", async (
   world.mock.serial = "PDU-0815";
   assert.deepEqual(await outlet.readPower(signal), {
     state: "Unknown",
-    raw: "another outlet, or one of another PDU, answers than the one that was identified",
+    raw: "the outlet that answers is not the one that was identified: it is another one, or of another PDU",
   });
-  await assert.rejects(outlet.forceOff(signal), failsWith("Refused", /not sent: another outlet/));
+  await assert.rejects(outlet.forceOff(signal), failsWith("Refused", /not sent: the outlet that answers is not/));
   assert.equal(world.rack.host("one").mains, true);
   assert.equal((await outlet.identifyOutlet(signal)).pdu, "PDU-0815");
 });

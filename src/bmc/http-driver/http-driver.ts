@@ -145,4 +145,4 @@ export class HttpDriver implements PowerDriver {
   }
 }
 
-const OTHER_HOST = "another host answers than the one that was identified";
+const OTHER_HOST = "the host that answers is not the one that was identified";

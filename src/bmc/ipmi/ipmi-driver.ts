@@ -238,7 +238,7 @@ export class IpmiDriver implements PowerDriver {
   }
 }
 
-const OTHER_HOST = "since the last login another host answers than the one that was identified";
+const OTHER_HOST = "since the last login the host that answers is not the one that was identified";
 
 /** @throws BmcError if the command was not carried out. */
 function accepted(what: string, answer: Response): Response {

@@ -65,8 +65,8 @@ function serialOf(
   const engineId = isAlone ? engineIdOf(answers) : undefined;
   if (text !== undefined) return text;
   if (engineId !== undefined) return engineId;
-  const or = isAlone ? " nor snmpEngineID" : " of the unit of the outlet";
-  throw new BmcError("BadResponse", `${what}: the PDU sends ${isAlone ? "neither" : "no"} ${serial.name}${or}`);
+  const lack = isAlone ? `neither ${serial.name} nor snmpEngineID` : `no ${serial.name} of the unit of the outlet`;
+  throw new BmcError("BadResponse", `${what}: the PDU sends ${lack}`);
 }
 
 function engineIdOf(answers: Answers): string | undefined {

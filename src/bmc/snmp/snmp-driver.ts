@@ -201,7 +201,7 @@ export class SnmpDriver implements PowerDriver {
   }
 }
 
-const OTHER_OUTLET = "another outlet, or one of another PDU, answers than the one that was identified";
+const OTHER_OUTLET = "the outlet that answers is not the one that was identified: it is another one, or of another PDU";
 
 async function findTable(what: string, session: SnmpSession, signal: AbortSignal): Promise<OutletTable> {
   const value = (await session.read(what, [SYS_OBJECT_ID], signal)).get(SYS_OBJECT_ID);
