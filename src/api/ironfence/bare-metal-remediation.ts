@@ -47,7 +47,7 @@ const strategySchema = z
     ),
     powerOn: z.enum(["On", "ACCycle"]).default("On").meta({
       description:
-        "ACCycle: before the power-on of a reboot the BMC, or else its enrolled outlets, interrupt the mains power of the host once, for boards that need that. It is ordered only after the host was proven off, its workloads have left and its taint is gone.",
+        "ACCycle: before the power-on of a reboot the mains power of the host is interrupted once, for boards that need that: by its BMC, or by its enrolled outlets if no BMC of the host takes the order. It is ordered only after the host was proven off, its workloads have left and its taint is gone.",
     }),
     acCycleTimeout: duration(
       "300s",
