@@ -4,7 +4,7 @@
 //   HOSTS=worker-1,worker-2 KEY_ID=ironfence KEY_FILE=key PORT=8080 node signed.mjs
 //
 // KEY_FILE holds 32 characters or more. Signatures keep requests and answers from being changed, not from being read:
-// put TLS in front of it where that matters. For another tool, replace `read` and `order`.
+// if others on the network must not read them, put TLS in front. For another tool, replace `read` and `order`.
 import { execFile } from "node:child_process";
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
