@@ -79,6 +79,39 @@ describe("a node that comes back while its BMC does not answer", () => {
     }));
 });
 
+describe("an undo whose power-off an agent before may have sent", () => {
+  for (const [what, begin] of [
+    [
+      "an agent whose clock is ten minutes behind",
+      (world: World): void => {
+        world.startAgent(-AHEAD_MS);
+      },
+    ],
+    [
+      "an agent whose clock is set back by ten minutes",
+      (world: World): void => {
+        world.startAgent();
+        world.clock.schedule(5_000, () => world.jumpAgentClock(-AHEAD_MS));
+      },
+    ],
+  ] as const)
+    it(`an undo whose power-off an agent before may have sent ends after the same time with ${what}`, () =>
+      World.run({}, async (world) => {
+        let killed: Promise<void> | undefined;
+        world.onPhase("n1", "PoweringOff", () => void (killed ??= world.killAgent()));
+        await world.hang("n1");
+        world.remediate("n1", QUICK);
+        await world.until("the agent has ended", () => killed !== undefined);
+        await killed;
+        world.rack.bmc("n1").setReachability("silent");
+        begin(world);
+        await world.phase("n1", "Undoing");
+        world.rack.bmc("n1").setReachability("up");
+        await world.phase("n1", "Failed", 180_000);
+        world.assertClean();
+      }));
+});
+
 /** What the kubelet of n1 has posted, until it posts again. */
 function setReady(world: World, status: string): void {
   const nodes = world.server.collection<Node>(NODES);

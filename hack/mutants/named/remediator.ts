@@ -474,6 +474,23 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     SESSION,
   ),
   mutant(
+    "clock-keeps-order-young",
+    "controller/session/session",
+    "a wall clock that is behind does not keep the power-off of an agent before young: an undo waits for it no longer",
+    "monotonicMs - Math.max(epochMs - actionAtMs, 0)",
+    "monotonicMs - (epochMs - actionAtMs)",
+    SESSION,
+    "test/sim/clocks.test.ts",
+  ),
+  mutant(
+    "clock-jump-ages-order",
+    "controller/session/session",
+    "a jump of the wall clock makes no order old or young: the monotonic clock measures its age",
+    "if (this.#intent?.key !== key) this.#intent",
+    "if (key !== undefined) this.#intent",
+    SESSION,
+  ),
+  mutant(
     "clock-jump-ends-state",
     "controller/session/session",
     "a jump of the wall clock ends no state",

@@ -83,6 +83,7 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
         ? undefined
         : deps.leases?.of(nodeName),
     remainingMs: session.remainingMs(state, strategy),
+    intentAtMs: session.intentAtMs(state),
     freshId: deps.runtime.random.uuid(),
     observations: session.observations,
   };

@@ -77,6 +77,7 @@ export class RemediationSession {
   #release: () => void = () => undefined;
   #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
+  #intent: { key: string; atMs: number } | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
   #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
@@ -311,6 +312,20 @@ export class RemediationSession {
       this.#deadline = { key, atMs: now.monotonicMs + leftMs };
     }
     return this.#deadline.atMs - now.monotonicMs;
+  }
+
+  /**
+   * When the intent of the last order was stored, on this process's own clock. Its stored time is a wall-clock time,
+   * which counts when this process first sees it, and never as one to come: a jump of the wall clock neither makes an
+   * order old nor keeps it young.
+   */
+  intentAtMs(state: State): number {
+    if (!("attempt" in state) || state.attempt === undefined) return -Infinity;
+    const { id, action, actionAtMs } = state.attempt;
+    const key = `${id} ${action} ${actionAtMs}`;
+    const { epochMs, monotonicMs } = this.now();
+    if (this.#intent?.key !== key) this.#intent = { key, atMs: monotonicMs - Math.max(epochMs - actionAtMs, 0) };
+    return this.#intent.atMs;
   }
 
   /** Whether it is past the deadline of its state. What has not begun waits for others, whose time is not its own. */

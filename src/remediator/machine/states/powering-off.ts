@@ -103,21 +103,23 @@ function awaitSettled(snapshot: AttemptSnapshot, now: Now): Decision | undefined
  * - this process does not know whether the last one was sent (it restarted), and the host reads Off: an order that has
  *   no effect on a host that is off, and ends a wrong reading.
  */
-function needsNewOrder({ attempt, observations }: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
+function needsNewOrder(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
+  const { attempt, observations } = snapshot;
   if (order?.outcome === "Rejected") return true;
   const last = observations.power.last;
   if (last === undefined) return false;
   // Read as a whole, a host of which one device is off may run: that Off is not the host's.
   const isOn = last.runs ?? last.state === "On";
   if (last.state === "Off" && !isOn) return !attempt.sent;
-  if (attempt.done) return isPauseOver(attempt, order, now);
-  return isOn && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
+  if (attempt.done) return isPauseOver(snapshot, order, now);
+  return isOn && orderAgeMs(snapshot, order, now) >= REORDER_AFTER_MS;
 }
 
 /** Whether the host, once proven off in this cycle, is on again although the last order has had its time. */
-function hasTurnedOn({ attempt, observations }: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
+function hasTurnedOn(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
+  const { attempt, observations } = snapshot;
   if (observations.power.last?.state !== "On" || attempt.offConfirmedAtMs === undefined) return false;
-  return attempt.done || orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;
+  return attempt.done || orderAgeMs(snapshot, order, now) >= REORDER_AFTER_MS;
 }
 
 /**
@@ -211,7 +213,7 @@ export function untilNextRead(snapshot: AttemptSnapshot, now: Now): number {
   const { power } = observations;
   if (power.last === undefined) return 0;
   const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
-  const fastMs = orderAgeMs(attempt, order, now) < POLL_FAST_WINDOW_MS ? POLL_FAST_MS : POLL_SLOW_MS;
+  const fastMs = orderAgeMs(snapshot, order, now) < POLL_FAST_WINDOW_MS ? POLL_FAST_MS : POLL_SLOW_MS;
   const gapMs = power.last.state === "Off" && power.offReads === 1 ? OFF_CONFIRM_GAP_MS : fastMs;
   return power.last.atMs + gapMs - now.monotonicMs;
 }

@@ -28,8 +28,8 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
     observations.order?.attemptId === attempt.id && observations.order.action === "On" ? observations.order : undefined;
   const spent = isSpent(attempt, "On", order);
   const { last } = observations.power;
-  const on = order !== undefined || spent ? (readsOn(snapshot) ?? suppliedOn(snapshot, now)) : undefined;
-  if (on !== undefined) return recordOn(snapshot, on, now.monotonicMs - orderAgeMs(attempt, order, now), now);
+  const on = order !== undefined || spent ? (readsOn(snapshot) ?? suppliedOn(snapshot)) : undefined;
+  if (on !== undefined) return recordOn(snapshot, on, now.monotonicMs - orderAgeMs(snapshot, order, now), now);
   if (order === undefined && attempt.orders === 0) {
     if (isEarly(snapshot) && last?.state === "On") {
       return recordOn(snapshot, { message: "the host was powered on by others", warning: false }, now.monotonicMs, now);
@@ -43,7 +43,7 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
   const unsent =
     order === undefined ||
     (order.outcome === "Rejected" && last !== undefined && last.runs !== true && last.supplied !== true);
-  const due = isOnDue(attempt, order, now, { runs: last?.runs }) && (unsent || last?.state === "Off");
+  const due = isOnDue(snapshot, order, now, { runs: last?.runs }) && (unsent || last?.state === "Off");
   if (due && order === undefined) {
     const paused = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
     if (paused !== undefined) return paused;
@@ -74,8 +74,8 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
  * Whether the outlets of the host are on, which is all that can be done while its BMC does not answer. The BMC is
  * waited for: a host may stay off until it is ordered on. At the end of that time, only its node shows whether it is.
  */
-function suppliedOn(snapshot: AttemptSnapshot, now: Now): ShownOn | undefined {
-  const back = backBySupply(snapshot, now);
+function suppliedOn(snapshot: AttemptSnapshot): ShownOn | undefined {
+  const back = backBySupply(snapshot);
   const { last } = snapshot.observations.power;
   if (back !== undefined || last?.supplied !== true || snapshot.remainingMs > 0) return back;
   const message = `the outlets of the host are on, and its BMC does not answer (${last.raw}): if its node does not come back, the host stays off when its power returns; power it on by hand, and correct that in its firmware settings`;

@@ -61,7 +61,7 @@ function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefi
   const { attempt, observations } = snapshot;
   if (attempt.action !== "On" || attempt.done) return undefined;
   // A process that has begun since knows when the host was ordered on, which was later.
-  const lastOffAtMs = observations.unseenOffs?.lastAtMs ?? now.monotonicMs - (now.epochMs - attempt.actionAtMs);
+  const lastOffAtMs = observations.unseenOffs?.lastAtMs ?? snapshot.intentAtMs;
   const settledAtMs = lastOffAtMs + settledAfterMs(snapshot);
   const { last } = observations.power;
   if (last?.state === "On" && last.atMs >= settledAtMs) return undefined;

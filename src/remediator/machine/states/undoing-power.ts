@@ -14,7 +14,6 @@ import {
 } from "../rules/orders/power-orders.ts";
 import type { SentOrder } from "../model/facts/observations.ts";
 import type { Now, AttemptSnapshot } from "../model/facts/snapshot.ts";
-import type { Attempt } from "../model/decision/state.ts";
 import { mayHaveTurnedOff } from "../model/decision/state.ts";
 import { IDENTITY_AGE_MAX_MS, ON_AWAITED_MS, SUCCESSOR_AGE_MAX_MS } from "../model/decision/timings.ts";
 import type { Decision } from "../model/decision/decision.ts";
@@ -37,7 +36,7 @@ export function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | un
   const isHeld = holdsOrder(snapshot.hold, "On");
   const resumed = isHeld ? undefined : ensureNotHeld(snapshot, now, "On", attempt, snapshot.strategy.powerOnTimeoutMs);
   if (resumed !== undefined) return resumed;
-  if (hasGivenUp(snapshot, now)) return undefined;
+  if (hasGivenUp(snapshot)) return undefined;
   const device = deviceWait(snapshot, now);
   if (device !== undefined) return device;
   if (attempt.bootOverride) return clearOverride(snapshot, now);
@@ -59,14 +58,14 @@ const FINAL_TRIES = 2;
  * Whether the undo has stopped trying to power the host on. A remediation that is being deleted continues to try,
  * unless another operator powers the host.
  */
-function hasGivenUp(snapshot: AttemptSnapshot, now: Now): boolean {
+function hasGivenUp(snapshot: AttemptSnapshot): boolean {
   const { device, kube } = snapshot.observations;
   // No device has refused: an API that fails, and keeps credentials from being read, answers again some time.
   if (device === undefined && kube !== undefined && snapshot.observations.power.last === undefined) return false;
   if (
     (snapshot.remediation.deleting && !isTakenBack(snapshot)) ||
     holdsOrder(snapshot.hold, "On") ||
-    (readsOn(snapshot) ?? backBySupply(snapshot, now)) !== undefined
+    (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined
   )
     return false;
   return device?.final === true ? device.failures >= FINAL_TRIES : snapshot.remainingMs <= 0;
@@ -95,7 +94,7 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
   const { last } = observations.power;
   const order = observations.order?.action === "On" ? observations.order : undefined;
-  const on = readsOn(snapshot) ?? backBySupply(snapshot, now);
+  const on = readsOn(snapshot) ?? backBySupply(snapshot);
   const isOn = last !== undefined && on !== undefined && isSettled(snapshot, last.atMs, now);
   if (isOn && !isOnOwed(snapshot, now)) {
     return transition(snapshot, now, {
@@ -113,7 +112,7 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
       conditions: [{ type: "PoweredOn", status: "True", reason: "ReadOn", message: on.message }],
     });
   }
-  const due = isOnDue(attempt, order, now, { unbounded: snapshot.remediation.deleting, runs: last?.runs });
+  const due = isOnDue(snapshot, order, now, { unbounded: snapshot.remediation.deleting, runs: last?.runs });
   if (isOn || (last?.state === "Off" && due && !isTakenBack(snapshot))) {
     const held = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
     if (held !== undefined) return held;
@@ -131,7 +130,7 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
   }
   const inMs = untilNextRead(snapshot, now);
   if (inMs <= 0) return run({ do: "readWhole" });
-  if (snapshot.remainingMs > 0 || isOrderYoung(attempt, now)) return { notes: [], effects: [], nextCheckMs: inMs };
+  if (snapshot.remainingMs > 0 || isOrderYoung(snapshot, now)) return { notes: [], effects: [], nextCheckMs: inMs };
   if (on !== undefined)
     return waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(snapshot.nodeName), inMs);
   const message =
@@ -142,8 +141,8 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
 }
 
 /** Whether the host may simply not have carried out an On yet that a late device let out only after the deadline. */
-function isOrderYoung({ action, actionAtMs }: Attempt, now: Now): boolean {
-  return action === "On" && now.epochMs - actionAtMs < ON_AWAITED_MS;
+function isOrderYoung({ attempt, intentAtMs }: AttemptSnapshot, now: Now): boolean {
+  return attempt.action === "On" && now.monotonicMs - intentAtMs < ON_AWAITED_MS;
 }
 
 function waitForIdentity(

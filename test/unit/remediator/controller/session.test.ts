@@ -154,6 +154,26 @@ describe("the time of a state", () => {
   });
 });
 
+describe("the time of an intent", () => {
+  it("the time of an intent runs by a clock that cannot jump, from when the intent was first seen", async () => {
+    const { session, clock } = begin();
+    const state = stateOf("Undoing", { actionAtMs: clock.nowMs() - 30_000 });
+    const ageMs = (): number => clock.monotonicMs() - session.intentAtMs(state);
+    assert.equal(ageMs(), 30_000);
+    for (const aheadMs of [3_600_000, -3_600_000]) {
+      clock.aheadMs = aheadMs;
+      assert.equal(ageMs(), 30_000);
+    }
+    await clock.advance(10_000);
+    assert.equal(ageMs(), 40_000);
+  });
+
+  it("the time of an intent is not in the future, even if an agent with another clock has stored it", () => {
+    const { session, clock } = begin();
+    assert.equal(session.intentAtMs(stateOf("Undoing", { actionAtMs: clock.nowMs() + 600_000 })), clock.monotonicMs());
+  });
+});
+
 describe("a live read of the remediation", () => {
   it("a live read of the remediation that the API server fails says so, and makes nothing known: all that waits for it would wait silently", async () => {
     const get = (): Promise<never> => Promise.reject(new KubeError("Unavailable", "etcd has no leader"));

@@ -151,6 +151,10 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     earlyForMs: 0,
     leaseUnchanged: undefined,
     remainingMs: 60_000,
+    intentAtMs:
+      "attempt" in state && state.attempt !== undefined
+        ? NOW.monotonicMs - (NOW.epochMs - state.attempt.actionAtMs)
+        : -Infinity,
     freshId: "fresh",
     ...changes.other,
     observations: {

@@ -85,6 +85,8 @@ export interface Snapshot {
   leaseUnchanged: UnchangedLease | undefined;
   /** What is left of the present state's time on this process's own clock, which cannot jump. */
   remainingMs: number;
+  /** When the intent of the last order was stored, on the monotonic clock; -Infinity without an attempt. */
+  intentAtMs: number;
   /** An id that was never used before, for an attempt or order that this decision begins. */
   freshId: string;
   observations: Observations;

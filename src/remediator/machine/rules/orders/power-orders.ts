@@ -78,7 +78,7 @@ export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now)
   if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;
   const ageMs =
     order === undefined
-      ? now.epochMs - attempt.actionAtMs
+      ? now.monotonicMs - snapshot.intentAtMs
       : now.monotonicMs - (maybeEffectiveAtMs(order) ?? order.atMs);
   return ageMs - (now.monotonicMs - readAtMs) >= settledMs;
 }
@@ -98,19 +98,17 @@ export function isSpent(attempt: Attempt, action: SentOrder["action"], last: Sen
   return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";
 }
 
-/**
- * The time since the intent of the last order, in milliseconds: on the monotonic clock if this process sent the order.
- */
-export function orderAgeMs(attempt: Attempt, last: SentOrder | undefined, now: Now): number {
-  return last === undefined ? now.epochMs - attempt.actionAtMs : now.monotonicMs - last.atMs;
+/** The time since the last order, or since its intent if this process has not sent it, in milliseconds. */
+export function orderAgeMs({ intentAtMs }: AttemptSnapshot, last: SentOrder | undefined, now: Now): number {
+  return now.monotonicMs - (last?.atMs ?? intentAtMs);
 }
 
 /**
  * Whether a host that was proven off, and is not any more, may be ordered off again now: each time after a longer
  * pause.
  */
-export function isPauseOver(attempt: Attempt, last: SentOrder | undefined, now: Now): boolean {
-  return orderAgeMs(attempt, last, now) >= REORDER_PAUSE_MS * (attempt.orders - 1);
+export function isPauseOver(snapshot: AttemptSnapshot, last: SentOrder | undefined, now: Now): boolean {
+  return orderAgeMs(snapshot, last, now) >= REORDER_PAUSE_MS * (snapshot.attempt.orders - 1);
 }
 
 /**
@@ -122,32 +120,35 @@ export function isPauseOver(attempt: Attempt, last: SentOrder | undefined, now: 
  * after the pause.
  */
 export function isOnDue(
-  attempt: Attempt,
+  snapshot: AttemptSnapshot,
   last: SentOrder | undefined,
   now: Now,
   { unbounded = false, runs = false }: { unbounded?: boolean; runs?: boolean | undefined } = {},
 ): boolean {
   if (last?.outcome === "Rejected" && !runs) return true;
+  const { attempt } = snapshot;
   const spent = isSpent(attempt, "On", last);
   if (spent && !unbounded) return false;
   if (!spent && last === undefined) return true;
-  return orderAgeMs(attempt, last, now) >= Math.min(REORDER_AFTER_MS * attempt.orders, ON_PAUSE_MAX_MS);
+  return orderAgeMs(snapshot, last, now) >= Math.min(REORDER_AFTER_MS * attempt.orders, ON_PAUSE_MAX_MS);
 }
 
 /**
  * Whether a host came back whose outlets are on, and whose BMC does not answer: its node renews its lease in a new boot
  * since the power-on. In what words; undefined if nothing shows that.
  */
-export function backBySupply(
-  { observations, status, node, attempt }: AttemptSnapshot,
-  now: Now,
-): { message: string; warning: boolean } | undefined {
+export function backBySupply({
+  observations,
+  status,
+  node,
+  attempt,
+  intentAtMs,
+}: AttemptSnapshot): { message: string; warning: boolean } | undefined {
   const { order, power, lease } = observations;
   const [before, present] = [status.node?.bootID, node?.status.nodeInfo?.bootID];
   const isNewBoot = before !== undefined && present !== undefined && before !== present;
   // A process that has begun since knows when the order was about to be sent.
-  const intendedAtMs =
-    attempt.action === "On" && attempt.sent ? now.monotonicMs - (now.epochMs - attempt.actionAtMs) : Infinity;
+  const intendedAtMs = attempt.action === "On" && attempt.sent ? intentAtMs : Infinity;
   const onOrderedAtMs = order?.action === "On" ? order.atMs : intendedAtMs;
   if (power.last?.supplied !== true || !isNewBoot || (lease?.renewedAtMs ?? -Infinity) <= onOrderedAtMs) {
     return undefined;
