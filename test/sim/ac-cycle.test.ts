@@ -343,6 +343,14 @@ describe("a host after an AC cycle", () => {
       assert.equal(cyclesOf(world).length, 1);
     }));
 
+  it("a host after an AC cycle that has no effect is restored, although that is known only when its node should be Ready", () =>
+    World.run({}, async (world) => {
+      await fence(world, "ignored", { acCycleTimeout: "30s", timeout: "60s" });
+      await world.phase("n1", "Succeeded");
+      assert.ok(stepsOf(world).includes("PowerOffPending"));
+      assert.equal(ordersOf(world, "ForceOff").length, 1);
+    }));
+
   it("a host after an AC cycle that takes effect late, when it is on again, is not left off", () =>
     World.run({}, async (world) => {
       await fence(world, "ignored", { acCycleTimeout: "30s", timeout: "60s" });

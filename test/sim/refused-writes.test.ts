@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Fault } from "../../hack/kube-mock/faults.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
-import { World } from "./world.ts";
+import { NAMESPACE, World } from "./world.ts";
 
 /**
  * How writes of Nodes fail permanently: behind a webhook that is dead and fails closed, by a permission that is
@@ -15,6 +15,29 @@ const FAILURES: Readonly<Record<string, Fault["action"]>> = {
 };
 
 const SHORT = { retryLimit: 0, powerOffTimeout: "30s", drainTimeout: "60s", powerOnTimeout: "30s" };
+
+describe("a step whose write loses its answer", () => {
+  it("a step whose write loses its answer is reported once, as soon as it is known to be stored", () =>
+    World.run({}, async (world) => {
+      const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/n1/status`;
+      const match = { method: "PATCH", pathPrefix, client: "agent" };
+      for (const phase of ["PoweringOff", "Releasing", "Rejoining", "Restoring"]) {
+        world.onPhase("n1", phase, () =>
+          world.server.faults.inject({ match, times: 1, action: { kind: "loseAnswer" } }),
+        );
+      }
+      await world.hang("n1");
+      world.remediate("n1", SHORT);
+      await world.phase("n1", "Succeeded");
+      await world.clock.advance(5_000);
+      const steps = world.remediation("n1")?.status?.timeline?.map(({ step }) => step) ?? [];
+      const reported = world.notes.filter(({ regarding }) => regarding.kind === "BareMetalRemediation");
+      for (const step of steps) {
+        assert.equal(reported.filter(({ reason }) => reason === step).length, 1, step);
+      }
+      assert.match(await world.metrics("ironfence_remediations_total"), /result="Succeeded".* 1$/m);
+    }));
+});
 
 for (const [cause, action] of Object.entries(FAILURES)) {
   const refuse = (world: World, node = "n1"): void => {

@@ -474,6 +474,22 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     SESSION,
   ),
   mutant(
+    "lost-answer-unsaid",
+    "controller/reconcile",
+    "a step whose write loses its answer is reported once it is known to be stored",
+    "    reportUnheard(session);\n",
+    "",
+    "test/sim/refused-writes.test.ts",
+  ),
+  mutant(
+    "restored-late-is-failed",
+    "machine/states/restoring",
+    "a node that is back is not powered off again because an order before had to be waited for longer than its time",
+    "snapshot.remainingMs <= 0 && (!isBack || isHindered)",
+    "snapshot.remainingMs <= 0 && (!isBack || observations.kube === undefined)",
+    "test/sim/ac-cycle.test.ts",
+  ),
+  mutant(
     "clock-keeps-order-young",
     "controller/session/session",
     "a wall clock that is behind does not keep the power-off of an agent before young: an undo waits for it no longer",

@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { fieldsOf } from "../effects/context/effect-context.ts";
 import { CAUSE_OF_DEATH } from "../machine/rules/diagnosis/evidence.ts";
@@ -23,7 +25,10 @@ export interface StoreStatusDeps {
   leases?: Pick<KubeletLeases, "of"> | undefined;
 }
 
-/** Stores a status, guarded; reports to the operator only then. */
+/**
+ * Stores a status, guarded; reports to the operator only then. If the answer is lost, `reportUnheard` reports once the
+ * status turns out to be stored.
+ */
 export async function storeStatus(
   deps: StoreStatusDeps,
   session: RemediationSession,
@@ -32,19 +37,55 @@ export async function storeStatus(
   notes: readonly Note[],
   signal: AbortSignal,
 ): Promise<void> {
-  const { runtime, metrics } = deps;
+  const { runtime } = deps;
   const { metadata } = session.remediation;
   const isNewCause = session.status.evidence === undefined && status.evidence !== undefined;
   const guard = { uid: metadata.uid, resourceVersion: metadata.resourceVersion };
-  const stored = await runtime.client.patch<BareMetalRemediation>(
-    BARE_METAL_REMEDIATIONS,
-    keyOf(session.remediation),
-    guard,
-    [{ op: "add", path: "/status", value: status }],
-    { subresource: "status" },
-    signal,
-  );
-  session.learn(stored);
+  const report = (): void => reportStep(deps, session, { from, status, notes, isNewCause });
+  try {
+    const stored = await runtime.client.patch<BareMetalRemediation>(
+      BARE_METAL_REMEDIATIONS,
+      keyOf(session.remediation),
+      guard,
+      [{ op: "add", path: "/status", value: status }],
+      { subresource: "status" },
+      signal,
+    );
+    session.learn(stored);
+  } catch (error) {
+    if (isKubeError(error) && error.retryable) session.unheard = { status, report };
+    throw error;
+  }
+  session.unheard = undefined;
+  report();
+}
+
+/** Reports the step whose answer was lost, if it is the one that is stored. */
+export function reportUnheard(session: RemediationSession): void {
+  const { unheard } = session;
+  if (unheard === undefined || !isDeepStrictEqual(session.status, asStored(unheard.status))) return;
+  session.unheard = undefined;
+  unheard.report();
+}
+
+/** As the API server gives it back: without fields that are undefined. */
+function asStored(status: BareMetalRemediationStatus): unknown {
+  return JSON.parse(JSON.stringify(status));
+}
+
+interface StoredStep {
+  from: State;
+  status: BareMetalRemediationStatus;
+  notes: readonly Note[];
+  isNewCause: boolean;
+}
+
+function reportStep(
+  deps: StoreStatusDeps,
+  session: RemediationSession,
+  { from, status, notes, isNewCause }: StoredStep,
+): void {
+  const { runtime, metrics } = deps;
   if (isNewCause) metrics.cause(status.evidence?.class ?? "None");
   const to = session.state.name;
   countDowntime(deps, session, from.name, to);

@@ -49,6 +49,8 @@ export class RemediationSession {
   /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
   wasReadLive = false;
   power: HostPower | undefined;
+  /** A status that may be stored although the answer was lost, and what reports its step. */
+  unheard: { status: BareMetalRemediationStatus; report: () => void } | undefined;
   /** Failed guards in a row. */
   conflicts = 0;
   /** Calls to the API that fail. */

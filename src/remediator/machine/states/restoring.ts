@@ -15,7 +15,9 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
   const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(snapshot, node));
   const pending = isBack ? awaitPendingOff(snapshot, now) : undefined;
   if (pending !== undefined) return pending;
-  if (snapshot.remainingMs <= 0 && !(isBack && observations.kube !== undefined)) {
+  // What is left to do for a node that is back may come late, unless a device has to clear its boot override.
+  const isHindered = attempt.bootOverride && observations.device !== undefined && observations.kube === undefined;
+  if (snapshot.remainingMs <= 0 && (!isBack || isHindered)) {
     const { reason, message } = observations.device ?? {
       reason: "ReadyTimeout" as const,
       message: `node ${snapshot.nodeName} rejoined, but was not Ready in time`,
