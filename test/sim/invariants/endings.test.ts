@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { NodeHealthCheck } from "../../../src/api/ironfence/node-health-check.ts";
 import { FINALIZER } from "../../../src/remediator/effects/objects/finalizer.ts";
 import { unsettled } from "./endings.ts";
 import type { Facts, Step } from "./facts.ts";
@@ -12,6 +13,7 @@ import {
   host,
   hosts,
   node,
+  object,
   remediation,
   remediations,
   target,
@@ -83,5 +85,24 @@ describe("L1", () => {
       unsettled(world({ ...remediations(settled), targets: new Map([["n1", target("r1")]]) })).join(),
       /target n1 is owned/,
     );
+  });
+
+  it("L1 names a node without a remediation, unless etcd has lost its quorum and runs on its host", () => {
+    const spec = { labels: { "node-role.kubernetes.io/control-plane": "" } };
+    const names = ["n1", "n2", "n3"];
+    const facts = (up: readonly string[]): Facts =>
+      world({
+        ...hosts(...names.map((name) => host(name, { spec }))),
+        nodes: new Map(
+          names.map((name) => [
+            name,
+            node({ status: { conditions: [condition("Ready", up.includes(name) ? "True" : "False")] } }),
+          ]),
+        ),
+        readySince: new Map(up.map((name) => [name, { bootID: "b", sinceMs: 0 }])),
+        checks: new Map([["all", object<NodeHealthCheck>("NodeHealthCheck", "all", { spec: { minHealthy: 1 } })]]),
+      });
+    assert.match(unsettled(facts(["n2", "n3"])).join(), /n1 is not Ready, and has no remediation/);
+    assert.deepEqual(unsettled(facts(["n3"])), []);
   });
 });

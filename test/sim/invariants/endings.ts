@@ -5,6 +5,7 @@ import { CONTROL_PLANE_ROLES } from "../../../src/api/names/labels.ts";
 import { FINALIZER } from "../../../src/remediator/effects/objects/finalizer.ts";
 import type { Facts, Invariant, Step } from "./facts.ts";
 import { agentWrite, conditionOf, isFinal, ownerOf } from "./facts.ts";
+import { hostsWithoutQuorum } from "./quorum.ts";
 
 /**
  * S3. A remediation that ends, by its verdict or by being let go, has not left off the host that it turned off: unless
@@ -144,7 +145,7 @@ function owesLabels(remediation: BareMetalRemediation): boolean {
 /**
  * L1. Once faults have stopped for long enough: every remediation has its verdict and, if it owes nothing, none of our
  * finalizers, every Ready node is free of our marks, and nothing is owned; with a health check every node is Ready or
- * has a remediation. Called at the end of a run, not at each step.
+ * has a remediation, unless etcd has lost its quorum. Called at the end of a run, not at each step.
  *
  * @returns how each thing that is not settled stands.
  */
@@ -167,12 +168,14 @@ export function unsettled(facts: Facts): string[] {
   // With fewer healthy nodes than a health check keeps nothing may be started, and none comes back by itself.
   const mayStart =
     facts.checks.size > 0 && [...facts.checks.values()].every(({ spec }) => ready >= Number(spec.minHealthy ?? 0));
+  const held = hostsWithoutQuorum(facts);
   for (const [name, node] of facts.nodes) {
     const isReady = isNodeReady(node);
     const annotations = Object.keys(node.metadata.annotations ?? {});
     const taints = (node.spec.taints ?? []).map(({ key }) => key);
     const marks = [FENCED_BY, QUARANTINED_BY].filter((mark) => [...annotations, ...taints].includes(mark));
-    if (!isReady && mayStart && !isRemediated(facts, name)) left.push(`${name} is not Ready, and has no remediation`);
+    const isDue = mayStart && !held.includes(name);
+    if (!isReady && isDue && !isRemediated(facts, name)) left.push(`${name} is not Ready, and has no remediation`);
     if (isReady && marks.length > 0) left.push(`${name} is Ready and has ${marks.join(", ")}`);
   }
   for (const [name, target] of facts.targets) {

@@ -29,6 +29,16 @@ export const quorumKept: Invariant = {
   },
 };
 
+/**
+ * The hosts of etcd if it has lost its quorum. None of them is powered off then, and the health check begins with one
+ * of them at a time: an operator has to act. A real API server does not answer either.
+ */
+export function hostsWithoutQuorum(facts: Facts): string[] {
+  if (facts.isEtcdExternal) return [];
+  const members = membersOf(facts);
+  return members.filter((name) => facts.readySince.has(name)).length > members.length / 2 ? [] : members;
+}
+
 /** Hosts with a member of etcd: what their Nodes, or no Nodes, say of them makes no difference. */
 function membersOf(facts: Facts): string[] {
   const hosts = [...facts.hosts.values()].filter(({ name }) => facts.nodes.has(name) || isInUse(facts, name));
