@@ -36,6 +36,7 @@ const FOUND_BY: Readonly<Record<Bug, string>> = {
   "has no identity": "identity",
   "has no known state": "status",
   "waits for the slowest client": "slow-clients",
+  "serves one connection at a time": "slow-clients",
   "takes any operation": "unknown-request",
   "reads a cache": "off",
   "accepts orders without a signature": "unsigned",

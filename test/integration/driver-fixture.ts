@@ -39,6 +39,7 @@ export type Bug =
   | "has no identity"
   | "has no known state"
   | "waits for the slowest client"
+  | "serves one connection at a time"
   | "takes any operation"
   | "reads a cache";
 
@@ -284,6 +285,7 @@ export async function startFakeDriver(...bugs: readonly Bug[]): Promise<FakeDriv
       sockets.delete(socket);
     });
   });
+  if (bugs.includes("serves one connection at a time")) server.maxConnections = 1;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const fake: FakeDriver = {

@@ -98,7 +98,7 @@ export const RULES: readonly Rule[] = [
     name: "slow-clients",
     says: "answers while other clients have sent half of a request",
     async run(server) {
-      await server.withSlowClients(SLOW_CLIENTS, () => server.readStatus());
+      await server.withSlowClients(SLOW_CLIENTS, () => server.readStatusOverNewConnection());
       return `${SLOW_CLIENTS} of them`;
     },
   },

@@ -128,6 +128,19 @@ export class ServerUnderTest {
     return parseStatus("status", this.#device, await this.send(request));
   }
 
+  /** Reads the status over a connection of its own: a server of one thread answers on the one that it has accepted. */
+  async readStatusOverNewConnection(): Promise<DriverStatus> {
+    const connection = new DriverConnection(this.#options);
+    const client = new SignedClient(connection, this.login, this.clock);
+    try {
+      const request = this.prepare("GET", "status");
+      const answer = await this.#measured(request, (signal) => client.send(request, signal));
+      return parseStatus("status", this.#device, answer);
+    } finally {
+      await connection.destroy();
+    }
+  }
+
   /** The body of an order to the host that answers now. */
   async orderBody(): Promise<string> {
     const { systemUUID, serialNumber } = (await this.readStatus()).identity;
