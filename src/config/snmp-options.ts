@@ -4,7 +4,7 @@ import { parseOneOf, proposeOf } from "./parsers.ts";
 const VERSIONS = ["v3", "v2c"] as const;
 const LEVELS = ["authPriv", "authNoPriv"] as const;
 const AUTH_PROTOCOLS = ["SHA-512", "SHA-384", "SHA-256", "SHA-224", "SHA", "MD5"] as const;
-const PRIV_PROTOCOLS = ["AES", "AES-256", "AES-256-C", "DES"] as const;
+const PRIV_PROTOCOLS = ["AES", "AES-256", "AES-256-C"] as const;
 const MIBS = ["APC-rPDU2", "APC-rPDU", "Raritan", "Eaton", "Vertiv", "ServerTech-3", "ServerTech-4"] as const;
 
 /** How a command speaks to the PDU of an outlet. User and password are those of a BMC. */

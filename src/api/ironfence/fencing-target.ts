@@ -99,9 +99,9 @@ const deviceSchema = z.object({
       authProtocol: z.enum(["SHA-512", "SHA-384", "SHA-256", "SHA-224", "SHA", "MD5"]).default("SHA-256").meta({
         description: "How messages are signed. MD5 and SHA are for PDUs that support nothing newer.",
       }),
-      privProtocol: z.enum(["AES", "AES-256", "AES-256-C", "DES"]).default("AES").meta({
+      privProtocol: z.enum(["AES", "AES-256", "AES-256-C"]).default("AES").meta({
         description:
-          "How messages are encrypted: AES has 128 bits. The two with 256 bits differ in how the key is extended. DES is for PDUs that support nothing else.",
+          "How messages are encrypted: AES has 128 bits. The two with 256 bits differ in how the key is extended.",
       }),
       mib: z
         .enum(["APC-rPDU2", "APC-rPDU", "Raritan", "Eaton", "Vertiv", "ServerTech-3", "ServerTech-4"])

@@ -29,7 +29,7 @@ export type BootMode = "UEFI" | "Legacy";
 export type IsHost = (identity: HostIdentity) => boolean;
 
 export const SNMP_AUTH_PROTOCOLS = ["SHA-512", "SHA-384", "SHA-256", "SHA-224", "SHA", "MD5"] as const;
-export const SNMP_PRIV_PROTOCOLS = ["AES", "AES-256", "AES-256-C", "DES"] as const;
+export const SNMP_PRIV_PROTOCOLS = ["AES", "AES-256", "AES-256-C"] as const;
 
 /** How to speak to a PDU. */
 export interface SnmpConfig {

@@ -9,6 +9,7 @@ import { installPythonTools } from "../../../hack/e2e/python-tools.ts";
 import { freePorts } from "../../../hack/lib/ports.ts";
 import { startChild } from "../../../hack/lib/processes.ts";
 import type { Child } from "../../../hack/lib/processes.ts";
+import { SNMP_AUTH_PROTOCOLS, SNMP_PRIV_PROTOCOLS } from "../../../src/bmc/interface/device-config.ts";
 import { MIBS } from "../../../src/bmc/interface/mibs.ts";
 import type { Mib } from "../../../src/bmc/interface/mibs.ts";
 import { MIB_VALUES, oidAt } from "../../../hack/snmp-mock/mib-values.ts";
@@ -16,10 +17,15 @@ import type { PowerDriver } from "../../../src/bmc/interface/driver.ts";
 import { OUTLET_TABLES } from "../../../src/bmc/snmp/tables/tables.ts";
 
 // Our SNMP driver on an agent that others wrote, with the table of each vendor. The community names the recording that
-// snmpsim plays: one of an outlet that is on, and one of an outlet that is off.
+// snmpsim plays: one of an outlet that is on, and one of an outlet that is off. SNMPv3 has a user for each pair of
+// protocols, and the recording `self`.
 
 const INSTALL_TIMEOUT_MS = 5 * 60_000;
 const READY_TIMEOUT_MS = 60_000;
+const PASSWORD = "a password of SNMPv3";
+/** The names that snmpsim has for the ciphers. */
+const CIPHERS = { AES: "AES", "AES-256": "AES256BLMT", "AES-256-C": "AES256" };
+const PAIRS = SNMP_AUTH_PROTOCOLS.flatMap((auth) => SNMP_PRIV_PROTOCOLS.map((priv) => ({ auth, priv })));
 const TAG = { integer: 2, octets: 4, oid: 6, ticks: 67 };
 
 /** The only unit of a PDU, or three of them, and where the outlet is. */
@@ -88,6 +94,14 @@ const open = (mib: Mib, recording: string): PowerDriver & AsyncDisposable =>
     snmp: { version: "v2c" },
   });
 
+const openV3 = ({ auth, priv }: (typeof PAIRS)[number]): PowerDriver & AsyncDisposable =>
+  openPeer({
+    address: `snmp://127.0.0.1:${port}/7`,
+    username: `${auth}-${priv}`,
+    password: PASSWORD,
+    snmp: { authProtocol: auth, privProtocol: priv },
+  });
+
 void describe("snmpsim", () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "ironfence-snmp-"));
@@ -98,6 +112,7 @@ void describe("snmpsim", () => {
       await writeFile(join(data, `${mib}-off.snmprec`), recordingOf(mib, "off", 0));
       await writeFile(join(data, `${mib}-welded.snmprec`), recordingOf(mib, "off", 180));
     }
+    await writeFile(join(data, "self.snmprec"), recordingOf("APC-rPDU2", "on", 180));
     for (const mib of ["APC-rPDU2", "APC-rPDU", "Vertiv"] as const) {
       await writeFile(join(data, `${mib}-chain.snmprec`), recordingOf(mib, "on", 180, CHAIN));
       await writeFile(join(data, `${mib}-shorter.snmprec`), recordingOf(mib, "on", 180, CHAIN_WITHOUT_SECOND));
@@ -106,13 +121,22 @@ void describe("snmpsim", () => {
     const programs = await installPythonTools(() => undefined, AbortSignal.timeout(INSTALL_TIMEOUT_MS));
     // As root it runs only if a user is named.
     const asRoot = process.getuid?.() === 0 ? ["--process-user=root", "--process-group=root"] : [];
+    const users = PAIRS.flatMap(({ auth, priv }) => [
+      `--v3-user=${auth}-${priv}`,
+      `--v3-auth-proto=${auth.replace("-", "")}`,
+      `--v3-auth-key=${PASSWORD}`,
+      `--v3-priv-proto=${CIPHERS[priv]}`,
+      `--v3-priv-key=${PASSWORD}`,
+    ]);
     const args = [
-      `--data-dir=${data}`,
       `--cache-dir=${join(folder, "cache")}`,
+      "--v3-engine-id=auto",
+      `--data-dir=${data}`,
       `--agent-udpv4-endpoint=127.0.0.1:${port}`,
+      ...users,
     ];
     const program = join(programs, "snmpsim-command-responder");
-    child = startChild("snmpsim", program, [...args, ...asRoot], { logFile: join(folder, "snmpsim.log") });
+    child = startChild("snmpsim", program, [...asRoot, ...args], { logFile: join(folder, "snmpsim.log") });
     await eventually("snmpsim answers", READY_TIMEOUT_MS, async () => {
       if (!child.running) throw new Error(await child.ended);
       await using device = open("APC-rPDU2", "on");
@@ -143,6 +167,21 @@ void describe("snmpsim", () => {
       assert.equal((await welded.readPower(forever())).state, "Changing");
     });
   }
+
+  void test("an outlet of an agent of snmpsim is spoken to by each pair of protocols of SNMPv3", async () => {
+    for (const pair of PAIRS) {
+      await using device = openV3(pair);
+      assert.equal((await device.identifyOutlet?.(forever()))?.pdu, "SN-4711", JSON.stringify(pair));
+      assert.equal((await device.readPower(forever())).state, "On");
+      await device.forceOff(forever());
+    }
+    await using stranger = openPeer({
+      address: `snmp://127.0.0.1:${port}/7`,
+      username: "SHA-256-AES",
+      password: "another password",
+    });
+    await assert.rejects(stranger.readPower(forever()), { code: "AuthFailed" });
+  });
 
   void test("an outlet of a chain of snmpsim is that of its unit, and is not used if the MIB has no unit", async () => {
     await using chain = open("APC-rPDU2", "chain");

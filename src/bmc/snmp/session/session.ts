@@ -26,7 +26,7 @@ const AUTH_NAMES = {
   SHA: "sha",
   MD5: "md5",
 } as const;
-const PRIV_NAMES = { AES: "aes", "AES-256": "aes256b", "AES-256-C": "aes256r", DES: "des" } as const;
+const PRIV_NAMES = { AES: "aes", "AES-256": "aes256b", "AES-256-C": "aes256r" } as const;
 
 /** The error-status values of RFC 3416 that say what to do; any other one is a refusal. */
 const ERRORS: Readonly<
