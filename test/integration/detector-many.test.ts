@@ -46,6 +46,19 @@ describe("detector: where many nodes fail at once, in a cluster of more than 1,0
     assert.ok(version >= 1 && version <= 5, `${version} questions for the version`);
   });
 
+  it("each of many nodes is not read by itself before its remediation, nor before that is deleted", async () => {
+    await world.enabled({ nodes: NODE_COUNT });
+    world.requests.length = 0;
+    for (let index = 0; index < 100; index += 1) world.ready(`n${index}`, "Unknown");
+    await advance(10_000);
+    assert.equal(world.fences().length, 100);
+    for (let index = 0; index < 100; index += 1) world.ready(`n${index}`, "True");
+    await advance(10_000);
+    assert.equal(world.fences().length, 0);
+    const single = world.requests.filter(({ watch, path }) => !watch && path.startsWith("/api/v1/nodes/"));
+    assert.ok(single.length <= 70, `${single.length} reads of single nodes`);
+  });
+
   it("the nodes are listed while the watch is late, and nothing starts that the list forbids", async () => {
     await world.enabled({ nodes: NODE_COUNT, spec: { minHealthy: "90%" } });
     for (let index = 0; index < 60; index += 1) world.ready(`n${index}`, "Unknown");

@@ -74,6 +74,22 @@ export const DETECTOR_MUTANTS: readonly Mutant[] = [
     "test/unit/detector/shared/current-nodes.test.ts",
   ),
   mutant(
+    "shared-read-outlives-proof",
+    "shared/views/current-nodes",
+    "a watched node stands for a live read only if the view is proven as of the last 500 ms",
+    "    return ageMs() <= SHARED_READ_AGE_MAX_MS;",
+    "    return this.#provenMs > 0;",
+    "test/unit/detector/shared/current-nodes.test.ts",
+  ),
+  mutant(
+    "shared-read-dated-by-answer",
+    "shared/views/current-nodes",
+    "the 500 ms in which watched nodes stand for live reads count from the question for the version",
+    "this.#provenMs = askedMs;",
+    "this.#provenMs = clock.monotonicMs();",
+    "test/unit/detector/shared/current-nodes.test.ts",
+  ),
+  mutant(
     "live-list-ignored",
     "nodes/decide/threshold",
     "nothing starts that a live list of the nodes forbids",

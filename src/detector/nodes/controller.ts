@@ -44,6 +44,8 @@ import { takeNodeSnapshot } from "./snapshot/snapshot.ts";
 
 /** Actions of one reconcile that run at a time: many nodes may fail at once. */
 const ACTIONS_PARALLEL_MAX = 32;
+/** With more actions at once, they share the proof that the view of the nodes is current. */
+const READ_EACH_MAX = 32;
 /** Nothing starts on a view of the nodes that is older: a bookmark comes every minute even when nothing changes. */
 const NODES_STALE_MS = 180_000;
 /** The notes of all Events of medik8s begin with it, and operators filter by it. */
@@ -315,15 +317,19 @@ export class NodeHealthCheckController {
     compiled: CompiledNodeCheck,
     check: HealthCheckObject,
   ): Pick<NodeReconcile, "begin" | "run" | "observe" | "end"> {
+    let runningCount = 0;
+    const readNode: NodeActionContext["readNode"] = (name, signal) =>
+      this.#nodes.current.readNode(name, runningCount > READ_EACH_MAX, signal);
     return {
       begin: (check, actions) => {
+        runningCount += actions.length;
         state.counts = undefined;
         for (const action of actions) {
           if (action.type === "create") this.#starting.set(action.node.metadata.name, check.metadata.name);
         }
       },
       run: (check, action, signal) =>
-        runNodeAction(this.#actionDeps, this.#contextOf(check, state, compiled), action, signal),
+        runNodeAction(this.#actionDeps, { ...this.#contextOf(check, state, compiled), readNode }, action, signal),
       observe: (event) => {
         if (event.type === "created" && event.skipped?.isEarly === true) this.#deps.metrics.countEarly();
         if (event.type === "markedOld") this.#deps.metrics.countOld(event.nodeName);
@@ -332,6 +338,7 @@ export class NodeHealthCheckController {
         return announceNodeEvent(event);
       },
       end: (action) => {
+        runningCount -= 1;
         if (action.type !== "create") return;
         const { name } = action.node.metadata;
         this.#starting.delete(name);
@@ -354,7 +361,11 @@ export class NodeHealthCheckController {
     if (event.type === "leaseReleased") listener?.ended({ healthCheck, subject: event.nodeName });
   }
 
-  #contextOf(check: HealthCheckObject, state: NodeCheckState, compiled: CompiledNodeCheck): NodeActionContext {
+  #contextOf(
+    check: HealthCheckObject,
+    state: NodeCheckState,
+    compiled: CompiledNodeCheck,
+  ): Omit<NodeActionContext, "readNode"> {
     const platform = this.#platform.read();
     return {
       check,

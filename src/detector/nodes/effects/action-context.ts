@@ -1,8 +1,5 @@
-import { NODES } from "../../../api/kubernetes/core-types.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
-import { trimNode } from "../../../api/kubernetes/trim.ts";
 import type { KubeClient } from "../../../kube/client.ts";
-import { findObject } from "../../../kube/objects/find-object.ts";
 import type { ResourceType } from "../../../kube/resource.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
@@ -41,6 +38,8 @@ export interface NodeActionContext {
   tracker: NodeTracker;
   /** Whether this is OKD, which guards etcd's quorum. */
   isOkd: boolean;
+  /** A node as it is now; undefined if there is none. */
+  readNode: (nodeName: string, signal: AbortSignal) => Promise<Node | undefined>;
   /** Ensures that the current nodes are known, by a live list if the view may be late. */
   confirmNodes: (signal: AbortSignal) => Promise<void>;
   /** Whether a remediation may still start. Several requests may have been sent since the decision. */
@@ -79,12 +78,6 @@ export async function takeLease(
   if (answer.held) return { type: "leaseTaken", nodeName, renewAtMs: nowMs + renewLeaseAfterMs(durationMs) };
   const deferral = { reason: answer.reason, cause: "lease", untilMs: nowMs + LEASE_RETRY_MS } as const;
   return { type: "leaseRefused", nodeName, deferral };
-}
-
-/** Reads a node now; undefined if there is none. */
-export async function readLiveNode(deps: NodeActionDeps, name: string, signal: AbortSignal): Promise<Node | undefined> {
-  const node = await findObject(deps.client, NODES, { name }, signal);
-  return node && trimNode(node);
 }
 
 /** The resource type of a remediation; undefined if its kind is not watched now. */

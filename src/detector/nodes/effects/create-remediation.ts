@@ -20,7 +20,7 @@ import { skipDuration } from "../decide/skip-duration.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 import type { NodeActionEvent } from "../decide/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
-import { deferred, readLiveNode, takeLease } from "./action-context.ts";
+import { deferred, takeLease } from "./action-context.ts";
 import { findEtcdObjection } from "./etcd-guard.ts";
 
 /** How soon a control plane node is evaluated again if etcd needs its member for quorum. */
@@ -49,7 +49,7 @@ export async function* createRemediation(
   const { template, leaseDurationMs, because, skipped } = action;
   const { name } = action.node.metadata;
   const [node, host] = await Promise.all([
-    readLiveNode(deps, name, signal),
+    context.readNode(name, signal),
     skipped === undefined ? undefined : deps.fencingTargets.readHost(name, signal),
   ]);
   const leave = (): NodeActionEvent => {

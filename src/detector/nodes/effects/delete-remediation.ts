@@ -9,7 +9,7 @@ import type { NodeAction, DeletionReason } from "../decide/decision.ts";
 import { judgeHealth } from "../decide/health.ts";
 import type { NodeActionEvent } from "../decide/observe.ts";
 import type { NodeActionContext, NodeActionDeps } from "./action-context.ts";
-import { readLiveNode, typeOf } from "./action-context.ts";
+import { typeOf } from "./action-context.ts";
 
 /** Deletes a remediation if a live read confirms the reason for the deletion. */
 export async function* deleteRemediation(
@@ -22,7 +22,7 @@ export async function* deleteRemediation(
   const type = typeOf(deps, remediation);
   if (type === undefined) return;
   const key = keyOf(remediation.object);
-  const node = await readLiveNode(deps, remediation.nodeName, signal);
+  const node = await context.readNode(remediation.nodeName, signal);
   if (!(await mayDelete(deps, context, { remediation, because, node, type }, signal))) {
     // The watch will report the difference. If it does not, the retry decides again.
     throw new Error(

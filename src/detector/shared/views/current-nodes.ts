@@ -2,6 +2,7 @@ import { NODES } from "../../../api/kubernetes/core-types.ts";
 import type { Node } from "../../../api/kubernetes/core.ts";
 import { trimNode } from "../../../api/kubernetes/trim.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
+import { findObject } from "../../../kube/objects/find-object.ts";
 import type { Watched } from "../../../kube/watched.ts";
 import { reachesVersion } from "../../../kube/watch/resource-version.ts";
 import { sleep } from "../../../runtime/clock.ts";
@@ -20,13 +21,17 @@ const LISTED_AT_ONCE_MAX = 1_000;
 /** How long the view may take to reach that version. Several kubelets of so many report in this time. */
 const REACH_MAX_MS = 500;
 const REACH_POLL_MS = 10;
+/** How old a proof of the view may be that stands for live reads of single nodes. */
+const SHARED_READ_AGE_MAX_MS = 500;
+/** How long single nodes are read one by one after the view did not reach the newest version in time. */
+const UNPROVEN_PAUSE_MS = 5_000;
 
 /** The nodes of one live list, by name. */
 export type LiveNodes = ReadonlyMap<string, Node>;
 
 export interface CurrentNodesDeps extends Pick<KubeRuntime, "client" | "clock"> {
   /** The watched nodes. */
-  nodes: Pick<Watched<Node>, "size" | "version">;
+  nodes: Pick<Watched<Node>, "get" | "size" | "version">;
   freshness: ViewFreshness;
 }
 
@@ -37,6 +42,10 @@ export interface CurrentNodesDeps extends Pick<KubeRuntime, "client" | "clock"> 
 export class CurrentNodes {
   readonly #deps: CurrentNodesDeps;
   #reading: Promise<void> | undefined;
+  #proving: Promise<void> | undefined;
+  /** As of when the view was last proven to be current, monotonic. */
+  #provenMs = Number.NEGATIVE_INFINITY;
+  #unprovenMs = Number.NEGATIVE_INFINITY;
   #lastList: { nodes: LiveNodes; atMs: number } | undefined;
 
   constructor(deps: CurrentNodesDeps) {
@@ -68,6 +77,37 @@ export class CurrentNodes {
     await this.#reading;
   }
 
+  /**
+   * A node as it is now; undefined if there is none.
+   *
+   * @param isOneOfMany whether many nodes are read in this moment. In a large cluster, the API server is then asked for
+   * its newest version instead of each node, and the view counts that has reached it a moment ago.
+   */
+  async readNode(name: string, isOneOfMany: boolean, signal: AbortSignal): Promise<Node | undefined> {
+    const { client, nodes } = this.#deps;
+    if (isOneOfMany && nodes.size > LISTED_AT_ONCE_MAX && (await this.#isJustProven(signal)))
+      return nodes.get({ name });
+    const node = await findObject(client, NODES, { name }, signal);
+    return node && trimNode(node);
+  }
+
+  /** Whether the view is proven as of the last `SHARED_READ_AGE_MAX_MS`. All callers share the proofs. */
+  async #isJustProven(signal: AbortSignal): Promise<boolean> {
+    const ageMs = (): number => this.#deps.clock.monotonicMs() - this.#provenMs;
+    if (ageMs() <= SHARED_READ_AGE_MAX_MS) return true;
+    if (this.#deps.clock.monotonicMs() - this.#unprovenMs < UNPROVEN_PAUSE_MS) return false;
+    this.#proving ??= this.#tryToProve(signal);
+    await this.#proving;
+    return ageMs() <= SHARED_READ_AGE_MAX_MS;
+  }
+
+  async #tryToProve(signal: AbortSignal): Promise<void> {
+    // If the API server does not answer, it does not answer the reads of single nodes either, and their errors count.
+    const isProven = await this.#prove(signal).catch(() => false);
+    if (!isProven) this.#unprovenMs = this.#deps.clock.monotonicMs();
+    this.#proving = undefined;
+  }
+
   async #read(signal: AbortSignal): Promise<void> {
     const { client, clock, nodes } = this.#deps;
     this.#lastList = undefined;
@@ -95,6 +135,7 @@ export class CurrentNodes {
       if (clock.monotonicMs() >= endMs) return false;
       await sleep(clock, REACH_POLL_MS, signal);
     }
+    this.#provenMs = askedMs;
     freshness.prove(askedMs, clock.monotonicMs());
     return freshness.isFresh(clock.monotonicMs());
   }

@@ -30,7 +30,6 @@ async function create(live: Partial<Live>): Promise<{ created: number; events: s
     clock: { nowMs: () => T0 },
     logger: createLogger("silent"),
     client: {
-      get: async () => node,
       create: async () => {
         created += 1;
         return { kind: "BareMetalRemediation", metadata: { name: "a", uid: "r", resourceVersion: "1" } };
@@ -53,6 +52,7 @@ async function create(live: Partial<Live>): Promise<{ created: number; events: s
     policy,
     tracker: { judge: () => ({ state: "healthy" }) },
     isOkd: false,
+    readNode: async () => node,
     confirmNodes: async () => undefined,
     mayStart: () => true,
     mayStartEarly: () => mayStartEarly,

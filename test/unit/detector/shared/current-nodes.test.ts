@@ -4,29 +4,48 @@ import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import { CurrentNodes } from "../../../../src/detector/shared/views/current-nodes.ts";
 import { ViewFreshness } from "../../../../src/detector/shared/views/view-freshness.ts";
 import type { KubeClient, ListOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";
+
+const WATCHED = nodeOf("watched");
+const LIVE = nodeOf("live");
+
+function nodeOf(uid: string): Node {
+  const metadata = { name: "n1", uid, resourceVersion: "1" };
+  return { apiVersion: "v1", kind: "Node", metadata, spec: {}, status: {} };
+}
 
 /** A view of nodes, and an API server that says how far it has come. */
 class World {
   readonly clock = new VirtualClock();
   readonly freshness = new ViewFreshness();
   readonly signal = new AbortController().signal;
-  /** The requests: `version` for the version alone, `list` for all nodes. */
+  /** The requests: `version` for the version alone, `list` for all nodes, `node` for a single one. */
   readonly requests: string[] = [];
-  readonly view: { size: number; version: string | undefined } = { size: 5_000, version: "100" };
+  readonly view: { size: number; version: string | undefined; get: () => Node | undefined } = {
+    size: 5_000,
+    version: "100",
+    get: () => WATCHED,
+  };
   serverVersion = "105";
   answerMs = 5;
+  refuses = false;
   readonly nodes: CurrentNodes;
 
   constructor() {
     const list = async (_type: unknown, options: ListOptions) => {
       this.requests.push(options.pagesMax === undefined ? "list" : "version");
       const resourceVersion = this.serverVersion;
+      if (this.refuses) throw new KubeError("TooManyRequests", "later");
       await new Promise<void>((resolve) => this.clock.schedule(this.answerMs, resolve));
       return { items: [] as Node[], resourceVersion };
     };
     const { clock, freshness, view } = this;
-    const client = { list } as unknown as KubeClient;
+    const get = async () => {
+      this.requests.push("node");
+      return LIVE;
+    };
+    const client = { list, get } as unknown as KubeClient;
     this.nodes = new CurrentNodes({ client, clock, nodes: view, freshness });
   }
 
@@ -37,6 +56,13 @@ class World {
     await this.clock.advance(forMs);
     if (isOver) await confirming;
     return isOver;
+  }
+
+  /** Reads `n1` `count` times at once, and lets `forMs` pass meanwhile. @returns where each of them was read. */
+  async read({ count = 3, isOneOfMany = true, forMs = 1_000 } = {}): Promise<string[]> {
+    const reading = Array.from({ length: count }, () => this.nodes.readNode("n1", isOneOfMany, this.signal));
+    await this.clock.advance(forMs);
+    return (await Promise.all(reading)).map((node) => node?.metadata.uid ?? "gone");
   }
 }
 
@@ -112,4 +138,60 @@ it("the nodes of a small cluster are listed at once: no report of a kubelet is w
   await world.clock.advance(10);
   await confirming;
   assert.deepEqual([world.requests, world.nodes.liveNodes?.size], [["list"], 0]);
+});
+
+describe("many nodes of a large cluster that are read at once", () => {
+  it("many nodes of a large cluster that are read at once are those of the view when it has reached the newest version", async () => {
+    const world = new World();
+    world.clock.schedule(20, () => (world.view.version = "105"));
+    assert.deepEqual(await world.read({ forMs: 100 }), ["watched", "watched", "watched"]);
+    assert.deepEqual(world.requests, ["version"]);
+  });
+
+  it("many nodes of a large cluster that are read at once are proven current again after 500 ms, counted from the question", async () => {
+    const world = new World();
+    world.view.version = "105";
+    world.answerMs = 150;
+    await world.read({ forMs: 150 });
+    await world.clock.advance(350);
+    await world.read({ forMs: 0 });
+    assert.deepEqual(world.requests, ["version"]);
+    await world.clock.advance(1);
+    assert.deepEqual(await world.read({ forMs: 150 }), ["watched", "watched", "watched"]);
+    assert.deepEqual(world.requests, ["version", "version"]);
+  });
+
+  it("many nodes of a large cluster that are read at once are read one by one if the proof is older than 500 ms when it comes", async () => {
+    const world = new World();
+    world.view.version = "105";
+    world.answerMs = 501;
+    assert.deepEqual(await world.read(), ["live", "live", "live"]);
+    assert.deepEqual(world.requests, ["version", "node", "node", "node"]);
+  });
+
+  it("many nodes of a large cluster that are read at once are read one by one for 5 s after a watch was late", async () => {
+    const world = new World();
+    assert.deepEqual(await world.read(), ["live", "live", "live"]);
+    world.view.version = "105";
+    await world.clock.advance(4_000);
+    assert.deepEqual(await world.read({ count: 1, forMs: 0 }), ["live"]);
+    await world.clock.advance(1_000);
+    assert.deepEqual(await world.read({ count: 1 }), ["watched"]);
+    assert.deepEqual(world.requests, ["version", "node", "node", "node", "node", "version"]);
+  });
+
+  it("many nodes of a large cluster that are read at once are read one by one if the API server refuses to say its version", async () => {
+    const world = new World();
+    world.refuses = true;
+    assert.deepEqual(await world.read(), ["live", "live", "live"]);
+  });
+
+  it("a node is read by itself if few are read at once, or the cluster is small", async () => {
+    const world = new World();
+    world.view.version = "105";
+    assert.deepEqual(await world.read({ isOneOfMany: false }), ["live", "live", "live"]);
+    world.view.size = 1_000;
+    assert.deepEqual(await world.read(), ["live", "live", "live"]);
+    assert.equal(world.requests.includes("version"), false);
+  });
 });
