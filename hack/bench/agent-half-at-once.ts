@@ -16,10 +16,10 @@ const SETTLE_MS = 5_000;
 const POLL_MS = 50;
 const BATCH = 25;
 /**
- * Of one remediation that waits for the end of a maintenance: one read of the node, its lease, the remediation, its
- * finalizer and its status. The rest is for all of them together.
+ * Of one remediation that waits for the end of a maintenance: the lease of its node, the remediation, its finalizer and
+ * its status. The nodes are proven current for all of them together, and on a busy machine some are read one by one.
  */
-const REQUESTS_MAX = 5.1;
+const REQUESTS_MAX = 4.5;
 
 /** Half of all nodes fail as fast as the API server can store it, and recover when each has its remediation. */
 export async function measureHalfAtOnce(server: ApiServer, nodeCount: number, pid: number): Promise<void> {
@@ -44,7 +44,12 @@ export async function measureHalfAtOnce(server: ApiServer, nodeCount: number, pi
   const before = await readUsage(pid);
   await setReady(server, names, "Unknown");
   const transitionMs = Math.floor(systemClock.nowMs() / 1_000) * 1_000;
+  await delay(transitionMs + CONDITION_MS - systemClock.nowMs());
+  const over = await readUsage(pid);
+  const serverOver = process.cpuUsage();
   await until(() => created >= names.length);
+  const last = await readUsage(pid);
+  const serverCpu = process.cpuUsage(serverOver);
   row(`${what}: remediations created`, `${created} within ${PHASE_MS_MAX / 1_000} s`);
   row(`${what}: requests until then, events included`, tally.toString());
   await delay(SETTLE_MS);
@@ -54,6 +59,11 @@ export async function measureHalfAtOnce(server: ApiServer, nodeCount: number, pi
   figure({ what: `${what}: requests a remediation`, value: each, unit: "", aim: REQUESTS_MAX, fails: true });
   const lastS = created < names.length ? Infinity : (lastMs - transitionMs - CONDITION_MS) / 1_000;
   figure({ what: `${what}: last duration over → last CR`, value: lastS, unit: "s", aim: 2.5, fails: false });
+  // Both share the cores of this machine: with less CPU time than cores, other processes have had the rest.
+  row(
+    `${what}: CPU within that, of the agent; of this API server`,
+    `${seconds(last.cpuMs - over.cpuMs)} s; ${seconds((serverCpu.user + serverCpu.system) / 1_000)} s`,
+  );
   const listsEach = lists / names.length;
   figure({ what: `${what}: lists of nodes a remediation, by page`, value: listsEach, unit: "", aim: 0.1, fails: true });
   figure({ what: `${what}: peak RSS`, value: after.rssPeakBytes / 2 ** 20, unit: "MiB", aim: 150, fails: true });
