@@ -259,6 +259,23 @@ describe("the log of a BMC over Redfish", () => {
     }
   });
 
+  it("the log of a BMC over Redfish that is the most useful is read before others are looked at, for a BMC that is slow", async () => {
+    await using bmc = await startFakeBmc();
+    const lclog = `${SYSTEM}/LogServices/Lclog`;
+    serve(bmc, {
+      ...LOGS,
+      [`${SYSTEM}/LogServices`]: { Members: [{ "@odata.id": lclog }, { "@odata.id": SEL }] },
+      [`${SEL}/Entries`]: { Members: entries(3) },
+      [lclog]: { Id: "Lclog", Entries: { "@odata.id": `${lclog}/Entries` } },
+      [`${lclog}/Entries`]: { Members: [] },
+    });
+    await using device = openFake(bmc);
+    await evidenceOf(device);
+    const paths = bmc.requests.map(({ path }) => path.replace(/\?.*/, ""));
+    assert.ok(paths.includes(`${SEL}/Entries`));
+    assert.ok(paths.indexOf(`${SEL}/Entries`) < paths.indexOf(lclog), paths.join("\n"));
+  });
+
   it("the log of a BMC over Redfish costs a bounded number of requests and bytes, however much there is", async () => {
     await using bmc = await startFakeBmc();
     let bytes = 0;

@@ -22,8 +22,11 @@ const USEFUL = [/^(?:sel|iml|log1|systemevent)/i, /fault|platform|active|standar
 const USELESS =
   /audit|security|^sl$|dump|post-?code|journal|debug|telemetry|crash|hostlogger|maintenance|remote|^sol|tracing/i;
 
-/** Finds the logs in collections of LogServices, the most useful first. */
-export async function findLogs(reads: BoundedReads, collections: readonly string[]): Promise<FoundLog[]> {
+/**
+ * Finds the logs in collections of LogServices, the most useful first. Each is looked at only when it is asked for: of
+ * a slow BMC no more than one is read in time.
+ */
+export async function* findLogs(reads: BoundedReads, collections: readonly string[]): AsyncGenerator<FoundLog> {
   const services: { name: string; path: string; body: JsonObject }[] = [];
   for (const collection of new Set(collections)) {
     const body = (await reads.get(collection))?.body ?? EMPTY;
@@ -36,15 +39,13 @@ export async function findLogs(reads: BoundedReads, collections: readonly string
     }
   }
   const ranked = services.toSorted((a, b) => usefulness(a.name) - usefulness(b.name)).slice(0, LOGS_MAX);
-  const logs: FoundLog[] = [];
   for (const { name, path, body } of ranked) {
     const whole = Object.hasOwn(body, "Entries") ? body : ((await reads.get(path))?.body ?? EMPTY);
     const entries = linksAt(whole, "Entries")[0];
     const inlined =
       arrayAt(objectAt(whole, "Entries"), "Members") === undefined ? undefined : objectAt(whole, "Entries");
-    if (entries !== undefined || inlined !== undefined) logs.push({ name, entries: entries ?? "", inlined });
+    if (entries !== undefined || inlined !== undefined) yield { name, entries: entries ?? "", inlined };
   }
-  return logs;
 }
 
 function usefulness(name: string): number {

@@ -39,12 +39,17 @@ export async function readEvidence(
     ...(manager === undefined ? [] : linksAt(manager.body, "LogServices")),
   ];
   const [chassis] = system.chassis;
-  const logs = await findLogs(reads, collections);
+  let logs = 0;
+  const readAll = async (found: AsyncGenerator<FoundLog>): Promise<void> => {
+    for await (const log of found) {
+      logs += 1;
+      entries.push(...(await readLog(reads, log, zone)));
+    }
+  };
+  await readAll(findLogs(reads, collections));
   // Older BMCs of Cisco have their log only there.
-  if (logs.length === 0 && chassis !== undefined)
-    logs.push(...(await findChassisLogs(reads, chassis, system, service)));
-  if (logs.length === 0) reads.note("the BMC shows no log of its hardware");
-  for (const log of logs) entries.push(...(await readLog(reads, log, zone)));
+  if (logs === 0 && chassis !== undefined) await readAll(findChassisLogs(reads, chassis, system, service));
+  if (logs === 0) reads.note("the BMC shows no log of its hardware");
   const sensors = chassis === undefined ? [] : await readSensors(reads, chassis);
   const incomplete = budget.incomplete;
   return {
@@ -57,13 +62,13 @@ export async function readEvidence(
 }
 
 /** The logs of a Chassis that holds this host alone: that of an enclosure is about other hosts as well. */
-async function findChassisLogs(
+async function* findChassisLogs(
   reads: BoundedReads,
   path: string,
   system: System,
   service: Service,
-): Promise<FoundLog[]> {
+): AsyncGenerator<FoundLog> {
   const chassis = await reads.get(path);
-  if (chassis?.status !== 200 || !isOfOneHost(service.origin, chassis.body, system.paths)) return [];
-  return findLogs(reads, linksAt(chassis.body, "LogServices"));
+  if (chassis?.status !== 200 || !isOfOneHost(service.origin, chassis.body, system.paths)) return;
+  yield* findLogs(reads, linksAt(chassis.body, "LogServices"));
 }
