@@ -6,7 +6,7 @@ export class DeadlineError extends Error {
   override readonly name = "DeadlineError";
   readonly timeoutMs: number;
   constructor(what: string, timeoutMs: number) {
-    super(`${what} did not end within ${timeoutMs} ms`);
+    super(`${what} did not end within ${Math.round(timeoutMs)} ms`);
     this.timeoutMs = timeoutMs;
   }
 }

@@ -75,7 +75,7 @@ function concerning(timed: readonly TimedEntry[], outage: OutageTimes): TimedEnt
   });
   const logs = new Set(timed.map(({ entry }) => entry.log));
   const unknown = [...logs].flatMap((log) => newestUntimed(timed.filter(({ entry }) => entry.log === log)));
-  return [...known, ...unknown];
+  return [...known, ...unknown.filter(({ entry }) => outage.nmiAtMs === undefined || !isOfNmi(entry))];
 }
 
 /** From then on our own orders write such entries. */

@@ -97,6 +97,7 @@ describe("the judgement of what a BMC shows", () => {
       entry(-62, { topic: "Watchdog", text: "Run-time critical stop" }),
       entry(-61, { topic: "PCIe", rank: 1, text: "Front panel NMI" }),
       entry(-63, { topic: "CPU", text: "An Unrecoverable System Error (NMI) has occurred" }),
+      entry(undefined, { log: "untimed", topic: "Watchdog", text: "Kernel panic" }),
     ];
     assert.equal(judgeAfterNmi(ours).message, "The BMC shows no cause");
     assert.match(judgeAfterNmi([...ours, entry(-64)]).message, /^Uncorrectable ECC, DIMM B2, 64 s after/);
