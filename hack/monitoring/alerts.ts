@@ -187,6 +187,14 @@ export const ALERTS: readonly Alert[] = [
     ],
   },
   {
+    name: "IronfenceNodeNotStarted",
+    severity: "critical",
+    expr: "sum by (job) (ironfence_nodes_not_started) > 0",
+    forMinutes: 5,
+    summary: "A node is unhealthy, and its remediation cannot be created",
+    example: { series: { [`ironfence_nodes_not_started{${JOB}}`]: always(1) }, labels: OF_JOB },
+  },
+  {
     name: "IronfenceAttemptsSpent",
     severity: "critical",
     expr: "sum by (job) (ironfence_attempt_budget_spent) > 0",

@@ -83,6 +83,24 @@ describe("detector: attempts", () => {
     await world.until("deleted", () => world.fences().length === 0, 30_000);
   });
 
+  for (const status of [403, 500]) {
+    it(`detector: a remediation that the API server answers with ${status} is counted until it is created`, async () => {
+      await enabled({}, {});
+      const match = { verbs: ["create" as const], resource: "fences" };
+      const action = { kind: "status" as const, status, message: "a webhook says no" };
+      const restore = world.server.faults.inject({ match, times: 1_000, action });
+      world.ready("n1", "Unknown");
+      await world.clock.advance(MINUTE_MS);
+      for (let seconds = 0; seconds < 60; seconds++) {
+        await world.clock.advance(1_000);
+        assert.equal(await metric("ironfence_nodes_not_started"), "1");
+      }
+      restore();
+      await world.until("a CR", () => world.fences().length > 0, 5 * MINUTE_MS);
+      assert.equal(await metric("ironfence_nodes_not_started"), "0");
+    });
+  }
+
   it("detector: attempts go on by themselves when the window has passed", async () => {
     await enabled({}, { "ironfence.io/attempt-budget": "1/10m" });
     await cycle();

@@ -5,9 +5,11 @@ import { compileSelector, SelectorError } from "../../../api/schema/label-select
 import type { LabelMatcher } from "../../../api/schema/label-selector.ts";
 import { labelSelectorSchema } from "../../../api/schema/meta.ts";
 import { fieldAt } from "../../../api/schema/read-fields.ts";
+import { judgeHealth } from "../../../detector/nodes/decide/health.ts";
 import type { NodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import { judgeThreshold, toleratesOne } from "../../../detector/nodes/decide/threshold.ts";
+import { isControlPlane } from "../../../nodes/control-plane.ts";
 import { isReady } from "../../../nodes/ready.ts";
 import { budgetJudge } from "./attempt-budget.ts";
 import { machineChecksOf } from "./machine-health-checks.ts";
@@ -15,6 +17,7 @@ import { checkProblems, itemsOf } from "../objects/object-problems.ts";
 import type { Overview } from "../objects/read.ts";
 import type { Precondition } from "./precondition.ts";
 import type { Watcher } from "./watcher.ts";
+import { remediationFinder } from "./remediations.ts";
 import { holds, ok, unknown } from "./precondition.ts";
 
 /** What is found of a node that is fenced by hand only. */
@@ -61,6 +64,9 @@ export function watcherFinder(overview: Overview): (node: Node) => { watchers: W
   };
 }
 
+/** A remediation that was refused is tried again every 15 s. */
+const START_SLACK_MS = 60_000;
+
 function nodeChecksOf(overview: Overview): { selects: LabelMatcher; watch: (node: Node) => Watcher }[] {
   const budgetOf = budgetJudge(itemsOf(overview.healthChecks), overview.nowMs);
   return itemsOf(overview.healthChecks).map((check) => {
@@ -73,17 +79,42 @@ function nodeChecksOf(overview: Overview): { selects: LabelMatcher; watch: (node
     const { policy } = compiled;
     const problem = checkProblems(check, overview).find(({ severity }) => severity === "error");
     const thresholdOf = thresholdJudge(policy, check, overview);
+    const startOf = startJudge(policy, check, overview);
     const watch = (node: Node): Watcher => {
       if (problem !== undefined) {
         const { reason, message } = problem;
         return { text, hold: { reason, message, isIntended: INTENDED.has(reason) } };
       }
       const { name } = node.metadata;
-      const hold = thresholdOf(node) ?? budgetOf(name, policy.attemptBudget);
+      const hold = thresholdOf(node) ?? budgetOf(name, policy.attemptBudget) ?? startOf(node);
       return { text, hold: hold && { ...hold, isIntended: false } };
     };
     return { selects: policy.selects, watch };
   });
+}
+
+/**
+ * Whether a node should have a remediation and has none, whatever keeps the detector from creating it. Control plane
+ * nodes wait for each other.
+ */
+function startJudge(
+  { unhealthyConditions }: NodePolicy,
+  { metadata, status }: NodeHealthCheck,
+  overview: Overview,
+): (node: Node) => { reason: string; message: string } | undefined {
+  const remediationOf = remediationFinder(overview);
+  const remediated = (status?.unhealthyNodes ?? []).flatMap(({ name, remediations = [] }) =>
+    remediations.length > 0 ? [name] : [],
+  );
+  return (node) => {
+    const { name } = node.metadata;
+    const health = judgeHealth(unhealthyConditions, node.status.conditions, overview.nowMs - START_SLACK_MS);
+    if (health.state !== "unhealthy" || remediated.includes(name) || remediationOf(name) !== undefined)
+      return undefined;
+    if (isControlPlane(node) && remediated.length > 0) return undefined;
+    const message = `the node is unhealthy, and no remediation has been started: kubectl describe nodehealthcheck ${metadata.name} or the log of the agent shows why`;
+    return { reason: "NotStarted", message };
+  };
 }
 
 /** A health check whose spec cannot be used may be meant for any node if not even its selector can be. */

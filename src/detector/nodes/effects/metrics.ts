@@ -86,6 +86,15 @@ const BUDGET_SPENT = metric({
   labels: {},
 });
 
+const NOT_STARTED = metric({
+  name: "ironfence_nodes_not_started",
+  type: "gauge",
+  help: "unhealthy nodes for which a NodeHealthCheck should create a remediation and has not yet: the API server refuses it, its name is taken, or another client holds the lease of the node",
+  labels: {},
+});
+/** Outcomes of a decision that count. Between two tries it is `create` again. */
+const NOT_STARTED_OUTCOMES: ReadonlySet<string> = new Set(["create", "deferred", "foreign"]);
+
 const EARLY = metric({
   name: "ironfence_early_remediations_total",
   type: "counter",
@@ -96,6 +105,7 @@ const EARLY = metric({
 export const NODE_HEALTH_CHECK_METRICS: readonly Metric[] = [
   HEALTH_CHECKS,
   BUDGET_SPENT,
+  NOT_STARTED,
   EARLY,
   OLD,
   ONGOING,
@@ -114,6 +124,8 @@ interface LastDecision {
   threshold: Threshold | undefined;
   /** Nodes that the health check has given up. */
   spent: number;
+  /** Nodes that wait for a remediation to be created. */
+  notStarted: number;
 }
 
 /** Metrics of all NodeHealthChecks. */
@@ -143,12 +155,10 @@ export class NodeHealthCheckMetrics {
       }
       for (const { count, ...labels } of counts.values()) set(labels, count);
     });
-    collectedGauge(BUDGET_SPENT, registry, (set) =>
-      set(
-        {},
-        [...this.#decisions.values()].reduce((total, { spent }) => total + spent, 0),
-      ),
-    );
+    const sumOf = (count: "spent" | "notStarted"): number =>
+      [...this.#decisions.values()].reduce((total, decision) => total + decision[count], 0);
+    collectedGauge(BUDGET_SPENT, registry, (set) => set({}, sumOf("spent")));
+    collectedGauge(NOT_STARTED, registry, (set) => set({}, sumOf("notStarted")));
     this.#early = createCounter(EARLY, registry);
     this.#old = createCounter(OLD, registry);
     this.#ongoing = createGauge(ONGOING, registry);
@@ -203,7 +213,8 @@ export class NodeHealthCheckMetrics {
     threshold: Threshold | undefined,
   ): void {
     const spent = nodes.filter(({ outcome }) => outcome === "budgetSpent").length;
-    this.#decisions.set(checkName, { gate: gate?.outcome, threshold, spent });
+    const notStarted = nodes.filter(({ outcome }) => NOT_STARTED_OUTCOMES.has(outcome)).length;
+    this.#decisions.set(checkName, { gate: gate?.outcome, threshold, spent, notStarted });
   }
 
   /** Removes the metrics of a health check that was deleted. */

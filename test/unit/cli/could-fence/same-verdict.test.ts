@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { REMEDIATION_ATTEMPTS } from "../../../../src/api/names/annotations.ts";
+import type { Node } from "../../../../src/api/kubernetes/core.ts";
 import type { Condition } from "../../../../src/api/schema/meta.ts";
 import type { NodeHealthCheck } from "../../../../src/api/ironfence/node-health-check.ts";
 import { EXCLUDE_FROM_REMEDIATION } from "../../../../src/api/names/labels.ts";
@@ -44,6 +45,14 @@ const condition = (type: string, status: Condition["status"], reason: string): C
   message: "said",
   lastTransitionTime: AT,
 });
+
+/** The node w1, which does not report since its health check should have started a remediation, and longer. */
+function unhealthy(longerMs: number): Node {
+  const lastTransitionTime = toTime(NOW_MS - 300_000 - longerMs);
+  return { ...node("w1"), status: { conditions: [{ type: "Ready", status: "Unknown", lastTransitionTime }] } };
+}
+const SOON_MS = 30_000;
+const LONG_MS = 90_000;
 
 function checkWith(change: {
   annotations?: Record<string, string>;
@@ -255,6 +264,29 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   "a health check is not valid, and another one covers the node": {
     change: { healthChecks: [checkWith({ spec: { selector: {} } }), healthCheck()] },
+    verdict: "yes",
+    level: "ok",
+  },
+  "a health check has started no remediation of a node that is unhealthy for long": {
+    change: { nodes: [unhealthy(LONG_MS), ...others] },
+    verdict: "no NotStarted",
+    level: "failed",
+  },
+  "a node is unhealthy for a moment": {
+    change: { nodes: [unhealthy(SOON_MS), ...others] },
+    verdict: "yes",
+    level: "ok",
+  },
+  "a remediation of a node that is unhealthy is under way": {
+    change: { nodes: [unhealthy(LONG_MS), ...others], remediations: [remediation("w1", "PoweringOff", "PoweringOff")] },
+    verdict: "yes",
+    level: "ok",
+  },
+  "another project remediates a node that is unhealthy": {
+    change: {
+      nodes: [unhealthy(LONG_MS), ...others],
+      healthChecks: [healthCheck({ unhealthyNodes: [{ name: "w1", remediations: [{ resource: {}, started: AT }] }] })],
+    },
     verdict: "yes",
     level: "ok",
   },

@@ -152,6 +152,10 @@ describe("the gauge of health checks", () => {
           { ...spent, name: "n1" },
           { ...spent, name: "n2" },
           { ...spent, name: "n3", outcome: "healthy" },
+          { ...spent, name: "n5", outcome: "create" },
+          { ...spent, name: "n6", outcome: "deferred" },
+          { ...spent, name: "n7", outcome: "foreign" },
+          { ...spent, name: "n8", outcome: "excluded" },
         ],
       },
       undefined,
@@ -192,6 +196,7 @@ describe("the gauge of health checks", () => {
         'ironfence_health_checks{state="Disabled",reason="SpecInvalid"} 1',
         'ironfence_health_checks{state="Other",reason="None"} 1',
         "ironfence_attempt_budget_spent 2",
+        "ironfence_nodes_not_started 3",
       ],
     );
   });
