@@ -167,6 +167,16 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "const { stateVersion = 2 } = status ?? {};",
     CORPUS,
   ),
+  // With a seed that ends 0.1.0 after its power-on, test/e2e/upgrade-kills.test.ts also fails: IRONFENCE_SEED=24.
+  mutant(
+    "released-status-begun-again",
+    "machine/model/decision/state",
+    "a fence that 0.1.0 has begun is not begun again, with a second power-off",
+    "const { stateVersion = 1 } = status ?? {};",
+    'const { stateVersion } = status ?? {};\n  if (stateVersion === undefined) return { name: "Resolving", attempt: undefined };',
+    CORPUS,
+    VERSIONS_SIM,
+  ),
   mutant(
     "lost-image-over-consumer",
     "orphans/orphaned-images",
