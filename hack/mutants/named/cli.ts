@@ -131,8 +131,8 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "observations-lost",
     "agent",
     "what an agent would have remediated is still shown after another agent leads",
-    "observations?.restore((await findObject(kube.leaseClient, LEASES, ownLease, leading))?.metadata.annotations);",
-    "observations?.restore(undefined);",
+    "withheld?.restore((await findObject(kube.leaseClient, LEASES, ownLease, leading))?.metadata.annotations);",
+    "withheld?.restore(undefined);",
     OBSERVE,
   ),
   mutant(
