@@ -71,7 +71,7 @@ export interface RemediatorOptions {
 export interface RemediatorDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
-  /** Other clusters whose nodes are fenced: those of Machines that remediations are of. */
+  /** Workload clusters: the nodes of Machines that are remediated are in them. */
   clusters: WorkloadClusters;
   targets: Watched<FencingTarget>;
   /** The agent's own namespace: it holds FencingTargets, their Secrets and the stop switch. */

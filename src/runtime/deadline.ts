@@ -12,8 +12,8 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Runs `work` with a signal that aborts when `signal` does or when `timeoutMs` have passed, depending on which is
- * first, and settles no later than that even if `work` ignores its signal.
+ * Runs `work` with a signal that aborts when `signal` does or when `timeoutMs` have passed, whichever comes first. The
+ * result settles at that time at the latest, even if `work` ignores its signal.
  *
  * @param what names the call in the error, for example `GET https://bmc-3/redfish/v1`.
  * @throws DeadlineError at the deadline; the reason of `signal` on abort; else what `work` throws.

@@ -314,12 +314,14 @@ const fencingTargetStatusSchema = z.object({
   wrongHost: z
     .object({
       time: timeSchema,
-      generation: z.int().meta({ description: "The generation of the target. An edit of the spec ends the bar." }),
+      generation: z
+        .int()
+        .meta({ description: "The generation of the target at that time. It counts until the spec is edited." }),
     })
     .optional()
     .meta({
       description:
-        "A node renewed its lease although its host was proven off. No proof of this target counts before a duration begins until its spec is edited.",
+        "A node renewed its lease although its host was proven off, so its BMC may be that of another host. Until the spec is edited, the agent makes no early off proof of this target.",
     }),
   conditions: conditionsSchema.optional(),
 });

@@ -132,8 +132,8 @@ class HttpTransport implements KubeTransport {
         ...credentials.headers,
       },
       body: request.body ?? null,
-      // undici ends a connection that has carried a DELETE with a body, for servers that expect none. This one takes
-      // its preconditions there, and a new TLS connection a deletion would cost more than the deletion.
+      // After a DELETE with a body, undici closes the connection, because some servers do not expect a body. The API
+      // server takes preconditions in it, and a new TLS connection for each deletion would cost more than the deletion.
       reset: false,
       signal,
     });
@@ -226,7 +226,7 @@ function lowerCase(headers: Dispatcher.ResponseData["headers"]): Record<string, 
 /** Node wraps what went wrong with a connection: an AggregateError of all addresses tried has an empty message. */
 function causeText(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(causeText).join("; ");
-  // Node quotes the names in the certificate of the server that answers; the one that was asked for is ours.
+  // The message of Node lists the names in the certificate. What helps the user is the name that was asked for.
   if (isCoded(error, "ERR_TLS_CERT_ALTNAME_INVALID")) {
     const wanted = "host" in error && typeof error.host === "string" ? error.host.replace(/\.$/u, "") : "its address";
     return `the server's certificate is not for ${wanted}`;

@@ -63,8 +63,8 @@ function afterOrder(device: Observations["device"], action: PowerOrder, atMs: nu
 }
 
 /**
- * What a failed order came to. One that got no connection was not sent, or its connection broke: it is sent again once;
- * a BMC that does so every time (it restarts, it drops connections) is believed by its state.
+ * The outcome of an order that failed. `Unreachable`: there was no connection, or it broke. The order may be sent again
+ * once. If that fails in the same way, only the power state shows whether the BMC has received one of them.
  */
 function outcomeOf({ code, isPartlyTaken }: OrderFailure, previous: SentOrder | undefined): SentOrder["outcome"] {
   if (isPartlyTaken || code === "Timeout" || code === "BadResponse") return "Uncertain";

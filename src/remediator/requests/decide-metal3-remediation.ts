@@ -114,7 +114,7 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "a user took the finalizer off";
   if (child === undefined) return undefined;
   const { phase: state, lastRemediated: poweredOnAt, retryCount = 0, attempt } = child.status ?? {};
-  // The Metal3 provider's writes this before its first power-off, ours after the first power-on.
+  // The controller of Metal3 writes this before its first power-off, and ironfence after the first power-on.
   if (lastRemediated !== undefined && poweredOnAt === undefined) {
     return "status.lastRemediated is set, although ironfence has not powered the host on yet";
   }
@@ -127,8 +127,8 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
 /** Whether the request may say Waiting: by the child's phase, or by what that was before its undo. */
 function mayHaveWaited(child: BareMetalRemediation): boolean {
   const { phase, attempt } = child.status ?? {};
-  // It may have been due to power on, and failed before the host read On, or to restore a node that came back by
-  // itself: lastRemediated is written for neither.
+  // Two remediations wait without a lastRemediated: one that failed before the host read On, and one that restores a
+  // node that came back by itself.
   const hasWaited = attempt?.offConfirmedAt !== undefined || attempt?.action !== "ForceOff";
   return (phase === "Undoing" && hasWaited) || phaseOf(child, undefined) !== "Running";
 }

@@ -39,7 +39,7 @@ const UNCOVERED = metric({
 const PAUSED = metric({
   name: "ironfence_paused",
   type: "gauge",
-  help: "1 while no host is powered off because of [a pause](../how-to/pause.md), or because the agent cannot read whether there is one",
+  help: "1 while every power-off is held: there is [a pause](../how-to/pause.md), or the agent cannot read whether there is one",
   labels: {},
 });
 const HELD = metric({

@@ -27,7 +27,7 @@ const GAPS_MAX = 4;
 /** What a BMC gives at once that cannot give a whole record. */
 const PART_BYTES = 8;
 const RECORD_BYTES = 16;
-/** A shorter password stands in many records by chance. */
+/** The bytes of a shorter password are in many records by chance. */
 const HIDDEN_BYTES_MIN = 4;
 /** Completion codes: the record is longer than what the BMC can return (CAh, C8h), or its reservation is over (C5h). */
 const TOO_LONG: ReadonlySet<number> = new Set([0xc7, 0xc8, 0xca, 0xce, 0xff]);

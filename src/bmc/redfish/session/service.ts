@@ -112,7 +112,7 @@ export class Service {
     return this.#connection.certificateUntilMs;
   }
 
-  /** What a text of the BMC must not show to others. */
+  /** Secrets that were sent to the BMC. They are removed from texts of the BMC that others see. */
   get sentSecrets(): SentSecrets {
     return this.#connection.sentSecrets;
   }

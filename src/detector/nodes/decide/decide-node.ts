@@ -262,7 +262,7 @@ function giveUpOverdue(
     const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
     const step = snapshot.policy.steps.find((candidate) => isOfStep(candidate, record));
     if (remediation === undefined || remediation.terminating || step?.timeoutMs === undefined) return record;
-    // What began early has its whole time when the duration is over: the host is not powered on before.
+    // The timeout of an early remediation starts at the end of the duration: the host is not powered on before.
     const startedMs = Math.max(parseTimeMs(record.started) ?? nowMs, remediation.powerOnNotBeforeMs ?? -Infinity);
     const dueMs = startedMs + step.timeoutMs;
     if (nowMs < dueMs && remediation.succeeded !== "False") {

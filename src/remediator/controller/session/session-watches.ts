@@ -26,7 +26,7 @@ const WATCHES_LEASE: readonly State["name"][] = [
   "Undoing",
 ];
 
-/** What the watches read of a session, and tell it. */
+/** What the watches read of a session, and where they report events. */
 interface WatchingSession {
   readonly subject: Subject;
   /** The cluster of the node. */

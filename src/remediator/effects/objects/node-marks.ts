@@ -49,8 +49,8 @@ function mayBeOnItsWay(session: EffectSession): boolean {
 }
 
 /**
- * Takes the taint off, or keeps a patch that would put it on from taking effect: that one names the node's
- * resourceVersion, which this write changes in any case, by a quarantine under a signature of its own.
+ * Takes the taint off. If it is not there yet, this keeps a patch on its way from putting it on: that patch names the
+ * resourceVersion of the node, so any other write makes it fail. The write is then a quarantine with a new signature.
  */
 async function overtakeTaint({ nodeRuntime, runtime, session }: EffectContext, signal: AbortSignal): Promise<void> {
   const signedBy = signature(session.uid, runtime.random.uuid(), session.subject.cluster);

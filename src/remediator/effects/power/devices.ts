@@ -61,9 +61,9 @@ export async function readWhole(context: EffectContext, signal: AbortSignal): Pr
 }
 
 /**
- * Sends one power order. Its intent is stored and the identity verified; both are used up by it, whatever happens to
- * it. A power-off whose check of the identity is too old is not sent: then all is checked again, as after a restart. An
- * On, which may be repeated, has its identity checked again instead: a slow API must not keep a host off.
+ * Sends one power order, once. Its intent is stored and the identity was verified; neither serves for a second order.
+ * If the check of the identity is too old, a power-off is not sent, and everything is checked again, as after a
+ * restart. An On may be repeated, so only the identity is checked again: a slow API server must not keep a host off.
  */
 export async function orderPower(
   context: EffectContext,

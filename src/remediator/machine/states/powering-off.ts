@@ -108,7 +108,7 @@ function needsNewOrder(snapshot: AttemptSnapshot, order: SentOrder | undefined, 
   if (order?.outcome === "Rejected") return true;
   const last = observations.power.last;
   if (last === undefined) return false;
-  // Read as a whole, a host of which one device is off may run: that Off is not the host's.
+  // If only some devices of the host are off, the host may still run. `runs` is known if all of them were read.
   const isOn = last.runs ?? last.state === "On";
   if (last.state === "Off" && !isOn) return !attempt.sent;
   if (attempt.done) return isPauseOver(snapshot, order, now);

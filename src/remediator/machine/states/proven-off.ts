@@ -38,7 +38,7 @@ export function decideProven(snapshot: AttemptSnapshot, provenAtMs: number, now:
   if (clearInMs > 0) {
     const endless = neverSilent(snapshot, lease, provenAtMs, now);
     if (endless !== undefined) return endless;
-    // Silence says something only of a time in which the API server answered: that is asked, not taken for granted.
+    // A lease that did not change proves nothing while the API server was away: a live read shows that it answers.
     if (checkInMs <= 0) return run({ do: "readLease" });
     return { notes: [], effects: [], nextCheckMs: Math.min(clearInMs, checkInMs, POWER_REREAD_MS) };
   }
@@ -134,7 +134,7 @@ function release(snapshot: AttemptSnapshot, now: Now): Decision {
   const provenAgoMs = now.monotonicMs - (observations.power.provenAtMs ?? now.monotonicMs);
   const first = attempt.offConfirmedAtMs === undefined;
   const offConfirmedAtMs = attempt.offConfirmedAtMs ?? Math.round(now.epochMs - provenAgoMs);
-  // Not from the proof: until the node's lease is known to be silent nothing could be released.
+  // The release does not begin with the proof: nothing may be released before the lease of the node is silent.
   const releasingSinceMs = attempt.releasingSinceMs ?? now.epochMs;
   const whose =
     observations.taint?.found === "Foreign" ? "; an out-of-service taint of another owner is left as it is" : "";

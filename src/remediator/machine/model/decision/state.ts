@@ -191,7 +191,7 @@ export function formatAttempt(attempt: Attempt): NonNullable<BareMetalRemediatio
   };
 }
 
-/** Whether the host may be off because of this remediation, so that an undo owes it an On. */
+/** Whether the host may be off because of this remediation, so that an undo has to power it on. */
 export function mayHaveTurnedOff({ action, done }: Attempt): boolean {
   return action === "On" ? !done : action !== "None";
 }

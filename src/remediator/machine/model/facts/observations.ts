@@ -139,7 +139,7 @@ export interface SentOrder {
   problem?: DeviceProblem;
   /** It was not sent: API calls took so long that the check of the identity had grown too old. */
   isLate?: true;
-  /** When an order of this action before it went out that may have taken effect, of which `outcome` says nothing. */
+  /** When an earlier order of this action was sent that may have taken effect. `outcome` is that of the last order. */
   earlierEffectAtMs?: number;
   atMs: number;
 }

@@ -109,7 +109,7 @@ export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, prov
     const lastMs = Math.max(lease.writtenAtMs, renewedAtMs);
     return Math.max(Math.min(chanceAtMs, lastMs + silenceMs), afterOutageMs);
   }
-  // Without a stamp only the node's own clock is left, which is believed beyond the whole duration.
+  // Only the node's own clock is left. It may be wrong, so only an age above the whole duration of the lease counts.
   const isRecent =
     provenAtMs - renewedAtMs < lease.durationMs ||
     (lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs);
