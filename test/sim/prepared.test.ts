@@ -85,6 +85,19 @@ describe("a power-off that is prepared", () => {
       await ordered(world);
     }));
 
+  it("a power-off that is prepared is closed when its node recovers, although another node has failed since", () =>
+    runPrepared({ hosts: ["n1", "n2"].map((name) => ({ name, ...FAST })) }, async (world) => {
+      const calls = await prepare(world);
+      becomeUnknown(world, "n2");
+      await world.clock.advance(100);
+      assert.equal(world.devices.open(), 1);
+      world.rack.host("n1").order("ForceRestart");
+      await world.until("n1 is Ready", () => world.isReady("n1"), 1_500);
+      await world.clock.advance(100);
+      assert.equal(world.devices.open(), 0);
+      assert.deepEqual(calls().filter(isOrder), []);
+    }));
+
   it("a power-off that is prepared and never asked for is given up soon after the duration", () =>
     runPrepared({}, async (world) => {
       const calls = await prepare(world);
