@@ -214,13 +214,18 @@ describe("an AC cycle by outlets", () => {
       assert.ok(bothOn(world) && world.isReady("n1"));
     }));
 
-  it("an agent that ends while the outlets are off leaves them to the next one, which switches them on", () =>
+  it("an agent that ends while the outlets are off leaves them to the next one, which switches them on after 20 s", () =>
     withOutlets(async (world) => {
-      await fence(world, undefined, { acCycleTimeout: "60s" });
+      await fence(world, undefined, { acCycleTimeout: "5m" });
       await world.until("an outlet is off", () => switchedOf(world).includes("pdu-1/2 Off"));
+      const cutMs = world.clock.nowMs();
       await world.killAgent();
       await world.clock.advance(1_000);
       world.startAgent();
+      await world.until("the outlets are on", () => bothOn(world));
+      const darkMs = world.clock.nowMs() - cutMs;
+      assert.ok(darkMs >= 18_000 && darkMs <= 25_000, `${darkMs} ms`);
+      assert.equal(cycleOf(world)?.result, "Done");
       await world.phase("n1", "Succeeded");
       assert.equal(switchedOf(world).filter((order) => order.endsWith("Off")).length, 2, "it is not repeated");
       assert.ok(bothOn(world) && world.isReady("n1"));

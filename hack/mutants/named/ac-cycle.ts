@@ -134,6 +134,14 @@ export const AC_CYCLE_MUTANTS: readonly Mutant[] = [
     SIM,
   ),
   remediator(
+    "cut-unseen-by-next-agent",
+    "machine/rules/orders/ac-cycle",
+    "the outlets that an agent before has switched off for an AC cycle are on again 20 s after the order",
+    "acCycle?.bySupply === true || power.last?.bySupply === true",
+    "acCycle?.bySupply === true",
+    SIM,
+  ),
+  remediator(
     "supply-cut-short",
     "machine/rules/orders/ac-cycle",
     "the outlets of an AC cycle stay off until the supplies are discharged",

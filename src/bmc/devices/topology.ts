@@ -19,6 +19,8 @@ import type { Clock } from "../../runtime/clock.ts";
 export interface WholeReading extends PowerReading {
   /** Whether `readPower` shows the host On: it may run although some of its devices are not on. */
   runs: boolean;
+  /** All outlets of the host are off, whatever its other devices show. */
+  bySupply?: true;
   /** All outlets of the host are on, and no other device shows whether the host is. */
   supplied?: true;
 }
@@ -164,8 +166,9 @@ export class Topology {
 
   /**
    * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned
-   * off. `Off` if one device shows Off, which proves nothing about the host. `On` if all devices of the first level
-   * with a result show On. If only outlets answer and they are on, the power is `Unknown`, and the host is `supplied`.
+   * off. `Off` if one device shows Off, which proves nothing about the host; `bySupply` if all its outlets are off.
+   * `On` if all devices of the first level with a result show On. If only outlets answer and they are on, the power is
+   * `Unknown`, and the host is `supplied`.
    */
   async readWhole(signal: AbortSignal): Promise<WholeReading> {
     const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
@@ -174,7 +177,14 @@ export class Topology {
     const lacking = readings.find(({ state }) => state === "Off") ?? readings.find(({ state }) => state === "Changing");
     if (lacking !== undefined) {
       const { state, raw, address, bmcUpMs } = lacking;
-      return { state, raw: runs ? `${address}: ${raw}` : raw, runs, ...(bmcUpMs !== undefined && { bmcUpMs }) };
+      const isCut = levels.some(({ whole }) => whole.bySupply === true);
+      return {
+        state,
+        raw: runs ? `${address}: ${raw}` : raw,
+        runs,
+        ...(bmcUpMs !== undefined && { bmcUpMs }),
+        ...(isCut && { bySupply: true }),
+      };
     }
     const on = levels.find(({ whole }) => whole.state === "On")?.whole;
     if (on !== undefined) return { ...on, runs };

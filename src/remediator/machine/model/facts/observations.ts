@@ -146,7 +146,17 @@ export interface SentOrder {
 
 export interface ObservedPower {
   /** `runs` is known if all devices were read (`readWhole`): then `On` is all of them, and `Off` is any of them. */
-  last: { state: PowerState; raw: string; atMs: number; runs?: boolean; supplied?: true; bmcUpMs?: number } | undefined;
+  last:
+    | {
+        state: PowerState;
+        raw: string;
+        atMs: number;
+        runs?: boolean;
+        supplied?: true;
+        bySupply?: true;
+        bmcUpMs?: number;
+      }
+    | undefined;
   /** Off readings in a row since the last power-off order of this process, or since it started. */
   offReads: number;
   /** When the host was last read Off. */

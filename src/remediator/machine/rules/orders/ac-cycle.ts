@@ -86,7 +86,8 @@ function awaitCycle(snapshot: AttemptSnapshot, cycle: AcCycle, now: Now): Decisi
   };
   if (acCycle?.outcome === "NotSent") return end("NotSent", acCycle.message);
   const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);
-  if (acCycle?.bySupply === true) {
+  // An agent before may have switched the outlets off, and ended before their answer.
+  if (acCycle?.bySupply === true || power.last?.bySupply === true) {
     const inMs = Math.min(leftMs, SUPPLY_CUT_MS - (strategy.acCycleTimeoutMs - leftMs));
     return inMs <= 0 ? end("DoneBySupply") : wait(snapshot, inMs);
   }
