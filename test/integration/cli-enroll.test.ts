@@ -58,7 +58,10 @@ describe("ironfence enroll", () => {
     const { code, err } = await enroll("node-4 --yes");
     assert.equal(code, EXIT_REFUSED, err);
     assert.match(err, /not in maintenance: kubectl patch fencingtarget -n ironfence-system node-4/);
-    assert.match(err, /node node-4 is not cordoned: kubectl drain node-4/);
+    assert.match(err, /node node-4 is not cordoned: kubectl cordon node-4/);
+    const without = await enroll("node-1 --yes");
+    assert.match(without.err, /spec.devices has no outlet/);
+    assert.doesNotMatch(without.err, /would\n/, "there is nothing to switch");
     assert.equal((await enroll("node-99 --yes")).code, EXIT_REFUSED);
     assert.equal((await enroll("--yes")).code, EXIT_USAGE);
     assert.equal(switched(), 0);

@@ -48,7 +48,7 @@ export const enrollCommand = buildCommand<EnrollFlags, [target: string], CliCont
     const timeoutMs = requireOption(ENROLL_TIMEOUT_OPTION, texts, env);
     await withRuntime(this, options, async (runtime) => {
       const { host, plan } = await prepare(this, runtime, options, targetName);
-      printPlan(this, `an enrolment of the outlets of FencingTarget ${targetName}`, plan);
+      if (plan.steps.length > 0) printPlan(this, `an enrolment of the outlets of FencingTarget ${targetName}`, plan);
       ensureAllowed(targetName, plan);
       const opened = await openDevices({ runtime, openDevice: this.openDevice }, host.target, this.signal);
       try {

@@ -50,6 +50,7 @@ export function planEnrolment({ host, conflict, pods, underWay }: EnrollFacts): 
   const alone = outlets.map(
     ({ address }) => `switch ${address} off and on: node ${nodeName} must keep running${shows}`,
   );
+  if (outlets.length === 0) return { obstacles, steps: [] };
   return {
     obstacles,
     steps: [
@@ -66,9 +67,12 @@ function nodeObstacles({ target, node }: TargetContext, pods: readonly Pod[]): s
   if (node === undefined) return [`there is no node ${nodeName}`];
   const obstacles: string[] = [];
   if (!isReady(node)) obstacles.push(`node ${nodeName} is not Ready: an enrolment is for a host that works`);
-  if (node.spec.unschedulable !== true) obstacles.push(`node ${nodeName} is not cordoned: kubectl drain ${nodeName}`);
+  if (node.spec.unschedulable !== true) obstacles.push(`node ${nodeName} is not cordoned: kubectl cordon ${nodeName}`);
   const left = pods.filter(isEvicted);
-  if (left.length > 0) obstacles.push(`node ${nodeName} is not drained (${namesOf(left)}): kubectl drain ${nodeName}`);
+  if (left.length > 0) {
+    const drain = `kubectl drain ${nodeName} --ignore-daemonsets`;
+    obstacles.push(`node ${nodeName} is not drained (${namesOf(left)}): ${drain}`);
+  }
   if (mayRunEtcd(node)) obstacles.push(`node ${nodeName} is of the control plane or runs etcd`);
   if (node.metadata.annotations?.[RESETS_ITSELF] === "true") {
     const why = "its new boot would then not show that it lost its power";

@@ -60,11 +60,11 @@ test("an enrolment of a drained node in maintenance switches each outlet alone, 
 for (const [what, given, why] of [
   ["a target that is not in maintenance", { maintenance: false }, /not in maintenance: kubectl patch fencingtarget/],
   ["a node that is not Ready", { ready: "False" }, /not Ready/],
-  ["a node that is not cordoned", { unschedulable: false }, /not cordoned: kubectl drain n1/],
+  ["a node that is not cordoned", { unschedulable: false }, /not cordoned: kubectl cordon n1/],
   [
     "a node with pods",
     { pods: [{ metadata: { namespace: "default", name: "db" }, status: {} }] },
-    /not drained \(default\/db\)/,
+    /not drained \(default\/db\): kubectl drain n1 --ignore-daemonsets/,
   ],
   ["a node of the control plane", { labels: { "node-role.kubernetes.io/control-plane": "" } }, /control plane/],
   [
