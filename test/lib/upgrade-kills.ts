@@ -30,8 +30,9 @@ import { seededRandom } from "./seeded-random.ts";
 
 const SEED = Number(process.env["IRONFENCE_SEED"] ?? randomInt(2 ** 31));
 const KILLS_MAX = 3;
-/** Within this time after an agent leads it is killed; a fence by these hosts takes at least 8 s. */
-const KILL_WITHIN_MS = 6_500;
+/** Within this time after a fence has got so far its agent is killed: as long as these hosts let it last at least. */
+const KILL_WITHIN_MS = { Verifying: 200, PoweringOff: 3_000, Releasing: 500, PoweringOn: 3_000, Rejoining: 1_000 };
+const PHASES = Object.entries(KILL_WITHIN_MS);
 const SLOW_HOSTS = { powerDelayMs: 3_000, bootMs: 2_000 };
 
 const VERSIONS = ["0.1.0", "this version"] as const;
@@ -39,6 +40,7 @@ type Version = (typeof VERSIONS)[number];
 
 interface Kill {
   version: Version;
+  phase: string;
   afterMs: number;
   signal: "SIGKILL" | "SIGTERM";
 }
@@ -48,11 +50,15 @@ function planRounds(rounds: number): { kills: Kill[]; last: Version }[] {
   const random = seededRandom(SEED);
   return Array.from({ length: rounds }, (_, round) => {
     const [from, to] = round % 2 === 0 ? VERSIONS : ([VERSIONS[1], VERSIONS[0]] as const);
-    const kills = Array.from({ length: 1 + Math.floor(random.next() * KILLS_MAX) }, (__, index): Kill => ({
-      version: [from, to][index] ?? (random.next() < 0.5 ? from : to),
-      afterMs: Math.floor(random.next() * KILL_WITHIN_MS),
-      signal: random.next() < 0.7 ? "SIGKILL" : "SIGTERM",
-    }));
+    const kills = Array.from({ length: 1 + Math.floor(random.next() * KILLS_MAX) }, (__, index): Kill => {
+      const [phase, withinMs] = PHASES[Math.floor(random.next() * PHASES.length)] ?? assert.fail();
+      return {
+        version: [from, to][index] ?? (random.next() < 0.5 ? from : to),
+        phase,
+        afterMs: Math.floor(random.next() * withinMs),
+        signal: random.next() < 0.7 ? "SIGKILL" : "SIGTERM",
+      };
+    });
     return { kills, last: to };
   });
 }
@@ -98,7 +104,9 @@ export function testUpgradeKills(rounds: number): void {
       Promise.all(WORKERS.map((node) => scenario.world.host(node).orderCount(resetType)));
 
     for (const [round, { kills, last }] of planRounds(rounds).entries()) {
-      const plan = kills.map(({ version, afterMs, signal }) => `${version} ${signal} after ${afterMs} ms`).join(", ");
+      const plan = kills
+        .map(({ version, phase, afterMs, signal }) => `${version} ${signal} ${afterMs} ms after ${phase}`)
+        .join(", ");
       void test(`round ${round}: a fence ends well and leaves nothing: ${plan}, then ${last}`, async (context) => {
         const { world } = scenario;
         const { api, bmc } = world;
@@ -125,7 +133,10 @@ export function testUpgradeKills(rounds: number): void {
           spec: { strategy: { retryLimit: 3 } },
         });
         let isPrepared = round > 0;
-        for (const [index, { afterMs, signal }] of kills.entries()) {
+        for (const [index, { phase: until, afterMs, signal }] of kills.entries()) {
+          await explain(scenario, `the fence has come to ${until}`, WALK_TIMEOUT_MS, async () =>
+            hasReached((await remediation()).status?.phase, until),
+          );
           await sleep(afterMs);
           await (signal === "SIGKILL" ? agent.kill() : agent.stop());
           const { phase = "no phase" } = (await remediation()).status ?? {};
@@ -168,6 +179,13 @@ export function testUpgradeKills(rounds: number): void {
       });
     }
   });
+}
+
+function hasReached(phase: string | undefined, wanted: string): boolean {
+  if (phase === undefined || phase === "Resolving") return false;
+  const names = PHASES.map(([name]) => name);
+  // A phase that is not among them comes after them.
+  return !names.includes(phase) || names.indexOf(phase) >= names.indexOf(wanted);
 }
 
 /**

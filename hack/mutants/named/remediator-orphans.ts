@@ -167,7 +167,6 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "const { stateVersion = 2 } = status ?? {};",
     CORPUS,
   ),
-  // With a seed that ends 0.1.0 after its power-on, test/e2e/upgrade-kills.test.ts also fails: IRONFENCE_SEED=24.
   mutant(
     "released-status-begun-again",
     "machine/model/decision/state",

@@ -105,6 +105,15 @@ export const REMEDIATOR_RELEASE_MUTANTS: readonly Mutant[] = [
     "const rejoined = node !== undefined && renewed;",
     DECIDE,
   ),
+  // test/e2e/upgrade-kills.test.ts kills it, too, but needs a control plane.
+  mutant(
+    "boot-not-waited-for",
+    "machine/states/rejoining",
+    "a host that boots is not powered off again before its time to rejoin is over",
+    "if (snapshot.remainingMs <= 0 && !(rejoined && observations.kube !== undefined)) {",
+    "if (!rejoined) {",
+    DECIDE,
+  ),
   mutant(
     "old-lease-rejoins",
     "machine/states/rejoining",
