@@ -278,9 +278,14 @@ describe("a command on a cluster", () => {
       /^agent: agent-1 leads since 2026-01-01T00:00:00Z, lease renewed \d s ago, version 9\.9\.9, detector and remediator for node-health-check, bare-metal-host$/m,
     );
     assert.match(out, /^ {2}! Agent agent-1: NotReady: may not watch baremetalhosts$/m);
+    // Its permission to give its lease back went before it ended, with the upgrade that lets it fence.
+    const { spec, metadata } = lease(new Date(Date.now() - 90_000));
+    leases.create({ ...lease(new Date()), metadata: { ...metadata, name: "ironfence-observe" }, spec });
+    assert.match((await ironfence("status")).out, /^agent: agent-1 leads [^\n]*\nobserver: none runs any more$/m);
     leases.mergePatch({ namespace: NAMESPACE, name: "ironfence" }, { spec: lease(new Date(Date.now() - 90_000)).spec });
     const silent = (await ironfence("status")).out;
-    assert.match(silent, /^agent: agent-1 SILENT since/m);
+    assert.match(silent, /^agent: agent-1 SILENT, has led since 2026-01-01T00:00:00Z, lease renewed 9\d s ago/m);
+    assert.match(silent, /^observer: agent-1 SILENT, /m, "none has taken its place");
     assert.match(silent, /! Agent agent-1: NoAgent: agent-1 has not renewed its lease for 9\d s, so nothing is fenced/);
     leases.mergePatch({ namespace: NAMESPACE, name: "ironfence" }, { spec: { holderIdentity: "" } });
     assert.match((await ironfence("status")).out, /^agent: NONE: no agent leads /m);

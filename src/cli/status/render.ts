@@ -39,7 +39,7 @@ export function renderOverview(overview: Overview, problems: readonly Problem[])
     `cluster ${overview.cluster.server} (${overview.cluster.source}), namespace ${overview.namespace}`,
     // Of no agent but the one that observes it would say to start one.
     ...(onlyObserver(overview) === undefined ? [agentText(overview.agent)] : []),
-    ...observerLines(overview.observer),
+    ...observerLines(overview),
     ...(isPaused ? [`PAUSED: no new power-off is sent: ${stopSwitch.reason ?? ""}`] : []),
     ...answers(overview),
     "",
@@ -104,14 +104,16 @@ function agentText(agent: Agent): string {
   const does =
     [...components, ...families].length === 0 ? "" : `, ${components.join(" and ")} for ${families.join(", ")}`;
   const since = leadsSince === undefined ? "" : ` since ${leadsSince.replace(/\.\d+Z$/, "Z")}`;
-  const state = agent.state === "silent" ? "SILENT" : agent.standsBy === "" ? "leads" : "STANDS BY";
+  const state = agent.state === "silent" ? "SILENT, has led" : agent.standsBy === "" ? "leads" : "STANDS BY";
   return `agent: ${leader} ${state}${since}, lease renewed ${leaseAgeSeconds} s ago, version ${version ?? "0.1.0 or older"}${does}`;
 }
 
 /** What an agent that only observes would have remediated, the last one first. */
-function observerLines(observer: Overview["observer"]): string[] {
+function observerLines({ observer, agent: fencer }: Overview): string[] {
   if (observer === undefined) return [];
   const { agent, observed } = observer;
+  // An upgrade that lets it fence may take its permission to give its Lease back before it ends.
+  const isReplaced = agent.state === "silent" && fencer.state === "leading";
   const rows = observed.map(({ at, until, node, remedy, healthCheck, because }) => [
     at,
     until ?? "not yet",
@@ -122,7 +124,9 @@ function observerLines(observer: Overview["observer"]): string[] {
   ]);
   return [
     // Its Lease stays, with what it has observed: to start another one would be wrong advice.
-    agent.state === "none" ? "observer: none runs any more" : agentText(agent).replace(/^agent:/, "observer:"),
+    agent.state === "none" || isReplaced
+      ? "observer: none runs any more"
+      : agentText(agent).replace(/^agent:/, "observer:"),
     ...(rows.length === 0
       ? ["  it would have remediated nothing yet"]
       : [
