@@ -1,7 +1,7 @@
 import { createKubeClient } from "../../src/kube/api-client/api-client.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
-import { loadCluster } from "../../src/kube/connection/credentials.ts";
-import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
+import { loadCluster } from "../../src/kube/connection/credentials/credentials.ts";
+import { createHttpTransport } from "../../src/kube/connection/transport/http-transport.ts";
 import { Secret } from "../../src/runtime/secret.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";

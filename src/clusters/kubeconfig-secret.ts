@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { BlockYamlError, parseBlockYaml } from "./block-yaml.ts";
-import type { Credentials, TlsMaterial } from "../kube/connection/cluster-access.ts";
+import type { Credentials, TlsMaterial } from "../kube/connection/credentials/cluster-access.ts";
 import { isRecord } from "../runtime/record.ts";
 import type { Fields } from "../runtime/record.ts";
 import { withoutTrailingSlashes } from "../runtime/text/trailing-slashes.ts";

@@ -4,7 +4,7 @@ import { trimNode } from "../api/kubernetes/trim.ts";
 import { createKubeRuntime } from "../kube/connection/create-runtime.ts";
 import type { KubeError } from "../kube/errors.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { guardWrites } from "../kube/connection/guarded-transport.ts";
+import { guardWrites } from "../kube/connection/transport/guarded-transport.ts";
 import type { ReadBudget } from "../kube/answers/read-budget.ts";
 import { WorkAllowance } from "../kube/answers/read-budget.ts";
 import type { KubeRuntime } from "../kube/runtime.ts";
@@ -13,7 +13,7 @@ import type { Watched } from "../kube/watched.ts";
 import { sleep } from "../runtime/clock.ts";
 import { readClusterUid } from "./cluster-uid.ts";
 import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
-import type { ClusterAccess, Credentials } from "../kube/connection/cluster-access.ts";
+import type { ClusterAccess, Credentials } from "../kube/connection/credentials/cluster-access.ts";
 
 /**
  * A fault of the watch on nodes is reported when it has lasted this long: an API server that restarts is back sooner.

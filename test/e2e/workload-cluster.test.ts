@@ -17,8 +17,8 @@ import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts"
 import { CLUSTER_API_CHECKS } from "../../src/detector/machines/vendors/cluster-api.ts";
 import { runMachineHealthChecks } from "../../src/detector/machines/run.ts";
 import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
-import { loadCluster } from "../../src/kube/connection/credentials.ts";
-import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
+import { loadCluster } from "../../src/kube/connection/credentials/credentials.ts";
+import { createHttpTransport } from "../../src/kube/connection/transport/http-transport.ts";
 import type { KubeRuntime } from "../../src/kube/runtime.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

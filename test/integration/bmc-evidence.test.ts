@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { BmcEvidence } from "../../src/bmc/evidence/model.ts";
-import { EVIDENCE_BYTES_MAX, EVIDENCE_REQUESTS_MAX } from "../../src/bmc/gate/reading-budget.ts";
+import { EVIDENCE_BYTES_MAX, EVIDENCE_REQUESTS_MAX } from "../../src/bmc/gate/limits/reading-budget.ts";
 import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { toTime } from "../../src/runtime/time.ts";
 import { CHASSIS, forever, ok, openFake, startFakeBmc, SYSTEM } from "./bmc-fixture.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { TLSSocket } from "node:tls";
 import { createCertificateAuthority } from "../../hack/lib/pki.ts";
-import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/transport/http-transport.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import type { KubeErrorCode } from "../../src/kube/errors.ts";
 import { startReflector } from "../../src/kube/watch/reflector.ts";

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { describe, it } from "node:test";
 import { Connection } from "../../src/bmc/redfish/http/connection.ts";
 import { SecureContexts } from "../../src/bmc/gate/secure-contexts.ts";
-import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../src/kube/connection/transport/http-transport.ts";
 import { DeadlineError } from "../../src/runtime/deadline.ts";
 import { systemClock } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

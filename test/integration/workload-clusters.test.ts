@@ -20,7 +20,7 @@ import { NAMESPACES, NODES, SECRETS } from "../../src/api/kubernetes/core-types.
 import type { ClusterConnection, HeldCluster } from "../../src/clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../src/clusters/workload-clusters.ts";
 import { createKubeRuntime } from "../../src/kube/connection/create-runtime.ts";
-import { createHttpTransport } from "../../src/kube/connection/http-transport.ts";
+import { createHttpTransport } from "../../src/kube/connection/transport/http-transport.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { base64, kubeconfigText } from "../unit/clusters/kubeconfig-text.ts";
 import { recordingLogger, until } from "../unit/kube/support.ts";

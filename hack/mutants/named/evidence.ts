@@ -37,7 +37,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
     "a BMC that is slow on its log is asked for it again only once the host is proven off",
     "this.#withdrawals === 0 ? 0 : QUIET_MS",
     "this.#withdrawals === 0 ? 0 : 0",
-    "test/unit/bmc/gate/precedence.test.ts",
+    "test/unit/bmc/gate/limits/precedence.test.ts",
   ),
   bmc(
     "log-withdrawn-late",
@@ -45,7 +45,7 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
     "a request for a log that delays a reading of the power is ended soon",
     "const PATIENCE_MS = 250;",
     "const PATIENCE_MS = 1_000;",
-    "test/unit/bmc/gate/precedence.test.ts",
+    "test/unit/bmc/gate/limits/precedence.test.ts",
   ),
   bmc(
     "log-login-broken-off",

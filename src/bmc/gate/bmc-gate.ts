@@ -1,9 +1,9 @@
-import { BmcMemory } from "./bmc-memory.ts";
-import { CallLimits } from "./call-limits.ts";
-import { LoginBreaker } from "./login-breaker.ts";
-import { LoginThrottle } from "./login-throttle.ts";
-import { KeyedMutexes } from "./mutex.ts";
-import { Precedence } from "./precedence.ts";
+import { BmcMemory } from "./memory/bmc-memory.ts";
+import { CallLimits } from "./limits/call-limits.ts";
+import { LoginBreaker } from "./limits/login-breaker.ts";
+import { LoginThrottle } from "./limits/login-throttle.ts";
+import { KeyedMutexes } from "./limits/mutex.ts";
+import { Precedence } from "./limits/precedence.ts";
 import { SecureContexts } from "./secure-contexts.ts";
 import type { Clock } from "../../runtime/clock.ts";
 

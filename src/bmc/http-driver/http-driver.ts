@@ -4,7 +4,7 @@ import { DriverConnection } from "./driver-connection.ts";
 import { readLogin } from "./login.ts";
 import { SignedClient } from "./signed-client.ts";
 import type { BmcGate } from "../gate/bmc-gate.ts";
-import { limitedCall } from "../gate/limited-call.ts";
+import { limitedCall } from "../gate/limits/limited-call.ts";
 import { compareHosts } from "../identity/host-identity.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { DriverAddress } from "../interface/address.ts";

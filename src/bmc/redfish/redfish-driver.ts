@@ -11,7 +11,7 @@ import { FencedSystem } from "./system/fenced-system.ts";
 import { findMissingPrivilege } from "./system/privileges.ts";
 import { parseManagerReset } from "./system/system.ts";
 import type { BmcEvidence } from "../evidence/model.ts";
-import { ReadingBudget } from "../gate/reading-budget.ts";
+import { ReadingBudget } from "../gate/limits/reading-budget.ts";
 import type { BmcGate } from "../gate/bmc-gate.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { RedfishAddress } from "../interface/address.ts";

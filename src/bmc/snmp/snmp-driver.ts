@@ -5,7 +5,7 @@ import { oidOf, OUTLET_TABLES, requireIndex, tableOf } from "./tables/tables.ts"
 import type { OutletTable } from "./tables/table.ts";
 import { shown } from "./session/values.ts";
 import type { BmcGate } from "../gate/bmc-gate.ts";
-import { limitedCall } from "../gate/limited-call.ts";
+import { limitedCall } from "../gate/limits/limited-call.ts";
 import type { HostIdentity } from "../identity/host-identity.ts";
 import type { SnmpAddress } from "../interface/address.ts";
 import type { BmcCredentials } from "../interface/credentials.ts";

@@ -14,7 +14,7 @@ import { CLUSTER_API_CHECKS } from "../../detector/machines/vendors/cluster-api.
 import { runOkdHealthChecks } from "../../detector/machines/run-okd.ts";
 import { MachineCheckCounts } from "../../detector/machines/effects/machine-check-counts.ts";
 import { runMachineHealthChecks } from "../../detector/machines/run.ts";
-import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../kube/connection/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../kube/connection/transport/http-transport.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";

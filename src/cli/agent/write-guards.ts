@@ -1,6 +1,6 @@
 import type { RunOptions } from "../../config/run-options.ts";
-import { guardWrites } from "../../kube/connection/guarded-transport.ts";
-import { sendNoWrites } from "../../kube/connection/observing-transport.ts";
+import { guardWrites } from "../../kube/connection/transport/guarded-transport.ts";
+import { sendNoWrites } from "../../kube/connection/transport/observing-transport.ts";
 import type { KubeTransport } from "../../kube/transport.ts";
 
 /** All that the agent changes goes through these. */

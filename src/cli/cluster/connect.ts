@@ -1,8 +1,8 @@
 import { createKubeClient } from "../../kube/api-client/api-client.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { createKubeRuntime } from "../../kube/connection/create-runtime.ts";
-import { loadCluster } from "../../kube/connection/credentials.ts";
-import { createHttpTransport } from "../../kube/connection/http-transport.ts";
+import { loadCluster } from "../../kube/connection/credentials/credentials.ts";
+import { createHttpTransport } from "../../kube/connection/transport/http-transport.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { KubeTransport } from "../../kube/transport.ts";
 import type { ClusterOptions } from "../../config/cluster-options.ts";

@@ -12,7 +12,7 @@ import type { EvaluatedMachineCheck } from "../../detector/machines/evaluate-onc
 import { evaluateMachineHealthCheck } from "../../detector/machines/evaluate-once.ts";
 import { OKD_CHECKS } from "../../detector/machines/vendors/okd.ts";
 import type { ObjectKey } from "../../kube/client.ts";
-import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../kube/connection/http-transport.ts";
+import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../kube/connection/transport/http-transport.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { findServed } from "../../kube/objects/served-kind.ts";
 import { parseKey } from "../../kube/watched.ts";

@@ -3,7 +3,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { createKubeClient } from "../../../src/kube/api-client/api-client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import type { KubeErrorCode } from "../../../src/kube/errors.ts";
-import { createHttpTransport } from "../../../src/kube/connection/http-transport.ts";
+import { createHttpTransport } from "../../../src/kube/connection/transport/http-transport.ts";
 import { pointer } from "../../../src/kube/objects/json-pointer.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
 import type { KubeTransport } from "../../../src/kube/transport.ts";

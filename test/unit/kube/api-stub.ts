@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
-import type { ClusterAccess, Credentials } from "../../../src/kube/connection/cluster-access.ts";
+import type { ClusterAccess, Credentials } from "../../../src/kube/connection/credentials/cluster-access.ts";
 
 export interface SeenRequest {
   method: string;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isKubeError } from "../../../src/kube/errors.ts";
-import { guardWrites } from "../../../src/kube/connection/guarded-transport.ts";
+import { guardWrites } from "../../../src/kube/connection/transport/guarded-transport.ts";
 import type { TransportRequest } from "../../../src/kube/transport.ts";
 import { answer } from "./scripted-transport.ts";
 

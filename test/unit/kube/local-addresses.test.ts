@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { describe, it } from "node:test";
-import { createHttpTransport } from "../../../src/kube/connection/http-transport.ts";
-import { isLocalAddress } from "../../../src/kube/connection/local-addresses.ts";
+import { createHttpTransport } from "../../../src/kube/connection/transport/http-transport.ts";
+import { isLocalAddress } from "../../../src/kube/connection/transport/local-addresses.ts";
 import { systemClock } from "../../../src/runtime/system.ts";
 
 describe("a local address", () => {

@@ -17,7 +17,7 @@ import { readSensorAlarms } from "./read-sdr.ts";
 import type { Ask } from "./read-sdr.ts";
 import type { BmcEvidence, BmcLogEntry } from "../../evidence/model.ts";
 import { plainText } from "../../evidence/plain-text.ts";
-import type { ReadingBudget } from "../../gate/reading-budget.ts";
+import type { ReadingBudget } from "../../gate/limits/reading-budget.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Secret } from "../../../runtime/secret.ts";
 

@@ -3,7 +3,7 @@ import { EMPTY, parseJsonObject } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Service } from "../session/service.ts";
-import type { ReadingBudget } from "../../gate/reading-budget.ts";
+import type { ReadingBudget } from "../../gate/limits/reading-budget.ts";
 import { BmcError } from "../../interface/errors.ts";
 
 /** No single answer takes more than this of the budget, so that the next log is read as well. */

@@ -10,7 +10,7 @@ import type { System } from "../system/system.ts";
 import { parseBmcTime } from "../../evidence/bmc-time.ts";
 import type { BmcEvidence, BmcLogEntry } from "../../evidence/model.ts";
 import { plainText } from "../../evidence/plain-text.ts";
-import type { ReadingBudget } from "../../gate/reading-budget.ts";
+import type { ReadingBudget } from "../../gate/limits/reading-budget.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 

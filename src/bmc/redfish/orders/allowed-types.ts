@@ -1,7 +1,7 @@
 import { EMPTY, arrayAt, stringAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
-import type { ResetAction } from "../../gate/reset-actions.ts";
+import type { ResetAction } from "../../gate/memory/reset-actions.ts";
 import { resetType } from "./reset-types.ts";
 import type { Service } from "../session/service.ts";
 import { parseAllowed } from "../system/system.ts";

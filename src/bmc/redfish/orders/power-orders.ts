@@ -5,8 +5,8 @@ import { NMI_RESET_TYPE, POWER_BUTTON, RESET_TYPES } from "./reset-types.ts";
 import type { Service } from "../session/service.ts";
 import type { RedfishAnswer } from "../http/answer.ts";
 import type { ChangeConditions, FencedSystem } from "../system/fenced-system.ts";
-import type { BmcMemory } from "../../gate/bmc-memory.ts";
-import type { ResetAction } from "../../gate/reset-actions.ts";
+import type { BmcMemory } from "../../gate/memory/bmc-memory.ts";
+import type { ResetAction } from "../../gate/memory/reset-actions.ts";
 import type { RedfishAddress } from "../../interface/address.ts";
 import { BmcError } from "../../interface/errors.ts";
 

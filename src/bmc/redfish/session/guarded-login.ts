@@ -4,7 +4,7 @@ import type { MonitoredConnection } from "./monitored-connection.ts";
 import type { ServiceRoot } from "./service-root.ts";
 import type { Connection } from "../http/connection.ts";
 import type { BmcGate } from "../../gate/bmc-gate.ts";
-import type { Mutex } from "../../gate/mutex.ts";
+import type { Mutex } from "../../gate/limits/mutex.ts";
 import type { BmcCredentials } from "../../interface/credentials.ts";
 import { BmcError } from "../../interface/errors.ts";
 import { sleep } from "../../../runtime/clock.ts";

@@ -15,7 +15,7 @@ import type { OpenSession } from "./abandoned-sessions.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import { BmcError } from "../../interface/errors.ts";
 import type { BmcCredentials } from "../../interface/credentials.ts";
-import type { ExpiringSet } from "../../gate/expiring-set.ts";
+import type { ExpiringSet } from "../../gate/memory/expiring-set.ts";
 import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 /** How requests are authenticated. */

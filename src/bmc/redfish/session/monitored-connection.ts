@@ -1,7 +1,7 @@
 import { brokeOff } from "../http/connection.ts";
 import type { Call, Connection } from "../http/connection.ts";
 import type { RedfishAnswer } from "../http/answer.ts";
-import type { PossibleRestarts } from "../../gate/possible-restarts.ts";
+import type { PossibleRestarts } from "../../gate/memory/possible-restarts.ts";
 import { BmcError, orderNotAllowed } from "../../interface/errors.ts";
 
 /** Sends requests, and records what may have been a restart of the BMC. */

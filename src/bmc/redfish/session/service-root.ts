@@ -4,7 +4,7 @@ import type { Call } from "../http/connection.ts";
 import { EMPTY } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
-import type { BmcMemory } from "../../gate/bmc-memory.ts";
+import type { BmcMemory } from "../../gate/memory/bmc-memory.ts";
 import { BmcError } from "../../interface/errors.ts";
 
 const ROOT = "/redfish/v1/";

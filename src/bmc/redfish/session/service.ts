@@ -11,7 +11,7 @@ import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { SentSecrets } from "../http/sent-secrets.ts";
 import type { BmcGate } from "../../gate/bmc-gate.ts";
-import type { BmcMemory } from "../../gate/bmc-memory.ts";
+import type { BmcMemory } from "../../gate/memory/bmc-memory.ts";
 import type { BmcCredentials } from "../../interface/credentials.ts";
 import type { DeviceDeps } from "../../interface/driver.ts";
 import { BmcError } from "../../interface/errors.ts";

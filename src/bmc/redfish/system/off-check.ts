@@ -6,7 +6,7 @@ import type { System } from "./system.ts";
 import type { OffObstacle, PowerReading, PowerState } from "../../interface/driver.ts";
 import type { BmcErrorCode } from "../../interface/errors.ts";
 import { BmcError } from "../../interface/errors.ts";
-import { BMC_SETTLE_MS, RESTART_MS_MIN } from "../../gate/possible-restarts.ts";
+import { BMC_SETTLE_MS, RESTART_MS_MIN } from "../../gate/memory/possible-restarts.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 

@@ -5,7 +5,7 @@ import { has, linksAt, objectAt, stringAt, stringsAt } from "../http/json.ts";
 import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Resource } from "../session/service.ts";
-import type { ResetAction } from "../../gate/reset-actions.ts";
+import type { ResetAction } from "../../gate/memory/reset-actions.ts";
 import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 /** What we use of a ComputerSystem (DSP0268). */

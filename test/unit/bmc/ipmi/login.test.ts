@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { CIPHER_SUITES } from "../../../../src/bmc/ipmi/packets/cipher-suite.ts";
-import { LoginBreaker } from "../../../../src/bmc/gate/login-breaker.ts";
+import { LoginBreaker } from "../../../../src/bmc/gate/limits/login-breaker.ts";
 import { encodeOpenRequest, parseOpenResponse, PRIVILEGE } from "../../../../src/bmc/ipmi/packets/open-session.ts";
 import {
   encodeRakp1,
@@ -12,7 +12,7 @@ import {
   userKeyOf,
 } from "../../../../src/bmc/ipmi/packets/rakp.ts";
 import type { Console } from "../../../../src/bmc/ipmi/packets/rakp.ts";
-import { Mutex } from "../../../../src/bmc/gate/mutex.ts";
+import { Mutex } from "../../../../src/bmc/gate/limits/mutex.ts";
 import { BmcError } from "../../../../src/bmc/interface/errors.ts";
 import { Secret } from "../../../../src/runtime/secret.ts";
 import { VirtualClock } from "../../../lib/virtual-clock.ts";

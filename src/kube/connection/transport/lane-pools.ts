@@ -1,12 +1,12 @@
 import { constants } from "node:crypto";
 import { buildConnector, Pool } from "undici";
-import { CLIENT_CIPHERS } from "../../runtime/ciphers.ts";
+import { CLIENT_CIPHERS } from "../../../runtime/ciphers.ts";
 import { countReading } from "./count-reading.ts";
 import { lookupNonLocal } from "./local-addresses.ts";
-import type { Lane } from "../transport.ts";
-import type { TlsMaterial } from "./cluster-access.ts";
-import type { WorkAllowance } from "../answers/read-budget.ts";
-import { KubeError } from "../errors.ts";
+import type { Lane } from "../../transport.ts";
+import type { TlsMaterial } from "../credentials/cluster-access.ts";
+import type { WorkAllowance } from "../../answers/read-budget.ts";
+import { KubeError } from "../../errors.ts";
 
 /**
  * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as

@@ -2,7 +2,7 @@ import { ExpiringSet } from "./expiring-set.ts";
 import { ProvenSuites } from "./proven-suites.ts";
 import { PossibleRestarts } from "./possible-restarts.ts";
 import { ResetActions } from "./reset-actions.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 
 /** After an order to power on, a host may show Off for this long. Pushing its power button would turn it off again. */
 const ON_SETTLE_MS = 60_000;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 
 /** How many logins start in one iteration of the event loop. */
 const STARTS_MAX = 4;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 
 /**

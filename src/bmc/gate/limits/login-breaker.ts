@@ -1,7 +1,7 @@
-import { sameCredentials } from "../interface/credentials.ts";
-import type { BmcCredentials } from "../interface/credentials.ts";
-import { BmcError } from "../interface/errors.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { sameCredentials } from "../../interface/credentials.ts";
+import type { BmcCredentials } from "../../interface/credentials.ts";
+import { BmcError } from "../../interface/errors.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 
 /** The pause after the first refusal of a login. Each further refusal makes it four times as long. */
 const PAUSE_MS = 30_000;

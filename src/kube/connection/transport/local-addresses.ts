@@ -2,7 +2,7 @@ import { lookup } from "node:dns";
 import type { LookupAddress } from "node:dns";
 import { BlockList, isIP } from "node:net";
 import type { LookupFunction } from "node:net";
-import { KubeError } from "../errors.ts";
+import { KubeError } from "../../errors.ts";
 
 /**
  * Addresses at which no other machine's API server is: of this very machine and of its link alone, where agents of the

@@ -1,9 +1,9 @@
 import { Withdrawn } from "./precedence.ts";
 import type { Precedence } from "./precedence.ts";
-import { BmcError } from "../interface/errors.ts";
-import { abortReason } from "../../runtime/clock.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import { BmcError } from "../../interface/errors.ts";
+import { abortReason } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 
 /** How much is read of a BMC after a power-off order, and for how long. */
 export const EVIDENCE_READ_MS_MAX = 5_000;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CallLimits } from "../../../../src/bmc/gate/call-limits.ts";
-import { BmcError } from "../../../../src/bmc/interface/errors.ts";
+import { CallLimits } from "../../../../../src/bmc/gate/limits/call-limits.ts";
+import { BmcError } from "../../../../../src/bmc/interface/errors.ts";
 
 /** A call that ends when the test says so. */
 function heldCall(limits: CallLimits, key: string, callsMax: number, signal = new AbortController().signal) {

@@ -4,8 +4,8 @@ import path from "node:path";
 import type { Cluster, User } from "@kubernetes/client-node";
 import { KubeConfig } from "@kubernetes/client-node";
 import { parse, YAMLParseError } from "yaml";
-import { isRecord } from "../../runtime/record.ts";
-import { ClusterConfigError, noCredentials } from "../errors.ts";
+import { isRecord } from "../../../runtime/record.ts";
+import { ClusterConfigError, noCredentials } from "../../errors.ts";
 import { readToken } from "./token-file.ts";
 import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 

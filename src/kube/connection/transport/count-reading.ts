@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { buildConnector } from "undici";
-import type { WorkAllowance } from "../answers/read-budget.ts";
+import type { WorkAllowance } from "../../answers/read-budget.ts";
 
 /**
  * What one read of a connection takes, however short it is: a TLS record of one byte costs the main thread 5 µs

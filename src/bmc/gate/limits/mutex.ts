@@ -1,4 +1,4 @@
-import { abortReason } from "../../runtime/clock.ts";
+import { abortReason } from "../../../runtime/clock.ts";
 
 /** Runs one piece of work at a time, in the order of arrival. */
 export class Mutex {

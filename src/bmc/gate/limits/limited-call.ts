@@ -1,7 +1,7 @@
 import type { CallLimits } from "./call-limits.ts";
-import { BmcError } from "../interface/errors.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
+import { BmcError } from "../../interface/errors.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 
 /** What bounds one call of a driver. */
 export interface CallBounds {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { ClusterConfigError } from "../errors.ts";
+import { ClusterConfigError } from "../../errors.ts";
 
 /** The token in `file`, trimmed: files end in a newline, which no header may hold. @throws Error if there is none. */
 export function readToken(file: string): string {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import path from "node:path";
-import { ClusterConfigError } from "../errors.ts";
+import { ClusterConfigError } from "../../errors.ts";
 
 /** What of the machine decides where a cluster is looked for. */
 export interface Environment {

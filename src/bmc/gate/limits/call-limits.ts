@@ -1,5 +1,5 @@
-import { BmcError } from "../interface/errors.ts";
-import { abortReason } from "../../runtime/clock.ts";
+import { BmcError } from "../../interface/errors.ts";
+import { abortReason } from "../../../runtime/clock.ts";
 
 /** How many calls may wait under one key. A further call is refused. */
 const WAITING_MAX = 64;

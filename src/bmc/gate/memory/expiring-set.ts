@@ -1,4 +1,4 @@
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 
 /** A set of keys, each of which expires a fixed time after it was last added. */
 export class ExpiringSet {

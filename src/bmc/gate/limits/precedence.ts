@@ -1,5 +1,5 @@
-import { abortReason, sleep } from "../../runtime/clock.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { abortReason, sleep } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 
 /**
  * How long a call may have waited for its answer before what is read besides it is aborted. Such a BMC may answer one

@@ -1,5 +1,5 @@
-import { KubeError } from "../errors.ts";
-import type { KubeTransport, Lane } from "../transport.ts";
+import { KubeError } from "../../errors.ts";
+import type { KubeTransport, Lane } from "../../transport.ts";
 
 /** The calls on the lease itself, and questions that take the form of a write and change nothing. */
 const FREE_LANES: ReadonlySet<Lane> = new Set<Lane>(["lease", "review"]);

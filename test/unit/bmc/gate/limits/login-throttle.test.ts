@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LoginThrottle } from "../../../../src/bmc/gate/login-throttle.ts";
-import type { Clock } from "../../../../src/runtime/clock.ts";
-import { settle } from "../../../lib/virtual-clock.ts";
+import { LoginThrottle } from "../../../../../src/bmc/gate/limits/login-throttle.ts";
+import type { Clock } from "../../../../../src/runtime/clock.ts";
+import { settle } from "../../../../lib/virtual-clock.ts";
 
 /** A clock whose timers run on `iterate`: one iteration of the event loop. */
 function steppedClock() {

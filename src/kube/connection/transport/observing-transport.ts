@@ -1,5 +1,5 @@
-import { KubeError } from "../errors.ts";
-import type { KubeTransport, TransportRequest } from "../transport.ts";
+import { KubeError } from "../../errors.ts";
+import type { KubeTransport, TransportRequest } from "../../transport.ts";
 
 /** The one Lease that is written. */
 export interface OwnLease {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import path from "node:path";
 import type { Environment } from "./cluster-environment.ts";
-import { ClusterConfigError, noCredentials } from "../errors.ts";
+import { ClusterConfigError, noCredentials } from "../../errors.ts";
 import { readToken } from "./token-file.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 

@@ -1,5 +1,5 @@
 import { ExpiringSet } from "./expiring-set.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 
 /**
  * After a possible restart of a BMC, its Off does not count for this long, unless it has shown its host On since then:

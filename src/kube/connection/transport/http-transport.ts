@@ -1,16 +1,16 @@
 import type { Pool } from "undici";
 import type { Dispatcher } from "undici";
-import type { Clock } from "../../runtime/clock.ts";
-import { abortReason } from "../../runtime/clock.ts";
-import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
-import { CredentialCache } from "./credential-cache.ts";
-import { KubeError, isKubeError } from "../errors.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { abortReason } from "../../../runtime/clock.ts";
+import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
+import { CredentialCache } from "../credentials/credential-cache.ts";
+import { KubeError, isKubeError } from "../../errors.ts";
 import { refuseLocalHost } from "./local-addresses.ts";
-import type { KubeTransport, Lane, TransportRequest, TransportResponse, TransportStream } from "../transport.ts";
-import type { ClusterAccess, Credentials, TlsMaterial } from "./cluster-access.ts";
+import type { KubeTransport, Lane, TransportRequest, TransportResponse, TransportStream } from "../../transport.ts";
+import type { ClusterAccess, Credentials, TlsMaterial } from "../credentials/cluster-access.ts";
 import type { LanePoolsOptions } from "./lane-pools.ts";
 import { closedError, LanePools } from "./lane-pools.ts";
-import { withoutTrailingSlashes } from "../../runtime/text/trailing-slashes.ts";
+import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 /**
  * Bound of an answer that is read whole. A page of 100 nodes, each with 50 images and every condition, is 3 MiB; etcd

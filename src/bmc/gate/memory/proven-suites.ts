@@ -1,4 +1,4 @@
-import type { CipherSuiteId } from "../interface/cipher-suites.ts";
+import type { CipherSuiteId } from "../../interface/cipher-suites.ts";
 
 /** The suites of this many BMCs are kept. The one that was set the longest ago is dropped first. */
 const BMCS_MAX = 10_000;

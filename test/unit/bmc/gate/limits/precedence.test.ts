@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Precedence } from "../../../../src/bmc/gate/precedence.ts";
-import { ReadingBudget } from "../../../../src/bmc/gate/reading-budget.ts";
-import { abortReason, sleep } from "../../../../src/runtime/clock.ts";
-import { VirtualClock } from "../../../lib/virtual-clock.ts";
+import { Precedence } from "../../../../../src/bmc/gate/limits/precedence.ts";
+import { ReadingBudget } from "../../../../../src/bmc/gate/limits/reading-budget.ts";
+import { abortReason, sleep } from "../../../../../src/runtime/clock.ts";
+import { VirtualClock } from "../../../../lib/virtual-clock.ts";
 
 const KEY = "bmc";
 const NEVER = new AbortController().signal;
