@@ -147,8 +147,8 @@ export const CLI_MUTANTS: readonly Mutant[] = [
     "untried-passes",
     "lines/pre-checks",
     "no check calls the BMCs reachable if none was tried",
-    "if (answering > 0) return",
-    "if (answering >= 0) return",
+    "if (ports.length > 0 || problems.length > 0) return",
+    "if (ports.length >= 0 || problems.length > 0) return",
     CHECK_COMMAND,
   ),
   mutant(

@@ -182,7 +182,7 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "supplied-host-unfinished",
     "remediator/machine/states/powering-on",
     "a host whose BMC stays dead is given its time to boot once its outlets are on",
-    "? (readsOn(snapshot) ?? suppliedOn(snapshot, now)) : undefined;",
+    "? (readsOn(snapshot) ?? suppliedOn(snapshot)) : undefined;",
     "? readsOn(snapshot) : undefined;",
     OUTLETS_SIM,
   ),

@@ -119,7 +119,7 @@ export const REMEDIATOR_POWER_OFF_MUTANTS: readonly Mutant[] = [
     "order-repeated-early",
     "machine/states/powering-off",
     "an order is given its time before another one is sent",
-    "return isOn && orderAgeMs(attempt, order, now) >= REORDER_AFTER_MS;",
+    "return isOn && orderAgeMs(snapshot, order, now) >= REORDER_AFTER_MS;",
     "return isOn;",
     DECIDE,
   ),

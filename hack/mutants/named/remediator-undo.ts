@@ -301,8 +301,8 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "stopped-undo-gives-up",
     "machine/states/undoing-power",
     "an undo that maintenance holds back does not run out of its time",
-    'if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || (readsOn(snapshot) ?? backBySupply(snapshot, now)) !== undefined)',
-    "if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || (readsOn(snapshot) ?? backBySupply(snapshot, now)) !== undefined)",
+    'if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || holdsOrder(snapshot.hold, "On") || (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined)',
+    "if ((snapshot.remediation.deleting && !isTakenBack(snapshot)) || (readsOn(snapshot) ?? backBySupply(snapshot)) !== undefined)",
     DECIDE_UNDO,
   ),
 ];
