@@ -41,10 +41,6 @@ const HOSTILE: readonly Hostile[] = [
   { nodes: () => list(many(PAGE), true) },
   // Pages of 60,000 objects.
   { nodes: () => HUGE_PAGE },
-  // Pages of one object with 400,000 fields.
-  { nodes: () => MANY_FIELDS },
-  // Pages without nodes, of 4 MiB, in chunks of one byte.
-  { nodes: () => EMPTY_PAGE, bytewise: true },
   // Objects that cannot be read, without end.
   { nodes: () => list(many(PAGE, ',"status":{"conditions":1}'), true) },
   // A watch with ever new names, as fast as they are taken.
@@ -55,6 +51,10 @@ const HOSTILE: readonly Hostile[] = [
     event: () =>
       `{"type":"MODIFIED","object":{"metadata":{"name":"n","uid":"u","resourceVersion":"${(made += 1)}"},"status":{"conditions":[{"type":"Ready","status":"${made % 2 === 0}"}]}}}\n`,
   },
+  // Pages of one object with 400,000 fields.
+  { nodes: () => MANY_FIELDS },
+  // Pages without nodes, of 4 MiB, in chunks of one byte.
+  { nodes: () => EMPTY_PAGE, bytewise: true },
 ];
 
 const authority = await createCertificateAuthority(systemClock, "hostile");

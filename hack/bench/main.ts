@@ -15,7 +15,7 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
                                        and ratios above them fail
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
   npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
-  npm run bench -- hostile             whole fences in 93 workload clusters, without and with seven more whose API servers try to bring the agent down
+  npm run bench -- hostile             whole fences in 95 workload clusters, without and with five more whose API servers try to bring the agent down
   npm run bench -- bmc                 the power drivers next to ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- order               remediation created → power-off at a BMC that answers in 10 ms, prepared and not
   npm run bench -- fuzz --inputs N     every parser of what comes from outside (1,000,000 inputs in all; SEED=n repeats a run;
