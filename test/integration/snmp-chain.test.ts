@@ -142,8 +142,8 @@ test("chained units whose outlets have no unit are refused, and a unit that is a
     const { world } = await startChain(mib);
     await using _ = world;
     const outlet = world.open(1);
-    for (const call of [outlet.identifyOutlet(signal), outlet.readPower(signal), outlet.forceOff(signal)]) {
-      await assert.rejects(call, /3 chained units answer/);
+    for (const name of ["identifyOutlet", "readPower", "forceOff", "on"] as const) {
+      await assert.rejects(outlet[name](signal), /3 chained units answer/);
     }
     world.mock.units = [];
     assert.equal((await outlet.identifyOutlet(signal)).pdu, SERIAL);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
+import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import type { HostSpec } from "../../hack/rack/host.ts";
 import { HOLDS } from "./holds.ts";
@@ -106,6 +107,72 @@ describe("a host whose outlets cut its mains power for an AC cycle", () => {
         assert.equal(cuts(world), OUTLETS.length);
       },
     ));
+
+  it("a host whose outlets cut its mains power stays off while another unit is chained to its PDU, and is powered on once the unit is alone", () =>
+    withCycle(
+      "AlwaysOn",
+      {},
+      () => undefined,
+      async (world) => {
+        await untilCut(world);
+        world.devices.pdus.disturb("n1", "chained");
+        await world.phase("n1", "Failed", 1_200_000);
+        const { conditions = [] } = world.remediation("n1")?.status ?? {};
+        const message = conditions.map(({ message }) => message).join();
+        assert.match(message, /2 chained units answer.*the host may still be OFF: power it on by hand/);
+        assert.equal(world.devices.pdus.orders.filter((order) => order.endsWith("On")).length, 0);
+        world.devices.pdus.disturb("n1", "well");
+        world.remediate("n1", { retryLimit: 0 }, "again");
+        await world.phase("again", "Succeeded");
+        assert.equal(world.rack.host("n1").power, "On");
+      },
+    ));
+
+  it("a host whose outlets cut its mains power is powered on by its BMC and its outlets as soon as a unit that was chained is gone", () =>
+    withCycle(
+      "AlwaysOn",
+      {},
+      () => undefined,
+      async (world) => {
+        await untilCut(world);
+        world.devices.pdus.disturb("n1", "chained");
+        await world.clock.advance(60_000);
+        world.devices.pdus.disturb("n1", "well");
+        await world.until(
+          "the outlets are on",
+          () => OUTLETS.every((address) => world.devices.pdus.outlet(address).isOn),
+          60_000,
+        );
+        await world.phase("n1", "Succeeded");
+        assert.equal(cuts(world), OUTLETS.length);
+      },
+    ));
+
+  for (const [what, store] of [
+    ["drops what is stored of an AC cycle", { acCycle: null }],
+    ["stores a state of its own for a minute", { phase: "Of9.9.9-PoweringOn" }],
+  ] as const)
+    it(`a host whose outlets cut its mains power is powered on and cut off once if an agent of another build ${what}`, () =>
+      withCycle(
+        "AlwaysOn",
+        {},
+        () => undefined,
+        async (world) => {
+          await untilCut(world);
+          await world.killAgent();
+          const write = (status: object): void => {
+            const key = { namespace: NAMESPACE, name: "n1" };
+            world.server.collection(BARE_METAL_REMEDIATIONS).mergePatch(key, { status }, "status");
+          };
+          write(store);
+          world.startAgent();
+          await world.clock.advance(60_000);
+          if ("phase" in store) write({ phase: "PoweringOn" });
+          await world.phase("n1", "Succeeded");
+          assert.equal(cuts(world), OUTLETS.length);
+          assert.ok(OUTLETS.every((address) => world.devices.pdus.outlet(address).isOn));
+        },
+      ));
 
   for (const [what, hold] of Object.entries(HOLDS))
     it(`a host keeps its mains power if ${what} while its outlets are identified for an AC cycle`, () =>

@@ -13,6 +13,9 @@ const NEVER = new AbortController().signal;
 /** What a host draws, through its outlets that are on in equal parts. */
 const HOST_W = 360;
 
+/** What may be wrong with an outlet. */
+export type OutletState = "welded" | "silent" | "chained" | "well";
+
 /** One outlet, and what is truly plugged into it. */
 export interface Outlet extends OutletIdentity {
   isOn: boolean;
@@ -24,6 +27,8 @@ export interface Outlet extends OutletIdentity {
   onSwitch?: (isOn: boolean) => void;
   /** Its PDU does not answer. */
   isSilent?: boolean;
+  /** Another unit is chained to its PDU, whose MIB does not say which of them has an outlet. */
+  isChained?: boolean;
   /** What its meter shows in place of the load of its hosts. */
   load?: number;
 }
@@ -81,18 +86,20 @@ export class Pdus {
   /** What a person does at the PDU: every outlet of the host works, and is on. */
   supply(host: string): void {
     for (const [address, outlet] of this.#feeding(host)) {
-      outlet.isWelded = false;
-      outlet.isSilent = false;
+      this.#disturb(outlet, "well");
       this.switch(address, true);
     }
   }
 
   /** What happens to the outlets of a host. */
-  disturb(host: string, is: "welded" | "silent" | "well"): void {
-    for (const [, outlet] of this.#feeding(host)) {
-      outlet.isWelded = is === "welded";
-      outlet.isSilent = is === "silent";
-    }
+  disturb(host: string, is: OutletState): void {
+    for (const [, outlet] of this.#feeding(host)) this.#disturb(outlet, is);
+  }
+
+  #disturb(outlet: Outlet, is: OutletState): void {
+    outlet.isWelded = is === "welded";
+    outlet.isSilent = is === "silent";
+    outlet.isChained = is === "chained";
   }
 
   /** What the meter of an outlet shows. */
@@ -135,6 +142,7 @@ export class Pdus {
       await sleep(this.#clock, CALL_MS, signal);
       const outlet = this.outlet(address);
       if (outlet.isSilent === true) throw new BmcError("Unreachable", `${address}: no answer`);
+      if (outlet.isChained === true) throw new BmcError("Unsupported", `${address}: 2 chained units answer`);
       if (fault === undefined || "lie" in fault) return work(outlet, fault);
       if (fault.after === true) work(outlet, fault);
       throw new BmcError(fault.error, `${address}: ${name} failed: ${fault.error}`);

@@ -6,6 +6,8 @@ import { below, pick, timeOf, walkOf, worldOf } from "./walk.ts";
 
 /** The seed of what is drawn for outlets, in addition to the random run of the same seed. */
 const OUTLETS_SEED = 900_000_000;
+/** The seed of what happens while outlets are off for an AC cycle, in addition to that. */
+const CYCLE_SEED = 1_800_000_000;
 const HOSTS = ["n1", "n2", "n3"] as const;
 /** Around the first orders of most runs. */
 const ABOUT_MS = 20_000;
@@ -22,6 +24,7 @@ export function outletsOf(seed: number): Run {
     act.do === "remediate" ? { ...act, strategy: { ...act.strategy, ...drawExtras(random) } } : act,
   );
   for (const host of HOSTS) script.push(...drawTrouble(random, host));
+  script.push(...drawCycleTrouble(seededRandom(CYCLE_SEED + seed)));
   return { ...run, name: "outlets", shape: { ...run.shape, outlets: true }, script: script.toSorted(byTime) };
 }
 
@@ -50,6 +53,26 @@ function drawTrouble(random: Random, host: string): Act[] {
     acts.push({ when: { atMs: atMs + 15_000 + below(random, 20_000) }, do: "outlets", host, is: "well" });
   }
   return acts;
+}
+
+/**
+ * While outlets are off: another unit is chained to their PDU, an agent of another build takes over, or the agent ends.
+ */
+function drawCycleTrouble(random: Random): Act[] {
+  const host = pick(random, HOSTS);
+  const afterMs = below(random, 15_000);
+  const when = { on: "PoweringOn", afterMs } as const;
+  const isGone = { on: "PoweringOn", afterMs: afterMs + 5_000 + below(random, 60_000) } as const;
+  const draws: (() => Act[])[] = [
+    () => [],
+    () => [
+      { when, do: "outlets", host, is: "chained" },
+      { when: isGone, do: "outlets", host, is: "well" },
+    ],
+    () => [{ when, do: "otherVersion", name: host, forMs: pick(random, [500, 5_000, 30_000]) }],
+    () => [{ when, do: "crash", agent: 0 }],
+  ];
+  return pick(random, draws)();
 }
 
 function byTime(a: Act, b: Act): number {

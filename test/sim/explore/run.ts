@@ -2,6 +2,7 @@ import type { FaultAction, Verb } from "../../../hack/kube-mock/faults.ts";
 import type { PowerOrderType } from "../../../hack/rack/events.ts";
 import type { ClockFault } from "../agent-clock.ts";
 import type { EffectFault, EventFault } from "../agent-process.ts";
+import type { OutletState } from "../pdus.ts";
 import type { CallFault } from "../rack-driver.ts";
 
 // A run as data: what it is made of is all that is needed to play it again, on any machine, with the same outcome.
@@ -62,7 +63,7 @@ export type Deed =
   | { do: "hang" | "resume" | "failDisk" | "replaceDisk" | "cutMains" | "restoreMains"; host: string }
   | { do: "order"; host: string; order: PowerOrderType }
   | { do: "bmc"; host: string; is: "up" | "refused" | "silent" }
-  | { do: "outlets"; host: string; is: "welded" | "silent" | "well" }
+  | { do: "outlets"; host: string; is: OutletState }
   | { do: "restartBmc" | "flapPower" | "freezePower" | "delayOrders"; host: string; forMs: number }
   | { do: "rewire"; host: string; to: string; lies?: boolean }
   | { do: "remediate"; node: string; name?: string; strategy?: Record<string, unknown> }
