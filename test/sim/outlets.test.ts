@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import { BmcError } from "../../src/bmc/interface/errors.ts";
+import { HOLDS } from "./holds.ts";
 import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
 import { NAMESPACE, World } from "./world.ts";
 
@@ -165,6 +167,26 @@ describe("a host with enrolled outlets", () => {
       assert.equal(world.target("n1")?.status?.powerState, "Unknown");
       assert.equal(world.target("n1")?.status?.offProof, undefined);
     }));
+});
+
+describe("outlets of a host whose BMC fails to power it off", () => {
+  for (const [what, hold] of Object.entries(HOLDS))
+    it(`outlets of a host whose BMC fails to power it off are not switched if ${what} meanwhile`, () =>
+      World.run({}, async (world) => {
+        giveOutlets(world, "n1", { call: "2s" });
+        storeEnrolment(world, "n1");
+        await world.hang("n1");
+        let isHeld = false;
+        world.faults.meanwhile.set("n1 ForceOff", async () => {
+          isHeld = true;
+          await hold(world);
+          throw new BmcError("Busy", "redfish://n1: ForceOff failed: Busy");
+        });
+        world.remediate("n1", QUICK);
+        await world.until("the hold has begun", () => isHeld);
+        await world.clock.advance(30_000);
+        assert.deepEqual(ordersOff(world), []);
+      }));
 });
 
 describe("outlets that do not count as those of the host", () => {

@@ -130,6 +130,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     CYCLE_SIM,
   ),
   mutant(
+    "next-level-while-held",
+    "bmc/devices/topology",
+    "what begins to hold power-offs while one level of a host fails to power it off holds the next level",
+    "if (failures.length > 0 && obstacle() !== undefined) break;",
+    "",
+    OUTLETS_SIM,
+  ),
+  mutant(
     "other-outlet-put-on",
     "remediator/hosts/model/enrolment",
     "an outlet that takes the place of one that was enrolled is not put on",

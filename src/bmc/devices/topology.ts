@@ -202,9 +202,10 @@ export class Topology {
    * Orders the devices of the first level that accepts a power-off. A second order without an Off in between starts at
    * the next level, because the previous one had no effect.
    *
+   * @param obstacle is asked before each further level: the calls to those before may have taken long.
    * @throws PartlyTakenError if it failed but some device has taken the order.
    */
-  async forceOff(signal: AbortSignal): Promise<void> {
+  async forceOff(signal: AbortSignal, obstacle: Obstacle = () => undefined): Promise<void> {
     const failures: BmcError[] = [];
     let isPartlyTaken = false;
     const start = this.#firstLevel;
@@ -215,6 +216,7 @@ export class Topology {
         // The enrolment has to hold now: the calls to the levels before may have taken long.
         if (isOutletLevel(level)) this.#identities.forget(level);
         await this.#inTime(level, signal, (bounded) => this.#identities.requireVerified(level, bounded));
+        if (failures.length > 0 && obstacle() !== undefined) break;
         this.#firstLevel = (index + 1) % this.#levels.length;
         const { values, failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
         if (failure === undefined) return;

@@ -125,6 +125,7 @@ async function powerOff(
       if (found === "IdentityTooOld") throw new OrderNotDueError("API calls took too long", true);
       if (found !== undefined) throw new OrderNotDueError("the power-off is no longer allowed", false);
     },
+    obstacle: () => obstacleBesidesIdentity("ForceOff", context.orderFacts()),
   };
   try {
     await withDeadline(runtime.clock, "the read of the owner of the host", check.leftMs(), signal, async (bounded) => {

@@ -247,7 +247,7 @@ async function openHost(
     },
     readPower: (signal) => topology.readPower(signal),
     readWhole: (signal) => topology.readWhole(signal),
-    forceOff: (signal) => topology.forceOff(signal),
+    forceOff: (signal, check) => topology.forceOff(signal, check?.obstacle),
     on: (signal) => topology.on(signal),
     setBootOverride: (override, signal) => topology.setBootOverride(override, signal),
     readBootOverride: (signal) => topology.readBootOverride(signal),

@@ -92,6 +92,8 @@ export interface OrderCheck {
   leftMs(): number;
   /** Called right before the order. @throws OrderNotDueError if it may no longer be sent. */
   ensureDue(): void;
+  /** Why no further level of the host may be ordered off now. */
+  obstacle: Obstacle;
 }
 
 /** A power order that was not sent, because its checks were outdated or because it may no longer be sent. */

@@ -177,7 +177,7 @@ export class DirectPower implements HostPower {
       );
     }
     check?.ensureDue();
-    await this.#topology.forceOff(signal);
+    await this.#topology.forceOff(signal, check?.obstacle);
   }
 
   async on(signal: AbortSignal): Promise<void> {

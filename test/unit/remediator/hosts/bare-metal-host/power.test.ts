@@ -310,7 +310,8 @@ describe("a request to the operator of a host", () => {
     const ensureDue = (): void => {
       if (isRead) throw new OrderNotDueError("paused", false);
     };
-    await assert.rejects(power.forceOff(fixture.signal, { leftMs: () => 5_000, ensureDue }), OrderNotDueError);
+    const check = { leftMs: () => 5_000, ensureDue, obstacle: () => undefined };
+    await assert.rejects(power.forceOff(fixture.signal, check), OrderNotDueError);
     stop();
     assert.ok(isRead && !(powerOffAnnotation(owner) in fixture.annotations()));
   });
