@@ -128,6 +128,18 @@ describe("a host with enrolled outlets", () => {
       world.assertClean();
     }));
 
+  it("a host whose BMC is dead, with a boot override that only its BMC could set, fails and is on again", () =>
+    withDeadBmc(async (world) => {
+      world.rack.host("n1").failDisk();
+      world.remediate("n1", { ...QUICK, type: "Escalate" });
+      await world.phase("n1", "Failed", 600_000);
+      assert.equal(world.condition("n1", "Succeeded"), "False BMCUnreachable");
+      assert.match(messagesOf(world), /the next boot cannot be set to the network/);
+      assert.ok(OUTLETS.every((address) => world.devices.pdus.outlet(address).isOn));
+      assert.equal(ordersOff(world).length, 2 * OUTLETS.length);
+      world.assertClean();
+    }));
+
   it("a host with one outlet that stays on, by a relay that is welded, is never proven off", () =>
     withDeadBmc(
       async (world) => {

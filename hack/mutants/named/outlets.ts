@@ -138,6 +138,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     OUTLETS_SIM,
   ),
   mutant(
+    "dark-bmc-gets-override",
+    "remediator/machine/states/releasing",
+    "no boot override is awaited of a BMC that has no power: its host would be fenced again without end",
+    "if (last?.bySupply === true && last.failed !== undefined) {",
+    "if (last?.supplied === true && last.failed !== undefined) {",
+    OUTLETS_SIM,
+  ),
+  mutant(
     "other-outlet-put-on",
     "remediator/hosts/model/enrolment",
     "an outlet that takes the place of one that was enrolled is not put on",

@@ -201,6 +201,12 @@ export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision
     const unverified = ensureIdentity(snapshot, now);
     if (unverified !== undefined) return unverified;
     if (attempt.bootOverride) return run({ do: "setBootOverride", override: "NetworkOnce" });
+    // A BMC that its outlets feed has no power, and gets none before the host does.
+    const { last } = observations.power;
+    if (last?.bySupply === true && last.failed !== undefined) {
+      const why = "the host is off by its outlets, and no BMC answers: the next boot cannot be set to the network";
+      return failAttempt(snapshot, now, "BMCUnreachable", why);
+    }
     const message = "the agent is about to set the next boot to the network";
     return transition(snapshot, now, {
       to: "Provisioning",

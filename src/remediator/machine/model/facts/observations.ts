@@ -154,6 +154,7 @@ export interface ObservedPower {
         runs?: boolean;
         supplied?: true;
         bySupply?: true;
+        failed?: "Same" | "Other";
         bmcUpMs?: number;
       }
     | undefined;
