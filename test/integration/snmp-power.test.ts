@@ -186,6 +186,17 @@ test("a read is sent again while there is no answer", async () => {
   assert.equal(await stateOf(world.open(2)), "On");
 });
 
+test("a PDU that never answers what is encrypted leads to the protocol and the password of the encryption", async () => {
+  await using world = await startSnmpWorld();
+  const [never, later] = [world.open(1, { callTimeoutMs: 20_000 }), world.open(2, { callTimeoutMs: 20_000 })];
+  await later.readPower(signal);
+  world.mock.addFault({ steps: ["get"], action: { type: "loseRequest" } });
+  await Promise.all([
+    assert.rejects(never.readPower(signal), failsWith("Timeout", /privProtocol/)),
+    assert.rejects(later.readPower(signal), failsWith("Timeout", /no answer$/)),
+  ]);
+});
+
 test("another PDU at the same address is neither believed nor switched", async () => {
   await using world = await startSnmpWorld();
   const outlet = world.open(1);

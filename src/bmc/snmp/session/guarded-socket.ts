@@ -40,6 +40,7 @@ export class GuardedSocket extends EventEmitter {
   readonly #level: SecurityLevel | undefined;
   readonly #sent: number[] = [];
   #engineId: string | undefined;
+  #isDecrypting = false;
   #order: { what: string; mayTransmit: () => boolean; isSent: boolean } | undefined;
   #dropped: string | undefined;
   #isClosed = false;
@@ -86,6 +87,11 @@ export class GuardedSocket extends EventEmitter {
     }
     if (signal.aborted) throw abortReason(signal);
     throw new BmcError("Unreachable", `${text}: no route to the PDU (${reasonOf(problem)})`, { cause: problem });
+  }
+
+  /** Whether the engine answers, and nothing that is encrypted: some PDUs drop what they cannot decrypt. */
+  get ignoresEncrypted(): boolean {
+    return this.#level?.isEncrypted === true && this.#engineId !== undefined && !this.#isDecrypting;
   }
 
   /** Why the last answer was dropped. */
@@ -185,6 +191,7 @@ export class GuardedSocket extends EventEmitter {
     }
     if (engineId !== this.#engineId) return "of another SNMP engine";
     if (!isEncrypted && level.isEncrypted && report !== NOT_IN_TIME_WINDOW) return "not encrypted";
+    this.#isDecrypting ||= isEncrypted;
     return undefined;
   }
 }
