@@ -288,7 +288,7 @@ export class EnrollProcedure {
     await this.#liveNode.read(signal);
     const wanted = this.#liveNode.renewals + times;
     while (this.#liveNode.renewals < wanted) {
-      if (clock.monotonicMs() >= endMs) fail(`the agent waited ${ALONE_MAX_MS / 1_000} s in vain for ${what}`);
+      if (clock.monotonicMs() >= endMs) fail(`the command waited ${ALONE_MAX_MS / 1_000} s in vain for ${what}`);
       this.#report.wait(what);
       await sleep(clock, POLL_MS, signal);
       await this.#liveNode.read(signal);
