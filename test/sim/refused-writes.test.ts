@@ -12,6 +12,7 @@ const FAILURES: Readonly<Record<string, Fault["action"]>> = {
   "a dead webhook": { kind: "status", status: 500 },
   "a missing right": { kind: "status", status: 403 },
   "no answer": { kind: "hang" },
+  "an admission policy": { kind: "status", status: 422 },
 };
 
 const SHORT = { retryLimit: 0, powerOffTimeout: "30s", drainTimeout: "60s", powerOnTimeout: "30s" };
@@ -101,6 +102,28 @@ for (const [cause, action] of Object.entries(FAILURES)) {
         world.server.faults.clear();
         await world.phase("n1", "Succeeded", 60_000);
         world.assertClean();
+      }));
+  });
+}
+
+for (const cause of ["a dead webhook", "a missing right", "an admission policy"]) {
+  describe(`a Node that cannot be tainted because of ${cause}`, () => {
+    it(`a Node that cannot be tainted because of ${cause} is reported within a minute, with few requests`, () =>
+      World.run({}, async (world) => {
+        await world.hang("n1");
+        const match = { method: "PATCH", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
+        const action = FAILURES[cause] ?? assert.fail(cause);
+        world.server.faults.inject({ match, times: Infinity, action });
+        let patches = 0;
+        world.server.onRequest(({ method, path }) => {
+          if (method === "PATCH" && path.startsWith("/api/v1/nodes/n1")) patches += 1;
+        });
+        world.remediate("n1", { powerOffTimeout: "120s" });
+        await world.until("n1 is off", () => world.powerLog.includes("n1 ForceOff"), 60_000);
+        await world.clock.advance(60_000);
+        assert.equal(world.condition("n1", "Processing"), "True ApiFailing");
+        assert.ok(world.notes.some(({ type, reason }) => type === "Warning" && reason === "ApiFailing"));
+        assert.ok(patches < 200, `${patches} requests`);
       }));
   });
 }

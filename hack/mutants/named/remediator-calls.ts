@@ -37,6 +37,14 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     SLOW_CALLS_SIM,
   ),
   mutant(
+    "conflict-for-ever",
+    "controller/reconcile",
+    "a call that the API server refuses again and again with the status of a conflict is reported, and waits",
+    "if (stale && conflicts < CONFLICTS_MAX) {",
+    "if (stale) {",
+    REFUSED_WRITES_SIM,
+  ),
+  mutant(
     "untaint-waits-for-others",
     "controller/session/api-failures",
     "a call that fails holds back no call of another kind",

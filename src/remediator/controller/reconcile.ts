@@ -40,7 +40,10 @@ const STEPS_MAX = 100;
 const BUSY_PAUSE_MS = 1_000;
 /** While the API server fails, the power of a fenced host is still checked at this interval. */
 const API_WAIT_MAX_MS = 1_000;
-/** Failed guards in a row before one is treated as a failure of the API server. */
+/**
+ * Failed guards of a call, whatever else succeeds in between, before one is treated as a failure of the API server: an
+ * admission policy refuses with the same status.
+ */
 const CONFLICTS_MAX = 10;
 
 /** Effects that the API server has no part in. */
@@ -116,7 +119,6 @@ export async function reconcile(
         await work(signal);
       }
       if (decision.effects.some((effect) => effect.do === "dropFinalizer")) return undefined;
-      session.conflicts = 0;
     } catch (error) {
       if (signal.aborted) throw abortReason(signal);
       if (error instanceof WorkAborted) continue;
@@ -153,8 +155,10 @@ async function perform(
     const from = session.state;
     await storeStatus(deps, session, from, decision.status, decision.notes, signal);
     session.apiFailures.succeeded("store");
+    session.conflicts.delete("store");
     if (session.state.name !== from.name) {
       session.apiFailures.clear();
+      session.conflicts.clear();
       // From here on it counts by what is stored.
       deps.admissions.withdraw(session.uid);
     }
@@ -164,6 +168,7 @@ async function perform(
     const run = (signal: AbortSignal): Promise<void> => runEffect(context, effect, signal);
     await (takesTaintOff(effect.do) ? inTime(deps, session, effect.do, signal, run) : run(signal));
     session.apiFailures.succeeded(effect.do);
+    session.conflicts.delete(effect.do);
   }
 }
 
@@ -228,15 +233,17 @@ async function recover(
   const { runtime } = deps;
   const stale = isKubeError(error, "Conflict", "NotFound", "Invalid", "AlreadyExists");
   if (!isKubeError(error)) throw error;
-  if (stale && session.conflicts < CONFLICTS_MAX) {
-    session.conflicts += 1;
+  const { present: call, startedMs } = calls;
+  const conflicts = session.conflicts.get(call) ?? 0;
+  if (stale && conflicts < CONFLICTS_MAX) {
+    session.conflicts.set(call, conflicts + 1);
     return refresh(runtime, session, signal);
   }
-  const { present: call, startedMs } = calls;
   const times = { startedMs, nowMs: session.now().monotonicMs };
   const failure = session.apiFailures.failed(call, error, runtime.random, times);
   const { failures } = failure;
-  session.conflicts = 0;
+  // From now on, one live read comes before each failure.
+  session.conflicts.set(call, CONFLICTS_MAX - 1);
   runtime.logger.warn({ ...fieldsOf(session), call, failures, err: error }, "API call failed, will try again");
   if (session.apiFailures.isWarningDue(failure, times.nowMs)) {
     runtime.events.record({

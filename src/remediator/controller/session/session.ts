@@ -18,6 +18,7 @@ import { SessionWatches } from "./session-watches.ts";
 import type { BoundedStrategy, LeaseVersion, ParsedStrategy } from "../../machine/model/decision/strategy.ts";
 import { parseStrategy } from "../../machine/model/decision/strategy.ts";
 import type { Observations } from "../../machine/model/facts/observations.ts";
+import type { ApiCall } from "../../machine/model/facts/api-failure.ts";
 import type { Now } from "../../machine/model/facts/snapshot.ts";
 import type { State } from "../../machine/model/decision/state.ts";
 import { parseState, withUnknownSpec } from "../../machine/model/decision/state.ts";
@@ -51,8 +52,8 @@ export class RemediationSession {
   power: HostPower | undefined;
   /** A status that may be stored although the answer was lost, and what reports its step. */
   unheard: { status: BareMetalRemediationStatus; report: () => void } | undefined;
-  /** Failed guards in a row. */
-  conflicts = 0;
+  /** Failed guards of each call since it last succeeded. */
+  readonly conflicts = new Map<ApiCall, number>();
   /** Calls to the API that fail. */
   readonly apiFailures = new ApiFailures();
   /** Monotonic time at which the present state was entered, for metrics. */
