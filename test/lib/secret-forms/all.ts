@@ -3,11 +3,21 @@ import { blocksForms } from "./blocks.ts";
 import { languagesForms } from "./languages.ts";
 import { markupForms } from "./markup.ts";
 import { moreForms } from "./more.ts";
+import { reportsForms } from "./reports.ts";
 import { requestsForms } from "./requests.ts";
 import { servicesForms } from "./services.ts";
 import { sentencesForms } from "./sentences.ts";
 
-const KINDS = [requestsForms, blocksForms, markupForms, languagesForms, sentencesForms, moreForms, servicesForms];
+const KINDS = [
+  requestsForms,
+  blocksForms,
+  markupForms,
+  languagesForms,
+  sentencesForms,
+  moreForms,
+  servicesForms,
+  reportsForms,
+];
 const formsOf = (secret: string): SecretForm[] => KINDS.flatMap((kind) => kind(secret));
 
 /** Forms in which secrets stand in logs and messages, each with another secret. */

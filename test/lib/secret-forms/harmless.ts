@@ -85,4 +85,13 @@ export const HARMLESS_TEXTS: readonly string[] = [
   "https://s.metricsofthelongnamedone.example",
   "hf_0 is not a label",
   "level=info privileged=false key=rack-4",
+  "the community of users is large",
+  "login failed for root: 401",
+  "login of worker-1/bmc failed for 3 s",
+  "pass 3 of 5 nodes",
+  "password from Secret ironfence-system/bmc-1 to be read",
+  "echo reply from 10.0.0.3",
+  "kubectl create secret generic bmc --from-file=ca.crt",
+  "docker login is needed",
+  "the rack of sid-3 is off",
 ];

@@ -13,7 +13,7 @@ const LONG_FLAG = new RegExp(
 
 /** Programs that take passwords by flags of one letter. */
 const TOOL =
-  "ipmitool|ipmipower|ipmi-\\w{1,20}|ipmiutil|sshpass|racadm|wsman|redfishtool|ilorest|hponcfg|mysql\\w{0,10}|mariadb\\w{0,10}|fence_\\w{1,30}";
+  "ipmitool|ipmipower|ipmi-\\w{1,20}|ipmiutil|sshpass|racadm|wsman|redfishtool|ilorest|hponcfg|mysql\\w{0,10}|mariadb\\w{0,10}|(?:docker|podman|buildah|skopeo|nerdctl|helm(?:\\s{1,4}registry)?)\\s{1,4}login|fence_\\w{1,30}";
 const TOOLS = new RegExp(`(?<![\\w-])(?:${TOOL})\\b[^\\n]*`, "gu");
 const IS_TOOL = new RegExp(`^(?:\\S{0,200}/)?(?:${TOOL})$`, "u");
 const SHORT_FLAG = new RegExp(`([\\s"'\\[]-(?:P|p|u|k|y)(?:${BETWEEN})?)(?!-)${VALUE}`, "gu");

@@ -16,12 +16,12 @@ interface TextRule {
 const afterFirst = (mark: string, [before = ""]: readonly string[]): string => before + mark;
 
 const PASSWORD =
-  "(?<!\\bch)pass(?:word|wort|wd|phrase|code)s?|kennwort|mot\\s?de\\s?passe|contrase(?:ñ|n)as?|senha|(?<![A-Za-z])(?:pass|pwd|pw|creds)";
+  "(?<!\\bch)pass(?:word|wort|wd|[- ]?phrase|code)s?|kennwort|mot\\s?de\\s?passe|contrase(?:ñ|n)as?|senha|(?<![A-Za-z])(?:pass|pwd|pw|creds)";
 /** Names of passwords, tokens and keys. hidden-lines.ts looks for them as well. */
 export const NAMES =
-  `${PASSWORD}|(?<!pull[-_]?)secrets?|tokens?|(?:api|access|secret|private|priv|routing|integration|account|auth|authentication|encryption|signing|kg|preshared|pre-shared|certificate)[-_]?key|` +
+  `${PASSWORD}|(?<!pull[-_]?)secrets?|tokens?|(?:api|access|secret|private|priv|routing|integration|account|auth|authentication|encryption|signing|k[-_]?g|bmc|preshared|pre-shared|certificate)[-_]?key|` +
   "key[-_]?store(?![\"']?\\s{0,4}[:=]\\s{0,4}[\"']?(?:/[a-z]{2}|[A-Z]:\\\\|file:))|key-data|certificate-data|authority-data|credentials?|dockerconfigjson|dockercfg|user-?data|session[-_]?id|signature|" +
-  "community[-_ ]?(?:string|name)s?|snmp[-_]?community|(?<![A-Za-z])(?:auth|sig|psk|community|kg)";
+  "community[-_ ]?(?:string|name)s?|snmp[-_]?community|(?<![A-Za-z])(?:auth|sig|sid|otp|psk|community|k[-_]?g)";
 const ESCAPES = "\\\\{0,7}";
 const QUOTED_END = `(?:${ESCAPES}["'])?`;
 /** A name, the quote that ends it, and what separates name and value. */
@@ -31,7 +31,8 @@ const STATUS_WORD =
   "(?:must|is|was|has|expired|refused|required|missing|invalid|wrong|true|false|null|none|nil|undefined|empty|unset|unknown|rejected|denied)(?![\\w-])";
 /** A word after the first one of a password of several words: not the next name, and not after the end of a clause. */
 const NEXT_WORD = "(?:(?<![,;.)}\\]])[ \\t]+(?![\\w./-]{1,64}[ \\t]?[=:])[^\\s=:,;&\"'|()[\\]{}<>]{1,64})";
-const UNQUOTED = `[^\\s&"'<>${MARK_RANGE}][^\\s&<>${MARK_RANGE}]{0,4000}`;
+/** In a query, `&` comes before the next name. */
+const UNQUOTED = `[^\\s&"'<>${MARK_RANGE}](?:[^\\s&<>${MARK_RANGE}]|&(?![\\w.%[\\]-]{1,64}=)){0,4000}`;
 const QUOTED = `b?(?<quote>${ESCAPES}["'])[^\\n]{0,4000}?\\k<quote>(?=\\s*(?:[,}\\]);&<:]|$)|\\s)`;
 const LIST = `\\[[^\\]\\n${MARK_RANGE}]{1,4000}\\]?`;
 const NOT_A_SECRET = `(?!["'\\[\\s]{0,4}[${MARK_RANGE}]|${STATUS_WORD}|\\d{1,3}(?![\\w!@#$%^&*.-])|["']{2}(?:$|[\\s,}]))`;
@@ -54,6 +55,8 @@ const KNOWN_TOKENS = [
   "sk-[\\w-]{20,}",
   "AGE-SECRET-KEY-1[A-Z0-9]{20,}",
   "[a-z0-9]{6}\\.[a-z0-9]{16}",
+  // Of a watch in a browser.
+  "base64url\\.bearer\\.authorization\\.k8s\\.io\\.[\\w-]{6,}",
   // A keystore of Java in base64.
   "/u3\\+7Q[A-Za-z\\d+/]{16,}={0,2}",
 ].join("|");
@@ -216,9 +219,42 @@ const TEXT_RULES: readonly TextRule[] = [
     replace: afterFirst,
   },
   {
+    kind: "line of a configuration",
+    pattern:
+      /(\b(?:echo|printf)\s{1,4}(?:-\w{1,4}\s{1,4})?)[^\n|]{1,400}(?=\|\s{0,4}(?:\S{1,40}\s{1,4}){0,4}(?:passwd|cryptsetup|--(?:password-)?stdin)\b)/gu,
+    replace: (mark, [before = ""]) => `${before}${mark} `,
+  },
+  {
+    kind: "line of a configuration",
+    pattern: new RegExp(`(--from-literal[=\\s]["']?[\\w.-]{1,253}=)[^\\s${MARK_RANGE}]{1,4000}`, "gu"),
+    replace: afterFirst,
+  },
+  {
     kind: "password in a sentence",
     pattern:
-      /(\bpass(?:word|wort|wd|phrase)\s{1,4}(?:(?:for|of|für)\s{1,4}[^\s"']{1,64}\s{1,4}(?=(?:has|was|is|to|as|ist|lautet)\s))?(?:(?:has|been|changed|set|reset|rotated|updated)\s{1,4}){0,3}(?:(?:is|was|to|as|ist|lautet)\s{1,4})?(?:\d{1,2}\s{1,4})?)(?:(?=\S{0,200}[\d!@#$%^&*])\S{1,200}|(?<quote>["'`])(?=\S)[^\n"'`]{1,200}\k<quote>)/giu,
+      /(\bpass(?:word|wort|wd|phrase)\s{1,4}from\s{1,4})(?=\S{0,200}[\d!@#$%^&*])\S{1,200}(\s{1,4}to\s{1,4})\S{1,200}/giu,
+    replace: (mark, [before = "", between = ""]) => `${before}${mark}${between}${mark}`,
+  },
+  {
+    kind: "password in a sentence",
+    pattern: new RegExp(
+      `(\\b(?:pass|pw|pwd|community)\\s{1,4}["'\`]?)(?=[^\\s"'\`]{0,200}\\d)(?=[^\\s"'\`]{0,200}[A-Za-z])[^\\s"'\`)${MARK_RANGE}]{4,}`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "password in a sentence",
+    pattern: new RegExp(
+      `(\\blogin\\s{1,4}(?:failed\\s{1,4})?(?:for\\s{1,4})?(?:user\\s{1,4})?(?:root|admin(?:istrator)?|USERID)\\s{0,2}[/:]\\s{0,2})(?!${STATUS_WORD}|\\d{3}\\b)[^\\s"'\`${MARK_RANGE}]{4,400}`,
+      "giu",
+    ),
+    replace: afterFirst,
+  },
+  {
+    kind: "password in a sentence",
+    pattern:
+      /(\bpass(?:word|wort|wd|phrase)\s{1,4}(?:(?:for|of|für)\s{1,4}[^\s"']{1,64}\s{1,4}(?=(?:has|was|will|is|to|as|ist|lautet)\s))?(?:(?:has|been|changed|set|reset|rotated|updated)\s{1,4}){0,3}(?:(?:is|was|will\s{1,4}be|to|as|ist|lautet)\s{1,4})?(?:\d{1,2}\s{1,4})?)(?:(?=\S{0,200}[\d!@#$%^&*])\S{1,200}|(?<quote>["'`])(?=\S)[^\n"'`]{1,200}\k<quote>)/giu,
     replace: afterFirst,
   },
   {
@@ -233,7 +269,7 @@ const TEXT_RULES: readonly TextRule[] = [
   {
     kind: "password in a sentence",
     pattern: new RegExp(
-      `(\\b(?:session|access|auth|bearer)[- ]token\\s{1,4}(?:(?:is|was)\\s{1,4})?["'\`]?)(?=[^\\s"'\`]{0,200}\\d)[^\\s"'\`${MARK_RANGE}]{8,}`,
+      `(\\b(?:session|access|auth|bearer)[- ]?token\\s{1,4}(?:(?:is|was)\\s{1,4})?["'\`]?)(?=[^\\s"'\`]{0,200}\\d)[^\\s"'\`${MARK_RANGE}]{8,}`,
       "giu",
     ),
     replace: afterFirst,
@@ -264,7 +300,7 @@ const TEXT_RULES: readonly TextRule[] = [
  * lines, so one search replaces many.
  */
 const TRIGGER = new RegExp(
-  String.raw`pass|log(?:in|ged)|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|kg|cookie|x-|bearer|negotiate|basic|digest|://|@|BEGIN|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|${KNOWN_TOKENS}`,
+  String.raw`pass|log(?:in|ged)|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|k[-_]?g|sid|otp|from-literal|base64url|cookie|x-|bearer|negotiate|basic|digest|://|@|BEGIN|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|${KNOWN_TOKENS}`,
   "iu",
 );
 
