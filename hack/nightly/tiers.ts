@@ -55,6 +55,7 @@ export const TIERS: readonly Tier[] = [
       "test:e2e",
       "--",
       "test/nightly/night-shift-agents.test.ts",
+      "test/nightly/night-shift-policies.test.ts",
       "test/nightly/night-shift-real-wait.test.ts",
       "test/nightly/night-shift-runbooks.test.ts",
     ],

@@ -46,6 +46,8 @@ export interface Fault {
   alert: Alert["name"];
   /** The label `reason` of the alert, or what it has instead. */
   labels?: Readonly<Record<string, string>>;
+  /** How long it takes until all show it, if that is longer than usual. */
+  shownMs?: number;
   make: () => Promise<unknown>;
   mend: () => Promise<unknown>;
 }
@@ -186,7 +188,7 @@ export async function startNight({ realWait = [] }: { realWait?: readonly Alert[
       const firesAfterMs = systemClock.nowMs() - startMs;
       if (node === undefined) {
         await eventually(`${says} is shown everywhere`, SHOWN_MS, () => areObjectsNamed(says));
-      } else await answersAre(node, says);
+      } else await answersAre(node, says, fault.shownMs);
       const runbook = runbookOf({ name: alert });
       assert.ok(existsSync(repositoryPath(runbook)), runbook);
       const seconds = (ms: number): string => (ms / 1_000).toFixed(0);
