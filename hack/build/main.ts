@@ -1,10 +1,9 @@
-import { execFile } from "node:child_process";
 import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { build } from "esbuild";
 import type { Plugin } from "esbuild";
 import { NODE_GUARD } from "./node-guard.ts";
+import { billOfMaterials, bundledPackages, licenseNotice } from "./packages.ts";
 
 // Bundles the agent with its dependencies into one file, so that the image holds no node_modules. A second file next to
 // it lists what is in there (a software bill of materials, CycloneDX).
@@ -42,7 +41,7 @@ if (argument === "--help" || argument === "-h") {
   process.stdout.write(HELP);
 } else {
   const outfile = argument ?? `${ROOT}dist/ironfence.js`;
-  await build({
+  const { metafile } = await build({
     absWorkingDir: ROOT,
     entryPoints: ["src/main.ts"],
     outfile,
@@ -53,22 +52,18 @@ if (argument === "--help" || argument === "-h") {
     // V8 keeps the source in memory, so space and comments go; names stay, for stack traces.
     minifySyntax: true,
     minifyWhitespace: true,
-    legalComments: "eof",
+    // The notice of all packages is written below.
+    legalComments: "none",
+    metafile: true,
     plugins: [SLIM_LIBRARIES],
     banner: { js: `${NODE_GUARD}\n${REQUIRE_SHIM}` },
     logLevel: "warning",
   });
-  await writeFile(outfile, escapeNonAscii(await readFile(outfile, "utf8")));
+  const packages = bundledPackages(metafile);
+  await writeFile(outfile, escapeNonAscii((await readFile(outfile, "utf8")) + (await licenseNotice(packages))));
   await chmod(outfile, 0o755);
-  await writeFile(`${outfile}.cdx.json`, await billOfMaterials());
+  await writeFile(`${outfile}.cdx.json`, billOfMaterials(packages));
   process.stdout.write(`${outfile}: ${((await stat(outfile)).size / 2 ** 20).toFixed(2)} MiB\n`);
-}
-
-/** The locked packages that the agent is made of; those of development are in no bundle. */
-async function billOfMaterials(): Promise<string> {
-  const command = ["sbom", "--sbom-format=cyclonedx", "--omit=dev", "--package-lock-only"];
-  const { stdout } = await promisify(execFile)("npm", command, { cwd: ROOT, maxBuffer: 16 * 2 ** 20 });
-  return stdout;
 }
 
 /**

