@@ -115,10 +115,20 @@ async function serve(
   }
   response.flushHeaders();
   for await (const chunk of answer.chunks) {
-    if (!response.write(chunk) && !response.destroyed)
-      await Promise.race([once(response, "drain"), once(response, "close")]);
+    if (!response.write(chunk) && !response.destroyed) await drained(response);
   }
   response.end();
+}
+
+/** Waits until more may be written, or nothing can be any more. */
+async function drained(response: ServerResponse): Promise<void> {
+  const waiting = new AbortController();
+  const { signal } = waiting;
+  try {
+    await Promise.race([once(response, "drain", { signal }), once(response, "close", { signal })]);
+  } finally {
+    waiting.abort();
+  }
 }
 
 function headersOf(message: IncomingMessage): Record<string, string> {
