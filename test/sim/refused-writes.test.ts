@@ -17,27 +17,41 @@ const FAILURES: Readonly<Record<string, Fault["action"]>> = {
 
 const SHORT = { retryLimit: 0, powerOffTimeout: "30s", drainTimeout: "60s", powerOnTimeout: "30s" };
 
+/** What follows the lost answer: nothing, or the API server is away for a few tries. */
+const AWAY: Readonly<Record<string, Fault["action"] | undefined>> = {
+  "as soon as it is known to be stored": undefined,
+  "although the next tries get no connection": { kind: "drop" },
+  "although the next tries are answered with 503": { kind: "status", status: 503 },
+};
+
 describe("a step whose write loses its answer", () => {
-  it("a step whose write loses its answer is reported once, as soon as it is known to be stored", () =>
-    World.run({}, async (world) => {
-      const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/n1/status`;
-      const match = { method: "PATCH", pathPrefix, client: "agent" };
-      for (const phase of ["PoweringOff", "Releasing", "Rejoining", "Restoring"]) {
-        world.onPhase("n1", phase, () =>
-          world.server.faults.inject({ match, times: 1, action: { kind: "loseAnswer" } }),
-        );
-      }
-      await world.hang("n1");
-      world.remediate("n1", SHORT);
-      await world.phase("n1", "Succeeded");
-      await world.clock.advance(5_000);
-      const steps = world.remediation("n1")?.status?.timeline?.map(({ step }) => step) ?? [];
-      const reported = world.notes.filter(({ regarding }) => regarding.kind === "BareMetalRemediation");
-      for (const step of steps) {
-        assert.equal(reported.filter(({ reason }) => reason === step).length, 1, step);
-      }
-      assert.match(await world.metrics("ironfence_remediations_total"), /result="Succeeded".* 1$/m);
-    }));
+  for (const [when, action] of Object.entries(AWAY))
+    it(`a step whose write loses its answer is reported once, ${when}`, () =>
+      World.run({}, async (world) => {
+        const { faults } = world.server;
+        const pathPrefix = `/apis/ironfence.io/v1alpha1/namespaces/${NAMESPACE}/baremetalremediations/n1/status`;
+        const match = { method: "PATCH", pathPrefix, client: "agent" };
+        const watches = { watch: true, client: "agent", resource: "baremetalremediations" };
+        for (const phase of ["PoweringOff", "Releasing", "Rejoining", "Restoring"]) {
+          world.onPhase("n1", phase, () => {
+            faults.inject({ match, times: 1, action: { kind: "loseAnswer" } });
+            if (action === undefined) return;
+            faults.inject({ match, times: 2, action });
+            faults.lagWatches(watches, 3_000);
+            world.clock.schedule(3_000, () => faults.lagWatches(watches, 0));
+          });
+        }
+        await world.hang("n1");
+        world.remediate("n1", SHORT);
+        await world.phase("n1", "Succeeded");
+        await world.clock.advance(5_000);
+        const steps = world.remediation("n1")?.status?.timeline?.map(({ step }) => step) ?? [];
+        const reported = world.notes.filter(({ regarding }) => regarding.kind === "BareMetalRemediation");
+        for (const step of steps) {
+          assert.equal(reported.filter(({ reason }) => reason === step).length, 1, step);
+        }
+        assert.match(await world.metrics("ironfence_remediations_total"), /result="Succeeded".* 1$/m);
+      }));
 });
 
 for (const [cause, action] of Object.entries(FAILURES)) {

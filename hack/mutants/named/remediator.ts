@@ -482,6 +482,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "test/sim/refused-writes.test.ts",
   ),
   mutant(
+    "lost-answer-forgotten",
+    "controller/store-status",
+    "a step whose write loses its answer is reported although the API server is away for the next tries",
+    "[...session.unheard.slice(0, UNHEARD_MAX - 1), { status, report }]",
+    "[{ status, report }]",
+    "test/sim/refused-writes.test.ts",
+  ),
+  mutant(
     "restored-late-is-failed",
     "machine/states/restoring",
     "a node that is back is not powered off again because an order before had to be waited for longer than its time",

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { BareMetalRemediation, BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../api/ironfence/bare-metal-remediation.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { keyOf } from "../../kube/watched.ts";
 import { fieldsOf } from "../effects/context/effect-context.ts";
 import { CAUSE_OF_DEATH } from "../machine/rules/diagnosis/evidence.ts";
@@ -16,6 +15,9 @@ import type { Note } from "../machine/model/decision/decision.ts";
 import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { FenceTracer } from "../telemetry/fence-tracer.ts";
+
+/** Tries in a row that are kept: the first ones and the last one, which are the likeliest to have been stored. */
+const UNHEARD_MAX = 8;
 
 export interface StoreStatusDeps {
   runtime: KubeRuntime;
@@ -53,19 +55,20 @@ export async function storeStatus(
     );
     session.learn(stored);
   } catch (error) {
-    if (isKubeError(error) && error.retryable) session.unheard = { status, report };
+    // While the API server is away, each try is decided on by itself, and any of them may have been stored.
+    session.unheard = [...session.unheard.slice(0, UNHEARD_MAX - 1), { status, report }];
     throw error;
   }
-  session.unheard = undefined;
+  session.unheard = [];
   report();
 }
 
 /** Reports the step whose answer was lost, if it is the one that is stored. */
 export function reportUnheard(session: RemediationSession): void {
-  const { unheard } = session;
-  if (unheard === undefined || !isDeepStrictEqual(session.status, asStored(unheard.status))) return;
-  session.unheard = undefined;
-  unheard.report();
+  const stored = session.unheard.find(({ status }) => isDeepStrictEqual(session.status, asStored(status)));
+  if (stored === undefined) return;
+  session.unheard = [];
+  stored.report();
 }
 
 /** As the API server gives it back: without fields that are undefined. */

@@ -50,8 +50,8 @@ export class RemediationSession {
   /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
   wasReadLive = false;
   power: HostPower | undefined;
-  /** A status that may be stored although the answer was lost, and what reports its step. */
-  unheard: { status: BareMetalRemediationStatus; report: () => void } | undefined;
+  /** Statuses of which one may be stored although no answer came, and what reports their steps. */
+  unheard: readonly { status: BareMetalRemediationStatus; report: () => void }[] = [];
   /** Failed guards of each call since it last succeeded. */
   readonly conflicts = new Map<ApiCall, number>();
   /** Calls to the API that fail. */
