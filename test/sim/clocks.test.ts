@@ -112,6 +112,50 @@ describe("an undo whose power-off an agent before may have sent", () => {
       }));
 });
 
+describe("a host that an order of an agent before powers off late", () => {
+  const late = "a host that an order of an agent before powers off late";
+
+  /** Ends the agent in a phase, and begins one whose clock is ten minutes ahead: to it, each order is old. */
+  async function follow(world: World, phase: string): Promise<void> {
+    await world.phase("n1", phase);
+    await world.killAgent();
+  }
+
+  it(`${late} is on again after an undo of an agent whose clock is ten minutes ahead`, () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.rack.bmc("n1").orderDelayMs = 60_000;
+      world.remediate("n1", QUICK);
+      await follow(world, "PoweringOff");
+      world.rack.bmc("n1").orderDelayMs = 0;
+      world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+      world.startAgent(AHEAD_MS);
+      await world.until("it is undone", () => world.remediation("n1") === undefined, 300_000);
+      await world.clock.advance(60_000);
+      assert.deepEqual(world.powerLog, ["n1 ForceOff", "n1 On"]);
+      world.assertClean();
+    }));
+
+  for (const isDeleted of [false, true])
+    it(`${late} is on again after an AC cycle, ${isDeleted ? "undone" : "restored"} by an agent whose clock is ten minutes ahead`, () =>
+      World.run({}, async (world) => {
+        world.faults.cycles.set("n1", "ignored");
+        await world.hang("n1");
+        world.remediate("n1", { ...QUICK, powerOn: "ACCycle", acCycleTimeout: "30s" });
+        await follow(world, isDeleted ? "Rejoining" : "Restoring");
+        if (isDeleted) world.server.collection(BARE_METAL_REMEDIATIONS).delete({ namespace: NAMESPACE, name: "n1" });
+        world.startAgent(AHEAD_MS);
+        await world.until("n1 is back", () => world.isReady("n1"));
+        await world.clock.advance(10_000);
+        // The BMC carries the cycle out now, and the host stays off.
+        world.rack.host("n1").cutMains();
+        world.rack.host("n1").restoreMains();
+        world.rack.host("n1").order("ForceOff");
+        await world.clock.advance(600_000);
+        assert.equal(world.rack.host("n1").power, "On");
+      }));
+});
+
 /** What the kubelet of n1 has posted, until it posts again. */
 function setReady(world: World, status: string): void {
   const nodes = world.server.collection<Node>(NODES);

@@ -129,7 +129,7 @@ export const REMEDIATOR_UNDO_MUTANTS: readonly Mutant[] = [
     "reordered-off-forgotten",
     "machine/states/powering-on",
     "of two power-off orders one may be carried out after the host is on again",
-    "mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),",
+    "mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs),",
     "mayBeOff !== true,",
     VERY_LATE_OFF_SIM,
   ),

@@ -83,7 +83,8 @@ export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, st
         ? undefined
         : deps.leases?.of(nodeName),
     remainingMs: session.remainingMs(state, strategy),
-    intentAtMs: session.intentAtMs(state),
+    ...session.intentTimes(state),
+    cycleSeenAtMs: session.cycleSeenAtMs,
     freshId: deps.runtime.random.uuid(),
     observations: session.observations,
   };

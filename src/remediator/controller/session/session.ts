@@ -19,7 +19,7 @@ import type { BoundedStrategy, LeaseVersion, ParsedStrategy } from "../../machin
 import { parseStrategy } from "../../machine/model/decision/strategy.ts";
 import type { Observations } from "../../machine/model/facts/observations.ts";
 import type { ApiCall } from "../../machine/model/facts/api-failure.ts";
-import type { Now } from "../../machine/model/facts/snapshot.ts";
+import type { Now, Snapshot } from "../../machine/model/facts/snapshot.ts";
 import type { State } from "../../machine/model/decision/state.ts";
 import { parseState, withUnknownSpec } from "../../machine/model/decision/state.ts";
 import type { NodeCluster, NodeClusters } from "../../clusters/node-clusters.ts";
@@ -80,7 +80,8 @@ export class RemediationSession {
   #release: () => void = () => undefined;
   #targetVersion: string | undefined;
   #deadline: { key: string; atMs: number } | undefined;
-  #intent: { key: string; atMs: number } | undefined;
+  #intent: { key: string; atMs: number; seenAtMs: number } | undefined;
+  #cycle: { key: string; seenAtMs: number } | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
   #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
@@ -320,15 +321,29 @@ export class RemediationSession {
   /**
    * When the intent of the last order was stored, on this process's own clock. Its stored time is a wall-clock time,
    * which counts when this process first sees it, and never as one to come: a jump of the wall clock neither makes an
-   * order old nor keeps it young.
+   * order old nor keeps it young. The clock of the process that stored it may be another one: `intentSeenAtMs` is
+   * certainly no earlier.
    */
-  intentAtMs(state: State): number {
-    if (!("attempt" in state) || state.attempt === undefined) return -Infinity;
+  intentTimes(state: State): Pick<Snapshot, "intentAtMs" | "intentSeenAtMs"> {
+    if (!("attempt" in state) || state.attempt === undefined) {
+      return { intentAtMs: -Infinity, intentSeenAtMs: -Infinity };
+    }
     const { id, action, actionAtMs } = state.attempt;
     const key = `${id} ${action} ${actionAtMs}`;
     const { epochMs, monotonicMs } = this.now();
-    if (this.#intent?.key !== key) this.#intent = { key, atMs: monotonicMs - Math.max(epochMs - actionAtMs, 0) };
-    return this.#intent.atMs;
+    if (this.#intent?.key !== key) {
+      this.#intent = { key, atMs: monotonicMs - Math.max(epochMs - actionAtMs, 0), seenAtMs: monotonicMs };
+    }
+    return { intentAtMs: this.#intent.atMs, intentSeenAtMs: this.#intent.seenAtMs };
+  }
+
+  /** When this process first saw that an AC cycle was ordered; -Infinity if none was. */
+  get cycleSeenAtMs(): number {
+    const { acCycle } = this.status;
+    if (acCycle === undefined) return -Infinity;
+    const key = `${acCycle.attemptID} ${acCycle.orderedAt}`;
+    if (this.#cycle?.key !== key) this.#cycle = { key, seenAtMs: this.now().monotonicMs };
+    return this.#cycle.seenAtMs;
   }
 
   /** Whether it is past the deadline of its state. What has not begun waits for others, whose time is not its own. */

@@ -119,8 +119,8 @@ export function undo(
   // A device that refuses us permanently is asked again, after a while: there must be time for that.
   const patienceMs = snapshot.observations.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
   // A reading On counts only once an AC cycle can no longer cut the host off.
-  const beginsMs = Math.max(now.epochMs + patienceMs, cycleSettledAtMs(snapshot));
-  const deadlineMs = beginsMs + strategy.powerOnTimeoutMs;
+  const beginsInMs = Math.max(patienceMs, cycleSettledAtMs(snapshot) - now.monotonicMs);
+  const deadlineMs = now.epochMs + beginsInMs + strategy.powerOnTimeoutMs;
   const begun =
     "attempt" in state && state.attempt !== undefined
       ? state.attempt

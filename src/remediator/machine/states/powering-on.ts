@@ -127,8 +127,7 @@ function recordOn(snapshot: AttemptSnapshot, { mayBeOff, ...on }: ShownOn, onOrd
     attempt: {
       ...attempt,
       sent: true,
-      done:
-        mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs, now),
+      done: mayBeOff !== true && observations.unseenOffs === undefined && !isCyclePending(snapshot, now.monotonicMs),
       deadlineMs: orderedAtMs + strategy.timeoutMs,
     },
     conditions: [...processing("Rejoining", message), { type: "PoweredOn", status: "True", reason: "ReadOn", message }],

@@ -62,8 +62,8 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
 function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations } = snapshot;
   if (attempt.action !== "On" || attempt.done) return undefined;
-  // A process that has begun since knows when the host was ordered on, which was later.
-  const lastOffAtMs = observations.unseenOffs?.lastAtMs ?? snapshot.intentAtMs;
+  // A process that has begun since knows no later than it began that the host was ordered on, which was later.
+  const lastOffAtMs = observations.unseenOffs?.lastAtMs ?? snapshot.intentSeenAtMs;
   const settledAtMs = lastOffAtMs + settledAfterMs(snapshot);
   const { last } = observations.power;
   if (last?.state === "On" && last.atMs >= settledAtMs) return undefined;

@@ -158,7 +158,7 @@ describe("the time of an intent", () => {
   it("the time of an intent runs by a clock that cannot jump, from when the intent was first seen", async () => {
     const { session, clock } = begin();
     const state = stateOf("Undoing", { actionAtMs: clock.nowMs() - 30_000 });
-    const ageMs = (): number => clock.monotonicMs() - session.intentAtMs(state);
+    const ageMs = (): number => clock.monotonicMs() - session.intentTimes(state).intentAtMs;
     assert.equal(ageMs(), 30_000);
     for (const aheadMs of [3_600_000, -3_600_000]) {
       clock.aheadMs = aheadMs;
@@ -170,7 +170,17 @@ describe("the time of an intent", () => {
 
   it("the time of an intent is not in the future, even if an agent with another clock has stored it", () => {
     const { session, clock } = begin();
-    assert.equal(session.intentAtMs(stateOf("Undoing", { actionAtMs: clock.nowMs() + 600_000 })), clock.monotonicMs());
+    const { intentAtMs } = session.intentTimes(stateOf("Undoing", { actionAtMs: clock.nowMs() + 600_000 }));
+    assert.equal(intentAtMs, clock.monotonicMs());
+  });
+
+  it("the time of an intent is no later than when it was first seen, however old its stored time looks", async () => {
+    const { session, clock } = begin();
+    const state = stateOf("Undoing", { actionAtMs: clock.nowMs() - 600_000 });
+    const seenAtMs = clock.monotonicMs();
+    assert.equal(session.intentTimes(state).intentSeenAtMs, seenAtMs);
+    await clock.advance(10_000);
+    assert.equal(session.intentTimes(state).intentSeenAtMs, seenAtMs);
   });
 });
 

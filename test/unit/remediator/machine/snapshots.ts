@@ -99,6 +99,8 @@ export interface SnapshotChanges {
 export function snapshot(changes: SnapshotChanges): Snapshot {
   const base = stateOf(changes.state, changes.attempt);
   const state = base.name === "Undoing" ? { ...base, outcome: changes.outcome ?? base.outcome } : base;
+  const actionAtMs = "attempt" in state ? state.attempt?.actionAtMs : undefined;
+  const orderedAtMs = actionAtMs === undefined ? -Infinity : NOW.monotonicMs - (NOW.epochMs - actionAtMs);
   return {
     remediation: {
       uid: "uid",
@@ -151,10 +153,9 @@ export function snapshot(changes: SnapshotChanges): Snapshot {
     earlyForMs: 0,
     leaseUnchanged: undefined,
     remainingMs: 60_000,
-    intentAtMs:
-      "attempt" in state && state.attempt !== undefined
-        ? NOW.monotonicMs - (NOW.epochMs - state.attempt.actionAtMs)
-        : -Infinity,
+    intentAtMs: orderedAtMs,
+    intentSeenAtMs: orderedAtMs,
+    cycleSeenAtMs: orderedAtMs,
     freshId: "fresh",
     ...changes.other,
     observations: {

@@ -87,6 +87,10 @@ export interface Snapshot {
   remainingMs: number;
   /** When the intent of the last order was stored, on the monotonic clock; -Infinity without an attempt. */
   intentAtMs: number;
+  /** When this process first saw that intent, monotonic: it was stored no later, whatever the clocks say. */
+  intentSeenAtMs: number;
+  /** When this process first saw that an AC cycle was ordered, monotonic; -Infinity if none was. */
+  cycleSeenAtMs: number;
   /** An id that was never used before, for an attempt or order that this decision begins. */
   freshId: string;
   observations: Observations;

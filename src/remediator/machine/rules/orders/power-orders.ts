@@ -71,14 +71,14 @@ export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now)
   const { attempt, observations } = snapshot;
   const settledMs = settledAfterMs(snapshot);
   const { unseenOffs } = observations;
-  if (isCyclePending(snapshot, readAtMs, now)) return false;
+  if (isCyclePending(snapshot, readAtMs)) return false;
   if (unseenOffs !== undefined && readAtMs - unseenOffs.lastAtMs < settledMs) return false;
   if (attempt.action !== "ForceOff" || attempt.done) return true;
   const order = observations.order?.attemptId === attempt.id ? observations.order : undefined;
   if (order !== undefined && hadNoPowerOff(snapshot, order)) return true;
   const ageMs =
     order === undefined
-      ? now.monotonicMs - snapshot.intentAtMs
+      ? now.monotonicMs - snapshot.intentSeenAtMs
       : now.monotonicMs - (maybeEffectiveAtMs(order) ?? order.atMs);
   return ageMs - (now.monotonicMs - readAtMs) >= settledMs;
 }
