@@ -265,8 +265,8 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
     "direct-order-after-pause",
     "hosts/bare-metal-host/power/host-power",
     "a power-off that is stopped while its BareMetalHost is read is not sent",
-    "    check?.ensureDue();\n    await this.#topology.forceOff(signal);",
-    "    await this.#topology.forceOff(signal);",
+    "    check?.ensureDue();\n    await this.#topology.forceOff(signal, check?.obstacle);",
+    "    await this.#topology.forceOff(signal, check?.obstacle);",
     UNREAD_HOST_SIM,
   ),
   mutant(
