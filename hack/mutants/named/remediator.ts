@@ -507,6 +507,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "test/sim/clocks.test.ts",
   ),
   mutant(
+    "clock-set-back-hides-return",
+    "machine/rules/outage/outage-over",
+    "a Machine that has become a node is not powered off again because the wall clock was set since its power-off",
+    "return renewedAtMs > intentAtMs + RENEWAL_TIMEOUT_MS;",
+    "return renewTimeMs !== undefined && renewTimeMs > attempt.actionAtMs + RENEWAL_TIMEOUT_MS;",
+    "test/unit/remediator/machine/rules/outage/returned.test.ts",
+  ),
+  mutant(
     "clock-ahead-settles-order",
     "machine/rules/orders/power-orders",
     "an undo does not believe a host that reads On because the power-off of an agent before looks old by its own clock",

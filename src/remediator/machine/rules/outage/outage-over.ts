@@ -34,7 +34,7 @@ export function endIfBack(
   now: Now,
 ): Decision | undefined {
   const { nodeName, observations, attempt, status } = snapshot;
-  const rebooted = action !== "None" && (isRebooted(snapshot, node) || hasJoinedSince(snapshot, now));
+  const rebooted = action !== "None" && (isRebooted(snapshot, node) || hasJoinedSince(snapshot));
   // A node whose host was read Off while the node was Ready has come back if it renews its lease in another boot.
   const wasAway = status.node?.wasReady === false || (snapshot.earlyForMs > 0 && isBackEarly(snapshot, node));
   const recovered = (action === "None" || action === "Inherited") && wasAway;
@@ -146,12 +146,12 @@ function powerOnAll(snapshot: AttemptSnapshot, raw: string, now: Now): Decision 
  * Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the last
  * order.
  */
-function hasJoinedSince({ subject, status, attempt, observations }: AttemptSnapshot, now: Now): boolean {
+function hasJoinedSince({ subject, status, attempt, intentAtMs, observations }: AttemptSnapshot): boolean {
   if (subject.machine === undefined || status.node?.uid !== undefined) return false;
   const { renewedAtMs, renewTimeMs } = observations.lease ?? {};
+  if (renewedAtMs !== undefined) return renewedAtMs > intentAtMs + RENEWAL_TIMEOUT_MS;
   // Before a further power-off the node's own clock is believed, too: a process that has just begun has seen no
   // renewal.
-  const byNodeMs = attempt.action === "ForceOff" && renewTimeMs !== undefined ? now.epochMs - renewTimeMs : Infinity;
-  const renewedAgoMs = renewedAtMs === undefined ? byNodeMs : now.monotonicMs - renewedAtMs;
-  return renewedAgoMs < now.epochMs - attempt.actionAtMs - RENEWAL_TIMEOUT_MS;
+  if (attempt.action !== "ForceOff" || renewTimeMs === undefined) return false;
+  return renewTimeMs > attempt.actionAtMs + RENEWAL_TIMEOUT_MS;
 }

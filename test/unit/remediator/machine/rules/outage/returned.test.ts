@@ -283,4 +283,36 @@ describe("what a further power-off rests on", () => {
     const stale = { ...after, observations: { ...named, lease: STALE_LEASE } };
     assert.equal(told(decide(snapshot(stale), NOW), "PoweringOff"), "stay (PoweringOffAgain), forceOff");
   });
+
+  for (const [what, jumpMs, renewedAgoMs, expected] of [
+    ["whose clock was set back is not powered off if it renews its lease", 600_000, 5_000, "→ Restoring (BroughtBack)"],
+    [
+      "whose clock was set forward is not back by a renewal of before",
+      -600_000,
+      200_000,
+      "stay (PoweringOffAgain), forceOff",
+    ],
+  ] as const)
+    it(`a Machine that has become a node since a power-off of an agent ${what}`, () => {
+      const changes: SnapshotChanges = {
+        state: "PoweringOff",
+        attempt: { actionAtMs: NOW.epochMs - 130_000 + jumpMs },
+        observations: {
+          taintCleared: true,
+          marksCleared: true,
+          power: ALL_ON,
+          identity: VERIFIED,
+          ...machineSeen("n7"),
+          examined: { node: node({ ready: "True" }) },
+          lease: { ...STALE_LEASE, renewedAtMs: NOW.monotonicMs - renewedAgoMs },
+        },
+        status: { node: { name: "n7", wasReady: false } },
+        other: {
+          subject: MACHINE,
+          intentAtMs: NOW.monotonicMs - 130_000,
+          intentSeenAtMs: NOW.monotonicMs - 130_000,
+        },
+      };
+      assert.equal(told(decide(snapshot(changes), NOW), "PoweringOff"), expected);
+    });
 });
