@@ -100,6 +100,17 @@ describe("a crash dump by an NMI", () => {
       assert.equal(world.remediation("n1")?.status?.evidence?.class, "None");
     }));
 
+  it("a crash dump by an NMI that the BMC does not send hides no cause of death", () =>
+    World.run({}, async (world) => {
+      await world.hang("n1");
+      world.faults.refuses.add("n1 Nmi");
+      world.rack.bmc("n1").logEvent("watchdogReset");
+      world.remediate("n1", NMI);
+      await world.phase("n1", "Succeeded");
+      assert.equal(diagnosticsOf(world)?.result, "NotSent");
+      assert.equal(world.remediation("n1")?.status?.evidence?.class, "Watchdog");
+    }));
+
   it("a crash dump by an NMI is not ordered unless the strategy says so", () =>
     World.run({}, async (world) => {
       await world.hang("n1");

@@ -63,6 +63,14 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
     "nmiAtMs === undefined && { nmiAtMs }",
     "test/sim/crash-dump.test.ts",
   ),
+  remediator(
+    "unsent-nmi-hides-cause",
+    "machine/rules/diagnosis/evidence",
+    "an NMI that the BMC did not send hides no cause of death",
+    'result === "NotSent" ? undefined : parseTimeMs(orderedAt)',
+    "parseTimeMs(orderedAt)",
+    "test/sim/crash-dump.test.ts",
+  ),
   bmc(
     "log-text-raw",
     "redfish/logs/parse-entry",

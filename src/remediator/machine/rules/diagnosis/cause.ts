@@ -20,7 +20,7 @@ export interface OutageTimes {
   /** When this attempt began, and its power-off was ordered: what is logged from then on may be our own doing. */
   startedAtMs: number;
   orderedAtMs: number;
-  /** When an NMI was ordered; undefined if none was. */
+  /** When an NMI was ordered; undefined if none can have been sent. */
   nmiAtMs?: number;
 }
 

@@ -78,7 +78,8 @@ function outageOf({ observations, node, status }: Snapshot, attempt: Attempt, no
   const leftReadyMs = ready?.status === "True" ? undefined : parseTimeMs(ready?.lastTransitionTime);
   const lostAtMs =
     writtenAtMs === undefined ? (lease?.renewTimeMs ?? leftReadyMs) : now.epochMs - (now.monotonicMs - writtenAtMs);
-  const nmiAtMs = parseTimeMs(status.diagnostics?.orderedAt);
+  const { orderedAt, result } = status.diagnostics ?? {};
+  const nmiAtMs = result === "NotSent" ? undefined : parseTimeMs(orderedAt);
   return {
     lostAtMs,
     startedAtMs: attempt.startedAtMs,
