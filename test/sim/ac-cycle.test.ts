@@ -356,6 +356,16 @@ describe("a host after an AC cycle", () => {
       assert.equal(ordersOf(world, "ForceOff").length, 1);
     }));
 
+  for (const power of ["Off", "PoweringOn"] as const)
+    it(`a host after an AC cycle that has no effect is restored although its BMC says ${power} from then on`, () =>
+      World.run({}, async (world) => {
+        await fence(world, "ignored", { acCycleTimeout: "30s", timeout: "60s" });
+        await world.phase("n1", "Restoring");
+        world.rack.bmc("n1").pretendPower(power, 3_600_000);
+        await world.phase("n1", "Succeeded", 300_000);
+        assert.equal(ordersOf(world, "ForceOff").length, 1);
+      }));
+
   it("a host after an AC cycle that takes effect late, when it is on again, is not left off", () =>
     World.run({}, async (world) => {
       await fence(world, "ignored", { acCycleTimeout: "30s", timeout: "60s" });

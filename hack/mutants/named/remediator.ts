@@ -507,6 +507,14 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "test/sim/clocks.test.ts",
   ),
   mutant(
+    "lying-bmc-holds-success",
+    "machine/states/restoring",
+    "a node that lives does not wait forever for a BMC that says that its host is off",
+    "isSilent ? settledAtMs : settledAtMs + CONTRADICTED_FOR_MS",
+    "isSilent ? settledAtMs : Infinity",
+    "test/sim/ac-cycle.test.ts",
+  ),
+  mutant(
     "clock-set-back-hides-return",
     "machine/rules/outage/outage-over",
     "a Machine that has become a node is not powered off again because the wall clock was set since its power-off",

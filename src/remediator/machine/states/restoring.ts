@@ -4,7 +4,7 @@ import type { AttemptSnapshot, Now } from "../model/facts/snapshot.ts";
 import { failAttemptOnceAdmitted } from "../rules/attempts.ts";
 import { ensureDeviceUsable } from "../rules/preconditions.ts";
 import { run, transition, wait, waitBecause } from "../rules/transitions.ts";
-import { POLL_SLOW_MS } from "../model/decision/timings.ts";
+import { CONTRADICTED_FOR_MS, POLL_SLOW_MS } from "../model/decision/timings.ts";
 import { pendingOffMessage, settledAfterMs } from "../rules/orders/power-orders.ts";
 import { isNewBoot, restoreLabels } from "./rejoining.ts";
 
@@ -68,8 +68,10 @@ function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefi
   const { last } = observations.power;
   if (last?.state === "On" && last.atMs >= settledAtMs) return undefined;
   // No reading On comes from a BMC that does not answer. A kubelet that has renewed its lease since then shows as much.
+  // One that goes on saying that the host is not on is wrong if the kubelet still renews its lease a minute later.
   const isSilent = last?.supplied === true || observations.device !== undefined;
-  if (isSilent && (observations.lease?.renewedAtMs ?? -Infinity) >= settledAtMs) return undefined;
+  const aliveSinceMs = isSilent ? settledAtMs : settledAtMs + CONTRADICTED_FOR_MS;
+  if ((observations.lease?.renewedAtMs ?? -Infinity) >= aliveSinceMs) return undefined;
   const readAtMs = Math.max(settledAtMs, (last?.atMs ?? -Infinity) + POLL_SLOW_MS);
   const inMs = readAtMs - now.monotonicMs;
   if (inMs > 0) return waitBecause(snapshot, now, "PowerOffPending", pendingOffMessage(snapshot.nodeName), inMs);

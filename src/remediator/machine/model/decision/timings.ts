@@ -27,9 +27,11 @@ export const REORDER_AFTER_MS = 20_000;
  * than REORDER_AFTER_MS. No standard bounds that time: the slowest BMC of the simulation takes 120 s.
  */
 export const ORDER_SETTLED_AFTER_MS = 125_000;
+/** For how long after that a node that lives has to contradict a BMC that says that its host is not on. */
+export const CONTRADICTED_FOR_MS = 60_000;
 /**
- * The same for a host that its operator powers off because of an annotation. Once the annotation is removed, only an
- * order that the operator has already sent can still be carried out.
+ * The same as ORDER_SETTLED_AFTER_MS for a host that its operator powers off because of an annotation. Once that is
+ * removed, only an order that the operator has already sent can still be carried out.
  */
 export const MARK_SETTLED_AFTER_MS = 30_000;
 /**
