@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
 import { HOLDS } from "./holds.ts";
 import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
@@ -198,6 +199,36 @@ describe("outlets of a host whose BMC fails to power it off", () => {
         await world.until("the hold has begun", () => isHeld);
         await world.clock.advance(30_000);
         assert.deepEqual(ordersOff(world), []);
+      }));
+});
+
+describe("outlets of a host whose BMC takes a power-off that has no effect", () => {
+  for (const [what, hold] of Object.entries(HOLDS))
+    it(`outlets of a host whose BMC takes a power-off that has no effect are not switched if ${what} while they are identified`, () =>
+      World.run({}, async (world) => {
+        giveOutlets(world, "n1", { call: "2s" });
+        storeEnrolment(world, "n1");
+        await world.hang("n1");
+        world.rack.bmc("n1").orderDelayMs = 3_600_000;
+        let isHeld = false;
+        const { pdus } = world.devices;
+        const open = pdus.open.bind(pdus);
+        pdus.open = (...args): PowerDriver => {
+          const driver = open(...args);
+          const identifyOutlet: PowerDriver["identifyOutlet"] = async (signal) => {
+            if (!isHeld && (world.remediation("n1")?.status?.attempt?.orders ?? 0) > 1) {
+              isHeld = true;
+              await hold(world);
+            }
+            return driver.identifyOutlet?.(signal) ?? assert.fail("an outlet has no identity");
+          };
+          return { ...driver, identifyOutlet };
+        };
+        world.remediate("n1", { ...QUICK, powerOffTimeout: "60s" });
+        await world.until("the hold has begun", () => isHeld);
+        await world.clock.advance(30_000);
+        assert.deepEqual(ordersOff(world), []);
+        assert.match(world.condition("n1", "Processing") ?? "", /Paused|Maintenance/);
       }));
 });
 

@@ -133,8 +133,16 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "next-level-while-held",
     "bmc/devices/topology",
     "what begins to hold power-offs while one level of a host fails to power it off holds the next level",
-    "if (failures.length > 0 && obstacle() !== undefined) break;",
+    "if (found !== undefined) break;",
     "",
+    OUTLETS_SIM,
+  ),
+  mutant(
+    "outlets-off-while-held",
+    "bmc/devices/topology",
+    "what begins to hold power-offs while outlets are identified holds their power-off, also if they are tried first",
+    "const found = obstacle();",
+    "const found = failures.length > 0 ? obstacle() : undefined;",
     OUTLETS_SIM,
   ),
   mutant(

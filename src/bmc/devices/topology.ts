@@ -202,8 +202,8 @@ export class Topology {
    * Orders the devices of the first level that accepts a power-off. A second order without an Off in between starts at
    * the next level, because the previous one had no effect.
    *
-   * @param obstacle is asked before each further level: the calls to those before may have taken long.
-   * @throws PartlyTakenError if it failed but some device has taken the order.
+   * @param obstacle is asked right before each level is called: to identify it may have taken long.
+   * @throws PartlyTakenError if it failed but some device has taken the order; HeldError if none was called.
    */
   async forceOff(signal: AbortSignal, obstacle: Obstacle = () => undefined): Promise<void> {
     const failures: BmcError[] = [];
@@ -216,7 +216,9 @@ export class Topology {
         // The enrolment has to hold now: the calls to the levels before may have taken long.
         if (isOutletLevel(level)) this.#identities.forget(level);
         await this.#inTime(level, signal, (bounded) => this.#identities.requireVerified(level, bounded));
-        if (failures.length > 0 && obstacle() !== undefined) break;
+        const found = obstacle();
+        if (found !== undefined && failures.length === 0) throw new HeldError(found);
+        if (found !== undefined) break;
         this.#firstLevel = (index + 1) % this.#levels.length;
         const { values, failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
         if (failure === undefined) return;
@@ -431,6 +433,11 @@ async function cutSupply(level: readonly PowerDriver[], clock: Clock, signal: Ab
     if (supplyPower(values, level.length).state === "Off") return;
     await sleep(clock, OUTLET_POLL_MS, signal);
   }
+}
+
+/** An order that no device got, because something began to hold it. It says nothing against the devices. */
+export class HeldError extends Error {
+  override readonly name = "HeldError";
 }
 
 /**

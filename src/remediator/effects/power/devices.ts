@@ -1,5 +1,5 @@
 import { BmcError } from "../../../bmc/interface/errors.ts";
-import { PartlyTakenError } from "../../../bmc/devices/topology.ts";
+import { HeldError, PartlyTakenError } from "../../../bmc/devices/topology.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import type { EffectContext } from "../context/effect-context.ts";
@@ -138,6 +138,7 @@ async function powerOff(
     return undefined;
   } catch (error) {
     if (error instanceof OrderNotDueError) return error;
+    if (error instanceof HeldError) return new OrderNotDueError(error.message, false, { cause: error });
     throw error;
   }
 }
