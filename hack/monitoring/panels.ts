@@ -72,12 +72,11 @@ export const ROWS: readonly Row[] = [
       stat("In maintenance", "sum(ironfence_maintenance)", "FencingTargets with spec.maintenance.", "bad"),
       stat("Oldest probe", "max(ironfence_probe_age_seconds)", "Age of the oldest last probe.", undefined, "s"),
       stat(
-        "Not started",
-        "sum(ironfence_nodes_not_started)",
-        "Unhealthy nodes without the remediation they need.",
+        "Nodes not remediated",
+        "sum(ironfence_nodes_not_started) + sum(ironfence_attempt_budget_spent)",
+        "Unhealthy nodes whose remediation cannot be created, or that have used up their attempts.",
         "bad",
       ),
-      stat("Nodes given up", "sum(ironfence_attempt_budget_spent)", "Nodes that have used up their attempts.", "bad"),
       lines("FencingTargets by reason", "The reason of the condition Ready.", "short", {
         "{{reason}}": "sum by (reason) (ironfence_fencing_targets) > 0",
       }),

@@ -4,7 +4,15 @@ import { describe, it } from "node:test";
 import { ROWS } from "../../../hack/monitoring/panels.ts";
 import { problemsIn } from "./promql.ts";
 
+interface ShippedPanel {
+  title: string;
+  gridPos: { x: number; w: number };
+  targets?: { expr: string }[];
+}
+
 const QUERIES = ROWS.flatMap(({ panels }) => panels).flatMap(({ queries }) => queries);
+const SHIPPED = readFileSync(new URL("../../../deploy/monitoring/dashboard.json", import.meta.url), "utf8");
+const { panels: PANELS } = JSON.parse(SHIPPED) as { panels: ShippedPanel[] };
 
 describe("the dashboard", () => {
   it("the dashboard asks for metrics, labels and values that exist", () => {
@@ -19,10 +27,12 @@ describe("the dashboard", () => {
     }
   });
 
+  it("the dashboard has no panel that reaches beyond the 24 columns of Grafana's grid", () => {
+    for (const { title, gridPos } of PANELS) assert.ok(gridPos.x + gridPos.w <= 24, title);
+  });
+
   it("the dashboard is checked in with every query", () => {
-    const text = readFileSync(new URL("../../../deploy/monitoring/dashboard.json", import.meta.url), "utf8");
-    const { panels } = JSON.parse(text) as { panels: { targets?: { expr: string }[] }[] };
-    const shipped = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+    const shipped = PANELS.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
     assert.deepEqual(
       shipped,
       QUERIES.map(({ expr }) => expr),
