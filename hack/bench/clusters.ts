@@ -29,8 +29,8 @@ const NODES_EACH = 50;
 const FLAGS = ["--components", "detector", "--families", "machine-health-check", "--namespace", NAMESPACE];
 const REST_MS = 60_000;
 const ROUNDS = 10;
-/** How many of the clusters vanish. */
-const AWAY_SHARE = 0.1;
+/** The share of the clusters whose API servers end. */
+const DISCONNECTED_SHARE = 0.1;
 
 /** 130 MiB for 5,000 nodes and 1 MiB a cluster. */
 const RSS_MIB_MAX = (clusters: number): number => 130 + clusters;
@@ -38,7 +38,7 @@ const RSS_MIB_MAX = (clusters: number): number => 130 + clusters;
 /**
  * The detector as a process of its own with a MachineHealthCheck for each of `clusterCount` workload clusters of 50
  * nodes, each of them an API server of its own behind TLS: memory and CPU at rest, and what it costs the others that a
- * tenth is away.
+ * tenth is disconnected.
  */
 export async function benchClusters(clusterCount: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "ironfence-bench-"));
@@ -78,10 +78,10 @@ export async function benchClusters(clusterCount: number): Promise<void> {
         `${what}: node fails → its Machine marked unhealthy`,
         spread(await failOneByOne(management.server, workloads)),
       );
-      const away = workloads.splice(0, Math.ceil(clusterCount * AWAY_SHARE));
-      for (const workload of away) await workload.close();
-      await rest(`${what}, ${away.length} away`);
-      row(`${what}, ${away.length} away: the same`, spread(await failOneByOne(management.server, workloads)));
+      const closed = workloads.splice(0, Math.ceil(clusterCount * DISCONNECTED_SHARE));
+      for (const workload of closed) await workload.close();
+      await rest(`${what}, ${closed.length} disconnected`);
+      row(`${what}, ${closed.length} disconnected: the same`, spread(await failOneByOne(management.server, workloads)));
       const { rssPeakBytes } = await readUsage(agent.pid);
       const aim = RSS_MIB_MAX(clusterCount);
       figure({ what: `${what}: peak RSS`, value: rssPeakBytes / 2 ** 20, unit: "MiB", aim, fails: true });

@@ -14,7 +14,7 @@ const HELP = `Figures, measured on this machine: they vary with it, so compare o
   npm run bench -- all                 agent --nodes 5000, clusters, hostile, order, bmc and fence, and one table of what has aims: counts, memory
                                        and ratios above them fail
   npm run bench -- detector            the detector at 100, 1,000 and 5,000 nodes (--nodes N: at N alone): 1, 5 and 50 % failing at once
-  npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them away
+  npm run bench -- clusters            the detector with 100 workload clusters of 50 nodes (--clusters N: with N): memory, and a tenth of them disconnected
   npm run bench -- hostile             whole fences in 95 workload clusters, without and with five more whose API servers try to bring the agent down
   npm run bench -- bmc                 the power drivers next to ipmitool and fence_redfish, and 500 hosts fenced at once
   npm run bench -- order               remediation created → power-off at a BMC that answers in 10 ms, prepared and not

@@ -170,7 +170,7 @@ export const GLOSSARY: Readonly<Record<string, readonly Term[]>> = {
   away: [
     [
       "clusters?(?: that)? (?:is|are|was|were|be) away",
-      "cluster problem, cannot be reached",
+      "disconnected, cannot be reached",
       {
         wrong: "A workload cluster that is away.",
         right: "The agent takes the taint away.",

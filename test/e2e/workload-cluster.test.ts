@@ -83,9 +83,9 @@ void describe("a workload cluster on an API server of its own", () => {
     await management?.stop();
   });
 
-  const away = (reason: string): Promise<string> =>
+  const disconnected = (reason: string): Promise<string> =>
     eventually(
-      `away: ${reason}`,
+      `disconnected: ${reason}`,
       STATE_TIMEOUT_MS,
       async () =>
         held.connection.state === "disconnected" && held.connection.reason === reason && held.connection.message,
@@ -104,7 +104,10 @@ void describe("a workload cluster on an API server of its own", () => {
 
   void test("a workload cluster needs the permissions that come with deploy/families/cluster-api", async () => {
     firstKubeconfig = await workload.publishToken(management.api, "first");
-    assert.match(await away("KubeconfigMissing"), /cannot read Secret default\/alpha-kubeconfig \(forbidden\): /);
+    assert.match(
+      await disconnected("KubeconfigMissing"),
+      /cannot read Secret default\/alpha-kubeconfig \(forbidden\): /,
+    );
     await applyManifests(management.api, repositoryPath("deploy/families/cluster-api"));
     const { nodes } = await connected();
     assert.deepEqual(
@@ -171,7 +174,7 @@ void describe("a workload cluster on an API server of its own", () => {
   void test("a workload cluster on an API server of its own cannot be reached while its API server does not run, and the same connection works again afterwards", async () => {
     const { runtime } = await connected();
     await workload.controlPlane.killApiServer();
-    assert.match(await away("Unreachable"), /127\.0\.0\.1/);
+    assert.match(await disconnected("Unreachable"), /127\.0\.0\.1/);
     await workload.controlPlane.restartApiServer();
     const back = await connected();
     assert.equal(back.runtime, runtime);

@@ -154,7 +154,7 @@ describe("ironfence in a management cluster", () => {
     assert.match((await ironfence("status")).out, /^ *tenant +misspelt +- +- +- +No Machine is selected: compare$/m);
   });
 
-  it("ironfence in a management cluster does not take a cluster for away whose first connection breaks", async () => {
+  it("ironfence in a management cluster does not call a cluster disconnected whose first connection breaks", async () => {
     const { hostname, port } = new URL(workload.url);
     let connections = 0;
     const door = createServer((socket) => {

@@ -164,7 +164,7 @@ async function startWorld(t: TestContext, authority: CertificateAuthority): Prom
 }
 
 const isConnected = ({ connection }: HeldCluster): boolean => connection.state === "connected";
-const awayReason = ({ connection }: HeldCluster): string =>
+const disconnectReason = ({ connection }: HeldCluster): string =>
   connection.state === "disconnected" ? connection.reason : connection.state;
 const messageOf = (connection: ClusterConnection): string =>
   connection.state === "disconnected" ? connection.message : "";
@@ -216,8 +216,8 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
     writeSecret(workload.kubeconfig(undefined, stranger.certPem), "stranger");
     const refused = hold("refused");
     const strange = hold("stranger");
-    await until("it is refused", () => awayReason(refused) === "Unauthorized");
-    await until("its certificate is not believed", () => awayReason(strange) === "Unreachable");
+    await until("it is refused", () => disconnectReason(refused) === "Unauthorized");
+    await until("its certificate is not believed", () => disconnectReason(strange) === "Unreachable");
     assert.match(messageOf(strange.connection), /certificate/);
     assert.doesNotMatch(JSON.stringify(lines) + messageOf(refused.connection), /t0ken/);
   });
@@ -250,7 +250,7 @@ describe("a workload cluster over TLS", { timeout: 120_000, concurrency: true },
       writeSecret(workload.kubeconfig(user), name);
       return hold(name);
     });
-    await until("all are refused", () => held.every((cluster) => awayReason(cluster) === "KubeconfigInvalid"));
+    await until("all are refused", () => held.every((cluster) => disconnectReason(cluster) === "KubeconfigInvalid"));
     assert.equal(existsSync(marker), false);
     assert.equal(workload.requests, 0);
     assert.doesNotMatch(JSON.stringify(lines), new RegExp(`${command}|${folder}|t0ken`));

@@ -223,7 +223,7 @@ describe("the clusters of nodes", () => {
     assert.equal(two(W1).clusters.isLocal(W1, "n1", "n1"), true, "a management cluster that is a Cluster of its own");
   });
 
-  it("the clusters of nodes answer nothing while they are away, and are announced when they come", async () => {
+  it("the clusters of nodes answer nothing while they are disconnected, and are announced when they come", async () => {
     const { clusters, there, set, connected } = two();
     there.node("n1", "b");
     const observations: string[] = [];
@@ -283,7 +283,7 @@ describe("the clusters of nodes", () => {
     release();
   });
 
-  it("the clusters of nodes are away if they are on record as the agent's own, and the operator names none or another one", () => {
+  it("the clusters of nodes are disconnected if they are on record as the agent's own, and the operator names none or another one", () => {
     for (const named of [undefined, { ...W1, name: "w2" }]) {
       const { clusters, here } = two(named);
       here.node("n1", "a");
@@ -294,7 +294,7 @@ describe("the clusters of nodes", () => {
     }
   });
 
-  it("the clusters of nodes are away if their API server says that it is the agent's own", async () => {
+  it("the clusters of nodes are disconnected if their API server says that it is the agent's own", async () => {
     const { clusters, here, there, set, connected } = two();
     there.node("n1", "b");
     const { uid } = here.put(NAMESPACES, "kube-system", {}).metadata;
@@ -309,7 +309,7 @@ describe("the clusters of nodes", () => {
     }
   });
 
-  it("the clusters of nodes are away for a caller that means another cluster than the one that answers now", async () => {
+  it("the clusters of nodes are disconnected for a caller that means another cluster than the one that answers now", async () => {
     const { clusters, there, set, connected } = two();
     there.node("n1", "b");
     clusters.hold(W1);

@@ -96,7 +96,7 @@ describe("a node of a workload cluster that may have been left during a fence", 
     ["Unreachable", 1],
   ] as const) {
     const what = holders === 0 ? "released" : "kept";
-    it(`a node of a workload cluster that may have been left during a fence has its cluster ${what} once that has been away for long: ${reason}`, async () => {
+    it(`a node of a workload cluster that may have been left during a fence has its cluster ${what} once that has been disconnected for long: ${reason}`, async () => {
       const clock = new VirtualClock();
       const world = await tending(clock);
       world.connection = { state: "disconnected", reason, message: "no way", sinceMs: clock.nowMs() };

@@ -100,7 +100,7 @@ export const RESOLVING_STEPS: readonly Step[] = [
     expected: "stay (ClusterUnreachable)",
   },
   {
-    name: "a Machine whose cluster has been away for a while is read again",
+    name: "a Machine whose cluster has been disconnected for a while is read again",
     given: resolving({
       observations: machineSeen("n1", {}, undefined, NOW.monotonicMs - 30_000),
       other: { ...NODELESS, ...AWAY, unresolved: true },
