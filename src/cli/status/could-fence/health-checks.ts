@@ -117,7 +117,7 @@ function startJudge(
   };
 }
 
-/** A health check whose spec cannot be used may be meant for any node if not even its selector can be. */
+/** Which nodes a health check with an invalid spec may be meant for: any, if its selector is invalid as well. */
 function mayCover({ spec }: NodeHealthCheck): LabelMatcher {
   const selector = labelSelectorSchema.safeParse(fieldAt(spec, "selector"));
   try {
