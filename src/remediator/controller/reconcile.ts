@@ -32,7 +32,7 @@ import type { Now, Snapshot } from "../machine/model/facts/snapshot.ts";
 import type { DecidedBy } from "../machine/log/functions.ts";
 import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { StoreStatusDeps } from "./store-status.ts";
-import { reportUnheard, storeStatus } from "./store-status.ts";
+import { reportUnanswered, storeStatus } from "./store-status.ts";
 
 /** Steps of one run. Then other remediations are served. */
 const STEPS_MAX = 100;
@@ -75,7 +75,7 @@ export async function reconcile(
 ): Promise<number | undefined> {
   for (let step = 0; step < STEPS_MAX; step += 1) {
     if (signal.aborted) throw abortReason(signal);
-    reportUnheard(session);
+    reportUnanswered(session);
     const { state } = session;
     session.watch(state.name, signal);
     const host = findHost(deps.directory, session);

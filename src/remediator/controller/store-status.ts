@@ -17,7 +17,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { FenceTracer } from "../telemetry/fence-tracer.ts";
 
 /** Tries in a row that are kept: the first ones and the last one, which are the likeliest to have been stored. */
-const UNHEARD_MAX = 8;
+const UNANSWERED_MAX = 8;
 
 export interface StoreStatusDeps {
   runtime: KubeRuntime;
@@ -28,8 +28,8 @@ export interface StoreStatusDeps {
 }
 
 /**
- * Stores a status, guarded; reports to the operator only then. If the answer is lost, `reportUnheard` reports once the
- * status turns out to be stored.
+ * Stores a status, guarded; reports to the operator only then. If the answer is lost, `reportUnanswered` reports once
+ * the status turns out to be stored.
  */
 export async function storeStatus(
   deps: StoreStatusDeps,
@@ -56,18 +56,18 @@ export async function storeStatus(
     session.learn(stored);
   } catch (error) {
     // While the API server is away, each try is decided on by itself, and any of them may have been stored.
-    session.unheard = [...session.unheard.slice(0, UNHEARD_MAX - 1), { status, report }];
+    session.unanswered = [...session.unanswered.slice(0, UNANSWERED_MAX - 1), { status, report }];
     throw error;
   }
-  session.unheard = [];
+  session.unanswered = [];
   report();
 }
 
 /** Reports the step whose answer was lost, if it is the one that is stored. */
-export function reportUnheard(session: RemediationSession): void {
-  const stored = session.unheard.find(({ status }) => isDeepStrictEqual(session.status, asStored(status)));
+export function reportUnanswered(session: RemediationSession): void {
+  const stored = session.unanswered.find(({ status }) => isDeepStrictEqual(session.status, asStored(status)));
   if (stored === undefined) return;
-  session.unheard = [];
+  session.unanswered = [];
   stored.report();
 }
 

@@ -51,7 +51,7 @@ export class RemediationSession {
   wasReadLive = false;
   power: HostPower | undefined;
   /** Statuses of which one may be stored although no answer came, and what reports their steps. */
-  unheard: readonly { status: BareMetalRemediationStatus; report: () => void }[] = [];
+  unanswered: readonly { status: BareMetalRemediationStatus; report: () => void }[] = [];
   /** Failed guards of each call since it last succeeded. */
   readonly conflicts = new Map<ApiCall, number>();
   /** Calls to the API that fail. */
@@ -319,10 +319,10 @@ export class RemediationSession {
   }
 
   /**
-   * When the intent of the last order was stored, on this process's own clock. Its stored time is a wall-clock time,
-   * which counts when this process first sees it, and never as one to come: a jump of the wall clock neither makes an
-   * order old nor keeps it young. The clock of the process that stored it may be another one: `intentSeenAtMs` is
-   * certainly no earlier.
+   * When the intent of the last order was stored, on this process's own clock. The stored time is a wall-clock time. It
+   * is converted once, when this process first sees it, and a time in the future counts as now: a jump of the wall
+   * clock makes no order older or younger. The process that stored it may have had another clock, so only
+   * `intentSeenAtMs` is certain: the intent was stored no later.
    */
   intentTimes(state: State): Pick<Snapshot, "intentAtMs" | "intentSeenAtMs"> {
     if (!("attempt" in state) || state.attempt === undefined) {

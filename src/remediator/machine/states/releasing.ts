@@ -201,7 +201,7 @@ export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision
     const unverified = ensureIdentity(snapshot, now);
     if (unverified !== undefined) return unverified;
     if (attempt.bootOverride) return run({ do: "setBootOverride", override: "NetworkOnce" });
-    // A BMC that its outlets feed has no power, and gets none before the host does.
+    // The BMC may hang on these outlets as well: then it gets power only together with the host.
     const { last } = observations.power;
     if (last?.bySupply === true && last.failed !== undefined) {
       const why = "the host is off by its outlets, and no BMC answers: the next boot cannot be set to the network";

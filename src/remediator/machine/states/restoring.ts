@@ -15,7 +15,7 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
   const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(snapshot, node));
   const pending = isBack ? awaitPendingOff(snapshot, now) : undefined;
   if (pending !== undefined) return pending;
-  // What is left to do for a node that is back may come late, unless a device has to clear its boot override.
+  // The rest of the work for a node that is back may end late, unless its boot override is left and a device fails.
   const isHindered = attempt.bootOverride && observations.device !== undefined && observations.kube === undefined;
   if (snapshot.remainingMs <= 0 && (!isBack || isHindered)) {
     const { reason, message } = observations.device ?? {
@@ -62,7 +62,7 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
 function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations } = snapshot;
   if (attempt.action !== "On" || attempt.done) return undefined;
-  // A process that has begun since knows no later than it began that the host was ordered on, which was later.
+  // A process that has begun since did not see the last power-off. It came before the intent of the On.
   const lastOffAtMs = observations.unseenOffs?.lastAtMs ?? snapshot.intentSeenAtMs;
   const settledAtMs = lastOffAtMs + settledAfterMs(snapshot);
   const { last } = observations.power;

@@ -145,7 +145,10 @@ export interface SentOrder {
 }
 
 export interface ObservedPower {
-  /** `runs` is known if all devices were read (`readWhole`): then `On` is all of them, and `Off` is any of them. */
+  /**
+   * As a device or a host reports it (`PowerReading`, `WholeReading`). `runs` is known if all devices were read
+   * (`readWhole`): then `On` is all of them, and `Off` is any of them.
+   */
   last:
     | {
         state: PowerState;
