@@ -55,7 +55,7 @@ export function billOfMaterials(packages: readonly BundledPackage[]): string {
   return `${JSON.stringify(bill, undefined, 2)}\n`;
 }
 
-/** A comment with the licenses of packages, which ask to be passed on: each text once, after the packages under it. */
+/** A comment with the license texts of packages, as the licenses require: each text once, after its packages. */
 export async function licenseNotice(packages: readonly BundledPackage[]): Promise<string> {
   const namesByText = new Map<string, string[]>();
   for (const bundled of packages) {
@@ -67,7 +67,7 @@ export async function licenseNotice(packages: readonly BundledPackage[]): Promis
 }
 
 async function licenseText({ license, folder }: BundledPackage): Promise<string> {
-  // Its terms name no author, and copies differ in white space: ours stands for all.
+  // The Apache license names no author, and copies differ in white space: ours stands for all.
   const from = license === lock.packages[""].license ? ROOT : `${ROOT}${folder}/`;
   const file = (await readdir(from)).find((name) => LICENSE_FILE.test(name));
   // Some packages name their license only.
