@@ -186,7 +186,7 @@ test("a read is sent again while there is no answer", async () => {
   assert.equal(await stateOf(world.open(2)), "On");
 });
 
-test("a PDU that never answers what is encrypted leads to the protocol and the password of the encryption", async () => {
+test("a PDU that answers no encrypted request is reported with a hint to compare privProtocol and its password", async () => {
   await using world = await startSnmpWorld();
   const [never, later] = [world.open(1, { callTimeoutMs: 20_000 }), world.open(2, { callTimeoutMs: 20_000 })];
   await later.readPower(signal);

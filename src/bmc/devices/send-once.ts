@@ -52,7 +52,8 @@ const NOT_TAKEN: ReadonlySet<BmcErrorCode> = new Set([
 
 /**
  * Sends an order by the first sender that can. No other one is asked after one that may have sent it. Only a host that
- * reads the power that the order needs gets it. What the order rests on comes after the reading, which may take long.
+ * reads the power that the order needs gets it. Identity and obstacle are checked after the reading, which may take
+ * long.
  *
  * @throws BmcError Aborted
  */

@@ -187,7 +187,7 @@ export class SnmpSession {
   #noAnswer(what: string): BmcError {
     const { dropped, ignoresEncrypted } = this.#socket;
     if (dropped === undefined) {
-      const why = ignoresEncrypted ? " to what is encrypted: compare privProtocol and its password with the PDU" : "";
+      const why = ignoresEncrypted ? " to encrypted requests: compare privProtocol and its password with the PDU" : "";
       return new BmcError("Timeout", `${what}: no answer${why}`);
     }
     return new BmcError("BadResponse", `${what}: no usable answer; the last one was ${dropped}`);

@@ -45,6 +45,7 @@ export class CurrentNodes {
   #proving: Promise<void> | undefined;
   /** As of when the view was last proven to be current, monotonic. */
   #provenMs = Number.NEGATIVE_INFINITY;
+  /** When the last try to prove that failed, monotonic. */
   #unprovenMs = Number.NEGATIVE_INFINITY;
   #lastList: { nodes: LiveNodes; atMs: number } | undefined;
 
@@ -80,8 +81,8 @@ export class CurrentNodes {
   /**
    * A node as it is now; undefined if there is none.
    *
-   * @param isOneOfMany whether many nodes are read in this moment. In a large cluster, the API server is then asked for
-   * its newest version instead of each node, and the view counts that has reached it a moment ago.
+   * @param isOneOfMany whether many nodes are read at this moment. In a large cluster, the API server is then asked for
+   * its newest version, once for all of them. If the view has reached that version, it replaces the live reads.
    */
   async readNode(name: string, isOneOfMany: boolean, signal: AbortSignal): Promise<Node | undefined> {
     const { client, nodes } = this.#deps;
