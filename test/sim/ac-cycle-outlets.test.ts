@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-remediation.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import type { HostSpec } from "../../hack/rack/host.ts";
-import { HOLDS } from "./holds.ts";
+import { HOLDS, holdDuringIdentification } from "./holds.ts";
 import { giveOutlets, OUTLETS, storeEnrolment } from "./outlets.ts";
 import { NAMESPACE, World } from "./world.ts";
 
@@ -158,22 +157,8 @@ describe("a host whose outlets cut its mains power for an AC cycle", () => {
           assert.deepEqual(world.devices.pdus.orders, []);
         },
         {
-          prepare: (world) => {
-            const { pdus } = world.devices;
-            const open = pdus.open.bind(pdus);
-            let isHeld = false;
-            pdus.open = (...args): PowerDriver => {
-              const driver = open(...args);
-              const identifyOutlet: PowerDriver["identifyOutlet"] = async (signal) => {
-                if (!isHeld && world.remediation("n1")?.status?.acCycle !== undefined) {
-                  isHeld = true;
-                  await hold(world);
-                }
-                return driver.identifyOutlet?.(signal) ?? assert.fail("an outlet has no identity");
-              };
-              return { ...driver, identifyOutlet };
-            };
-          },
+          prepare: (world) =>
+            holdDuringIdentification(world, hold, () => world.remediation("n1")?.status?.acCycle !== undefined),
         },
       ));
 });

@@ -1,4 +1,6 @@
+import assert from "node:assert/strict";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
+import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { NAMESPACE } from "./cluster.ts";
 import type { World } from "./world.ts";
 
@@ -29,4 +31,26 @@ export function holdDuringReading(world: World, hold: (world: World) => Promise<
     isHeld = true;
     await hold(world);
   });
+}
+
+/** Begins a hold while an outlet is identified for an order whose intent is stored. */
+export function holdDuringIdentification(
+  world: World,
+  hold: (world: World) => Promise<void>,
+  isStored: () => boolean,
+): void {
+  const { pdus } = world.devices;
+  const open = pdus.open.bind(pdus);
+  let isHeld = false;
+  pdus.open = (...args): PowerDriver => {
+    const driver = open(...args);
+    const identifyOutlet: PowerDriver["identifyOutlet"] = async (signal) => {
+      if (!isHeld && isStored()) {
+        isHeld = true;
+        await hold(world);
+      }
+      return driver.identifyOutlet?.(signal) ?? assert.fail("an outlet has no identity");
+    };
+    return { ...driver, identifyOutlet };
+  };
 }

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { FencingTarget } from "../../src/api/ironfence/fencing-target.ts";
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
-import type { PowerDriver } from "../../src/bmc/interface/driver.ts";
 import { BmcError } from "../../src/bmc/interface/errors.ts";
-import { HOLDS } from "./holds.ts";
+import { HOLDS, holdDuringIdentification } from "./holds.ts";
 import { giveOutlets, OUTLETS, QUICK, storeEnrolment } from "./outlets.ts";
 import { NAMESPACE, World } from "./world.ts";
 
@@ -211,19 +210,12 @@ describe("outlets of a host whose BMC takes a power-off that has no effect", () 
         await world.hang("n1");
         world.rack.bmc("n1").orderDelayMs = 3_600_000;
         let isHeld = false;
-        const { pdus } = world.devices;
-        const open = pdus.open.bind(pdus);
-        pdus.open = (...args): PowerDriver => {
-          const driver = open(...args);
-          const identifyOutlet: PowerDriver["identifyOutlet"] = async (signal) => {
-            if (!isHeld && (world.remediation("n1")?.status?.attempt?.orders ?? 0) > 1) {
-              isHeld = true;
-              await hold(world);
-            }
-            return driver.identifyOutlet?.(signal) ?? assert.fail("an outlet has no identity");
-          };
-          return { ...driver, identifyOutlet };
+        const begin = (held: World): Promise<void> => {
+          isHeld = true;
+          return hold(held);
         };
+        const isSecondOrder = (): boolean => (world.remediation("n1")?.status?.attempt?.orders ?? 0) > 1;
+        holdDuringIdentification(world, begin, isSecondOrder);
         world.remediate("n1", { ...QUICK, powerOffTimeout: "60s" });
         await world.until("the hold has begun", () => isHeld);
         await world.clock.advance(30_000);
