@@ -247,8 +247,8 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     "silent-bmc-holds-success",
     "remediator/machine/states/restoring",
     "a host whose BMC is dead, and whose node renews its lease, is not held until that BMC answers",
-    "if (isSilent && (observations.lease?.renewedAtMs ?? -Infinity) >= settledAtMs) return undefined;",
-    "",
+    "isSilent ? settledAtMs : settledAtMs + CONTRADICTED_FOR_MS",
+    "isSilent ? Infinity : settledAtMs + CONTRADICTED_FOR_MS",
     OUTLETS_SIM,
   ),
   mutant(
