@@ -19,7 +19,9 @@ export function reportsForms(S: string): SecretForm[] {
     ["websocket", `Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.${S}`, [S]],
     ["from literal", `kubectl create secret generic x --from-literal=bmc=${S} --from-literal bmc=${S}`, [S]],
     ["podman login", `podman login -u a -p ${S} reg; docker login -p ${S} reg`, [S]],
-    ["echo to passwd", `echo ${S} | passwd --stdin root; echo -n ${S} | cryptsetup open /dev/sda1 x`, [S]],
+    ["echo to passwd", `echo ${S} | passwd --stdin root`, [S]],
+    ["echo to cryptsetup", `echo -n ${S} | cryptsetup open /dev/sda1 x`, [S]],
+    ["printf to standard input", `printf ${S} | bmctool set --stdin`, [S]],
     ["ampersand", `password=${withAmpersand} user=root`, [withAmpersand, "&b7x"]],
     ["ampersand in a query", `GET /login?password=${S}&user=root`, [S]],
   ];

@@ -300,7 +300,7 @@ const TEXT_RULES: readonly TextRule[] = [
  * lines, so one search replaces many.
  */
 const TRIGGER = new RegExp(
-  String.raw`pass|log(?:in|ged)|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|k[-_]?g|sid|otp|from-literal|base64url|cookie|x-|bearer|negotiate|basic|digest|://|@|BEGIN|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|${KNOWN_TOKENS}`,
+  String.raw`pass|log(?:in|ged)|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|k[-_]?g|sid|otp|from-literal|stdin|cryptsetup|base64url|cookie|x-|bearer|negotiate|basic|digest|://|@|BEGIN|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|${KNOWN_TOKENS}`,
   "iu",
 );
 
