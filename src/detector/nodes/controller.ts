@@ -44,7 +44,7 @@ import { takeNodeSnapshot } from "./snapshot/snapshot.ts";
 
 /** Actions of one reconcile that run at a time: many nodes may fail at once. */
 const ACTIONS_PARALLEL_MAX = 32;
-/** With more actions at once, they share the proof that the view of the nodes is current. */
+/** While more actions than this run at once, they share the proof that the view of the nodes is current. */
 const READ_EACH_MAX = 32;
 /** Nothing starts on a view of the nodes that is older: a bookmark comes every minute even when nothing changes. */
 const NODES_STALE_MS = 180_000;

@@ -106,7 +106,7 @@ export class FencedSystem {
     // A value that is not reported now, as after a power-on, does not make it another host.
     if (known !== undefined && compareHosts(known, system.identity, { isOff: true }) === "Other") {
       const { systemUUID, serialNumber } = system.identity;
-      return { state: "Unknown", raw: `another host answers than before, ${systemUUID ?? serialNumber ?? ""}` };
+      return { state: "Unknown", raw: `another host answers now: ${systemUUID ?? serialNumber ?? ""}` };
     }
     return system.power.state === "Off" ? this.#offCheck.assess(system, signal) : system.power;
   }

@@ -18,7 +18,7 @@ const USM_STATS = "1.3.6.1.6.3.15.1.1.";
 const REFUSALS: Readonly<Record<string, { code: "AuthFailed" | "Unsupported" | "BadResponse"; why: string }>> = {
   1: { code: "Unsupported", why: "the PDU does not offer this securityLevel to the user" },
   3: { code: "AuthFailed", why: "the PDU does not know the user" },
-  4: { code: "BadResponse", why: "another SNMP engine answers than before" },
+  4: { code: "BadResponse", why: "another SNMP engine answers at this address now" },
   5: { code: "AuthFailed", why: "the PDU refused the password or the authProtocol" },
   6: { code: "AuthFailed", why: "the PDU could not decrypt: privPassword or privProtocol is wrong" },
 };
