@@ -236,6 +236,12 @@ const statusPage = group("The page that the agent serves, over TLS and with a lo
   }),
 });
 
+const kdump = group("Messages of crash kernels by fence_kdump (docs/how-to/crash-dumps.md).", {
+  enabled: flag("Receive them, behind a Service of type NodePort.", false),
+  nodePort: integer("UDP port of the nodes that run an agent.", 30_741, { ...PORT }),
+  networks: list("Networks of the nodes. If the list is empty, every address that is not link-local.", [], NETWORK),
+});
+
 const check = group("`ironfence check` in the cluster, which `helm test` runs.", {
   enabled: flag("Create the ServiceAccount, the permissions and the test.", true),
   wait: text("For how long the check waits until every node could be fenced.", "5m", { pattern: "^([0-9]+(s|m|h))+$" }),
@@ -309,6 +315,7 @@ export const VALUES: ValueSchema = {
     networkPolicy,
     metrics,
     statusPage,
+    kdump,
     check,
     commonLabels: strings("Labels of every object."),
     extraObjects: list(

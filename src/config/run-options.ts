@@ -212,6 +212,15 @@ export const RUN_OPTIONS = {
     brief: "Address that serves /healthz and /readyz; 0 switches them off",
     parse: parseBindAddress,
   } satisfies Option<BindAddress | "off">,
+  kdumpBindAddress: {
+    name: "kdumpBindAddress",
+    env: "IRONFENCE_KDUMP_BIND_ADDRESS",
+    defaultText: "0",
+    placeholder: "address",
+    brief:
+      "UDP address that receives the fence_kdump messages of crash kernels (docs/explanation/crash-dump.md), usually :7410; 0 turns it off",
+    parse: parseBindAddress,
+  } satisfies Option<BindAddress | "off">,
   logLevel: {
     name: "logLevel",
     env: "IRONFENCE_LOG_LEVEL",
@@ -258,6 +267,8 @@ export interface RunOptions extends ClusterOptions {
   statusBindAddress: BindAddress | "off";
   statusCertPath: string;
   healthProbeBindAddress: BindAddress | "off";
+  /** Where messages of crash kernels are received. */
+  kdumpBindAddress: BindAddress | "off";
   logLevel: LogLevel;
   /**
    * Distinguishes this process from the other replicas in the lease and in Events: the name of the pod, or of the
@@ -342,6 +353,7 @@ export function resolveRunOptions(flags: FlagTexts, env: FlagTexts): RunOptions 
     statusBindAddress: requireOption(RUN_OPTIONS.statusBindAddress, flags, env),
     statusCertPath: requireOption(RUN_OPTIONS.statusCertPath, flags, env),
     healthProbeBindAddress: requireOption(RUN_OPTIONS.healthProbeBindAddress, flags, env),
+    kdumpBindAddress: requireOption(RUN_OPTIONS.kdumpBindAddress, flags, env),
     logLevel: requireOption(RUN_OPTIONS.logLevel, flags, env),
     instance: env["POD_NAME"] ?? hostname(),
   };

@@ -40,6 +40,8 @@ import { reportOrphanedOffRequests } from "./orphans/orphaned-holds.ts";
 import { probeHosts } from "./probes/probe-hosts.ts";
 import { createCompositeDirectory, whyManaged } from "./hosts/composite-directory.ts";
 import { createFencingTargetDirectory } from "./hosts/fencing-target/directory.ts";
+import { KdumpMessages } from "./kdump/kdump-messages.ts";
+import type { KdumpSource } from "./kdump/kdump-messages.ts";
 import { RatePermits } from "./early/rate-permits.ts";
 import { startTargetController } from "./probes/target-controller.ts";
 import type { ViewHealth } from "./controller/stale-views.ts";
@@ -88,6 +90,8 @@ export interface RemediatorDeps {
   recorder?: DecisionRecorder | undefined;
   /** Traces fences; undefined if tracing is off. */
   tracer?: FenceTracer | undefined;
+  /** Datagrams of crash kernels; undefined if the agent does not receive them. */
+  kdump?: KdumpSource | undefined;
   options: RemediatorOptions;
 }
 
@@ -125,9 +129,12 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   );
   const startedMs = runtime.clock.monotonicMs();
   const index = new RemediationIndex();
+  const kdump = deps.kdump && new KdumpMessages((result) => metrics.kdumpMessage(result));
+  const stopKdump = deps.kdump?.((datagram, from) => kdump?.receive(datagram, from));
   const sessions = new Sessions({
     runtime,
     clusters,
+    kdump,
     recorder: deps.recorder,
     tracer: deps.tracer,
     metrics,
@@ -318,6 +325,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     if (!signal.aborted) throw error;
   } finally {
     ended.abort(new Error("the remediator has ended"));
+    stopKdump?.();
     unsubscribe();
     admissions.close();
     await Promise.allSettled(background);

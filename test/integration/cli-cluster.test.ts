@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -71,6 +73,11 @@ describe("a command on a cluster", () => {
       listening.err,
       /^ironfence: \[ListenFailed\] cannot listen on .*: choose a free address .* \(docs[^)]+#listenfailed\)$/m,
     );
+    const held = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(held, "listening");
+    const kdump = await ironfence("run", ...pages, "--kdump-bind-address", `127.0.0.1:${held.address().port}`);
+    held.close();
+    assert.match(kdump.err, /^ironfence: \[ListenFailed\] cannot listen on .*: choose a free address /m);
     const secure = await ironfence("run", ...pages, "--metrics-secure", "--metrics-cert-path", join(folder, "none"));
     assert.match(secure.err, /^ironfence: \[CertificateUnusable\] cannot use tls\.crt and tls\.key in .*: mount /m);
     assert.doesNotMatch(listening.err + secure.err, /^ +at /m, "no stack");

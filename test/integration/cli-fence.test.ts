@@ -402,6 +402,7 @@ describe("ironfence fence", () => {
         statusBindAddress: "off",
         statusCertPath: "",
         healthProbeBindAddress: "off",
+        kdumpBindAddress: "off",
         logLevel: "error",
         instance: "test",
       },

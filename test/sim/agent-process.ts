@@ -27,6 +27,7 @@ import { readAsIfAlone } from "../../src/detector/shared/model/read-as-if-alone.
 import type { RemediationListener } from "../../src/detector/shared/model/started-remediation.ts";
 import { sendNoWrites } from "../../src/kube/connection/transport/observing-transport.ts";
 import { keepWrites } from "../../src/kube/unsent/keep-writes.ts";
+import type { KdumpSource } from "../../src/remediator/kdump/kdump-messages.ts";
 import { runRemediator } from "../../src/remediator/remediator.ts";
 import { serveMetal3Remediations } from "../../src/remediator/requests/metal3-remediation.ts";
 import { serveOkdMachines } from "../../src/remediator/requests/okd-machine.ts";
@@ -133,6 +134,8 @@ export interface AgentProcessOptions {
   onNote?(note: EventNote): void;
   /** Takes the lines of its log of decisions; nothing is recorded by default. */
   record?: (line: string) => void;
+  /** Datagrams of crash kernels; it does not receive them by default. */
+  kdump?: KdumpSource;
 }
 
 /** How long a process that is asked to stop may take, and how often that is checked. */
@@ -299,7 +302,8 @@ export class AgentProcess {
     const bareMetalHosts = families.has("bare-metal-host");
     const leases = new KubeletLeases(runtime);
     const recorder = this.#recorder();
-    const deps = { runtime, nodes, leases, clusters, targets, registry, bareMetalHosts, recorder };
+    const { kdump } = this.#options;
+    const deps = { runtime, nodes, leases, clusters, targets, registry, bareMetalHosts, recorder, kdump };
     const options = this.#remediatorOptions();
     const acts = observes !== true;
     const parts = acts ? [runRemediator({ ...deps, namespace: NAMESPACE, openDevice: open, options }, signal)] : [];

@@ -5,6 +5,8 @@ import { BARE_METAL_REMEDIATIONS } from "../../src/api/ironfence/bare-metal-reme
 import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
+import { PURE_FUNCTIONS } from "../../src/cli/agent/pure-functions.ts";
+import { Replayer } from "../../src/telemetry/decisions/replay.ts";
 import { HOLDS, holdDuringReading } from "./holds.ts";
 import { NAMESPACE, World } from "./world.ts";
 
@@ -25,6 +27,55 @@ function ordersOf(world: World, type: string): number[] {
 
 function maintain(world: World, maintenance: boolean): void {
   world.server.collection(FENCING_TARGETS).mergePatch({ namespace: NAMESPACE, name: "n1" }, { spec: { maintenance } });
+}
+
+const MESSAGE = Buffer.from("402a301b01000000", "hex");
+const ADDRESS = "10.0.0.1";
+
+/** The kubelet of n1 has reported its addresses. */
+function address(world: World): void {
+  const addresses = [
+    { type: "Hostname", address: "n1" },
+    { type: "InternalIP", address: ADDRESS },
+    { type: "InternalIP", address: "FD00:0::1" },
+  ];
+  world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { status: { addresses } }, "status");
+}
+
+/** As `fence_kdump_send` does: one at once, then one every 10 s. @returns when the last one was sent. */
+async function sendKdump(world: World, count: number, from = ADDRESS): Promise<number> {
+  for (let sent = 0; sent < count; sent += 1) {
+    if (sent > 0) await world.clock.advance(10_000);
+    world.sendKdump(MESSAGE, from);
+  }
+  return world.clock.nowMs();
+}
+
+/** A world whose host n1 hangs, and has got its NMI; its kernel shows nothing of it. */
+async function interrupted(
+  strategy: object,
+  test: (world: World, nmiMs: number) => Promise<void>,
+  record?: (line: string) => void,
+): Promise<void> {
+  await World.run({ hosts: HOSTS({ onNmi: "hang" }), kdump: true, ...(record && { record }) }, async (world) => {
+    await world.hang("n1");
+    address(world);
+    world.remediate("n1", { ...NMI, diagnosticsTimeout: "5m", ...strategy });
+    await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+    await world.clock.advance(2_000);
+    await test(world, ordersOf(world, "Nmi")[0] ?? NaN);
+  });
+}
+
+/** When n1 was ordered off. */
+async function orderedOff(world: World): Promise<number> {
+  await world.phase("n1", "Succeeded");
+  assert.equal(ordersOf(world, "Nmi").length, 1);
+  return ordersOf(world, "ForceOff")[0] ?? NaN;
+}
+
+function stepsOf(world: World, step: string): number {
+  return world.notes.filter(({ reason }) => reason === step).length;
 }
 
 const diagnosticsOf = (world: World, name = "n1") => world.remediation(name)?.status?.diagnostics;
@@ -313,5 +364,130 @@ describe("a remediation that waits for a crash dump", () => {
       world.jumpAgentClock(-3_600_000);
       await world.until("n1 is ordered off", () => ordersOf(world, "ForceOff").length === 1, 40_000);
       await world.phase("n1", "Succeeded");
+    }));
+});
+
+describe("messages of a crash kernel", () => {
+  it("messages of a crash kernel that stop end the wait for its dump 30 s after the last one, and are reported once", () =>
+    interrupted({}, async (world) => {
+      const lastMs = await sendKdump(world, 4);
+      assert.match(world.condition("n1", "Processing") ?? "", /CrashDump/);
+      const offMs = await orderedOff(world);
+      assert.ok(offMs - lastMs >= 30_000 && offMs - lastMs <= 31_000, `${offMs - lastMs} ms`);
+      assert.equal(stepsOf(world, "CrashKernelRuns"), 1);
+      assert.equal(stepsOf(world, "CrashDumpEnded"), 1);
+      assert.match(await world.metrics("ironfence_kdump_messages_total"), /result="accepted"\} 4/);
+      assert.ok(world.markLog.includes("n1 +taint"));
+    }));
+
+  it("messages of a crash kernel do not end the wait if one or two of them are lost", () =>
+    interrupted({}, async (world) => {
+      await sendKdump(world, 1);
+      await world.clock.advance(29_000);
+      const lastMs = await sendKdump(world, 1);
+      const offMs = await orderedOff(world);
+      assert.ok(offMs - lastMs >= 30_000 && offMs - lastMs <= 31_000, `${offMs - lastMs} ms`);
+    }));
+
+  it("messages of a crash kernel over IPv6 count as those over IPv4", () =>
+    interrupted({}, async (world) => {
+      const lastMs = await sendKdump(world, 2, "fd00::1");
+      const offMs = await orderedOff(world);
+      assert.ok(offMs - lastMs >= 30_000 && offMs - lastMs <= 31_000, `${offMs - lastMs} ms`);
+    }));
+
+  it("messages of a crash kernel that do not stop extend the wait by nothing", () =>
+    interrupted({ diagnosticsTimeout: "45s" }, async (world, nmiMs) => {
+      await sendKdump(world, 6);
+      const offMs = await orderedOff(world);
+      assert.ok(offMs - nmiMs >= 44_000 && offMs - nmiMs <= 46_000, `${offMs - nmiMs} ms`);
+      assert.equal(stepsOf(world, "CrashDumpEnded"), 0);
+    }));
+
+  for (const [what, send] of [
+    ["from another address", (world: World) => world.sendKdump(MESSAGE, "10.0.0.2")],
+    ["of another version", (world: World) => world.sendKdump(Buffer.from("402a301b02000000", "hex"), ADDRESS)],
+    ["with more than a message", (world: World) => world.sendKdump(Buffer.concat([MESSAGE, MESSAGE]), ADDRESS)],
+    ["that are empty", (world: World) => world.sendKdump(Buffer.alloc(0), ADDRESS)],
+  ] as const)
+    it(`messages of a crash kernel change nothing if they are datagrams ${what}`, () =>
+      interrupted({ diagnosticsTimeout: "60s" }, async (world, nmiMs) => {
+        send(world);
+        const offMs = await orderedOff(world);
+        assert.ok(offMs - nmiMs >= 59_000 && offMs - nmiMs <= 61_000, `${offMs - nmiMs} ms`);
+        assert.equal(stepsOf(world, "CrashKernelRuns"), 0);
+        assert.match(await world.metrics("ironfence_kdump_messages_total"), /result="accepted"\} 0/);
+      }));
+
+  it("messages of a crash kernel from before the NMI change nothing", () =>
+    World.run({ hosts: HOSTS({ onNmi: "hang" }), kdump: true }, async (world) => {
+      address(world);
+      await world.hang("n1");
+      await sendKdump(world, 2);
+      // Until the NMI is ordered.
+      const stop = world.server.onChange(() =>
+        diagnosticsOf(world) === undefined ? world.sendKdump(MESSAGE, ADDRESS) : stop(),
+      );
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "60s" });
+      const offMs = await orderedOff(world);
+      const [nmiMs = NaN] = ordersOf(world, "Nmi");
+      assert.ok(offMs - nmiMs >= 59_000 && offMs - nmiMs <= 61_000, `${offMs - nmiMs} ms`);
+      assert.equal(stepsOf(world, "CrashKernelRuns"), 0);
+    }));
+
+  it("messages of a crash kernel in a flood count as one a second, and a replay of them leads to the same decisions", async () => {
+    const lines: string[] = [];
+    const record = (line: string): void => void lines.push(line.trimEnd());
+    await interrupted(
+      { diagnosticsTimeout: "20s" },
+      async (world) => {
+        for (let sent = 0; sent < 20_000; sent += 1) {
+          world.sendKdump(MESSAGE, ADDRESS);
+          if (sent % 1_000 === 999) await world.clock.advance(500);
+        }
+        await orderedOff(world);
+        assert.equal(stepsOf(world, "CrashKernelRuns"), 1);
+      },
+      record,
+    );
+    const received = lines.filter((line) => line.includes('"KdumpReceived"')).length;
+    assert.ok(received > 5 && received < 15, `${received} events in 10 s`);
+    const replayer = new Replayer(PURE_FUNCTIONS);
+    assert.ok(lines.every((line) => replayer.take(line)));
+    assert.equal(replayer.result.difference, undefined);
+  });
+
+  it("messages of a crash kernel do not keep a node that is Ready in a new boot from ending the remediation", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 15_000 }), kdump: true }, async (world) => {
+      await world.hang("n1");
+      address(world);
+      world.remediate("n1", NMI);
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      await sendKdump(world, 2);
+      await world.phase("n1", "Succeeded");
+      assert.deepEqual(ordersOf(world, "ForceOff"), []);
+    }));
+
+  it("messages of a crash kernel are reported once by two agents, and those of the second end the wait early", () =>
+    interrupted({}, async (world) => {
+      await sendKdump(world, 2);
+      await world.killAgent();
+      await world.clock.advance(5_000);
+      world.startAgent();
+      await world.clock.advance(5_000);
+      const lastMs = await sendKdump(world, 2);
+      const offMs = await orderedOff(world);
+      assert.ok(offMs - lastMs >= 30_000 && offMs - lastMs <= 31_000, `${offMs - lastMs} ms`);
+      assert.equal(stepsOf(world, "CrashKernelRuns"), 1);
+    }));
+
+  it("messages of a crash kernel that only the agent before has received leave the wait its stored bound", () =>
+    interrupted({ diagnosticsTimeout: "60s" }, async (world) => {
+      await sendKdump(world, 2);
+      await world.killAgent();
+      world.startAgent();
+      const offMs = await orderedOff(world);
+      const orderedMs = Date.parse(diagnosticsOf(world)?.orderedAt ?? "");
+      assert.ok(offMs - orderedMs >= 59_000 && offMs - orderedMs <= 62_000, `${offMs - orderedMs} ms`);
     }));
 });

@@ -39,6 +39,10 @@ export interface WorldOptions {
   interference?: Interference;
   /** Whether the agent runs the detector too. */
   detector?: boolean;
+  /** Whether the agent receives messages of crash kernels. */
+  kdump?: boolean;
+  /** Takes the lines of the agent's log of decisions; nothing is recorded by default. */
+  record?: (line: string) => void;
 }
 
 /**
@@ -59,6 +63,9 @@ export class World extends Cluster {
   readonly #aheadMs: number;
   readonly #interference: Interference | undefined;
   readonly #detector: boolean;
+  readonly #kdump: boolean;
+  readonly #record: WorldOptions["record"];
+  readonly #kdumpListeners = new Set<(datagram: Buffer, from: string) => void>();
   #agent: AgentProcess | undefined;
   #agents = 0;
 
@@ -66,6 +73,8 @@ export class World extends Cluster {
     agentAheadMs = 0,
     interference,
     detector = false,
+    kdump = false,
+    record,
     controllers,
     limits,
     externalEtcd,
@@ -87,6 +96,8 @@ export class World extends Cluster {
     };
     this.#interference = interference;
     this.#detector = detector;
+    this.#kdump = kdump;
+    this.#record = record;
     const { hosts = Infinity, perZone = Infinity } = limits ?? {};
     this.observer.limit({ hosts, perZone });
     if (externalEtcd?.has("") === true) this.observer.useExternalEtcd();
@@ -143,11 +154,23 @@ export class World extends Cluster {
       ownNode: this.#agentOptions.agentOn,
       installation: this.#agentOptions.installation,
       onHandOver: (why) => this.handedOver.push(why),
+      ...(this.#record && { record: this.#record }),
+      ...(this.#kdump && {
+        kdump: (listener) => {
+          this.#kdumpListeners.add(listener);
+          return () => void this.#kdumpListeners.delete(listener);
+        },
+      }),
       families: this.#detector ? ["node-health-check"] : [],
       ...(this.#interference !== undefined && { interference: this.#interference }),
       onNote: (note) => this.notes.push(note),
       onEnd: (why) => this.observer.report("-", `the agent ended: ${why.message}`),
     });
+  }
+
+  /** A datagram reaches the agent on its port for fence_kdump. */
+  sendKdump(datagram: Buffer, from: string): void {
+    for (const listener of this.#kdumpListeners) listener(datagram, from);
   }
 
   /** The agent's wall clock is set forward, as by a time service that corrects it. */

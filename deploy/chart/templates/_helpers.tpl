@@ -103,6 +103,9 @@ objects that stay when the release is uninstalled.
 {{- if .Values.statusPage.enabled }}
 - --status-bind-address=:8443
 {{- end }}
+{{- if .Values.kdump.enabled }}
+- --kdump-bind-address=:7410
+{{- end }}
 {{- range $agent.extraArgs }}
 - {{ . | quote }}
 {{- end }}

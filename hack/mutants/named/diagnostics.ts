@@ -2,6 +2,7 @@ import { mutantsOf } from "./mutant.ts";
 import type { Mutant } from "./mutant.ts";
 
 const SIM = "test/sim/crash-dump.test.ts";
+const SOCKET = "test/integration/kdump-socket.test.ts";
 const DRIVERS = "test/integration/bmc-nmi.test.ts";
 const EFFECTS = "test/unit/remediator/effects/power/device-effects.test.ts";
 const remediator = mutantsOf("src/remediator");
@@ -54,6 +55,64 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
     "a node that is Ready in a new boot after its crash dump ends the wait and the remediation",
     "if (isReady(node)) return ensureDeviceUsable(snapshot, now) ?? endIfReturned(snapshot, now);",
     "if (isReady(node)) return wait(snapshot, leftMs);",
+    SIM,
+  ),
+  remediator(
+    "kdump-outlasts-bound",
+    "machine/rules/diagnosis/diagnostics",
+    "messages of a crash kernel do not extend the wait for its dump",
+    "endsAtMs: parseTimeMs(diagnostics.endsAt) ?? now.epochMs,",
+    "endsAtMs: now.epochMs + snapshot.strategy.diagnosticsTimeoutMs,",
+    SIM,
+  ),
+  remediator(
+    "kdump-silence-from-start",
+    "machine/rules/diagnosis/diagnostics",
+    "a crash kernel that has sent no message, or none to this agent, does not end the wait for its dump",
+    "if (kdump === undefined || diagnostics === undefined) return wait(snapshot, leftMs);\n  const silentInMs = kdump.lastAtMs",
+    "if (diagnostics === undefined) return wait(snapshot, leftMs);\n  const silentInMs = (kdump?.lastAtMs ?? -Infinity)",
+    SIM,
+  ),
+  remediator(
+    "kdump-two-lost",
+    "machine/model/decision/timings",
+    "a crash kernel of which two messages are lost has not ended",
+    "KDUMP_SILENCE_MS = 30_000",
+    "KDUMP_SILENCE_MS = 20_000",
+    SIM,
+  ),
+  remediator(
+    "kdump-before-nmi",
+    "controller/session/session-watches",
+    "messages of a crash kernel count only after the NMI was ordered",
+    'state === "Verifying" && this.#session.status.diagnostics !== undefined;',
+    'state === "Verifying" || state === "Resolving";',
+    SIM,
+  ),
+  remediator(
+    "kdump-of-any-address",
+    "kdump/kdump-messages",
+    "a message of a crash kernel counts for the node alone that has its address",
+    'this.#listeners.get(canonicalAddress(from) ?? "")',
+    "this.#listeners.values().next().value",
+    SIM,
+    SOCKET,
+  ),
+  remediator(
+    "kdump-unchecked",
+    "kdump/kdump-messages",
+    "a datagram that is no fence_kdump message of version 1 changes nothing",
+    "if (!MESSAGE.equals(datagram))",
+    "if (!MESSAGE.subarray(0, 4).equals(datagram.subarray(0, 4)))",
+    SIM,
+    SOCKET,
+  ),
+  remediator(
+    "kdump-flood-recorded",
+    "controller/session/session-watches",
+    "of the messages of a crash kernel one a second counts at most",
+    "if (known !== undefined && atMs - known.lastAtMs < KDUMP_COUNTED_MS) return;",
+    "",
     SIM,
   ),
   remediator(

@@ -10,6 +10,8 @@ import { CommandFailure } from "../errors/failures.ts";
 import type { PageSource } from "../dashboard/serve/live-pages.ts";
 import { serveDashboard } from "../dashboard/serve/server.ts";
 import { createTokenGuard } from "../dashboard/serve/token-guard.ts";
+import { openKdumpSocket } from "../../remediator/kdump/kdump-socket.ts";
+import type { KdumpSource } from "../../remediator/kdump/kdump-messages.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 interface PageDeps {
@@ -45,6 +47,22 @@ export async function serveStatusPage(
   });
   closeServers.push(() => server.close());
   logger.info({ host: address.host, port: server.port }, "serving status");
+}
+
+/** Messages of crash kernels, off by default. */
+export async function receiveKdump(
+  { kdumpBindAddress: address }: RunOptions,
+  { logger }: Pick<PageDeps, "logger">,
+  closeServers: (() => Promise<void>)[],
+): Promise<KdumpSource | undefined> {
+  if (address === "off") return undefined;
+  const onError = (err: Error): void => logger.warn({ err }, "error of the socket for fence_kdump messages");
+  const socket = await openKdumpSocket(address, onError).catch((cause: unknown) => {
+    throw startFailure("ListenFailed", cause, "choose a free address for it, or 0 to switch it off");
+  });
+  closeServers.push(() => socket.close());
+  logger.info({ host: address.host, port: socket.port }, "receiving fence_kdump messages");
+  return socket.subscribe;
 }
 
 /**

@@ -46,7 +46,7 @@ import { RefusedWatches } from "./refused-watches.ts";
 import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
 import { VERSION } from "../../runtime/version.ts";
 import { recordTo } from "./record-decisions.ts";
-import { readCertificate, servePagesOf, serveStatusPage } from "./agent-pages.ts";
+import { readCertificate, receiveKdump, servePagesOf, serveStatusPage } from "./agent-pages.ts";
 import { HandOver, HAND_OVER_MS } from "./hand-over.ts";
 import { collectAtRest } from "./memory-at-rest.ts";
 
@@ -136,6 +136,7 @@ async function runAgentOn(
     const pageRuntime = { ...kube, client: agentClient(kube.pageClient, { families: options.families, nodes }) };
     const source = agentSource(pageRuntime, options, { server: cluster.server, source: cluster.source });
     await serveStatusPage(options, { ...deps, source, authorizer }, closeServers);
+    const kdump = await receiveKdump(options, deps, closeServers);
     background.push(kube.run(running), collectAtRest(clock, deps.memory, running));
     const tracer = await startTracing(options, deps, background, running);
     logger.info(
@@ -172,6 +173,7 @@ async function runAgentOn(
           handOver: hand,
           recorder,
           tracer,
+          kdump,
           withheld,
         },
         ending,

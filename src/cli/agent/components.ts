@@ -18,6 +18,7 @@ import { createHttpTransport, WORKLOAD_BODY_BYTES_MAX } from "../../kube/connect
 import type { KubeObject } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
+import type { KdumpSource } from "../../remediator/kdump/kdump-messages.ts";
 import type { FenceTracer } from "../../remediator/telemetry/fence-tracer.ts";
 import { HealthCheckCoverage } from "../../nodes/health-check-coverage.ts";
 import { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
@@ -46,6 +47,8 @@ export interface ComponentDeps {
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
   tracer: FenceTracer | undefined;
+  /** Messages of crash kernels; undefined if they are not received. */
+  kdump: KdumpSource | undefined;
   /** Undefined unless the agent only observes. */
   withheld: RemediationListener | undefined;
 }
@@ -160,7 +163,7 @@ function startRemediator(
   { leases, coverage }: Shared,
   signal: AbortSignal,
 ): Parts {
-  const { options, runtime, registry, nodes, openDevice, isOrderAllowed, handOver, recorder, tracer } = deps;
+  const { options, runtime, registry, nodes, openDevice, isOrderAllowed, handOver, recorder, tracer, kdump } = deps;
   const { families, namespace } = options;
   const targets = runtime.watch<FencingTarget>({ type: FENCING_TARGETS, namespace, trim: trimTarget }, signal);
   const remediator = runRemediator(
@@ -177,6 +180,7 @@ function startRemediator(
       bareMetalHosts: families.has("bare-metal-host"),
       recorder,
       tracer,
+      kdump,
       options: {
         concurrency: REMEDIATIONS_AT_ONCE,
         limits: {

@@ -98,6 +98,8 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
       const { lease, atMs, readAtMs, contact, proven } = event;
       return { ...observations, lease: observeNodeLease(observations.lease, lease, atMs, readAtMs, contact, proven) };
     }
+    case "KdumpReceived":
+      return { ...observations, kdump: { lastAtMs: event.atMs } };
     case "Quarantined":
       return { ...observations, quarantined: true, quarantineLifted: false, marksCleared: false };
     case "QuarantineLifted":
@@ -299,6 +301,7 @@ function nothingObservedOfAttempt(): Omit<
     order: undefined,
     nmi: undefined,
     acCycle: undefined,
+    kdump: undefined,
     unseenOffs: undefined,
     power: { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined },
     device: undefined,

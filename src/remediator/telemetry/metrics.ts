@@ -3,6 +3,8 @@ import { CAUSE_CLASSES } from "../../bmc/evidence/model.ts";
 import type { CauseClass } from "../../bmc/evidence/model.ts";
 import { DEVICE_OPERATIONS, DEVICE_PROTOCOLS, DEVICE_RESULTS } from "../../bmc/devices/measured-device.ts";
 import type { MeasuredCall } from "../../bmc/devices/measured-device.ts";
+import { KDUMP_RESULTS } from "../kdump/kdump-messages.ts";
+import type { KdumpResult } from "../kdump/kdump-messages.ts";
 import { createCounter, createGauge, createHistogram, metric } from "../../telemetry/metric.ts";
 import type { Metric } from "../../telemetry/metric.ts";
 import { REASONS } from "../machine/model/decision/reasons.ts";
@@ -31,6 +33,8 @@ export interface RemediatorMetrics {
   restored(downtime: Downtime): void;
   /** A cause of death was recorded. */
   cause(cause: CauseClass): void;
+  /** A datagram was received on the port for fence_kdump. */
+  kdumpMessage(result: KdumpResult): void;
   /** A call of a BMC has ended. */
   bmcCall(call: MeasuredCall): void;
   /** BareMetalHosts by what the last probe has found. */
@@ -146,6 +150,13 @@ const CAUSES = metric({
   labels: { class: CAUSE_CLASSES },
 });
 
+const KDUMP_MESSAGES = metric({
+  name: "ironfence_kdump_messages_total",
+  type: "counter",
+  help: "datagrams that the leader received on `--kdump-bind-address`. `accepted`: the crash kernel of a node that is being fenced writes a dump. `unexpected`: no remediation waits for a crash dump of a node that has the address",
+  labels: { result: KDUMP_RESULTS },
+});
+
 /** What is counted as it happens. */
 export const REMEDIATOR_METRICS: readonly Metric[] = [
   FINISHED,
@@ -162,6 +173,7 @@ export const REMEDIATOR_METRICS: readonly Metric[] = [
   RESTORED_AFTER,
   BMC_CALLS,
   CAUSES,
+  KDUMP_MESSAGES,
 ];
 
 /** The remediator's metrics; docs/reference/metrics.md lists them. */
@@ -183,7 +195,13 @@ export function createMetrics(registry: Registry): RemediatorMetrics {
   const restored = createHistogram(RESTORED_AFTER, registry);
   const bmcCalls = createHistogram(BMC_CALLS, registry);
   const causes = createCounter(CAUSES, registry);
+  const kdumpMessages = createCounter(
+    KDUMP_MESSAGES,
+    registry,
+    KDUMP_RESULTS.map((result) => ({ result })),
+  );
   return {
+    kdumpMessage: (result) => kdumpMessages.inc({ result }),
     cause: (found) => causes.inc({ class: found }),
     released: ({ since, seconds }) => released.observe({ since }, seconds),
     restored: ({ since, seconds }) => restored.observe({ since }, seconds),

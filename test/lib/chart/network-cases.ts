@@ -64,6 +64,33 @@ const NETWORK: Readonly<Record<string, Case>> = {
   },
 };
 
+const kdump = (more: object = {}): object => ({ kdump: { enabled: true, ...more } });
+
+/** The networks from which messages of crash kernels may come. */
+const kdumpFrom = (rendered: Rendered): unknown =>
+  rendered.rules("ingress", "kdump").map((rule) => items(rule, "from").map((peer) => at(peer, "ipBlock.cidr")));
+
+const KDUMP: Readonly<Record<string, Case>> = {
+  "kdump.enabled": {
+    set: kdump(),
+    read: (rendered) => [rendered.option("kdump-bind-address"), rendered.names("Service"), kdumpFrom(rendered)],
+    before: [undefined, [], []],
+    after: [":7410", ["ironfence-kdump"], [ANYWHERE]],
+  },
+  "kdump.nodePort": {
+    set: kdump({ nodePort: 30_000 }),
+    read: (rendered) => rendered.names("Service").map((name) => at(rendered.find("Service", name), "spec.ports")),
+    before: [],
+    after: [[{ name: "kdump", port: 7410, targetPort: "kdump", nodePort: 30_000, protocol: "UDP" }]],
+  },
+  "kdump.networks": {
+    set: kdump({ networks: ["10.0.0.0/24"] }),
+    read: kdumpFrom,
+    before: [],
+    after: [["10.0.0.0/24"]],
+  },
+};
+
 const statusPage = (more: object = {}): object => ({ statusPage: { enabled: true, ...TLS, ...more } });
 
 const STATUS_PAGE: Readonly<Record<string, Case>> = {
@@ -152,4 +179,4 @@ const CHECK: Readonly<Record<string, Case>> = {
   },
 };
 
-export const NETWORK_CASES: Readonly<Record<string, Case>> = { ...NETWORK, ...STATUS_PAGE, ...CHECK };
+export const NETWORK_CASES: Readonly<Record<string, Case>> = { ...NETWORK, ...STATUS_PAGE, ...KDUMP, ...CHECK };

@@ -1,19 +1,27 @@
+import type { BareMetalRemediationStatus } from "../../../api/ironfence/bare-metal-remediation.ts";
 import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
-import { LEASES, NODE_LEASE_NAMESPACE, PODS } from "../../../api/kubernetes/core-types.ts";
-import type { Lease, Pod } from "../../../api/kubernetes/core.ts";
+import { LEASES, NODE_LEASE_NAMESPACE, NODES, PODS } from "../../../api/kubernetes/core-types.ts";
+import type { Lease, Node, Pod } from "../../../api/kubernetes/core.ts";
+import { isRecord } from "../../../runtime/record.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Subject } from "../../../nodes/subject.ts";
 import { machineResource } from "../../../nodes/subject.ts";
 import type { NodeCluster } from "../../clusters/node-clusters.ts";
 import { readAnyMachine } from "../../machine-objects/read-machine.ts";
+import type { KdumpMessages } from "../../kdump/kdump-messages.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import type { Observations } from "../../machine/model/facts/observations.ts";
 import type { Now } from "../../machine/model/facts/snapshot.ts";
 import type { State } from "../../machine/model/decision/state.ts";
 import type { LeaseVersion } from "../../machine/model/decision/strategy.ts";
 
-type WatchName = "lease" | "pods" | "machine";
+type WatchName = "lease" | "pods" | "machine" | "kdump";
+
+/** Addresses of one node from which messages of its crash kernel are taken. */
+const ADDRESSES_MAX = 32;
+/** At most one message of a crash kernel counts in this time, so that a flood leaves no more traces than that. */
+const KDUMP_COUNTED_MS = 1_000;
 
 const WATCHES_LEASE: readonly State["name"][] = [
   "Verifying",
@@ -31,6 +39,7 @@ interface WatchingSession {
   readonly subject: Subject;
   /** The cluster of the node. */
   readonly cluster: NodeCluster;
+  readonly status: BareMetalRemediationStatus;
   readonly observations: Observations;
   readonly provenLease: LeaseVersion | undefined;
   observe(event: RemediationEvent): void;
@@ -42,24 +51,29 @@ export class SessionWatches {
   readonly #session: WatchingSession;
   readonly #ownRuntime: KubeRuntime;
   readonly #wake: () => void;
+  readonly #kdump: KdumpMessages | undefined;
   readonly #watches = new Map<WatchName, { of: string; runtime: KubeRuntime; stop: AbortController }>();
 
   /** @param ownRuntime of the cluster that holds the remediation, and its Machine; its node may lie in another one. */
-  constructor(session: WatchingSession, ownRuntime: KubeRuntime, wake: () => void) {
+  constructor(session: WatchingSession, ownRuntime: KubeRuntime, wake: () => void, kdump: KdumpMessages | undefined) {
     this.#session = session;
     this.#ownRuntime = ownRuntime;
     this.#wake = wake;
+    this.#kdump = kdump;
   }
 
   /**
-   * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, and the
-   * Machine while it has not named its node.
+   * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, the Machine
+   * while it has not named its node, and the messages of its crash kernel once an NMI was ordered.
    */
   keep(state: State["name"], signal: AbortSignal): void {
     const { nodeName, machine } = this.#session.subject;
     const { runtime, problem } = this.#session.cluster;
     const inReach = problem === undefined ? nodeName : undefined;
     const named = nodeName === undefined && state === "Rejoining" ? machine : undefined;
+    const awaitsDump = state === "Verifying" && this.#session.status.diagnostics !== undefined;
+    const crashing = awaitsDump && this.#kdump !== undefined ? inReach : undefined;
+    this.#keepWatch("kdump", crashing, runtime, signal, this.#watchKdump);
     this.#keepWatch("lease", WATCHES_LEASE.includes(state) ? inReach : undefined, runtime, signal, this.#watchLease);
     this.#keepWatch("pods", state === "Releasing" ? inReach : undefined, runtime, signal, this.#watchPods);
     this.#keepWatch("machine", named?.uid, this.#ownRuntime, signal, this.#watchMachine);
@@ -134,10 +148,51 @@ export class SessionWatches {
     });
   };
 
+  /** The addresses of nodes are in no cache, so this node is watched for them. */
+  readonly #watchKdump = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
+    const nodes = runtime.watch<Node>(
+      {
+        type: NODES,
+        fieldSelector: `metadata.name=${nodeName}`,
+        trim: (raw) => (raw.metadata.name === nodeName ? trimToAddresses(raw) : undefined),
+      },
+      signal,
+    );
+    let unfollow = (): void => undefined;
+    signal.addEventListener("abort", () => unfollow(), { once: true });
+    nodes.subscribe((change) => {
+      if (change.type === "deleted" || signal.aborted) return;
+      unfollow();
+      const addresses = (change.object.status.addresses ?? []).map(({ address }) => address);
+      unfollow = this.#kdump?.follow(addresses, this.#receiveKdump) ?? unfollow;
+    });
+  };
+
+  readonly #receiveKdump = (): void => {
+    const known = this.#session.observations.kdump;
+    const atMs = this.#session.now().monotonicMs;
+    if (known !== undefined && atMs - known.lastAtMs < KDUMP_COUNTED_MS) return;
+    this.#session.observe({ type: "KdumpReceived", atMs });
+    if (known === undefined) this.#wake();
+  };
+
   close(): void {
     for (const { stop } of this.#watches.values()) stop.abort();
     this.#watches.clear();
   }
+}
+
+/** The API server of a workload cluster is not trusted, and neither is the kubelet that reports the addresses. */
+function trimToAddresses(raw: KubeObject): Node {
+  const { name, uid, resourceVersion } = raw.metadata;
+  const reported: unknown = (raw as Partial<Node>).status?.addresses;
+  const addresses = (Array.isArray(reported) ? reported.slice(0, ADDRESSES_MAX) : []).filter(isAddress);
+  const { apiVersion, kind } = raw;
+  return { apiVersion, kind, metadata: { name, uid, resourceVersion }, spec: {}, status: { addresses } };
+}
+
+function isAddress(value: unknown): value is { type: string; address: string } {
+  return isRecord(value) && typeof value["address"] === "string";
 }
 
 function trimPod(raw: KubeObject): Pod {

@@ -30,6 +30,7 @@ import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../../machine/model/decision
 import { nothingObserved, observe } from "../../machine/observe.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import { nameOf } from "../../../kube/watched.ts";
+import type { KdumpMessages } from "../../kdump/kdump-messages.ts";
 import type { DecisionRecorder } from "../../../telemetry/decisions/recorder.ts";
 
 export interface SessionDeps {
@@ -37,6 +38,8 @@ export interface SessionDeps {
   clusters: NodeClusters;
   /** Receives every event; nothing is recorded if it is absent. */
   recorder?: DecisionRecorder | undefined;
+  /** Messages of crash kernels; undefined if the agent does not receive them. */
+  kdump?: KdumpMessages | undefined;
 }
 
 /**
@@ -88,7 +91,7 @@ export class RemediationSession {
 
   /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
   constructor(
-    { runtime, clusters, recorder }: SessionDeps,
+    { runtime, clusters, recorder, kdump }: SessionDeps,
     remediation: BareMetalRemediation,
     wake: () => void,
     rewinds?: number,
@@ -99,7 +102,7 @@ export class RemediationSession {
     this.uid = remediation.metadata.uid;
     this.#recorder = recorder;
     this.wake = wake;
-    this.#watches = new SessionWatches(this, runtime, wake);
+    this.#watches = new SessionWatches(this, runtime, wake, kdump);
     this.remediation = remediation;
     this.enteredAtMs = runtime.clock.monotonicMs();
     recorder?.begin(this.uid, `${remediation.kind} ${nameOf(remediation)}`);

@@ -57,6 +57,11 @@ export const AC_CYCLE_POLL_MS = 2_000;
  * powered off after all: a kubelet reports its boot first, and that it is Ready once its network plugin runs.
  */
 export const REBOOTED_READY_MS = 20_000;
+/**
+ * How long after its last fence_kdump message a crash kernel counts as ended: three intervals of `fence_kdump_send`, of
+ * which two messages may be lost.
+ */
+export const KDUMP_SILENCE_MS = 30_000;
 /** How long a verified identity serves the order that follows it. */
 export const IDENTITY_AGE_MAX_MS = 5_000;
 /** How much older than the host's identity the check at the node may be that the order rests on as well. */

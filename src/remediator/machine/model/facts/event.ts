@@ -98,6 +98,8 @@ type NodeEvent =
       /** The version whose silence the remediation rests on, if the duration of the node is not over yet. */
       proven: LeaseVersion | undefined;
     }
+  /** The crash kernel of the node runs, by a message that is not signed. */
+  | { type: "KdumpReceived"; atMs: number }
   | { type: "Quarantined" }
   | { type: "QuarantineLifted"; isNewBoot: boolean }
   /** A patch that puts our taint on is being sent: it may take effect though its answer never comes. */

@@ -44,6 +44,8 @@ export interface Observations {
   nmi: OnceAnswer | undefined;
   /** The same of an AC cycle, and whether its BMC has given no answer since. */
   acCycle: (OnceAnswer & { isAway: boolean }) | undefined;
+  /** When a fence_kdump message of the node was received last, after the NMI was ordered. It proves nothing. */
+  kdump: { lastAtMs: number } | undefined;
   /**
    * Power-off orders of this process that may have an effect that was not seen yet. Of several orders, an Off that is
    * read shows the effect of one. The others may still be carried out, even after an On.

@@ -2,9 +2,9 @@ import { isReady } from "../../../../nodes/ready.ts";
 import { parseTimeMs, toMicroTime } from "../../../../runtime/time.ts";
 import type { Decision } from "../../model/decision/decision.ts";
 import type { AttemptSnapshot, Now } from "../../model/facts/snapshot.ts";
-import { processing } from "../../model/status.ts";
+import { processing, statusCondition } from "../../model/status.ts";
 import type { StatusStep } from "../../model/status.ts";
-import { ONCE_CALL_MAX_MS, REBOOTED_READY_MS } from "../../model/decision/timings.ts";
+import { KDUMP_SILENCE_MS, ONCE_CALL_MAX_MS, REBOOTED_READY_MS } from "../../model/decision/timings.ts";
 import { isEarly } from "../outage/early.ts";
 import { endIfReturned, isRebooted } from "../outage/outage-over.ts";
 import { ensureDeviceUsable } from "../preconditions.ts";
@@ -40,8 +40,8 @@ export function orderDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
 }
 
 /**
- * Waits for the end of a crash dump: until its time is over, or until the node is Ready in another boot. Undefined if
- * there is nothing to wait for.
+ * Waits for the end of a crash dump: until its time is over, its crash kernel has ended, or the node is Ready in
+ * another boot. Undefined if there is nothing to wait for.
  */
 export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { status, attempt, observations, node, nodeName } = snapshot;
@@ -64,7 +64,7 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
       diagnostics: { ...diagnostics, endsAt: toMicroTime(at), result: outcome, message },
     });
   }
-  if (node === undefined || !isRebooted(snapshot, node)) return wait(snapshot, leftMs);
+  if (node === undefined || !isRebooted(snapshot, node)) return awaitCrashKernel(snapshot, now, leftMs);
   if (isReady(node)) return ensureDeviceUsable(snapshot, now) ?? endIfReturned(snapshot, now);
   if (diagnostics.result === "Rebooted") return wait(snapshot, leftMs);
   const readyByMs = now.epochMs + Math.min(leftMs, REBOOTED_READY_MS);
@@ -73,6 +73,34 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
     message: `node ${nodeName} has begun another boot: unless it is Ready within ${Math.ceil((readyByMs - now.epochMs) / 1_000)} s, its host is powered off`,
     endsAtMs: readyByMs,
     diagnostics: { ...diagnostics, endsAt: toMicroTime(readyByMs), result: "Rebooted" },
+  });
+}
+
+/**
+ * Waits while the crash kernel of the node sends messages, if it has sent any, and no longer than without. They are not
+ * signed: a forged one can end the wait early, and no more.
+ */
+function awaitCrashKernel(snapshot: AttemptSnapshot, now: Now, leftMs: number): Decision {
+  const { status, observations, nodeName } = snapshot;
+  const { kdump } = observations;
+  const { diagnostics } = status;
+  if (kdump === undefined || diagnostics === undefined) return wait(snapshot, leftMs);
+  const silentInMs = kdump.lastAtMs + KDUMP_SILENCE_MS - now.monotonicMs;
+  const seconds = KDUMP_SILENCE_MS / 1_000;
+  if (silentInMs <= 0)
+    return store(snapshot, now, {
+      step: "CrashDumpEnded",
+      message: `the crash kernel of node ${nodeName} has sent no message for ${seconds} s: the power-off waits no longer`,
+      endsAtMs: now.epochMs,
+      diagnostics: { ...diagnostics, endsAt: toMicroTime(now.epochMs) },
+    });
+  const message = `the crash kernel of node ${nodeName} runs (fence_kdump): the power-off waits until ${seconds} s after its last message, and no longer than until ${diagnostics.endsAt}`;
+  if (statusCondition(status, "Processing")?.message === message) return wait(snapshot, Math.min(leftMs, silentInMs));
+  return store(snapshot, now, {
+    step: "CrashKernelRuns",
+    message,
+    endsAtMs: parseTimeMs(diagnostics.endsAt) ?? now.epochMs,
+    diagnostics,
   });
 }
 
