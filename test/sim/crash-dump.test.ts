@@ -95,6 +95,15 @@ describe("a crash dump by an NMI", () => {
       assert.ok(Date.parse(recovered?.time ?? "") - nmiMs < 50_000, "it does not wait for the end of its time");
     }));
 
+  it("a crash dump by an NMI after which the host is back within seconds does not end in a power-off by older checks", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 500, bootMs: 500 }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", NMI);
+      await world.phase("n1", "Succeeded");
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+      assert.deepEqual(ordersOf(world, "ForceOff"), []);
+    }));
+
   it("a crash dump by an NMI that takes longer than its time is cut off by the power-off", () =>
     World.run({ hosts: HOSTS({ dumpMs: 600_000 }) }, async (world) => {
       await world.hang("n1");

@@ -61,8 +61,8 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
     "kdump-outlasts-bound",
     "machine/rules/diagnosis/diagnostics",
     "messages of a crash kernel do not extend the wait for its dump",
-    "endsAtMs: parseTimeMs(diagnostics.endsAt) ?? now.epochMs,",
-    "endsAtMs: now.epochMs + snapshot.strategy.diagnosticsTimeoutMs,",
+    "if (leftMs <= 0) return undefined;",
+    "if (leftMs <= 0 && observations.kdump === undefined) return undefined;",
     SIM,
   ),
   remediator(
@@ -113,6 +113,14 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
     "of the messages of a crash kernel one a second counts at most",
     "if (known !== undefined && atMs - known.lastAtMs < KDUMP_COUNTED_MS) return;",
     "",
+    SIM,
+  ),
+  remediator(
+    "checks-from-before-nmi",
+    "machine/observe",
+    "no power-off rests on checks from before the NMI",
+    '...(event.answer.outcome !== "NotSent" && { identity: undefined }) };',
+    "};",
     SIM,
   ),
   remediator(

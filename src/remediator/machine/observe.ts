@@ -79,7 +79,8 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     case "OrderDropped":
       return orderDropped(observations, event);
     case "NmiAnswered":
-      return { ...observations, nmi: event.answer };
+      // The checks from before an NMI say nothing of the time after it.
+      return { ...observations, nmi: event.answer, ...(event.answer.outcome !== "NotSent" && { identity: undefined }) };
     case "AcCycleAnswered":
       // What was read before says nothing of the time after it.
       return { ...observations, acCycle: { ...event.answer, isAway: false }, identity: undefined, power: NOTHING_READ };
