@@ -12,7 +12,7 @@ export interface KdumpSocket {
 
 /**
  * Binds the socket. Node reads at most 32 datagrams in one turn of its event loop, and the kernel drops what its buffer
- * does not hold: a flood delays nothing else by more than that.
+ * does not hold: a flood takes CPU, and lets everything else go on.
  *
  * @param onError called with an error after the start; the socket stays open.
  * @throws Error naming the address if it cannot be bound.
