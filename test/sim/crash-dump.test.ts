@@ -104,6 +104,48 @@ describe("a crash dump by an NMI", () => {
       assert.deepEqual(ordersOf(world, "ForceOff"), []);
     }));
 
+  it("a crash dump by an NMI of a node that was Ready when its remediation began is written, and the host that is back is not powered off", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 10_000 }) }, async (world) => {
+      await world.until("n1 is Ready", () => world.isReady("n1"));
+      world.remediate("n1", NMI);
+      await world.phase("n1", "Succeeded");
+      assert.equal(world.remediation("n1")?.status?.node?.wasReady, true);
+      assert.ok(world.remediation("n1")?.status?.timeline?.some(({ step }) => step === "Recovered"));
+      assert.equal(ordersOf(world, "Nmi").length, 1);
+      assert.deepEqual(ordersOf(world, "ForceOff"), []);
+      world.assertClean();
+    }));
+
+  it("a crash dump by an NMI after which the node is Ready only in a watch that is behind ends 20 s after the new boot", () =>
+    World.run({ hosts: HOSTS({ dumpMs: 10_000 }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "10m" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      world.network.cut.add("n1");
+      await world.clock.advance(20_000);
+      const reports = (ready: "True" | "False"): void => {
+        const status = {
+          nodeInfo: { bootID: "another" },
+          conditions: [{ type: "Ready", status: ready, reason: "Test" }],
+        };
+        world.server.collection<Node>(NODES).mergePatch({ name: "n1" }, { status }, "status");
+      };
+      const { faults } = world.server;
+      const read = { method: "GET", pathPrefix: "/api/v1/nodes/n1", client: "agent" };
+      faults.inject({ match: read, times: 1, action: { kind: "delay", delayMs: 500 } });
+      reports("True");
+      await world.clock.advance(250);
+      const watch = { pathPrefix: "/api/v1/nodes", client: "agent", watch: true };
+      faults.inject({ match: watch, times: Infinity, action: { kind: "hang" } });
+      faults.cutWatches(watch);
+      reports("False");
+      const rebootedMs = world.clock.nowMs();
+      await world.until("n1 is ordered off", () => ordersOf(world, "ForceOff").length === 1);
+      const waitedMs = (ordersOf(world, "ForceOff")[0] ?? NaN) - rebootedMs;
+      assert.ok(waitedMs >= 19_000 && waitedMs <= 22_000, `${waitedMs} ms`);
+      assert.equal(stepsOf(world, "HostRebooted"), 1);
+    }));
+
   it("a crash dump by an NMI that takes longer than its time is cut off by the power-off", () =>
     World.run({ hosts: HOSTS({ dumpMs: 600_000 }) }, async (world) => {
       await world.hang("n1");
@@ -343,6 +385,36 @@ describe("an NMI whose answer is lost", () => {
 });
 
 describe("a remediation that waits for a crash dump", () => {
+  it("a remediation that waits for a crash dump and is paused for seconds still waits for it, and then powers the host off", () =>
+    World.run({ hosts: HOSTS({ onNmi: "hang" }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "5m", powerOffTimeout: "60s" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      world.pause(true);
+      await world.clock.advance(5_000);
+      world.pause(false);
+      const waitedMs = (await orderedOff(world)) - (ordersOf(world, "Nmi")[0] ?? NaN);
+      assert.ok(waitedMs >= 299_000 && waitedMs <= 301_000, `${waitedMs} ms`);
+      assert.equal(stepsOf(world, "CrashDumpAwaited"), 1);
+    }));
+
+  it("a remediation that waits for a crash dump and is paused by a leader whose clock is behind has one more whole wait at most", () =>
+    World.run({ hosts: HOSTS({ onNmi: "hang" }) }, async (world) => {
+      await world.hang("n1");
+      world.remediate("n1", { ...NMI, diagnosticsTimeout: "2m", powerOffTimeout: "60s" });
+      await world.until("the NMI has reached the host", () => ordersOf(world, "Nmi").length === 1);
+      await world.killAgent();
+      world.startAgent(-3_600_000);
+      world.pause(true);
+      await world.clock.advance(30_000);
+      world.pause(false);
+      const resumedMs = world.clock.nowMs();
+      await world.until("n1 is ordered off", () => ordersOf(world, "ForceOff").length === 1, 200_000);
+      const waitedMs = (ordersOf(world, "ForceOff")[0] ?? NaN) - resumedMs;
+      assert.ok(waitedMs <= 121_000, `${waitedMs} ms`);
+      await world.phase("n1", "Succeeded");
+    }));
+
   it("a remediation that waits for a crash dump and is deleted sends nothing more", () =>
     World.run({ hosts: HOSTS({ onNmi: "ignore" }) }, async (world) => {
       await world.hang("n1");

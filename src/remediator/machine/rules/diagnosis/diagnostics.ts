@@ -50,6 +50,8 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
   const endsAtMs = parseTimeMs(diagnostics.endsAt) ?? now.epochMs;
   const leftMs = timeLeftMs(snapshot, endsAtMs);
   if (leftMs <= 0) return undefined;
+  const late = beginStateAfter(snapshot, now, endsAtMs);
+  if (late !== undefined) return late;
   const { nmi } = observations;
   if (nmi !== undefined && diagnostics.result === undefined) {
     const { outcome } = nmi;
@@ -65,7 +67,8 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
     });
   }
   if (node === undefined || !isRebooted(snapshot, node)) return awaitCrashKernel(snapshot, now, leftMs);
-  if (isReady(node)) return ensureDeviceUsable(snapshot, now) ?? endIfReturned(snapshot, now);
+  const ended = isReady(node) ? (ensureDeviceUsable(snapshot, now) ?? endIfReturned(snapshot, now)) : undefined;
+  if (ended !== undefined) return ended;
   if (diagnostics.result === "Rebooted") return wait(snapshot, leftMs);
   const readyByMs = now.epochMs + Math.min(leftMs, REBOOTED_READY_MS);
   return store(snapshot, now, {
@@ -73,6 +76,24 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
     message: `node ${nodeName} has begun another boot: unless it is Ready within ${Math.ceil((readyByMs - now.epochMs) / 1_000)} s, its host is powered off`,
     endsAtMs: readyByMs,
     diagnostics: { ...diagnostics, endsAt: toMicroTime(readyByMs), result: "Rebooted" },
+  });
+}
+
+/**
+ * A hold, or an outage of the API, has begun the time of the state again: it would be over before the dump is.
+ * Undefined if that time begins at the end of the wait.
+ */
+function beginStateAfter(snapshot: AttemptSnapshot, now: Now, endsAtMs: number): Decision | undefined {
+  const { status, attempt, strategy } = snapshot;
+  const { diagnostics } = status;
+  if (diagnostics === undefined || attempt.deadlineMs >= endsAtMs + strategy.powerOffTimeoutMs) return undefined;
+  // The clock that stored the end may have been ahead of this one.
+  const at = Math.min(endsAtMs, now.epochMs + strategy.diagnosticsTimeoutMs);
+  return store(snapshot, now, {
+    step: "CrashDumpAwaited",
+    message: `the power-off still waits for the crash dump, no longer than until ${toMicroTime(at)}`,
+    endsAtMs: at,
+    diagnostics: { ...diagnostics, endsAt: toMicroTime(at) },
   });
 }
 

@@ -21,7 +21,8 @@ import { recordNode } from "./node-of-machine.ts";
  * the node is Ready, and
  * - it is in another boot than the recorded one: this remediation, or the previous owner of the host, has brought it
  *   back; or
- * - it was not Ready when the remediation began, and no power order can have taken effect: it has come back by itself.
+ * - it was not Ready when the remediation began, or is in another boot after an NMI, and no power order can have taken
+ *   effect: it has come back by itself.
  * After a power order, the host must also read On, because the status of a Node may be older than the order. Undefined
  * if the outage is not over.
  *
@@ -36,7 +37,11 @@ export function endIfBack(
   const { nodeName, observations, attempt, status } = snapshot;
   const rebooted = action !== "None" && (isRebooted(snapshot, node) || hasJoinedSince(snapshot));
   // A node whose host was read Off while the node was Ready has come back if it renews its lease in another boot.
-  const wasAway = status.node?.wasReady === false || (snapshot.earlyForMs > 0 && isBackEarly(snapshot, node));
+  // So has one that is in another boot after an NMI, although it was Ready when the remediation began.
+  const wasAway =
+    status.node?.wasReady === false ||
+    (snapshot.earlyForMs > 0 && isBackEarly(snapshot, node)) ||
+    (status.diagnostics !== undefined && isRebooted(snapshot, node));
   const recovered = (action === "None" || action === "Inherited") && wasAway;
   if (!isReady(node) || !(rebooted || recovered)) return undefined;
   if (action !== "None") {
