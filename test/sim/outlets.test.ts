@@ -140,6 +140,23 @@ describe("a host with enrolled outlets", () => {
       world.assertClean();
     }));
 
+  it("a host whose BMC dies once its boot override is about to be set is not fenced again without end by its outlets", () =>
+    World.run({}, async (world) => {
+      giveOutlets(world, "n1");
+      storeEnrolment(world, "n1");
+      await world.hang("n1");
+      const stop = world.server.onChange(() => {
+        if (world.remediation("n1")?.status?.attempt?.bootOverride !== true) return;
+        stop();
+        world.rack.bmc("n1").setReachability("silent");
+      });
+      world.remediate("n1", { ...QUICK, type: "Reprovision", requireReboot: false, retryLimit: 1 });
+      await world.phase("n1", "Failed", 1_200_000);
+      assert.match(messagesOf(world), /the next boot cannot be set to the network/);
+      assert.match(messagesOf(world), /clear the boot override by hand/);
+      assert.equal(ordersOff(world).length, OUTLETS.length);
+    }));
+
   it("a host with one outlet that stays on, by a relay that is welded, is never proven off", () =>
     withDeadBmc(
       async (world) => {

@@ -154,6 +154,14 @@ export const OUTLETS_MUTANTS: readonly Mutant[] = [
     OUTLETS_SIM,
   ),
   mutant(
+    "dark-bmc-gets-override-again",
+    "remediator/machine/states/releasing",
+    "no boot override is awaited of a BMC that has no power, also if an earlier attempt may have set it",
+    "if (last?.bySupply === true && last.failed !== undefined) {",
+    "if (!attempt.bootOverride && last?.bySupply === true && last.failed !== undefined) {",
+    OUTLETS_SIM,
+  ),
+  mutant(
     "other-outlet-put-on",
     "remediator/hosts/model/enrolment",
     "an outlet that takes the place of one that was enrolled is not put on",

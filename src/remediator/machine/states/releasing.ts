@@ -200,13 +200,13 @@ export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision
   if (observations.override !== "NetworkOnce") {
     const unverified = ensureIdentity(snapshot, now);
     if (unverified !== undefined) return unverified;
-    if (attempt.bootOverride) return run({ do: "setBootOverride", override: "NetworkOnce" });
     // The BMC may hang on these outlets as well: then it gets power only together with the host.
     const { last } = observations.power;
     if (last?.bySupply === true && last.failed !== undefined) {
       const why = "the host is off by its outlets, and no BMC answers: the next boot cannot be set to the network";
       return failAttempt(snapshot, now, "BMCUnreachable", why);
     }
+    if (attempt.bootOverride) return run({ do: "setBootOverride", override: "NetworkOnce" });
     const message = "the agent is about to set the next boot to the network";
     return transition(snapshot, now, {
       to: "Provisioning",
