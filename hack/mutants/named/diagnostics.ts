@@ -82,14 +82,6 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
     SIM,
   ),
   remediator(
-    "resumed-dump-without-bound",
-    "machine/rules/diagnosis/diagnostics",
-    "a remediation that was paused during the wait for a crash dump has one more whole wait for it at most",
-    "const at = Math.min(endsAtMs, now.epochMs + strategy.diagnosticsTimeoutMs);",
-    "const at = endsAtMs;",
-    SIM,
-  ),
-  remediator(
     "kdump-outlasts-bound",
     "machine/rules/diagnosis/diagnostics",
     "messages of a crash kernel do not extend the wait for its dump",

@@ -87,14 +87,8 @@ function beginStateAfter(snapshot: AttemptSnapshot, now: Now, endsAtMs: number):
   const { status, attempt, strategy } = snapshot;
   const { diagnostics } = status;
   if (diagnostics === undefined || attempt.deadlineMs >= endsAtMs + strategy.powerOffTimeoutMs) return undefined;
-  // The clock that stored the end may have been ahead of this one.
-  const at = Math.min(endsAtMs, now.epochMs + strategy.diagnosticsTimeoutMs);
-  return store(snapshot, now, {
-    step: "CrashDumpAwaited",
-    message: `the power-off still waits for the crash dump, no longer than until ${toMicroTime(at)}`,
-    endsAtMs: at,
-    diagnostics: { ...diagnostics, endsAt: toMicroTime(at) },
-  });
+  const message = `the power-off still waits for the crash dump, no longer than until ${diagnostics.endsAt}`;
+  return store(snapshot, now, { step: "CrashDumpAwaited", message, endsAtMs, diagnostics });
 }
 
 /**
