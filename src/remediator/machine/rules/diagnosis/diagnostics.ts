@@ -87,8 +87,12 @@ function beginStateAfter(snapshot: AttemptSnapshot, now: Now, endsAtMs: number):
   const { status, attempt, strategy } = snapshot;
   const { diagnostics } = status;
   if (diagnostics === undefined || attempt.deadlineMs >= endsAtMs + strategy.powerOffTimeoutMs) return undefined;
-  const message = `the power-off still waits for the crash dump, no longer than until ${diagnostics.endsAt}`;
-  return store(snapshot, now, { step: "CrashDumpAwaited", message, endsAtMs, diagnostics });
+  return store(snapshot, now, {
+    step: "CrashDumpAwaited",
+    message: `the power-off still waits for the crash dump, no longer than until ${diagnostics.endsAt}`,
+    endsAtMs,
+    diagnostics,
+  });
 }
 
 /**
