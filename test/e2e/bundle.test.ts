@@ -150,7 +150,8 @@ void describe("ironfence bundle with the permissions of deploy/bundle", () => {
     const startedMs = performance.now();
     const { code, out, err } = await cli(["bundle", "-f", path, "--kubeconfig", kubeconfig, ...flags]);
     assert.equal(code, 0, err);
-    const files = parseTar(gunzipSync(readFileSync(path))).map(({ name, text }) => ({ name, text }));
+    // parseTar reads a Buffer of Node's pool from the beginning of the pool: it gets a copy.
+    const files = parseTar(Uint8Array.from(gunzipSync(readFileSync(path)))).map(({ name, text }) => ({ name, text }));
     const contents = files.filter(({ name }) => !name.endsWith("/index.md"));
     return {
       printed: out + err,

@@ -180,7 +180,8 @@ describe("ironfence bundle", () => {
     const result = await cli(["bundle", "-f", path, "--kubeconfig", kubeconfig, ...flags], options);
     const files = new Map<string, string>();
     if (existsSync(path)) {
-      for (const { name, text } of parseTar(gunzipSync(readFileSync(path))))
+      // parseTar reads a Buffer of Node's pool from the beginning of the pool: it gets a copy.
+      for (const { name, text } of parseTar(Uint8Array.from(gunzipSync(readFileSync(path)))))
         files.set(name.replace(/^[^/]+\//, ""), text);
     }
     return { ...result, path, files };
