@@ -39,6 +39,8 @@ Later runs start at once. It ends with 0 only if every test has run and passed.
 const FILE_TIMEOUT_MS = 8 * 60_000;
 /** Each file has a control plane of its own (475 MiB) and waits most of the time, for boots and time-outs. */
 const FILES_AT_ONCE = 2;
+/** Characters of each error that are repeated at the end, where a CI system shows them. */
+const FAILURE_LENGTH = 500;
 
 /** The file that needs Cluster API's own controllers. */
 const UPSTREAM = "cluster-api-upstream";
@@ -56,6 +58,8 @@ interface Counts {
   passed: number;
   failed: number;
   skipped: number;
+  /** The file, name and first lines of the error of each test that failed. */
+  failures: string[];
 }
 
 const progress = (line: string): void => void process.stderr.write(`e2e: ${line}\n`);
@@ -65,7 +69,7 @@ for (const name of ["SIGINT", "SIGTERM"] as const)
   process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
 
 async function runFiles(files: readonly string[], concurrency: number): Promise<Counts> {
-  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
   const tests = run({ files: [...files], concurrency, timeout: FILE_TIMEOUT_MS, signal: stop.signal });
   tests.on("test:summary", ({ file, counts: of }) => {
     // One summary a file and one over all.
@@ -73,6 +77,12 @@ async function runFiles(files: readonly string[], concurrency: number): Promise<
     counts.passed = of.passed;
     counts.failed = of.tests - of.passed - of.skipped - of.todo;
     counts.skipped = of.skipped + of.todo;
+  });
+  tests.on("test:fail", ({ name, file, details: { error } }) => {
+    // A suite fails only because a test in it does.
+    if ("failureType" in error && error.failureType === "subtestsFailed") return;
+    const cause = error.cause instanceof Error ? error.cause.message : String(error.cause ?? error.message);
+    counts.failures.push(`${basename(file ?? "")}: ${name}: ${cause.slice(0, FAILURE_LENGTH)}`);
   });
   const lines = tests.compose(spec());
   lines.pipe(process.stdout);
@@ -189,8 +199,10 @@ async function main(chosen: readonly string[], kubernetes: string | undefined): 
   const areRightsProven =
     withAgents.length === 0 ||
     (await rightsAreProven(auditFolder, withAgents, chosen.length === 0 && kubernetes === undefined));
-  const sum = (key: keyof Counts): number => results.reduce((total, counts) => total + counts[key], 0);
+  const sum = (key: "passed" | "failed" | "skipped"): number =>
+    results.reduce((total, counts) => total + counts[key], 0);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
+  for (const failure of results.flatMap(({ failures }) => failures)) progress(`failed: ${failure}`);
   progress(
     `${sum("passed")} passed, ${sum("failed")} failed, ${sum("skipped")} skipped in ${files.length} files, ${seconds} s`,
   );

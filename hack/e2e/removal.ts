@@ -36,10 +36,14 @@ export async function tryDeleteAll(api: KubeApi, manifests: readonly Manifest[])
   return refusals;
 }
 
-/** Waits until the API server refuses to delete the namespace of the agent: it heeds a policy after a while only. */
-export async function untilRefused(api: KubeApi): Promise<void> {
-  await eventually("the API server heeds the policies on what is in use", POLICY_TIMEOUT_MS, async () => {
-    return (await tryDelete(api, `/api/v1/namespaces/${NAMESPACE}?dryRun=All`)) !== undefined;
+/**
+ * Waits until the API server refuses to delete the namespace of the agent because of a remediation in `phase`: it
+ * evaluates the policy on its own watch of the remediations, which may show an earlier phase for a moment.
+ */
+export async function untilRefused(api: KubeApi, phase: string): Promise<void> {
+  await eventually(`the API server refuses what a remediation in ${phase} needs`, POLICY_TIMEOUT_MS, async () => {
+    const refusal = await tryDelete(api, `/api/v1/namespaces/${NAMESPACE}?dryRun=All`);
+    return refusal?.includes(`(${phase})`) === true;
   });
 }
 

@@ -135,7 +135,7 @@ void describe("the chart on a real control plane", () => {
     const { world } = scenario;
     const marks = await marksOf(scenario, "worker-2");
     const letPodGo = await holdFence(scenario, "worker-2");
-    await untilRefused(world.api);
+    await untilRefused(world.api, "Releasing");
     const everything = await namesLeft();
     await assert.rejects(
       helm(["uninstall", "ironfence"]),

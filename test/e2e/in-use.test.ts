@@ -63,7 +63,7 @@ void describe("what a fence under way needs cannot be deleted", () => {
     await targetsReady(scenario, [VICTIM, "worker-2"]);
     marks = await marksOf(scenario, VICTIM);
     letPodGo = await holdFence(scenario, VICTIM);
-    await untilRefused(scenario.world.api);
+    await untilRefused(scenario.world.api, "Releasing");
   });
   after(() => scenario?.stop());
 
@@ -75,9 +75,13 @@ void describe("what a fence under way needs cannot be deleted", () => {
       assert.match(
         refusal,
         /BareMetalRemediation ironfence-system\/worker-1 \(Releasing\), and its host may be OFF/,
-        path,
+        `${path}: ${refusal}`,
       );
-      assert.match(refusal, /Pause the health checks, delete the remediation, wait until it is gone/, path);
+      assert.match(
+        refusal,
+        /Pause the health checks, delete the remediation, wait until it is gone/,
+        `${path}: ${refusal}`,
+      );
     }
     const refusal = (await tryDelete(api, `${TARGETS}/${VICTIM}?dryRun=All`)) ?? "";
     assert.match(refusal, /ironfence-system\/worker-1 is fencing the host of FencingTarget worker-1/);
@@ -87,7 +91,7 @@ void describe("what a fence under way needs cannot be deleted", () => {
     const { api } = scenario.world;
     for (const path of COLLECTIONS) {
       const refusal = (await tryDelete(api, `${path}?dryRun=All`)) ?? "";
-      assert.match(refusal, /ironfence-system\/worker-1/, path);
+      assert.match(refusal, /ironfence-system\/worker-1/, `${path}: ${refusal}`);
     }
   });
 

@@ -110,7 +110,7 @@ void describe("a release of the chart and its namespace", () => {
     await install();
     const marks = await marksOf(scenario, victim);
     const letPodGo = await holdFence(scenario, victim);
-    await untilRefused(scenario.world.api);
+    await untilRefused(scenario.world.api, "Releasing");
     return { marks, letPodGo };
   }
 

@@ -53,7 +53,7 @@ void describe("a removal in the middle of a fence, in spite of the policies", ()
       if (isHeld) await free();
       isHeld = false;
     };
-    await untilRefused(world.api);
+    await untilRefused(world.api, "Releasing");
     if (override) await overridePolicies(world.api);
     return agent;
   }
