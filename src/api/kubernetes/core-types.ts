@@ -16,6 +16,13 @@ export const PODS = core("Pod", "pods", true);
 export const SECRETS = core("Secret", "secrets", true);
 export const CONFIG_MAPS = core("ConfigMap", "configmaps", true);
 export const PERSISTENT_VOLUMES = core("PersistentVolume", "persistentvolumes", false);
+export const DEPLOYMENTS: ResourceType = {
+  group: "apps",
+  version: "v1",
+  kind: "Deployment",
+  plural: "deployments",
+  namespaced: true,
+};
 export const VOLUME_ATTACHMENTS: ResourceType = {
   group: "storage.k8s.io",
   version: "v1",

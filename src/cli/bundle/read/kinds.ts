@@ -1,4 +1,12 @@
-import { CONFIG_MAPS, EVENTS, LEASES, NODE_LEASE_NAMESPACE, NODES, PODS } from "../../../api/kubernetes/core-types.ts";
+import {
+  CONFIG_MAPS,
+  DEPLOYMENTS,
+  EVENTS,
+  LEASES,
+  NODE_LEASE_NAMESPACE,
+  NODES,
+  PODS,
+} from "../../../api/kubernetes/core-types.ts";
 import { CUSTOM_KINDS } from "../../../api/ironfence/kinds.ts";
 import { INFRASTRUCTURE_GROUP, INFRASTRUCTURE_VERSIONS } from "../../../api/metal3/metal3.ts";
 import { METAL3_REMEDIATION_KIND } from "../../../api/metal3/metal3-remediation.ts";
@@ -17,13 +25,6 @@ import type { Fields } from "../../../runtime/record.ts";
 
 const LIST_TIMEOUT_MS = 30_000;
 const OF_IRONFENCE = { labelSelector: "app.kubernetes.io/name=ironfence" };
-const DEPLOYMENTS: ResourceType = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  plural: "deployments",
-  namespaced: true,
-};
 
 const REMEDIATION_TEMPLATES = {
   group: INFRASTRUCTURE_GROUP,

@@ -1,6 +1,7 @@
 import { parseFamilies } from "../../../config/parsers.ts";
 import type { ClusterOptions } from "../../../config/cluster-options.ts";
 import type { FencingTarget } from "../../../api/ironfence/fencing-target.ts";
+import { DEPLOYMENTS } from "../../../api/kubernetes/core-types.ts";
 import { textAt } from "../../../api/schema/read-fields.ts";
 import { compileNodePolicy } from "../../../detector/nodes/decide/policy.ts";
 import type { TemplateReference } from "../../../detector/shared/model/template-reference.ts";
@@ -34,13 +35,6 @@ const TEMPLATES_AT_ONCE_MAX = 8;
 const SERVICE_ACCOUNT = "ironfence";
 const OF_IRONFENCE = { labelSelector: "app.kubernetes.io/name=ironfence" };
 
-const DEPLOYMENTS: ResourceType = {
-  group: "apps",
-  version: "v1",
-  kind: "Deployment",
-  plural: "deployments",
-  namespaced: true,
-};
 const policies = (kind: string, plural: string): ResourceType => ({
   group: "admissionregistration.k8s.io",
   version: "v1",
