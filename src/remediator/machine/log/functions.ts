@@ -5,7 +5,7 @@ import type { Now, Snapshot } from "../model/facts/snapshot.ts";
 import { nothingObserved, observe } from "../observe.ts";
 import { reportApiFailure } from "../rules/waits/api-failure.ts";
 
-/** What a log of the remediator's decisions is replayed with. Its lines have the types that were recorded. */
+/** The functions that replay a log of the remediator's decisions. Each line has the types that were recorded. */
 export const REMEDIATOR_FUNCTIONS = {
   deciders: {
     decide: (input: object, now: unknown, observations: unknown) => decide(snapshotOf(input, observations), now as Now),
@@ -17,10 +17,10 @@ export const REMEDIATOR_FUNCTIONS = {
     observe(observations as Observations, event as RemediationEvent),
 };
 
-/** Which of the functions has decided. */
+/** Name of the function that made a decision. */
 export type DecidedBy = keyof typeof REMEDIATOR_FUNCTIONS.deciders;
 
 function snapshotOf(input: object, observations: unknown): Snapshot {
-  // The first decision of a session has every field.
+  // The log stores all fields with the first decision of a session, and later only those that changed.
   return { ...input, observations } as Snapshot;
 }

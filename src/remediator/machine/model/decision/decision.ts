@@ -1,43 +1,41 @@
 import type { BareMetalRemediationStatus } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import type { BootOverride } from "../../../../bmc/interface/driver.ts";
 
-/** One call that the shell makes, one at a time. It returns an event, which `observe` adds to the observations. */
+/** One call that the shell makes, one at a time. It reports events, which `observe` adds to the observations. */
 export type Effect =
   | { do: "addFinalizer" }
-  /** Reads the Machine that owns the remediation. */
+  /** Reads the Machine that owns the remediation, to find its node. */
   | { do: "resolveSubject" }
-  /** Reads whether an old remediation is still wanted: the node may be healthy again. */
+  /** Reads whether the outage of an old or restored remediation is over. */
   | { do: "examineRequest" }
   /** Reads whether the Cluster of the subject still exists. */
   | { do: "findCluster" }
   /** Asks for admission. */
   | { do: "askForAdmission" }
   | { do: "withdrawAdmission" }
-  /** Hands the lease over to another agent, since this one runs on the node. */
+  /** Hands the agent lease over to another agent, because this one runs on the node. */
   | { do: "handOver" }
   | { do: "claimHost" }
-  /** Reads node, lease, Machine, identity and what holds power orders at once. */
+  /** Reads the node, its lease, its Machine, the host's identity and what holds power orders. */
   | { do: "examine" }
-  /** The same without the node. */
+  /** Reads only the host's identity and what holds power orders. */
   | { do: "verifyIdentity" }
   /** Reads live what holds power orders. */
   | { do: "readHolds" }
   | { do: "readLease"; withinMs?: number }
   | { do: "quarantine"; attemptId: string }
-  /**
-   * Changes the quarantine's signature, so that it is known whether etcd takes writes, and reads the lease after that.
-   */
+  /** Changes the quarantine's signature to see whether etcd accepts writes, and then reads the lease. */
   | { do: "proveWritable" }
-  /** Sends an NMI. What is stored says so already. */
+  /** Sends an NMI. The status already records it, so that it is never sent twice. */
   | { do: "sendNmi"; withinMs: number }
-  /** Orders an AC cycle. What is stored says so already. */
+  /** Orders an AC cycle. The status already records it, so that it is never sent twice. */
   | { do: "acCycle"; attemptId: string; withinMs: number }
   | { do: "forceOff"; attemptId: string }
   /** `withinMs` bounds the time of the reading. */
   | { do: "readPower"; withinMs?: number }
-  /** Begins to read what the BMC shows of why the host died. Nothing waits for it. */
+  /** Begins to read what the BMC shows about why the host died, and does not wait for the result. */
   | { do: "beginEvidence" }
-  /** Reads the power of all devices, of which any may have been turned off. */
+  /** Reads the power of all devices, because any of them may have been turned off. */
   | { do: "readWhole" }
   | { do: "taint"; attemptId: string }
   /** Takes our out-of-service taint off. */
@@ -45,7 +43,7 @@ export type Effect =
   /** Deletes pods, no longer than `withinMs`. */
   | { do: "releasePods"; withinMs: number }
   | { do: "checkDrained" }
-  /** Out-of-service taint off and quarantine on in one patch. */
+  /** Takes the out-of-service taint off and puts the quarantine on in one patch. */
   | { do: "swapMarks"; attemptId: string }
   | { do: "setBootOverride"; override: BootOverride }
   | { do: "backupNode" }
@@ -55,19 +53,19 @@ export type Effect =
   /** Takes the quarantine off if the live node is in a new boot. */
   | { do: "liftQuarantine" }
   | { do: "restoreNode" }
-  /** Reads which Machine the node says that it is. */
+  /** Reads which Machine the node names. */
   | { do: "findMachine" }
   /** Reads the Machine, its owner and its host. */
   | { do: "examineMachine" }
   | { do: "askToReplace" }
-  /** Leaves the Machine to its owner. */
+  /** Informs the owner of the Machine that it decides about the Machine. */
   | { do: "handToOwner"; message: string }
   | { do: "deleteMachine" }
-  /** Reads which Machine and Node have replaced the old ones, and the state of the host that is given up. */
+  /** Reads which Machine and Node have replaced the old ones, and whether the host may be released. */
   | { do: "checkReplacement" }
   /** Reads what is installed on the BareMetalHost. */
   | { do: "examineHost" }
-  /** Takes off what is installed on the BareMetalHost, and what keeps it off. */
+  /** Removes the image of the BareMetalHost and the annotation that keeps the host off. */
   | { do: "takeImageOff" }
   | { do: "putImageBack" }
   /** The remediation deletes itself. */
@@ -75,11 +73,11 @@ export type Effect =
   | { do: "closeDevices" }
   | { do: "checkSuccessor" }
   | { do: "clearMarks" }
-  /** `asItIs`: on or off, it stays so. */
+  /** `asItIs`: the release leaves the power of the host as it is, on or off. */
   | { do: "releaseHost"; asItIs: boolean }
   | { do: "dropFinalizer" };
 
-/** Something to report to the operator, as an Event. */
+/** A Kubernetes Event for the operator. */
 export interface Note {
   type: "Normal" | "Warning";
   reason: string;
@@ -87,8 +85,8 @@ export interface Note {
 }
 
 /**
- * What to do next. A `status` is stored first, with a guard. Then the effects run in order. With neither, the
- * remediation waits for `nextCheckMs` milliseconds, or only for a change if `nextCheckMs` is absent.
+ * What to do next. The shell stores `status` first, with a guard, and then runs the effects in order. If there is
+ * neither, it decides again after `nextCheckMs` or after a change, or only after a change if `nextCheckMs` is absent.
  */
 export interface Decision {
   status?: BareMetalRemediationStatus;

@@ -73,12 +73,12 @@ export const REASONS = [
 ] as const;
 export type Reason = (typeof REASONS)[number];
 
-/** What stands in the way of a device. */
+/** Why a call to a device failed. */
 export interface DeviceProblem {
   reason: Reason;
-  /** Names the reason, the device and what to do. */
+  /** Names the device, the cause and what to do. */
   message: string;
-  /** More tries change nothing, or do harm. */
+  /** Further tries are useless or harmful. */
   final: boolean;
 }
 

@@ -23,45 +23,42 @@ export const STATE_NAMES = [
 export type StateName = (typeof STATE_NAMES)[number];
 
 /**
- * The version of what a status says. It is counted up with each change that an agent which does not know of it would
- * act on wrongly; a field that it may overlook does not count. 1 is that of 0.1.0, which does not write it.
+ * The version of the stored state. Each change that would make an older agent act wrongly increases it; a new field
+ * that an older agent may ignore does not. Version 0.1.0 has state version 1 and does not write it.
  */
 export const STATE_VERSION = 1;
 
-/** One power cycle of the host, as it is stored before anything of it is done. */
+/** One power cycle of the host. It is stored before its first effect. */
 export interface Attempt {
-  /** Identifies one power-off order: a second order within the same cycle gets an id of its own. */
+  /** The order id: a further power-off order within the same cycle gets a new one. */
   id: string;
   kind: "Reboot" | "Reprovision";
   /** The last power order, stored before it is sent. */
   action: "None" | "Inherited" | "ForceOff" | "On";
   actionAtMs: number;
-  /** How many orders of this action, in this power cycle, may have taken effect: bounded, see `ORDERS_MAX`. */
+  /** How many orders of this action may have taken effect in this power cycle: at most `ORDERS_MAX`. */
   orders: number;
-  /** Whether the order has left this process: it was answered, or its answer may have been lost. */
+  /** Whether the order was sent: it was answered, or its answer may have been lost. */
   sent: boolean;
-  /** Whether the order's effect has been read back. */
+  /** Whether a reading has shown the effect of the order. */
   done: boolean;
   startedAtMs: number;
-  /** When the present state is out of time. */
+  /** Deadline of the present state. */
   deadlineMs: number;
-  /** The first proof of this cycle that the host is off. */
+  /** When the host was first proven off in this cycle. */
   offConfirmedAtMs: number | undefined;
-  /**
-   * When the release of workloads first began in this cycle: `drainTimeout` counts from then, however often the proof
-   * is lost.
-   */
+  /** When the release first began in this cycle. `drainTimeout` counts from then, even if the proof is lost. */
   releasingSinceMs: number | undefined;
   /** A boot override may be set and has to be cleared. */
   bootOverride: boolean;
   /**
-   * An out-of-service taint of this id is signed by a second taint. Set with each id that is chosen here, and never
-   * later: version 0.1.0 signs by an annotation alone, and drops this field from what it stores.
+   * An out-of-service taint of this id is signed by the ownership taint. This version sets the field when it chooses an
+   * id, and never later. Version 0.1.0 signs by an annotation alone and drops this field from the status.
    */
   secondTaint: boolean;
 }
 
-/** Why a remediation is being undone, and what its verdict will be. */
+/** The kept outcome: why a remediation is being undone, and what its verdict will be. */
 export interface Outcome {
   verdict: "Failed" | "TimedOut" | "Deleted";
   reason: string;
@@ -74,19 +71,19 @@ export type State =
   /** The agent looks up the node and its host, and claims the host. `attempt` is set after a first wait or a retry. */
   | { name: "Resolving"; attempt: Attempt | undefined }
   | { name: AttemptStateName; attempt: Attempt }
-  /** What was begun is taken back before the verdict is given. */
+  /** The agent undoes what the remediation has done, before it stores the verdict. */
   | { name: "Undoing"; attempt: Attempt; outcome: Outcome }
   | { name: "Succeeded" | "Failed" }
   | UnknownState;
 
-/** What an agent of another version has stored, on which this one does not act. */
+/** The state of a remediation whose status or spec is of another version. This agent does not act on it. */
 export interface UnknownState {
   name: "Unknown";
-  /** What this version does not know: what an agent has stored, or what was asked for. */
+  /** The part that this version does not know. */
   of: "status" | "spec";
-  /** The same, in words. */
+  /** Names the field that is not known, and why. */
   why: string;
-  /** Set if that part of the status can be read. */
+  /** Set if this version can read `status.attempt`. */
   attempt: Attempt | undefined;
 }
 
@@ -101,8 +98,8 @@ export function parseState(status: BareMetalRemediationStatus | undefined): Stat
 }
 
 /**
- * The state of a remediation whose spec this version does not know: nothing begins or goes on by it. What is being
- * taken back, or has its verdict, depends on no spec.
+ * The state of a remediation whose spec this version does not know: it neither begins nor continues. A remediation that
+ * is being undone or has its verdict does not depend on the spec, so its state stays.
  */
 export function withUnknownSpec(state: State, why: string): State {
   if (state.name === "Unknown" || state.name === "Undoing" || isFinal(state.name)) return state;
@@ -197,9 +194,9 @@ export function mayHaveTurnedOff({ action, done }: Attempt): boolean {
 }
 
 /**
- * Whether a remediation has a host under way, by what it has stored: from the check before the power-off until the
- * verdict. One that undoes nothing that it has begun has none; nor has one that does so for longer than its time, whose
- * BMC may never answer again: it must not keep others waiting forever.
+ * Whether a remediation is working on a host, according to its stored status: from Verifying until the verdict. An undo
+ * counts only if there was a power order, and only until its deadline: its BMC may never answer again, and other
+ * remediations must not wait for it forever.
  */
 export function isUnderWay(status: BareMetalRemediationStatus | undefined, epochMs: number): boolean {
   const { phase = "Resolving", attempt } = status ?? {};
@@ -207,7 +204,7 @@ export function isUnderWay(status: BareMetalRemediationStatus | undefined, epoch
   return phase !== "Resolving" && !isFinal(phase);
 }
 
-/** What a remediation waits for that may take long and does not affect other remediations. */
+/** Waits that may take long. Other remediations must not wait for them, so the slot lapses. */
 const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "ClusterUnreachable",
   "ClusterExchanged",
@@ -215,20 +212,20 @@ const WAITS_ELSEWHERE: readonly (string | undefined)[] = [
   "InputUnread",
   "UnknownState",
 ] satisfies Reason[];
-/** What an operator has it wait for, who may end that at any moment. */
+/** Waits that an operator asked for. The operator may end them at any moment, so the slot is held. */
 const WAITS_FOR_OPERATOR: readonly (string | undefined)[] = ["Paused", "Maintenance"] satisfies Reason[];
 
 /**
- * The slot that a remediation occupies of the limits on concurrent hosts. A lapsing slot is released after
+ * Whether a remediation occupies a slot of the limits on concurrent hosts. A lapsing slot is released after
  * SLOT_KEPT_MS.
  */
 export type Slot = "None" | "Held" | "Lapsing";
 
 /**
- * The slot of a remediation, according to its stored status. It ends when the host reads On. It lapses while the
- * cluster or an API is unreachable, and after the deadline of the state, because other remediations must not wait for
- * that. The caller measures by the monotonic clock for how long a slot has been lapsing: the wall clock may jump past
- * every deadline at once.
+ * The slot of a remediation, according to its stored status. It ends when the host reads On. It lapses during the waits
+ * in WAITS_ELSEWHERE and after the deadline of the state, because other remediations must not wait for those. The
+ * caller measures by the monotonic clock for how long a slot has been lapsing: the wall clock may jump past every
+ * deadline at once.
  */
 export function slotOf(status: BareMetalRemediationStatus | undefined, epochMs: number): Slot {
   const { phase = "Resolving", attempt } = status ?? {};
@@ -241,7 +238,7 @@ export function slotOf(status: BareMetalRemediationStatus | undefined, epochMs: 
   return isLate || WAITS_ELSEWHERE.includes(reason) ? "Lapsing" : "Held";
 }
 
-/** Whether a remediation has stored that it acts on a host, or did. */
+/** Whether a remediation has begun to act on a host, according to its stored status. */
 export function isBegun(status: BareMetalRemediationStatus | undefined): boolean {
   return (status?.phase ?? "Resolving") !== "Resolving";
 }

@@ -8,9 +8,8 @@ const DELETED: Reason = "RemediationDeleted";
 const WRONG_HOST: Reason = "WrongHost";
 
 /**
- * How a step of a remediation is logged. A node that was not fenced, and a wrong host that was powered off, are errors;
- * what a remediation waits for, and its end by a deletion, are warnings; the steps of a remediation that succeeds are
- * neither. Pure.
+ * The log level of a step of a remediation. A failed remediation, and a wrong host that was powered off, are errors.
+ * Waits, and the end of a remediation that was deleted, are warnings. All other steps are information. Pure.
  */
 export function stepLevel(
   to: StateName | "Unknown",

@@ -30,30 +30,30 @@ export interface BoundedStrategy {
   powerOn: "On" | "ACCycle";
   /** How long the power-on waits for a BMC that an AC cycle has interrupted. */
   acCycleTimeoutMs: number;
-  /** By the clock of the API server; absent if the remediation began at the end of a duration, or without one. */
+  /** By the clock of the API server; absent if the remediation did not begin early. */
   powerOnNotBeforeMs?: number;
   /** The version of the lease that was silent when the remediation began early; absent if it does not name one. */
   provenLease?: LeaseVersion;
 }
 
-/** Longest duration that is accepted: the status holds deadlines, and some times are too far off to be written. */
+/** Longest duration that counts: the status holds deadlines, and a time too far in the future cannot be formatted. */
 const DURATION_MAX_MS = 24 * 3_600_000;
-/** Shortest time for the power-on: with less the host would stay off, its On not even sent. */
+/** Shortest time for the power-on: with less time, the host would stay off because its On is never sent. */
 const POWER_ON_TIMEOUT_MIN_MS = 30_000;
 
-/** Longest wait for a crash dump: a host that hangs may write to its disks during it. */
+/** Longest wait for a crash dump: during the wait, a host that hangs may still write to its disks. */
 const DIAGNOSTICS_TIMEOUT_MAX_MS = 10 * 60_000;
 
-/** Longest wait for a BMC after an AC cycle: the slowest boot for minutes. */
+/** Longest wait for a BMC after an AC cycle: the slowest BMCs take minutes to boot. */
 const AC_CYCLE_TIMEOUT_MAX_MS = 30 * 60_000;
 
-/** A strategy as far as this version knows the spec, and a text about what it does not know. */
+/** A strategy as far as this version knows the spec. `unknown` names the field that it does not know. */
 export interface ParsedStrategy {
   strategy: BoundedStrategy;
   unknown: string | undefined;
 }
 
-/** Reads a spec. A field that this version does not know the value of counts as its default, and is named. */
+/** Reads a spec. A field with a value that this version does not know gets its default. */
 export function parseStrategy(spec: unknown): ParsedStrategy {
   const read = bareMetalRemediationSpecSchema.safeParse(spec);
   if (read.success) return { strategy: strategyOf(read.data), unknown: undefined };
@@ -68,7 +68,7 @@ export function parseStrategy(spec: unknown): ParsedStrategy {
   };
 }
 
-/** @throws Error if a duration cannot be parsed, which the schema of the CRD rules out. */
+/** @throws Error if a duration cannot be parsed; the schema of the CRD rejects such a duration. */
 export function strategyOf(spec: BareMetalRemediationSpec): BoundedStrategy {
   const { strategy, powerOnNotBefore, earlyProof } = spec;
   const powerOnNotBeforeMs = parseTimeMs(powerOnNotBefore);

@@ -1,6 +1,6 @@
-/** Why the cluster of a node cannot be worked with. */
+/** Why the agent cannot work with the cluster of a node. */
 export interface ClusterProblem {
-  /** ClusterExchanged: another cluster answers than the one that was meant. */
+  /** ClusterExchanged: the cluster that answers is not the recorded one. */
   reason: "ClusterUnreachable" | "ClusterExchanged";
   /** For the operator, with the next step. */
   message: string;

@@ -1,4 +1,4 @@
-// What a decision knows of the host, as plain data.
+// What a decision knows about the host, as plain data.
 
 /** The remediation that may power a host now. */
 export interface HostOwner {
@@ -12,16 +12,16 @@ export interface HostOwner {
 export type LookupFailure = {
   found: false;
   /**
-   * NoTarget: none names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted. Else
-   * there is one, but it is in no state to be fenced.
+   * NoTarget: no target names the node. Ambiguous: several targets claim one node, System or UUID, so none is trusted.
+   * HostRefusalReason: there is a host, but it cannot be fenced in its present state.
    */
   reason: "NoTarget" | "Ambiguous" | HostRefusalReason;
   message: string;
 };
 
 /**
- * Why a host cannot be fenced as it is, although its devices may be well: shown as the reason of a remediation's
- * Processing condition. docs/reference/metal3.md explains each.
+ * Why a host cannot be fenced although its devices may work: the reason of the Processing condition of its remediation.
+ * docs/reference/metal3.md explains each.
  */
 export type HostRefusalReason =
   | "HostAttached"
@@ -43,12 +43,12 @@ export interface LastReboot {
 /** The host that was found. */
 export interface HostFacts {
   ref: { kind: string; namespace: string; name: string; uid: string };
-  /** The identity of the host according to its target, from the spec or pinned; undefined if the target has none. */
+  /** The identity that the target has in its spec or has pinned; undefined if it has none. */
   identity: { systemUUID?: string; serialNumber?: string } | undefined;
   owner: HostOwner | undefined;
   /** For `requireReboot`. */
   lastReboot: LastReboot | undefined;
-  /** What is done to it is a mark on its own object, not an order to a BMC. */
+  /** An annotation on its own object powers the host off and on, not an order to a BMC. */
   isPoweredByMark: boolean;
   /** Whether the host is in use, according to its own object. */
   isInUse: boolean;

@@ -12,8 +12,8 @@ import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
 import type { Machine } from "../../../../api/cluster-api/cluster-api.ts";
 
 /**
- * What this process has learned itself about one remediation. All times are monotonic. It starts empty, so everything
- * that matters is read again after a restart or a change of leader.
+ * What this process itself has learned about one remediation. A process starts without observations, so after a restart
+ * or a change of leader it reads everything again. All times are monotonic, unless a comment says otherwise.
  */
 export interface Observations {
   claim:
@@ -21,88 +21,87 @@ export interface Observations {
     | { owned: false; by: HostOwner; undoing: boolean; atMs: number }
     | undefined;
   /**
-   * What the check at the start of this attempt found. `node` is the live Node, undefined if there is none. `dispute`
-   * says why it is doubtful that the node runs on the host.
+   * The last live read of the node in this attempt. `node` is undefined if there is none. `dispute` says why it is
+   * doubtful that the node runs on the host.
    */
   examined: { node: Node | undefined; dispute?: string | undefined } | undefined;
-  /** The subject's Machine as last seen, live or by a watch of its UID. */
+  /** The subject's Machine as last read live, or as the watch of its UID last showed it. */
   subjectMachine: (MachineReading & { atMs: number }) | undefined;
-  /** What a live read says of a remediation that may be about an outage that is over. */
+  /** A live read of whether the outage that the remediation is about may be over. */
   request: { isReady: boolean; isFoundUnhealthy: boolean; atMs: number } | undefined;
-  /** Whether the subject's Cluster is gone, by a live read while nothing can be done in it. */
+  /** Whether the subject's Cluster is gone. It is read live while the agent cannot work with that cluster. */
   cluster: { gone: boolean; atMs: number } | undefined;
-  /** The members of etcd, read live with a node that may run one. */
+  /** The members of etcd, read live together with the node; empty if the node cannot run one. */
   members: readonly EtcdMember[];
-  /** Used up by the next power order. */
+  /** The last identity check. The next power order uses it up. */
   identity: { check: IdentityCheck; atMs: number } | undefined;
-  /** What holds power orders by a live read; one that `failed`, in part or wholly, holds power-offs. */
+  /** A live read of what holds power orders. A read that `failed`, even in part, holds power-offs. */
   hold: { found: Hold | undefined; failed: boolean; atMs: number } | undefined;
   lease: ObservedLease | undefined;
   /** The last order that this process sent. */
   order: SentOrder | undefined;
-  /** Whether the NMI was sent that this process was to send. */
+  /** How this process's NMI ended; undefined if this process has not tried to send one. */
   nmi: OnceAnswer | undefined;
-  /** The same of an AC cycle, and whether its BMC has given no answer since. */
+  /** The same for an AC cycle. `isAway`: the BMC has failed to answer since. */
   acCycle: (OnceAnswer & { isAway: boolean }) | undefined;
-  /** When a fence_kdump message of the node was received last, after the NMI was ordered. It proves nothing. */
+  /** When the last fence_kdump message of the node was received, after the NMI was ordered. It proves nothing. */
   kdump: { lastAtMs: number } | undefined;
   /**
-   * Power-off orders of this process that may have an effect that was not seen yet. Of several orders, an Off that is
-   * read shows the effect of one. The others may still be carried out, even after an On.
+   * Power-off orders of this process that may still take effect. If there are several, a reading of Off shows the
+   * effect of one of them. The BMC may still carry out the others, even after an On.
    */
   unseenOffs: { count: number; lastAtMs: number } | undefined;
   power: ObservedPower;
   /** The last failure of the devices, until a call succeeds. */
   device: (DeviceProblem & { failures: number; retryAtMs: number }) | undefined;
-  /** The kind of call to the API that has failed for longest, until one of its kind succeeds or the state changes. */
+  /** The kind of API call that has failed for longest, until such a call succeeds or the state changes. */
   kube: ApiFailure | undefined;
-  /** Whose out-of-service taint the node had after our patch, and for which attempt. */
+  /** Whose out-of-service taint the node had after our patch for the attempt. */
   taint: { attemptId: string; found: "Ours" | "Foreign" | "NoNode" } | undefined;
-  /** When a patch was sent that puts our taint on and has had no answer: it may still be on its way. */
+  /** When a patch was sent that puts our taint on and is still unanswered: it may yet take effect. */
   taintUnansweredAtMs: number | undefined;
-  /** Why our taint could not be put on, when that was last tried. */
+  /** Why the last try to put our taint on failed. */
   taintFailure: string | undefined;
   quarantined: boolean;
   /**
-   * Whether this process knows that our out-of-service taint is off: it took it off, or saw none, and put none on
-   * since.
+   * Whether this process knows that our out-of-service taint is off: the process removed it or found none, and has put
+   * none on since.
    */
   taintCleared: boolean;
-  /** Whether all our marks were, since one was last put on. */
+  /** Whether this process has removed all our marks since it last put one on. */
   marksCleared: boolean;
-  /** Whether the out-of-service taint has made way for the quarantine since it was last put on. */
+  /** Whether the quarantine has replaced the out-of-service taint since that was last put on. */
   swapped: boolean;
   /** Whether pods were deleted since they were last counted. */
   released: boolean;
-  /** The most pods that had to leave at once in this attempt, as far as this process knows. */
+  /** The largest number of pods that this process has seen leave in one release of this attempt. */
   podsToRelease: number;
-  /** `isReported`: a status was stored since these counts were found, whether or not the API server has kept them. */
+  /** `isReported`: a status was stored since these counts were found. The API server may have dropped the counts. */
   drain: { pods: number; attachments: number; atMs: number; checks: number; isReported: boolean } | undefined;
   override: BootOverride | undefined;
   backup: { status: NonNullable<BareMetalRemediationStatus["backup"]>; resourceVersion: string } | undefined;
-  /** The node as deleted by us is gone. */
+  /** The Node that this process deleted is gone. */
   nodeDeleted: boolean;
   rebootRecorded: boolean;
-  /** UID of the new Node that has got its labels back. */
+  /** UID of the new Node whose labels, annotations and taints were restored. */
   restoredUid: string | undefined;
   quarantineLifted: boolean;
   devicesClosed: boolean;
-  /** Whether the Machine of this remediation may be replaced now; undefined if that was not asked yet. */
+  /** Whether the Machine of this remediation may be replaced now; undefined if the agent has not asked yet. */
   replacementAdmission: { granted: true } | { granted: false; by: string; atMs: number } | undefined;
-  /** What the live node says of its Machine. */
+  /** The Machine that the live node names. */
   nodeMachine: NodeMachine | undefined;
   /** Live reads of what a reprovision acts on. */
   machine: MachineReport | undefined;
   installed: InstalledHost | undefined;
   replacement: ReplacementReport | undefined;
-  /** The Machine's owner was informed that the decision is its own. */
+  /** The Machine's owner was informed that it decides about the Machine. */
   handedToOwner: boolean;
-  /** A live read of who waits for the host. */
+  /** A live read of whether another remediation waits for the host. */
   successor: { waiting: boolean; atMs: number } | undefined;
   hostReleased: boolean;
   /**
-   * What the BMC shows of why the host died: undefined before it is read. It is read once by a process, and stays for
-   * all attempts.
+   * What the BMC shows about why the host died; undefined before it is read. A process reads it once for all attempts.
    */
   evidence: "Reading" | { found: BmcEvidence | undefined; readAtMs: number } | undefined;
 }
@@ -110,20 +109,20 @@ export interface Observations {
 export interface ObservedLease {
   /** UID of the lease; `none` if there is no lease. */
   uid: string;
-  /** Resource version in which its last renewal was read; empty if there is no lease. */
+  /** Resource version of the last renewal; empty if there is no lease. */
   resourceVersion: string;
-  /** Wall-clock time of the node's own last renewal, by the node's clock. */
+  /** `spec.renewTime` of the last renewal, by the node's wall clock. */
   renewTimeMs: number | undefined;
   durationMs: number;
-  /** When a renewal was last seen to happen by this process. */
+  /** When this process last saw the lease renewed; undefined if it has seen no renewal. */
   renewedAtMs: number | undefined;
-  /** When that was first seen. */
+  /** When this process first saw the lease renewed. */
   firstRenewedAtMs?: number;
-  /** When it was last written, at the latest, by the API server's clock; undefined if that is not known. */
+  /** The latest time at which the lease may have been written; undefined if it has no stamp of the API server. */
   writtenAtMs: number | undefined;
   /** When the lease was last read live. */
   readAtMs: number;
-  /** Since when the API server had answered without an outage, at the last check. */
+  /** Since when the API server has answered without an outage, as known at the last read. */
   answeringSinceMs: number;
 }
 
@@ -134,22 +133,22 @@ export interface SentOrder {
   action: PowerOrder;
   /**
    * Uncertain: the answer was lost, so the order may have taken effect. Rejected: the device refused the order, and it
-   * may be sent again. `hadNoEffect` says whether a rejected order can have taken effect nevertheless.
+   * may be sent again. A rejected order may have taken effect nevertheless: see `hadNoEffect`.
    */
   outcome: "Acknowledged" | "Uncertain" | "Rejected";
-  /** Why it was rejected; kept until a further order is sent, whatever other calls to the device say meanwhile. */
+  /** Why it was rejected. Kept until the next order, even if other calls to the device succeed or fail differently. */
   problem?: DeviceProblem;
-  /** It was not sent: API calls took so long that the check of the identity had grown too old. */
+  /** The order was not sent: API calls took so long that the identity check had become too old. */
   isLate?: true;
-  /** When an earlier order of this action was sent that may have taken effect. `outcome` is that of the last order. */
+  /** When an earlier order of this action was sent that may have taken effect. `outcome` is only about the last one. */
   earlierEffectAtMs?: number;
   atMs: number;
 }
 
 export interface ObservedPower {
   /**
-   * As a device or a host reports it (`PowerReading`, `WholeReading`). `runs` is known if all devices were read
-   * (`readWhole`): then `On` is all of them, and `Off` is any of them.
+   * The last reading (`PowerReading`, `WholeReading`). `runs` is set if all devices were read (`readWhole`): then `On`
+   * means that all of them read On, and `Off` that any of them reads Off.
    */
   last:
     | {
@@ -163,7 +162,7 @@ export interface ObservedPower {
         bmcUpMs?: number;
       }
     | undefined;
-  /** Off readings in a row since the last power-off order of this process, or since it started. */
+  /** Off readings in a row since the last power-off order of this process, or since the process started. */
   offReads: number;
   /** When the host was last read Off. */
   offAtMs: number | undefined;
@@ -171,7 +170,7 @@ export interface ObservedPower {
   provenAtMs: number | undefined;
 }
 
-/** Whether the host is this remediation's as far as this process knows: it took it, and has not given it up since. */
+/** Whether this process has claimed the host for the remediation and has not released it since. */
 export function ownsHost({ claim, hostReleased }: Pick<Observations, "claim" | "hostReleased">): boolean {
   return claim?.owned === true && !hostReleased;
 }
@@ -181,12 +180,12 @@ export type MachineReading =
   | { found: true; machine: Machine }
   | { found: false; reason: "MachineNotFound" | "MachineUnreadable" | "SubjectMismatch"; message: string };
 
-/** A node that runs a member of etcd, and whether that member can be counted on. */
+/** A node that runs a member of etcd. `up`: the member counts towards quorum. */
 export interface EtcdMember {
   node: string;
   up: boolean;
-  /** Whether etcd runs outside the cluster: the node then serves the API alone, and another one that is up suffices. */
+  /** Whether etcd runs outside the cluster. Then the node only serves the API, and one other node is enough. */
   external?: boolean;
-  /** Whether its Node was deleted, which does not remove the member from etcd. */
+  /** Whether the Node was deleted. That does not remove the member from etcd. */
   deleted?: boolean;
 }

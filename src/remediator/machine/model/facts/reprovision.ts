@@ -1,28 +1,25 @@
 import type { BareMetalRemediationStatus } from "../../../../api/ironfence/bare-metal-remediation.ts";
 import type { MachineRef } from "../../../../nodes/subject.ts";
 
-// What a reprovision sees of the objects that it acts on, each by a live read of this process. Times are monotonic.
+// What a reprovision knows about the objects that it changes. Each fact is a live read. Times are monotonic.
 
 export type MachineOwner = NonNullable<BareMetalRemediationStatus["replacement"]>["owner"];
 
-/** The Machine that a node names, if that names the node. `message` says what to do. */
+/** The Machine of a node, if each of the two names the other. `message` says what to do. */
 export type NodeMachine = { found: true; ref: MachineRef } | { found: false; message: string };
 
 /** The remediation's Machine. */
 export interface MachineReport {
-  /** Deleting: it was deleted, and its finalizers keep it. Gone: there is none, or another one of that name. */
+  /** Deleting: finalizers still keep the deleted Machine. Gone: there is none, or a new one has its name. */
   state: "Present" | "Deleting" | "Gone";
-  /** RFC 3339: when it was deleted, as far as it is known. */
+  /** When it was deleted, in RFC 3339; undefined if that is not known. */
   deletedAt: string | undefined;
-  /** The Node that it names; OKD's forgets one that was deleted. */
+  /** The Node that it names. A Machine of OKD no longer names a Node that was deleted. */
   nodeName: string | undefined;
   isControlPlane: boolean;
   /** The controller of the Machine; undefined if it has none. */
   owner: MachineOwner | undefined;
-  /**
-   * Whether the owner creates another Machine at once: it is a MachineSet that exists, wants at least one Machine, and
-   * is not paused.
-   */
+  /** Whether the owner creates another Machine at once: a MachineSet that has replicas and is not paused. */
   isReplaced: boolean;
   externallyProvisioned: boolean;
   atMs: number;
@@ -34,7 +31,7 @@ export interface InstalledHost {
   provisioningState: string | undefined;
   /** JSON of the fields that say what is installed; undefined if there are none. */
   image: string | undefined;
-  /** `kind namespace/name` of who uses it. */
+  /** The consumer of the host, as `kind namespace/name`. */
   consumer: string | undefined;
   externallyProvisioned: boolean;
   errorMessage: string | undefined;
@@ -43,7 +40,7 @@ export interface InstalledHost {
 
 /** What happened to a Machine that was deleted. */
 export interface ReplacementReport {
-  /** The Ready Node of a Machine that the same owner has made since. */
+  /** The Ready Node of a Machine that the same owner has created since. */
   nodeName: string | undefined;
   /**
    * Whether the host need not be kept off for the old Machine any more: it is being deprovisioned, or the Machine is
@@ -53,12 +50,12 @@ export interface ReplacementReport {
   atMs: number;
 }
 
-/** How old a report may be that something is decided by which cannot be taken back. */
+/** Maximum age of a report on which an irreversible decision is based. */
 const REPORT_AGE_MAX_MS = 5_000;
-/** Between checks of what takes minutes. */
+/** Interval between checks of something that takes minutes. */
 export const REREAD_MS = 10_000;
 
-/** Whether there is a report, and fresh enough. */
+/** Whether there is a report that is fresh enough. */
 export function isFresh<T extends { atMs: number }>(
   report: T | undefined,
   nowMs: number,

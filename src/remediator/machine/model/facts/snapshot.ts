@@ -8,7 +8,7 @@ import type { Hold } from "./hold.ts";
 import type { ClusterProblem } from "./cluster-problem.ts";
 import type { HostFacts, LookupFailure } from "./host-facts.ts";
 
-/** The two times that a decision needs: one for what users and other machines read, one for waits. */
+/** The two clocks of a decision: `epochMs` for times that users and other processes read, `monotonicMs` for waits. */
 export interface Now {
   epochMs: number;
   monotonicMs: number;
@@ -21,89 +21,80 @@ export interface Snapshot {
     generation: number | undefined;
     /** deletionTimestamp is set. */
     deleting: boolean;
-    /** The health check has given this remediation up. */
+    /** The health check has timed this remediation out. */
     timedOut: boolean;
     hasFinalizer: boolean;
     /** The node that its annotation names. */
     named: string | undefined;
-    /** It is the child of a request of another kind, which reports to the requester. */
+    /** It is the child of a request of another kind; the request reports the result to the requester. */
     isRequested: boolean;
     namespace: string;
     name: string;
-    /**
-     * Milliseconds since it was created, by the API server's clock, which stamped that; Infinity if the stamp cannot be
-     * read.
-     */
+    /** Milliseconds since it was created, by the API server's clock; Infinity if creationTimestamp is not valid. */
     ageMs: number;
     /** A backup tool has restored it. */
     isRestored: boolean;
-    /** A user has confirmed this very object. */
+    /** A user has confirmed the object with this UID. */
     isConfirmed: boolean;
   };
   strategy: BoundedStrategy;
   state: State;
-  /** As stored; the base of what is stored next. */
+  /** The stored status. The next status is built on it. */
   status: BareMetalRemediationStatus;
   /** The name of the node. For a Machine that has no Node yet, a text that is not a valid name of a node. */
   nodeName: string;
   subject: Subject;
-  /** The subject is known by its Machine alone, which has to be read first. */
+  /** Only the Machine of the subject is known, so the agent must read it to find the node. */
   unresolved: boolean;
-  /**
-   * What the remediation needs and the agent cannot read, as a text, and for how long; undefined if everything is
-   * read.
-   */
+  /** What the remediation needs and the agent could not read for `forMs`; undefined if everything was read. */
   unread: { message: string; forMs: number } | undefined;
   /** Why the agent cannot work with the cluster of the node; undefined if it can. */
   clusterProblem: ClusterProblem | undefined;
-  /** Which cluster answers; undefined for the agent's own, and while it cannot be reached. */
+  /** UID of the cluster that answers; undefined for the agent's own cluster, and while none can be reached. */
   clusterUid: string | undefined;
-  /** The subject's cluster is the one that the operator has named as the agent's own. */
+  /** The operator has declared that the subject's cluster is the one in which the agent runs. */
   isOwnCluster: boolean;
-  /** The node as watched: it may lag, so it wakes and informs, but nothing unsafe rests on it alone. */
+  /** The watched node. The watch may lag, so it alone never justifies a step that could be unsafe. */
   node: Node | undefined;
   host: { found: true; facts: HostFacts } | LookupFailure;
   /** What holds power orders; undefined if they are not held. */
   hold: Hold | undefined;
-  /** The answer to its request for an admission; undefined if it has not asked. */
+  /** The answer to this remediation's request for admission; undefined if it has not asked. */
   admission: Admission | undefined;
   /** The node's failure zone by its label. */
   zone: string | undefined;
   /** The agent itself runs on the node. */
   runsHere: boolean;
-  /** Remediations of the same node in addition to this one. */
+  /** Other remediations of the same node. */
   siblings: readonly Sibling[];
   /**
-   * For how long the host is still not to be powered on, nor off again if it comes back by itself, because the
-   * remediation began before the duration of its node was over; 0 if it did not, or if that time is over.
+   * The time until the duration of the node is over, if the remediation began early; otherwise 0. Until then the agent
+   * does not power the host on, and does not power it off again if it comes back by itself.
    */
   earlyForMs: number;
-  /**
-   * Since when the lease of the node has been seen unchanged, on the monotonic clock, if the remediation began early;
-   * undefined if it did not, or if that is not known.
-   */
+  /** The unchanged lease of the node if the remediation began early; undefined if it did not, or if it is not known. */
   leaseUnchanged: UnchangedLease | undefined;
-  /** What is left of the present state's time on this process's own clock, which cannot jump. */
+  /** The time until the deadline of the state, by the monotonic clock of this process; negative after the deadline. */
   remainingMs: number;
   /** When the intent of the last order was stored, on the monotonic clock; -Infinity without an attempt. */
   intentAtMs: number;
-  /** When this process first saw that intent, monotonic: it was stored no later, whatever the clocks say. */
+  /** Monotonic time at which this process first saw that intent. It was stored no later, even if clocks differ. */
   intentSeenAtMs: number;
-  /** When this process first saw that an AC cycle was ordered, monotonic; -Infinity if none was. */
+  /** Monotonic time at which this process first saw that an AC cycle was ordered; -Infinity if none was. */
   cycleSeenAtMs: number;
-  /** An id that was never used before, for an attempt or order that this decision begins. */
+  /** An unused id, for an attempt or order that this decision begins. */
   freshId: string;
   observations: Observations;
 }
 
-/** A lease of a node as the agent has seen it, whatever remediations there are. */
+/** The lease of a node as the agent has seen it, whether or not a remediation existed. */
 export interface UnchangedLease {
   uid: string;
   resourceVersion: string;
   /** Monotonic time at which this version was first seen. */
   sinceMs: number;
   durationMs: number;
-  /** The last times between two renewals that were seen. */
+  /** The most recent intervals between two observed renewals. */
   gapsMs: readonly number[];
 }
 
@@ -111,10 +102,10 @@ export interface Sibling {
   uid: string;
   namespace: string;
   name: string;
-  /** Not final, not ending, and it found the host busy. */
+  /** It has no verdict, is not being deleted, and waits because another remediation owns the host. */
   waiting: boolean;
   succeeded: boolean;
-  /** When its present attempt proved the host off. */
+  /** When its current attempt proved the host off. */
   offConfirmedAt: string | undefined;
 }
 
@@ -123,7 +114,7 @@ export interface AttemptSnapshot extends Snapshot {
   attempt: Attempt;
 }
 
-/** Whether a remediation may begin. If it may not, why, and its position in the queue. */
+/** Whether a remediation may begin. If not, `message` says why and gives its position in the queue. */
 export type Admission =
   | { granted: true }
   | { granted: false; reason: "WaitingForTurn" | "ControlPlaneQuorum"; message: string };
