@@ -54,39 +54,39 @@ import { reconcile, refresh } from "./controller/reconcile.ts";
 import type { DecisionRecorder } from "../telemetry/decisions/recorder.ts";
 
 export interface RemediatorOptions {
-  /** How many remediations may be worked on at the same moment; those that only wait for something do not count. */
+  /** How many remediations are reconciled at the same time. Those that only wait do not count. */
   concurrency: number;
-  /** How many hosts may be remediated at the same moment, in all and in one failure zone. */
+  /** How many hosts may be remediated at the same time, in all and in one failure zone. */
   limits: AdmissionLimits;
   /** Label of a node that names its failure zone. */
   zoneLabel: string;
   /** The node that this agent runs on, which it never powers off; undefined if it is not configured. */
   ownNode: string | undefined;
-  /** The Cluster that the agent runs in, if it is one: a management cluster that manages itself. */
+  /** The Cluster that the agent runs in, if that management cluster manages itself. */
   ownCluster?: ClusterRef | undefined;
-  /** Clusters whose etcd runs outside of them, by their `clusterKey`. */
+  /** The `clusterKey` of each cluster whose etcd runs outside of it. */
   externalEtcd?: ReadonlySet<string>;
-  /** Hands the lease of the agent over to another agent. Does nothing if the agent holds no lease. */
+  /** Hands the agent lease over to another agent. Does nothing if this agent does not hold it. */
   handOver: (why: string) => void;
 }
 
 export interface RemediatorDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
-  /** Workload clusters: the nodes of Machines that are remediated are in them. */
+  /** The workload clusters, which contain the nodes of remediated Machines. */
   clusters: WorkloadClusters;
   targets: Watched<FencingTarget>;
   /** The agent's own namespace: it holds FencingTargets, their Secrets and the stop switch. */
   namespace: string;
   openDevice: OpenDevice;
   registry: Registry;
-  /** The leases of the nodes of the agent's own cluster. Without them no host is proven off before a duration. */
+  /** The node leases of the agent's own cluster. Without them there are no early off proofs. */
   leases?: KubeletLeases | undefined;
-  /** What the health checks of this agent cover; nothing by default. */
+  /** The nodes that the health checks of this agent cover; none by default. */
   coverage?: HealthCheckCoverage;
   /** Whether BareMetalHosts are hosts to fence, in addition to those of FencingTargets. */
   bareMetalHosts?: boolean;
-  /** Records every decision, and what it rests on; nothing is recorded if it is absent. */
+  /** Records every decision with its input; undefined if nothing is recorded. */
   recorder?: DecisionRecorder | undefined;
   /** Traces fences; undefined if tracing is off. */
   tracer?: FenceTracer | undefined;
@@ -95,19 +95,19 @@ export interface RemediatorDeps {
   options: RemediatorOptions;
 }
 
-/** Longest wait after an error of our own, for example a status that this version cannot read. */
+/** The longest backoff after an error in our own code, for example a status that this version cannot read. */
 const ERROR_BACKOFF_MAX_MS = 60_000;
-/** The time until a remediation that could not be read live is read again. */
+/** The time until a failed live read of a remediation is repeated. */
 const REREAD_MS = 1_000;
-/** Writes to pods of all remediations together that began before the durations of their nodes. */
+/** The most writes to pods in a second, for all early remediations together. */
 const EARLY_POD_WRITES_A_SECOND = 100;
-/** How long the first remediations wait for BareMetalHosts before those that need them say that they do. */
+/** How long after the start a remediation without a host waits until the BareMetalHosts are read. */
 const UNREAD_START_MS = 5_000;
 
 /**
- * Serves every `BareMetalRemediation` of the cluster until `signal` aborts; nothing of it runs after it has settled,
- * and every device session is closed. Call it only while the agent's lease is held, with a signal that aborts when it
- * is lost.
+ * Serves every `BareMetalRemediation` of the cluster until `signal` aborts. When it settles, all its tasks have ended
+ * and all device sessions are closed. Call it only while the agent holds the agent lease, with a signal that aborts
+ * when the lease is lost.
  */
 export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, targets, namespace } = deps;
@@ -190,7 +190,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     unreadFor: ({ status }) => {
       if (!nodes.synced) return whyUnread("Nodes", nodes);
       if (!targets.synced) return whyUnread("FencingTargets", targets);
-      // A host that has not been read is not one that is gone: nothing may be given up for it.
+      // While the hosts are not read, a missing host does not count as deleted: the remediation must not fail because
+      // of it.
       if (status.target !== undefined) {
         return status.target.kind === BARE_METAL_HOSTS.kind ? bareMetalHosts?.problem : undefined;
       }
@@ -212,8 +213,8 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
     maxBackoffMs: ERROR_BACKOFF_MAX_MS,
     reconcile: async (key, signal) => {
       const watched = remediations.get(parseKey(key));
-      // After a restore what a session remembers is of another history: it begins with nothing seen, as after a
-      // restart.
+      // After a restore of etcd, the observations of a session belong to another history. A new session begins without
+      // any, as after a restart.
       const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
       if (watched === undefined || isOther) await sessions.end(key);
       if (watched === undefined) return awaitedNodes.follow(key, undefined);
@@ -263,7 +264,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       for (const session of sessions.ofNode(node)) session.observe({ type: "TaintTakenOff" });
     },
   };
-  /** Remediations, as soon as they are known: each says what it waits for. */
+  /** Serves remediations as soon as they are read. Each of them reports which other collection it waits for. */
   const serveRemediations = async (): Promise<void> => {
     await remediations.whenSynced(running);
     const views = new Map<string, ViewHealth>([
@@ -277,7 +278,7 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
       reportStaleViews({ runtime, views, remediations, metrics }, running),
     ]);
   };
-  /** What has no way of its own to say that it waits. */
+  /** Starts what cannot report that it waits for a collection, so it starts when all are read. */
   const serveTargets = async (): Promise<void> => {
     await Promise.all([targets.whenSynced(running), nodes.whenSynced(running), remediations.whenSynced(running)]);
     wake(remediations.values());
@@ -340,9 +341,9 @@ function whyUnread(what: string, { problem }: Watched<Node> | Watched<FencingTar
 }
 
 /**
- * Whether what a watch shows may be long over. What was stored last counts, by an earlier process or by the session
- * before: it may be that the remediation has ended, and is gone. Of one that neither has our finalizer nor says so
- * nothing was begun: the guard of its first write shows it.
+ * Whether the remediation must be read live first. The watch may be older than the last write of an earlier process or
+ * session: the remediation may already have ended or be deleted. A remediation that has not begun and lacks our
+ * finalizer needs no live read: the guard of its first write fails if the watch is late.
  */
 function mayBeLate({ wasReadLive, remediation, status }: RemediationSession): boolean {
   const hasBegun = remediation.metadata.finalizers?.includes(FINALIZER) === true || isBegun(status);

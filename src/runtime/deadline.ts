@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { abortReason } from "./clock.ts";
 
-/** Thrown when a call did not end in its time. */
+/** Thrown when a call does not end within its time. */
 export class DeadlineError extends Error {
   override readonly name = "DeadlineError";
   readonly timeoutMs: number;
@@ -31,7 +31,7 @@ export async function withDeadline<T>(
   const stopped = new Promise<never>((_resolve, reject) => {
     controller.signal.addEventListener("abort", () => reject(abortReason(controller.signal)), { once: true });
   });
-  // The race below may be won by `work`; a later abort must not count as an unhandled rejection.
+  // If `work` wins the race below, a later abort must not become an unhandled rejection.
   stopped.catch(() => undefined);
   const timer = clock.schedule(timeoutMs, () => controller.abort(new DeadlineError(what, timeoutMs)));
   onAbort = () => controller.abort(abortReason(signal));

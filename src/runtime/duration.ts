@@ -8,10 +8,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/**
- * What the API server accepts as a duration in our CRDs: the form of Go (`metav1.Duration`), with a sign if the field
- * allows it.
- */
+/** The durations that the API server accepts in our CRDs: Go's form (`metav1.Duration`) without a sign. */
 export const DURATION_PATTERN = "^([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$";
 
 /**

@@ -10,7 +10,7 @@ export interface Memory {
   busyShare(): number;
 }
 
-/** The memory of this process. Node shows its collector only under `--expose-gc`, which is set here. */
+/** The memory of this process. Node makes its collector callable only with `--expose-gc`, which is set here. */
 export function systemMemory(): Memory {
   let last = performance.eventLoopUtilization();
   let gc: (() => void) | undefined;

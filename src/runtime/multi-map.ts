@@ -1,6 +1,6 @@
 /**
- * Values by key, in the order in which they were added. Nearly every key has one value, which takes no collection of
- * its own: with thousands of keys those take more memory than the values.
+ * Values by key, in the order in which they were added. Nearly every key has one value. Such a key has no Set: with
+ * thousands of keys, the Sets would take more memory than the values.
  */
 export class MultiMap<V extends object> {
   readonly #values = new Map<string, V | Set<V>>();

@@ -11,8 +11,8 @@ export interface Random {
 }
 
 /**
- * `baseMs`, doubled `failures` times and at most `maxMs`. The upper half is random, so that many clients that failed
- * together do not try again together.
+ * `baseMs`, doubled `failures` times and at most `maxMs`. The result is random between half of that and all of it, so
+ * that clients that failed together do not try again together.
  */
 export function backoffMs(random: Pick<Random, "next">, baseMs: number, maxMs: number, failures: number): number {
   const ceiling = Math.min(maxMs, baseMs * 2 ** Math.min(failures, 30));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
 
-/** Certificates are renewed days before they end. */
+/** How often the files are read again. Certificates are renewed days before they expire. */
 const AGE_MAX_MS = 60_000;
 
 interface Pair {
@@ -12,8 +12,8 @@ interface Pair {
 }
 
 /**
- * The certificate of a server, `tls.crt` and `tls.key` of a folder: a mounted Secret, which is renewed while the agent
- * runs.
+ * The certificate of a server: `tls.crt` and `tls.key` in a folder, usually a mounted Secret that is renewed while the
+ * agent runs.
  */
 export class CertificateFiles {
   readonly #folder: string;
@@ -21,7 +21,7 @@ export class CertificateFiles {
   #held: Pair;
   #readMs: number;
 
-  /** @throws Error naming the folder if the two are not there or do not belong together. */
+  /** @throws Error naming the folder if a file is missing or the two do not belong together. */
   constructor(folder: string, clock: Clock) {
     this.#folder = folder;
     this.#clock = clock;
@@ -33,7 +33,7 @@ export class CertificateFiles {
     return this.#held;
   }
 
-  /** A newer certificate; undefined if there is none, or none that can be used: then the old one serves. */
+  /** A newer certificate; undefined if there is none that can be used. The old one then stays in use. */
   renewed(): Pair | undefined {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#readMs < AGE_MAX_MS) return undefined;
@@ -44,7 +44,7 @@ export class CertificateFiles {
       this.#held = pair;
       return pair;
     } catch {
-      // The files are just being replaced; they are looked at again.
+      // The files may be in the middle of a replacement. The next call after AGE_MAX_MS reads them again.
       return undefined;
     }
   }

@@ -1,19 +1,19 @@
 import type { Histogram, Registry } from "prom-client";
 
-/** Series that are kept; the oldest goes when there is one more. */
+/** The most series that are kept. One more drops the oldest. */
 const SERIES_MAX = 10_000;
 
 interface HistogramSeries<Label extends string> {
   labels: Record<Label, string>;
-  /** Of each bucket alone, the one above the last bound included. */
+  /** The count of each bucket alone, not cumulative, with the bucket above the last bound. */
   counts: number[];
   sum: number;
 }
 
 /**
- * A histogram with a series a node. prom-client keeps each series' counts in an object whose keys are the bounds, and
- * whole numbers make that an array as long as the highest bound: 28 KiB a series for one of 3,600 s, and 70 MiB after
- * 2,500 nodes. Here a series takes some 300 bytes, and there is a limit to how many there are.
+ * A histogram with a series for each node. prom-client keeps the counts of a series in an object whose keys are the
+ * bounds, and V8 turns whole numbers into an array as long as the highest bound: 28 KiB for a series with a bound of
+ * 3,600 s, and 70 MiB for 2,500 nodes. Here a series takes some 300 bytes, and the number of series is limited.
  */
 export class CompactHistogram<Label extends string> {
   readonly name: string;
@@ -26,7 +26,7 @@ export class CompactHistogram<Label extends string> {
     this.name = options.name;
     this.#help = options.help;
     this.#bounds = options.buckets;
-    // All that a registry asks of a metric is its name and `get`.
+    // A registry uses only the name and `get` of a metric.
     options.registry.registerMetric(this as unknown as Histogram);
   }
 

@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 
 /**
- * Bounds the connections of one server. Above the limit, the oldest connection of the address that has the most is
- * closed. So a client that opens connections without end closes its own, and a probe from another address gets through.
+ * Bounds the connections of one server. Above the limit, it closes the oldest connection of the address that has the
+ * most. So a client that opens too many connections loses its own, and a probe from another address gets through.
  */
 export class ConnectionLimit {
   readonly #max: number;
@@ -27,7 +27,7 @@ export class ConnectionLimit {
     const [address, sockets] = [...this.#byAddress].reduce((most, next) => (next[1].size > most[1].size ? next : most));
     const [oldest] = sockets;
     if (oldest === undefined) return;
-    // Its end is announced later: a connection that comes before that must not choose it again.
+    // The `close` event comes later. A new connection before that must not choose the same socket again.
     this.#remove(address, oldest);
     oldest.destroy();
   }

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { CertificateFiles } from "./certificate-files.ts";
 import { ConnectionLimit } from "./connection-limit.ts";
 
-/** What one request is answered. */
+/** The answer to one request. */
 export interface Answer {
   status: number;
   contentType: string;
@@ -16,8 +16,9 @@ export interface Answer {
 export type Page = () => Promise<Answer>;
 
 /**
- * Decides who may read a page, by the header Authorization. @returns the answer to a refused request; undefined if it
- * is allowed.
+ * Decides by the header Authorization who may read a page.
+ *
+ * @returns the answer to a refused request; undefined if the request is allowed.
  */
 export type Authorizer = (authorization: string | undefined, path: string) => Promise<Answer | undefined>;
 
@@ -27,11 +28,11 @@ export interface Protection {
   authorizer: Authorizer;
 }
 
-/** Until the whole request is there: a scrape or a probe is one short GET, and anything slower is not one. */
+/** The time in which a whole request must arrive. A scrape or a probe is one short GET. */
 const REQUEST_TIMEOUT_MS = 5_000;
-/** How often it is looked for requests that are late. */
+/** How often Node checks for requests that are late. */
 const CONNECTION_CHECK_MS = 1_000;
-/** A connection on which nothing moves, such as that of a client that does not read its answer. */
+/** When a connection without traffic is closed, for example one of a client that does not read its answer. */
 const SILENCE_MAX_MS = 10_000;
 const CONNECTIONS_MAX = 64;
 
@@ -39,7 +40,7 @@ const CONNECTIONS_MAX = 64;
  * Serves a few fixed pages: metrics and probes.
  *
  * @param protection without it, pages are served over plain HTTP and to everyone.
- * @returns the port that was bound (for port 0, the one that was free) and what ends the server.
+ * @returns the port that was bound (for port 0, a free one) and a function that ends the server.
  * @throws Error naming the address if it cannot be bound.
  */
 export async function servePages(
@@ -59,7 +60,8 @@ export function sendAnswer(response: ServerResponse, { status, contentType, body
 }
 
 /**
- * A server with bounds on connections, on the time that a request takes to arrive and on silence.
+ * Starts a server that bounds the number of connections, the time that a request takes to arrive, and the time without
+ * traffic.
  *
  * @param certificate without it, the server speaks plain HTTP.
  * @throws Error naming the address if it cannot be bound.
@@ -109,7 +111,9 @@ function listener(
   return server;
 }
 
-/** Pages are looked up after the authorizer, so that a stranger does not learn which there are. */
+/**
+ * The authorizer decides before the page is looked up, so that an unauthorized client does not learn which pages exist.
+ */
 async function answer(
   { method = "", url = "", headers }: Pick<IncomingMessage, "method" | "url" | "headers">,
   pages: Readonly<Record<string, Page>>,
@@ -127,7 +131,7 @@ export function pathOf(url: string): string {
   return url.split("?")[0] ?? "";
 }
 
-/** The page that is asked for, or why there is none. */
+/** The requested page, or the answer that says why there is none. */
 export function findPage(
   { method, path }: { method: string; path: string },
   pages: Readonly<Record<string, Page>>,

@@ -3,14 +3,14 @@ import type { DestinationStream, Logger as PinoLogger } from "pino";
 import { DeadlineError } from "../runtime/deadline.ts";
 
 /**
- * Structured log: messages are constants, what varies stands in fields. Credentials are `Secret`s and print as
+ * Structured log. Messages are constants, and fields hold what varies. Credentials are `Secret`s and print as
  * `[secret]`.
  */
 export type Logger = PinoLogger;
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "silent";
 
-/** Paths that are blanked even if code logs a whole object by mistake. */
+/** Paths that are redacted even if code logs a whole object by mistake. */
 const REDACTED = [
   "password",
   "*.password",
@@ -22,8 +22,8 @@ const REDACTED = [
 ];
 
 /**
- * The root logger. Failures that the world may have at any time (a BMC out of reach, an API server's refusal) are
- * logged without their stack, unless at `debug` and `trace`: the message names call and cause.
+ * The root logger. Expected failures, such as a BMC that cannot be reached or a refusal of the API server, are logged
+ * without their stack, because the message names the call and the cause. The levels `debug` and `trace` show the stack.
  *
  * @param destination where lines go; standard error by default, so that standard output stays data.
  */
@@ -42,9 +42,7 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
   );
 }
 
-/**
- * How an error stands in a line: in brief if its class gives a code that says what happened, else with its stack.
- */
+/** Shortens an error whose class has a code that says what happened. Other errors keep their stack. */
 function briefError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   if (error instanceof DeadlineError) return { type: error.name, message: error.message };

@@ -5,9 +5,9 @@ import type { Registry } from "prom-client";
 export interface Metric<Label extends string = string> {
   readonly name: string;
   readonly type: "counter" | "gauge" | "histogram";
-  /** In a sentence. */
+  /** One sentence. */
   readonly help: string;
-  /** The values of each label; or what the label names, in words, if users choose the values. */
+  /** The values of each label. If users choose the values, a text that says what they are. */
   readonly labels: Readonly<Record<Label, readonly string[] | string>>;
   /** Upper bounds of a histogram, ascending. */
   readonly buckets?: readonly number[];
@@ -15,15 +15,15 @@ export interface Metric<Label extends string = string> {
 
 export type LabelValues<Label extends string> = Readonly<Record<Label, string>>;
 
-/** Keeps the names of the labels as a type. */
+/** Defines a metric, with the names of its labels as a type. */
 export function metric<const Label extends string = never>(definition: Metric<Label>): Metric<Label> {
   return definition;
 }
 
 /**
- * A gauge that is read when the metrics are asked for, so that nothing has to follow the changes of what it counts.
+ * A gauge whose values are collected at each scrape, so that no code has to follow the changes of what it counts.
  *
- * @param collect sets what there is. All other values of the labels are shown as 0.
+ * @param collect sets the present values. All other label values show 0.
  */
 export function collectedGauge<Label extends string>(
   definition: Metric<Label>,

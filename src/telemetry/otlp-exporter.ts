@@ -9,7 +9,7 @@ import { withoutTrailingSlashes } from "../runtime/text/trailing-slashes.ts";
 // OpenTelemetry's protocol for traces over HTTP, in JSON (opentelemetry-proto, "OTLP/HTTP"; encoding of "JSON
 // Protobuf").
 
-/** One piece of work, with what it belongs to. */
+/** One piece of work in a trace. */
 export interface Span {
   /** 32 digits in hex. */
   traceId: string;
@@ -26,13 +26,13 @@ export interface Span {
   error?: string | undefined;
 }
 
-/** Spans that wait to be sent. A collector that does not answer costs memory up to this, and then spans. */
+/** The most spans that wait to be sent. If the collector does not answer, further spans are dropped. */
 const WAITING_MAX = 2_048;
-/** Spans of one request. */
+/** The most spans in one request. */
 const BATCH_MAX = 256;
 const INTERVAL_MS = 5_000;
 const CALL_TIMEOUT_MS = 5_000;
-/** How long the end of the agent may wait for the last spans. */
+/** How long the agent waits for the last spans when it ends. */
 const END_TIMEOUT_MS = 2_000;
 
 export interface OtlpDeps {
@@ -63,7 +63,7 @@ export class OtlpExporter {
     else this.#dropped += 1;
   }
 
-  /** Sends what was added until `signal` aborts, and a last time then. Never rejects. */
+  /** Sends added spans until `signal` aborts, then sends the rest. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     while (!signal.aborted) {
@@ -142,10 +142,7 @@ function attributesOf(attributes: Readonly<Record<string, string>>): object[] {
   return Object.entries(attributes).map(([key, value]) => ({ key, value: { stringValue: value } }));
 }
 
-/**
- * A 64-bit number is a text in this encoding. Nanoseconds since 1970 are more than a JavaScript number can hold
- * exactly.
- */
+/** The encoding writes a 64-bit number as text. A JavaScript number cannot hold nanoseconds since 1970 exactly. */
 function nanoseconds(epochMs: number): string {
   return `${Math.round(epochMs * 1_000)}000`;
 }

@@ -469,8 +469,8 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "edited-target-keeps-devices",
     "controller/session/session",
     "connections end when the target is edited",
-    "    await this.closeDevices();\n  }\n\n  /** Whether anything",
-    "    await Promise.resolve();\n  }\n\n  /** Whether anything",
+    "if (!isEdited) return;\n    await this.closeDevices();",
+    "if (!isEdited) return;\n    await Promise.resolve();",
     SESSION,
   ),
   mutant(

@@ -6,8 +6,8 @@ import { isFinal } from "../machine/model/decision/state.ts";
 import { clusterKey, subjectOf } from "../../nodes/subject.ts";
 
 /**
- * The clusters of remediations that have their verdict, and whose deleted node has not joined again. They stay
- * connected, so that the node's return is seen, and its labels are given back.
+ * Keeps the clusters connected of remediations that have a verdict and whose deleted Node has not joined again. The
+ * agent then sees the Node return and restores its labels.
  */
 export class AwaitedNodes {
   readonly #clusters: Pick<NodeClusters, "hold">;
@@ -18,8 +18,8 @@ export class AwaitedNodes {
   }
 
   /**
-   * To be called with each check of a remediation, before its session lets its cluster go; undefined for one that is
-   * gone.
+   * Call it after each reconcile of a remediation, before its session releases the cluster. Undefined stands for a
+   * remediation that was deleted.
    */
   follow(key: string, remediation: BareMetalRemediation | undefined): void {
     const isAwaited =
@@ -36,7 +36,7 @@ export class AwaitedNodes {
     previous?.release();
   }
 
-  /** The keys of remediations that wait for a node of that cluster. */
+  /** The keys of remediations that wait for a Node of that cluster. */
   in(cluster: ClusterRef): string[] {
     return [...this.#held].flatMap(([key, held]) => (held.cluster === clusterKey(cluster) ? [key] : []));
   }

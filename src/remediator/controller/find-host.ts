@@ -8,8 +8,8 @@ import type { LookupFailure } from "../machine/model/facts/host-facts.ts";
 export type Lookup = { found: true; host: FencedHost } | LookupFailure;
 
 /**
- * The host of the target on record, once one was taken; an undo takes a target that was created again for the same
- * host, too.
+ * The host of the recorded target, or the host that a target names for the node if none is recorded. An undo also
+ * accepts a target that was created again for the same host.
  */
 export function findHost(directory: HostDirectory, session: RemediationSession): Lookup {
   const recorded = findRecorded(directory, session);
@@ -20,7 +20,7 @@ export function findHost(directory: HostDirectory, session: RemediationSession):
   return identity !== undefined && compareIdentity(target, identity) === "match" ? successor : recorded;
 }
 
-/** The host of the target on record, once one was taken; else the one that a target names for the node. */
+/** The host of the recorded target, or the host that a target names for the node if none is recorded. */
 function findRecorded(directory: HostDirectory, session: RemediationSession): Lookup {
   const { target, phase } = session.status;
   if (isUnresolved(session.remediation)) {
@@ -36,6 +36,6 @@ function findRecorded(directory: HostDirectory, session: RemediationSession): Lo
   const mismatch = host.mismatchWith(session.subject);
   const isTakenBack = phase === "Undoing" && host.isPoweredByMark;
   if (mismatch === undefined || isTakenBack) return { found: true, host };
-  // Its devices are another node's now, too, and that one's host must not be powered off.
+  // Its devices now belong to another node, whose host must not be powered off.
   return { found: false, reason: "NoTarget", message: `${what} ${mismatch}` };
 }

@@ -15,9 +15,9 @@ import { isBegun, isFinal } from "../machine/model/decision/state.ts";
 const PUT_BACK_GAP_MS = 5_000;
 
 /**
- * Puts our finalizer back on each remediation that is under way and has lost it, as by an apply of a manifest without
- * it, until `signal` aborts: deleted without it, the remediation would go at once, and leave the host off. Besides the
- * course of the remediation: a fence that is under way must not wait for it.
+ * Restores our finalizer on each remediation that is under way and has lost it, for example by an apply of a manifest
+ * without it. Without the finalizer, a deletion would remove the remediation at once and leave the host off. This runs
+ * apart from the reconcile of the remediation, because a fence must not wait for it. It ends when `signal` aborts.
  */
 export async function keepFinalizers(
   { runtime, remediations }: { runtime: KubeRuntime; remediations: Watched<BareMetalRemediation> },
@@ -55,7 +55,10 @@ function hasLostFinalizer({ metadata, status }: BareMetalRemediation): boolean {
   return metadata.finalizers?.includes(FINALIZER) !== true;
 }
 
-/** @returns true if the finalizer is back; false if the object has changed, which the watch shows. */
+/**
+ * @returns true if the finalizer is restored; false if the object has changed. The watch then reports the change, which
+ * starts another try.
+ */
 async function putBack(runtime: KubeRuntime, remediation: BareMetalRemediation, signal: AbortSignal): Promise<boolean> {
   const { uid, resourceVersion, finalizers = [] } = remediation.metadata;
   const value = [...finalizers, FINALIZER];
@@ -68,7 +71,7 @@ async function putBack(runtime: KubeRuntime, remediation: BareMetalRemediation, 
     throw error;
   }
   const note = `finalizer ${FINALIZER} was removed while the remediation was under way: it is put back, because the host would be left off without it; delete the remediation to cancel it`;
-  runtime.logger.warn({ remediation: keyText(keyOf(remediation)), uid }, "a finalizer that was taken off is put back");
+  runtime.logger.warn({ remediation: keyText(keyOf(remediation)), uid }, "restored a finalizer that was removed");
   runtime.events.record({ regarding: remediation, type: "Warning", reason: "FinalizerPutBack", action: "Tend", note });
   return true;
 }

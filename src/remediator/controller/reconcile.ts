@@ -34,23 +34,23 @@ import type { DecisionRecorder } from "../../telemetry/decisions/recorder.ts";
 import type { StoreStatusDeps } from "./store-status.ts";
 import { reportUnanswered, storeStatus } from "./store-status.ts";
 
-/** Steps of one run. Then other remediations are served. */
+/** The most steps of one run, so that other remediations are served too. */
 const STEPS_MAX = 100;
-/** How long a run that used them all pauses: nothing that makes progress needs so many. */
+/** The pause after STEPS_MAX steps. A remediation that makes progress needs fewer. */
 const BUSY_PAUSE_MS = 1_000;
-/** While the API server fails, the power of a fenced host is still checked at this interval. */
+/** The longest wait for the API server at a time, because the power of a fenced host must still be checked. */
 const API_WAIT_MAX_MS = 1_000;
 /**
- * Failed guards of a call, whatever else succeeds in between, before one is treated as a failure of the API server: an
- * admission policy refuses with the same status.
+ * How often the guard of a call may fail before the next time counts as a failure of the API server: an admission
+ * policy refuses with the same status. Successes of other calls in between do not reset the number.
  */
 const CONFLICTS_MAX = 10;
 
-/** Effects that the API server has no part in. */
+/** Effects that make no call to the API server, except to read the Secret of a device. */
 const DEVICE_EFFECTS: readonly string[] = ["readPower", "readWhole", "verifyIdentity", "closeDevices"];
 
 export interface ReconcileDeps extends SnapshotDeps, StoreStatusDeps {
-  /** The nodes of a cluster, and members of etcd that it has lost. */
+  /** The nodes of a cluster, with its etcd members whose Node was deleted. */
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
   hasExternalEtcd(cluster: string): boolean;
@@ -62,11 +62,10 @@ export interface ReconcileDeps extends SnapshotDeps, StoreStatusDeps {
 }
 
 /**
- * The thin shell around `decide`: takes a snapshot, stores the status that was decided, runs the effects one at a
- * time, and begins again, until there is nothing to do but wait.
+ * The thin shell around `decide`: takes a snapshot, stores the status of the decision, runs its effects one at a time,
+ * and repeats this until the remediation can only wait.
  *
- * @returns the time after which to check again, in milliseconds; undefined if only a change can lead to another
- * decision.
+ * @returns the milliseconds until the next check; undefined if only a change can lead to another decision.
  */
 export async function reconcile(
   deps: ReconcileDeps,
@@ -131,13 +130,13 @@ export async function reconcile(
   return BUSY_PAUSE_MS;
 }
 
-/** Which call of a decision is being made. */
+/** The call of a decision that is being made. */
 interface CallProgress {
   present: ApiCall;
   startedMs: number;
 }
 
-/** Stores the status that was decided, then runs the effects, one at a time. */
+/** Stores the status of a decision, then runs its effects, one at a time. */
 async function perform(
   deps: ReconcileDeps,
   context: EffectContext,
@@ -159,7 +158,7 @@ async function perform(
     if (session.state.name !== from.name) {
       session.apiFailures.clear();
       session.conflicts.clear();
-      // From here on it counts by what is stored.
+      // From now on, the limits count the remediation by its stored state.
       deps.admissions.withdraw(session.uid);
     }
   }
@@ -172,7 +171,7 @@ async function perform(
   }
 }
 
-/** One try to take the taint off, which must not wait for an answer that never comes. */
+/** Bounds one try to take the taint off, so that a lost answer does not delay the next try. */
 async function inTime(
   { runtime }: ReconcileDeps,
   session: RemediationSession,
@@ -189,10 +188,10 @@ async function inTime(
   }
 }
 
-/** States in which a taint may stand, or a Node be deleted, for a host that is proven off. */
+/** The states in which a host that is proven off may have the out-of-service taint or a deleted Node. */
 const PROVEN_STATES: readonly State["name"][] = ["PoweringOff", "Releasing", "Provisioning"];
 
-/** Effects during which the power is not read: they call the devices themselves. */
+/** Effects during which the power is not read, because they call the devices themselves. */
 const CALLS_DEVICES: readonly string[] = [
   ...DEVICE_EFFECTS,
   "examine",
@@ -208,8 +207,8 @@ function mayReadPowerMeanwhile({ name }: State, decision: Decision): boolean {
 }
 
 /**
- * Milliseconds that a decision has to wait because a call that it needs has just failed; 0 for one that may be carried
- * out. A device is opened with a Secret, so effects on devices wait as well, each for itself alone.
+ * The milliseconds that a decision must wait because one of its calls has failed; 0 if it may be carried out now. This
+ * includes effects on devices, because a device is opened with a Secret of the API server.
  */
 function waitForApi(session: RemediationSession, decision: Decision): number {
   const calls: ApiCall[] = decision.effects.map((effect) => effect.do);
@@ -218,8 +217,8 @@ function waitForApi(session: RemediationSession, decision: Decision): number {
 }
 
 /**
- * Handles an error of a step. After a failed guard, the object is read live and decided on again. Any other failure of
- * the API is reported, and its call is repeated after a backoff.
+ * Handles an error of a step. After a failed guard, it reads the remediation live, and the next step decides again. It
+ * reports any other failure of the API server, and the call is repeated after a backoff.
  *
  * @returns false if the remediation is gone.
  */
@@ -242,7 +241,7 @@ async function recover(
   const times = { startedMs, nowMs: session.now().monotonicMs };
   const failure = session.apiFailures.failed(call, error, runtime.random, times);
   const { failures } = failure;
-  // From now on, one live read comes before each failure.
+  // From now on, a failed guard leads to one live read before it counts as a failure again.
   session.conflicts.set(call, CONFLICTS_MAX - 1);
   runtime.logger.warn({ ...fieldsOf(session), call, failures, err: error }, "API call failed, will try again");
   if (session.apiFailures.isWarningDue(failure, times.nowMs)) {
@@ -266,7 +265,7 @@ async function recover(
   return true;
 }
 
-/** Reads the object live. @returns false if it is gone. */
+/** Reads the remediation live. @returns false if it is gone. */
 export async function refresh(
   runtime: KubeRuntime,
   session: RemediationSession,
@@ -288,19 +287,19 @@ export async function refresh(
     if (isKubeError(error, "NotFound")) return false;
     const isTransient = error instanceof DeadlineError || (isKubeError(error) && error.retryable);
     if (signal.aborted || !isTransient) throw error;
-    // The object is not known to be gone. The guards of the next write, or the next read, will show it.
+    // The remediation may still exist. The guard of the next write or the next read shows whether it does.
     runtime.logger.warn({ ...fieldsOf(session), err: error }, "remediation not read live, will try again");
     return true;
   }
 }
 
-/** Whether the host is still the one, configured as it was, that was decided on. */
+/** Whether the host and its configuration are still those of the decision. */
 function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
   if (!present.found || !decidedOn.found) return present.found === decidedOn.found;
   return present.host.version === decidedOn.host.version;
 }
 
-/** What a power order depends on that was decided on for the host `decidedOn`. */
+/** The facts, as they are now, that a power order to the host `decidedOn` of the decision depends on. */
 function orderFacts(deps: ReconcileDeps, session: RemediationSession, decidedOn: Lookup): OrderFacts {
   const host = findHost(deps.directory, session);
   return {

@@ -5,8 +5,8 @@ import type { Change } from "../../kube/watched.ts";
 import { nodeKey, subjectOf } from "../../nodes/subject.ts";
 
 /**
- * The watched remediations by node and by Machine, so that a change of one node wakes none but its own. A node is known
- * by its name and its cluster.
+ * The watched remediations by node and by Machine, so that a change of a node wakes only its own remediations. A node
+ * is identified by its name and its cluster.
  */
 export class RemediationIndex {
   readonly #byKey = new Map<string, Map<string, BareMetalRemediation>>();
@@ -36,7 +36,7 @@ export class RemediationIndex {
     return this.#of(keys).filter((other) => other.metadata.uid !== remediation.metadata.uid);
   }
 
-  /** The remediations that a target concerns: those of its node, and those that took it. */
+  /** The remediations that a target concerns: those of its node, and those with this target in their status. */
   ofTarget(target: FencingTarget): BareMetalRemediation[] {
     const { nodeName, clusterRef } = target.spec;
     return this.#of([nodeKeyOf(clusterRef, nodeName), targetKeyOf(target.metadata.uid)]);
@@ -60,7 +60,7 @@ export class RemediationIndex {
 const NODE = "node ";
 const MACHINE = "machine ";
 
-/** What a remediation is filed under. */
+/** The keys of a remediation in the index. */
 function keysOf(remediation: BareMetalRemediation): string[] {
   const { nodeName, cluster, machine } = subjectOf(remediation);
   const target = remediation.status?.target?.uid;

@@ -9,34 +9,37 @@ import { isFinal } from "../machine/model/decision/state.ts";
 /** How often the views are checked. */
 const CHECK_INTERVAL_MS = 10_000;
 /**
- * A watch that works is not silent for longer: there is a bookmark each minute, and a silent one is opened again after
- * 90 s.
+ * A view is stale after this time without contact. A working watch receives a bookmark each minute, and a silent watch
+ * is opened again after 90 s.
  */
 const SILENT_MAX_MS = 150_000;
-/** What ends sooner is daily life: a watch that is opened again, an API server that is started again. */
+/**
+ * A view is stale if its problem lasts this long. Shorter problems are normal: a watch is opened again, or an API
+ * server restarts.
+ */
 const TROUBLED_MAX_MS = 50_000;
 
 export type ViewHealth = Pick<Watched<KubeObject>, "synced" | "lastContactMs" | "problem">;
 
 export interface StaleViewsDeps {
   runtime: Pick<KubeRuntime, "clock" | "logger" | "events">;
-  /** What the remediator decides by, by kind. */
+  /** The views on which the remediator bases decisions, by kind. */
   views: ReadonlyMap<string, ViewHealth>;
   remediations: Pick<Watched<BareMetalRemediation>, "values">;
   metrics: Pick<RemediatorMetrics, "staleViews">;
 }
 
 /**
- * Reports views that may be stale, by a log line, a metric, and a warning on each remediation that has no verdict: what
- * is decided meanwhile rests on live reads alone, and what only a watch would show goes unnoticed. It resolves when
- * `signal` aborts.
+ * Reports views that may be stale: by a log line, a metric, and a warning on each remediation without a verdict.
+ * Meanwhile, decisions are safe because of their live reads, but a change that only a watch shows goes unnoticed. It
+ * resolves when `signal` aborts.
  */
 export async function reportStaleViews(deps: StaleViewsDeps, signal: AbortSignal): Promise<void> {
   const { clock, logger } = deps.runtime;
   const troubledSinceMs = new Map<string, number>();
   const reported = new Set<string>();
   for (;;) {
-    // A rejection would end what runs at the same time before that has come to its own end.
+    // Does not reject on abort: the caller would then no longer wait for its other tasks to end.
     await sleep(clock, CHECK_INTERVAL_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
     const nowMs = clock.monotonicMs();

@@ -11,7 +11,10 @@ import type { Watched } from "../../kube/watched.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import type { PauseReason } from "../machine/model/facts/hold.ts";
 
-/** How often the end of a pause is checked: the API server's clock, by which it comes, may be set meanwhile. */
+/**
+ * How often the end of a pause is checked. The pause ends by the clock of the API server, which may be changed
+ * meanwhile.
+ */
 const RECHECK_MAX_MS = 30_000;
 
 /** The cluster-wide switch that stops every new power-off. */
@@ -29,7 +32,7 @@ export interface StopSwitch {
   subscribe(listener: () => void): () => void;
 }
 
-/** Watches the stop switch (`api/stop-switch.ts`) in the agent's own namespace until `signal` aborts. */
+/** Watches the stop switch (`api/ironfence/stop-switch.ts`) in the agent's own namespace until `signal` aborts. */
 export function watchStopSwitch(runtime: KubeRuntime, namespace: string, signal: AbortSignal): StopSwitch {
   const view = runtime.watch<ConfigMap>(
     {
@@ -54,7 +57,7 @@ function stopSwitchOf(
     for (const listener of listeners) listener();
   };
   const end = new PauseEnd(runtime, () => {
-    runtime.logger.info("power-offs are allowed: the pause has come to its end");
+    runtime.logger.info("power-offs are allowed: the pause has ended");
     notify();
   });
   const unsubscribe = view.subscribe((change) => {
@@ -68,7 +71,7 @@ function stopSwitchOf(
     end.follow(undefined);
   };
   signal.addEventListener("abort", stop, { once: true });
-  // An empty first list changes nothing in the view, yet ends the time in which the switch is not known.
+  // An empty first list causes no change event, but the switch is known from then on.
   view.whenSynced(signal).then(notify, () => undefined);
   return {
     get known() {
@@ -109,7 +112,7 @@ function logPause(runtime: KubeRuntime, pause: Pause | undefined): void {
   else runtime.logger.warn({ reason: pause.reason }, "no new power-offs: the stop switch is on");
 }
 
-/** Calls back when a pause ends by its own time, which no watch reports. */
+/** Calls back when the end time of a pause is reached, which no watch reports. */
 class PauseEnd {
   readonly #runtime: KubeRuntime;
   readonly #onEnd: () => void;

@@ -16,20 +16,20 @@ import type { KubeletLeases } from "../../nodes/leases/kubelet-leases.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { FenceTracer } from "../telemetry/fence-tracer.ts";
 
-/** Tries in a row that are kept: the first ones and the last one, which are the likeliest to have been stored. */
+/** How many tries without an answer are kept: the first ones and the last one, which are the likeliest to be stored. */
 const UNANSWERED_MAX = 8;
 
 export interface StoreStatusDeps {
   runtime: KubeRuntime;
   metrics: RemediatorMetrics;
   tracer: FenceTracer | undefined;
-  /** Of all nodes, for early releases. */
+  /** The node leases, for the downtime before an early release. */
   leases?: Pick<KubeletLeases, "of"> | undefined;
 }
 
 /**
- * Stores a status, guarded; reports to the operator only then. If the answer is lost, `reportUnanswered` reports once
- * the status turns out to be stored.
+ * Stores a status with a guard, and only then reports the step to the operator. If the answer is lost,
+ * `reportUnanswered` reports the step when the status turns out to be stored.
  */
 export async function storeStatus(
   deps: StoreStatusDeps,
@@ -55,7 +55,7 @@ export async function storeStatus(
     );
     session.learn(stored);
   } catch (error) {
-    // While the API server is away, each try is decided on by itself, and any of them may have been stored.
+    // Each try has a decision of its own. If the API server does not answer, any of them may have been stored.
     session.unanswered = [...session.unanswered.slice(0, UNANSWERED_MAX - 1), { status, report }];
     throw error;
   }
@@ -63,7 +63,7 @@ export async function storeStatus(
   report();
 }
 
-/** Reports the step whose answer was lost, if it is the one that is stored. */
+/** Reports the step whose answer was lost, if its status is the stored one. */
 export function reportUnanswered(session: RemediationSession): void {
   const stored = session.unanswered.find(({ status }) => isDeepStrictEqual(session.status, asStored(status)));
   if (stored === undefined) return;
@@ -71,7 +71,7 @@ export function reportUnanswered(session: RemediationSession): void {
   stored.report();
 }
 
-/** As the API server gives it back: without fields that are undefined. */
+/** The status as the API server returns it: without fields that are undefined. */
 function asStored(status: BareMetalRemediationStatus): unknown {
   return JSON.parse(JSON.stringify(status));
 }
@@ -96,14 +96,14 @@ function reportStep(
     const fields = { ...fieldsOf(session), state: to, step: reason, message };
     runtime.logger[stepLevel(to, { type, reason })](fields, "remediation step");
     const { nodeName, cluster } = session.subject;
-    // Events are recorded in the cluster of the remediation, which has no node of another one.
+    // Events are recorded in the cluster of the remediation. The Node is only there if it belongs to the same cluster.
     const isThere = clusterKey(cluster) === "" && nodeName !== undefined;
     const node = isThere ? session.cluster.nodes.get({ name: nodeName }) : undefined;
     const regarding = session.remediation;
     const related = node === undefined ? {} : { related: node };
     runtime.events.record({ regarding, ...related, type, reason, action: to, note: message });
     if (node === undefined || to === from.name || reason === CAUSE_OF_DEATH) continue;
-    // `kubectl describe node` shows what is about the Node itself: one event a state, so that they are few.
+    // `kubectl describe node` shows only Events about the Node itself. One for each state keeps them few.
     const { namespace, name } = regarding.metadata;
     const note = `${regarding.kind} ${namespace}/${name}, ${to}: ${message}`;
     runtime.events.record({ regarding: node, related: regarding, type, reason, action: to, note });
@@ -120,7 +120,7 @@ function reportStep(
 
 const AFTER_RELEASE: readonly State["name"][] = ["Provisioning", "PoweringOn"];
 
-/** Counts, once each, how long after a node's failure its workloads were released and it was restored. */
+/** Counts how long after a node's failure its workloads were released and it was restored, each of them once. */
 function countDowntime(
   { metrics, leases }: StoreStatusDeps,
   session: RemediationSession,

@@ -30,7 +30,7 @@ export interface SnapshotDeps {
   zoneLabel: string;
   /** The node of its own cluster that this agent runs on; undefined if it is not configured. */
   ownNode: string | undefined;
-  /** The leases of the nodes of the agent's own cluster, as long as they are watched. */
+  /** The node leases of the agent's own cluster; undefined if they are not watched. */
   leases?: Pick<KubeletLeases, "of"> | undefined;
   /** What the remediation needs and the agent cannot read, as a text; undefined if everything is read. */
   unreadFor(session: RemediationSession): string | undefined;
@@ -38,7 +38,7 @@ export interface SnapshotDeps {
   siblingsOf(session: RemediationSession): readonly BareMetalRemediation[];
 }
 
-/** Gathers all that a decision may depend on, as this process knows it now. */
+/** Gathers everything that a decision may depend on, as this process knows it now. */
 export function takeSnapshot(deps: SnapshotDeps, session: RemediationSession, state: State, lookup: Lookup): Snapshot {
   const { metadata } = session.remediation;
   const { strategy } = session;
@@ -99,13 +99,14 @@ function factsOf(host: FencedHost, subject: Subject): HostFacts {
   return { ref, identity, owner, lastReboot, isPoweredByMark, takenBack: host.takenBack(subject), isInUse };
 }
 
-/** What holds orders to this host, according to watched objects; undefined if they are not held. */
+/** The hold on orders to this host according to watched objects; undefined if there is none. */
 export function watchedHold(stopSwitch: StopSwitch, lookup: Lookup): Hold | undefined {
   return holdOf(stopSwitch.stopped, lookup.found ? lookup.host.maintenance : undefined);
 }
 
 /**
- * Maintenance holds more than the stop switch does, and a pause that was read says more than a switch that cannot be.
+ * Chooses the hold that counts. Maintenance holds more orders than a pause, and a pause that was read live says more
+ * than a stop switch that is not read yet.
  */
 export function strictestHold(watched: Hold | undefined, read: Hold | undefined): Hold | undefined {
   if (read?.reason === "Maintenance") return read;

@@ -27,13 +27,13 @@ export interface WakeUpsDeps {
   awaitedNodes: AwaitedNodes;
   deletedMembers: DeletedMembers;
   admissions: Admissions;
-  /** Calls for a reconcile of a remediation, by its key. */
+  /** Requests a reconcile of a remediation, by its key. */
   enqueue: (key: string) => void;
 }
 
 /**
- * Wakes the remediations that a change concerns: of the remediation itself, its node, its host, the connection to its
- * cluster, or the stop switch.
+ * Wakes the remediations that a change concerns: a change of the remediation itself, of its node, its host, the
+ * connection to its cluster, or the stop switch.
  *
  * @returns a function that ends this.
  */
@@ -57,8 +57,8 @@ export function subscribeWakeUps(deps: WakeUpsDeps): () => void {
       onNode: (cluster, change, isNews) => {
         const { object } = change;
         deletedMembers.observe(cluster, change);
-        // A session that holds a cluster reads its node itself. Waking it for that node would begin a remediation that
-        // has ended again and again.
+        // When a session begins to hold a cluster, the cluster reports the nodes that it already has. They must not
+        // wake remediations: one that has ended would begin a session, hold the cluster and be woken again without end.
         if (isNews) wake(index.ofNode(cluster, object.metadata.name));
         if (mayRunEtcd(object)) admissions.review();
       },
@@ -74,7 +74,7 @@ export function subscribeWakeUps(deps: WakeUpsDeps): () => void {
       for (const target of concerned) wake(index.ofTarget(target));
     }),
     deps.bareMetalHosts?.subscribe((uid) => {
-      // One that has no host yet may have one now.
+      // A remediation without a host may have one now.
       const isConcerned = ({ status }: BareMetalRemediation): boolean =>
         status?.target === undefined ? !isFinal(status?.phase) : uid === undefined || status.target.uid === uid;
       wake([...remediations.values()].filter(isConcerned));

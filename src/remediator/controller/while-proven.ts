@@ -3,18 +3,18 @@ import { isRenewedAfter, readingDue } from "../machine/states/proven-off.ts";
 import { readPower } from "../effects/power/devices.ts";
 import type { EffectContext } from "../effects/context/effect-context.ts";
 
-/** Calls to the API were given up, since something more urgent is to be decided. */
+/** Thrown when calls to the API server were aborted because something more urgent must be decided. */
 export class WorkAborted extends Error {
   override readonly name = "WorkAborted";
 }
 
 /**
- * Runs `work`, which calls the API, and meanwhile reads the power of a host that is proven off in time: a slow API
- * call must not let the proof expire, nor hide that the host is on. The work is aborted when the proof is lost, when
- * the node renews its lease and so runs on another host, when `isCurrent` returns false, or after `withinMs`. Without
- * a proof, `work` just runs.
+ * Runs `work`, which calls the API, and meanwhile reads the power of a host that is proven off in time: a slow API call
+ * must not let the proof expire, nor hide that the host is on. The work is aborted when the proof is lost, when the
+ * node renews its lease and so runs on another host, when `isCurrent` returns false, or after `withinMs`. Without a
+ * proof, `work` just runs.
  *
- * @throws WorkAborted, or the error of `work`. Nothing of the work runs any more when this function has ended.
+ * @throws WorkAborted, or the error of `work`. When this function ends, `work` has ended too.
  */
 export async function whileProven(
   context: EffectContext,
@@ -63,7 +63,8 @@ export async function whileProven(
 }
 
 /**
- * Whether there is no proof to be kept: the host is no longer proven off, cannot be asked again, or is not the node's.
+ * Whether the proof cannot be kept: the host is no longer proven off, its devices cannot be read again, or the node
+ * runs on another host.
  */
 function isLost({ observations }: EffectContext["session"], provenAtMs: number): boolean {
   return (

@@ -1,21 +1,21 @@
 import type { Clock } from "../../runtime/clock.ts";
 import type { Backup } from "../machine/node-patches/node-backup.ts";
 
-/** Nodes whose saved fields are kept: the oldest go first. */
+/** The most nodes whose backups are kept; the oldest is dropped first. */
 const NODES_MAX = 1_000;
 /**
- * How long a backup is kept. If a Node joins later than that, the operator has to restore its labels. An Event has
- * asked for that.
+ * How long a backup is kept. If a Node joins later than that, the operator must restore its labels. The Event
+ * RemediationLost has the command.
  */
 const KEPT_MS = 24 * 3_600_000;
 
 /**
- * The saved fields of Nodes that were deleted for a remediation which is gone, by node. The status of that remediation
- * was the only other copy.
+ * The backups of Nodes that were deleted by a remediation that is gone, by node. The only other copy was in the status
+ * of that remediation.
  */
 export class LostBackups {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** The oldest stands first. */
+  /** Oldest first. */
   readonly #kept = new Map<string, { backup: Backup; untilMs: number }>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {

@@ -37,7 +37,7 @@ export async function reportOrphanedOffRequests(
       if (requesters.length === 0) reported.delete(uid);
       if (host === undefined || requesters.length === 0 || reported.has(uid)) return;
       if (orphansAmong(requesters, remediations.values()).length === 0) return;
-      // The watches may lag behind the remediation that has just begun, or has just let the host go.
+      // The watches may lag behind a remediation that has just begun or has just released the host.
       const { items } = await runtime.client.list<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, {}, running);
       const key = { namespace: host.metadata.namespace, name: host.metadata.name };
       const current = await findObject<KubeObject>(runtime.client, BARE_METAL_HOSTS, key, running);

@@ -18,7 +18,7 @@ export interface OrphanedImagesDeps {
   remediations: Watched<BareMetalRemediation>;
 }
 
-/** Characters of an image that an Event has room for. */
+/** The most characters of an image in an Event. */
 const IMAGE_CHARS_MAX = 500;
 
 /**

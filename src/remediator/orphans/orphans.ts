@@ -31,25 +31,27 @@ export interface OrphanDeps {
   clusters: NodeClusters;
   targets: Watched<FencingTarget>;
   remediations: Watched<BareMetalRemediation>;
-  /** Whether a remediation is at work on that node, or one that has gone is still being let go. */
+  /** Whether a remediation works on that node, or the session of a deleted one has not ended yet. */
   isServed(node: NodeId): boolean;
-  /** Calls `listener` when a remediation of that node has been let go; the watch may have shown its end before. */
+  /**
+   * Calls `listener` when the session of a remediation of that node has ended. The watch may show the deletion earlier.
+   */
   onSessionEnd(listener: (node: NodeId) => void): () => void;
   metrics: RemediatorMetrics;
 }
 
 /**
- * A cluster that has had no kubeconfig for this time was deleted: its nodes are gone with it. Should one of them be
- * there after all, it is reported by its marks once the agent is connected to it.
+ * A cluster without a kubeconfig for this time counts as deleted, and its nodes too. If one of them still exists, the
+ * agent finds its marks when it connects to the cluster again.
  */
 const CLUSTER_GONE_MS = 600_000;
 
-/** Characters of labels that an Event has room for. */
+/** The most characters of labels in an Event. */
 const LABELS_CHARS_MAX = 400;
 /** Labels that a kubelet sets by itself. */
 const KUBELET_LABELS = /^(?:beta\.)?kubernetes\.io\/(?:arch|hostname|os)$/u;
 
-/** Before a node that is still served is checked again, in addition to the changes that usually show it. */
+/** The time until a node that is still served is checked again. Usually a change triggers the check earlier. */
 const SERVED_RECHECK_MS = 5_000;
 
 /**
@@ -63,13 +65,13 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
   /** Nodes that were reported and are not Ready yet. */
   const left = new Set<string>();
   const lost = new LostBackups(deps.runtime.clock);
-  /** Clusters that are kept connected for a node that is to be checked, by that node. */
+  /** By node that must be checked: releases the hold that keeps its cluster connected. */
   const holds = new Map<string, () => void>();
   const controller: ClusterControllers = new ClusterControllers(deps.runtime, {
     name: "orphans",
     concurrency: 1,
     reconcile: async (key, running) => {
-      // A request that came during the previous check lost its hold when that check ended.
+      // If this check was requested during the previous one, the end of that one released the hold.
       hold(key);
       const again = await tend(deps, { left, lost }, key, running);
       if (again === undefined && !left.has(key)) {
@@ -81,7 +83,8 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
   });
   const hold = (key: string): void => {
     if (holds.has(key)) return;
-    // A cluster that is connected already announces its nodes while it is being held, this one among them.
+    // `clusters.hold` reports all nodes of a connected cluster before it returns, and this node is among them. The
+    // placeholder ends the recursion.
     holds.set(key, () => undefined);
     holds.set(key, clusters.hold(parseNodeKey(key).cluster));
   };
@@ -142,12 +145,12 @@ async function tend(
     settle(false);
     return undefined;
   }
-  // Watches lag behind each other, so all of this is asked live.
+  // Watches lag behind each other, so everything is read live from here on.
   const node = await getNode(cluster.runtime.client, id.name, signal);
   const backup = lost.get(key);
   if (backup !== undefined && node !== undefined && node.metadata.uid !== backup.nodeUID) {
     await patchNode(cluster.runtime.client, id.name, (present) => restorePatch(present, backup), signal);
-    runtime.logger.warn({ node: key }, "a node has back what a remediation that is gone had saved of it");
+    runtime.logger.warn({ node: key }, "restored the saved fields of a node whose remediation is gone");
     lost.drop(key);
   }
   const owned = await ownedTargets(deps, id, signal);
@@ -165,7 +168,7 @@ async function tend(
     }
   }
   if (!left.has(key)) {
-    // Events are recorded in the cluster of the remediation, which has no node of another one.
+    // Events are recorded in the cluster of the remediation. The Node is only there if it belongs to the same cluster.
     const regarding = (id.cluster === undefined ? node : undefined) ?? owned[0]?.target;
     report(runtime, key, regarding, ready, [...gone], backup);
   }
@@ -173,7 +176,7 @@ async function tend(
   return undefined;
 }
 
-/** The live targets of a node that a remediation owns. */
+/** The targets of a node that a remediation owns, read live. */
 async function ownedTargets(
   { runtime, targets }: OrphanDeps,
   node: NodeId,
@@ -194,7 +197,7 @@ async function ownedTargets(
   return owned;
 }
 
-/** Those of `uids` of which storage holds no remediation, in whatever state. */
+/** The `uids` for which a live list shows no remediation, in any state. */
 async function withoutRemediation(
   { client }: KubeRuntime,
   uids: readonly string[],
@@ -207,9 +210,7 @@ async function withoutRemediation(
   return gone;
 }
 
-/**
- * Removes the marks that this remediation has signed: the taint at once, and the quarantine if the live node is Ready.
- */
+/** Removes the marks of this remediation: the taint at once, and the quarantine if the live node is Ready. */
 async function takeMarksOff(runtime: KubeRuntime, nodeName: string, uid: string, signal: AbortSignal): Promise<void> {
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     markPatch(node, { outOfService: "off", ...(isReady(node) && { quarantine: "off" }) }, "", uid);
@@ -240,20 +241,23 @@ function report(
   runtime.events.record({ regarding, type: "Warning", reason: "RemediationLost", action: "Tend", note });
 }
 
-/** What was saved of a Node that was deleted and has not joined again. With its Machine gone it never will. */
+/**
+ * The backup of a deleted Node that may still join again; undefined if its Machine was deleted, because it then never
+ * joins.
+ */
 function owedBackup({ status = {} }: BareMetalRemediation): Backup | undefined {
   const isAwaited = statusCondition(status, "PermanentNodeDeletionExpected")?.status === "True";
   return isAwaited && status.replacement?.deletedAt === undefined ? status.backup : undefined;
 }
 
 /**
- * The labels that the deleted Node gets back when it joins again, with the command for the operator if this agent ends
- * before.
+ * Says to the operator which labels the deleted Node gets back when it joins again, with the command to use if this
+ * agent ends before that.
  */
 function labelsOf(nodeName: string, { labels = {} }: Backup): string {
   const words = Object.entries(labels)
     .filter(([label]) => !KUBELET_LABELS.test(label))
     .map(([label, value]) => `${label}=${value}`);
   const text = words.join(" ").slice(0, LABELS_CHARS_MAX);
-  return `its Node was deleted and is given its labels, annotations and taints back when it joins again, unless this agent ends before: kubectl label node ${nodeName} ${text}`;
+  return `its Node was deleted; this agent restores its labels, annotations and taints when it joins again; if the agent ends before that, run: kubectl label node ${nodeName} ${text}`;
 }

@@ -23,43 +23,45 @@ import { clusterKey, nodeKey, parseNodeKey, subjectOf } from "../../nodes/subjec
 import { POWER_PROOF_AGE_MAX_MS, PROOF_LAPSED_MS } from "../machine/model/decision/timings.ts";
 
 // The out-of-service taint may stand only while a proof shows that the host is off. A remediation renews its proof
-// itself for as long as it can continue. All other taints are removed here, from the node alone: nothing else has to be
-// readable.
+// itself for as long as it can continue. All other out-of-service taints of ironfence are removed here. Only the node
+// has to be readable for that.
 
 export interface UnvouchedDeps {
   runtime: KubeRuntime;
   clusters: NodeClusters;
   remediations: Watched<BareMetalRemediation>;
-  /** What this process has read of the power of that node's host, by each remediation that it works on. */
+  /** What each session of this process has read about the power of that node's host. */
   powerOf(node: NodeId): Iterable<ObservedPower>;
   /** Called when our taint was taken off the node. */
   onTakenOff(node: NodeId): void;
   metrics: RemediatorMetrics;
 }
 
-/** Longest wait after a failed write: the taint must not stand for the sake of a back-off. */
+/** The longest backoff after a failed write: the taint has to be off soon. */
 const RETRY_MAX_MS = 2_000;
 
-/** Before a taint that was to come off is checked again, in addition to the watch, which usually shows that it did. */
+/** The time until a taint that was taken off is checked again. Usually the watch shows the change earlier. */
 const RECHECK_MS = 1_000;
 
-/** Nodes of one cluster whose taints are checked side by side: a slow answer for one must not hold up the others. */
+/**
+ * How many nodes of a cluster are checked at the same time, so that a slow answer for one does not delay the others.
+ */
 const CONCURRENCY = 50;
 
-/** How long the first try may take: a call that hangs is given up soon. Each further try has twice the time. */
+/** How long the first try may take, so that a call that hangs ends soon. Each further try has twice the time. */
 const TRY_MS = 3_000;
 const TRY_MAX_MS = 24_000;
 
 /**
- * Takes our out-of-service taint off each node whose host this process does not prove off, until `signal` aborts. A new
- * process gets the time that a proof lasts for making its own. Needs no view to be synced: a node is found by its
+ * Takes our out-of-service taint off each node whose host this process has not proven off, until `signal` aborts. A new
+ * process first has the time that a proof lasts to make its own. No view has to be synced: a node is found by its
  * taint, or by a remediation whose status says that it may have one.
  */
 export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSignal): Promise<void> {
   const { runtime, clusters, remediations } = deps;
   /** Until when a taint may stand without a proof, by node. */
   const grace = new Map<string, number>();
-  /** Nodes that may have a taint by a stored status, and were not read live yet. */
+  /** Nodes that may have a taint according to a stored status, and that were not read live yet. */
   const suspects = new Set<string>();
   /** The time that the next try may take, by node, after a failed try. */
   const tryMs = new Map<string, number>();
@@ -85,8 +87,12 @@ export async function tendUnvouchedTaints(deps: UnvouchedDeps, signal: AbortSign
       if (clusters.of(id.cluster).problem !== undefined) return undefined;
       const withinMs = tryMs.get(key) ?? TRY_MS;
       tryMs.set(key, Math.min(withinMs * 2, TRY_MAX_MS));
-      await withDeadline(runtime.clock, `the read of node ${key}`, withinMs, running, (signal) =>
-        takeOff(deps, id, signal),
+      await withDeadline(
+        runtime.clock,
+        `taking the out-of-service taint off node ${key}`,
+        withinMs,
+        running,
+        (signal) => takeOff(deps, id, signal),
       );
       tryMs.delete(key);
       suspects.delete(key);
@@ -142,7 +148,7 @@ async function takeLeftOver({ runtime, clusters }: UnvouchedDeps, id: NodeId, si
   const patchFor: Parameters<typeof patchNode>[2] = (node) =>
     isSignedForNothing(node, id.cluster) ? markPatch(node, { outOfService: "off" }, "") : [];
   await patchNode(nodeRuntime.client, id.name, patchFor, signal);
-  runtime.logger.info({ node: nodeKey(id) }, "a second taint without an out-of-service taint is taken off");
+  runtime.logger.info({ node: nodeKey(id) }, "took off an ownership taint without an out-of-service taint");
 }
 
 function mayHaveTainted({ status }: BareMetalRemediation): boolean {
@@ -163,7 +169,8 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
     if (patch.length > 0) taken = node;
     return patch;
   };
-  // The live read of the node may fail. Only our taint on it saves the read: a watch that shows none may be late.
+  // A live read may fail, so the watched node is used for the first try if it shows our taint. A watch that shows none
+  // may be late.
   const watched = clusters.of(id.cluster).nodes.get({ name: id.name });
   const known = isOurs(watched, id.cluster) ? watched : undefined;
   await patchNode(nodeRuntime.client, id.name, patchFor, signal, known);
@@ -174,7 +181,7 @@ async function takeOff(deps: UnvouchedDeps, id: NodeId, signal: AbortSignal): Pr
   const remediation = [...remediations.values()].find(({ metadata }) => signers.includes(metadata.uid));
   const note = `the ${OUT_OF_SERVICE.key} taint is taken off node ${nodeKey(id)}: it was put on by BareMetalRemediation ${signers.join(", ")}, and this agent has no proof that the host is off`;
   runtime.logger.warn({ node: nodeKey(id), signers }, "an unvouched taint is taken off");
-  // Events are recorded in the cluster of the remediation, which has no node of another one.
+  // Events are recorded in the cluster of the remediation. The Node is only there if it belongs to the same cluster.
   const regarding = remediation ?? (clusterKey(id.cluster) === "" ? taken : undefined);
   if (regarding === undefined) return;
   runtime.events.record({ regarding, type: "Warning", reason: "TaintNotVouchedFor", action: "Tend", note });

@@ -1,4 +1,4 @@
-/** Names that differ by more than this are other names, not misspelt ones. */
+/** A name with more edits than this is another name, not a misspelt one. */
 const EDITS_MAX = 3;
 
 /**

@@ -1,13 +1,13 @@
-/** Texts that are kept; with more of them it begins again with none. */
+/** The most texts that are kept. When they are this many, all are dropped. */
 const KEPT_MAX = 4_096;
-/** A longer text is hardly ever repeated. */
+/** Longer texts are not kept, because they are hardly ever repeated. */
 const LENGTH_MAX = 512;
 
 const kept = new Map<string, string>();
 
 /**
- * The same text, as one string in memory for all who ask. Thousands of objects say the same words (conditions, label
- * values, times), and the JSON parser makes a new string for each.
+ * Returns one string in memory for all equal texts. Thousands of objects contain the same conditions, label values and
+ * times, and the JSON parser makes a new string for each.
  */
 export function sharedText<T extends string>(text: T): T {
   if (typeof text !== "string" || text.length > LENGTH_MAX) return text;
@@ -18,7 +18,7 @@ export function sharedText<T extends string>(text: T): T {
   return text;
 }
 
-/** Shares the texts of an object's own fields, in place: a copy would take the memory that is saved. */
+/** Shares the texts of an object's own fields, in place: a copy would need more memory than is saved. */
 export function shareTexts<T extends object>(object: T): T {
   const fields = object as Record<string, unknown>;
   for (const [name, value] of Object.entries(fields)) if (typeof value === "string") fields[name] = sharedText(value);

@@ -1,8 +1,8 @@
 const SLASH = 0x2f;
 
 /**
- * `text` without the slashes at its end, which are counted from there. A regular expression starts over at each slash:
- * a long text of a device would stop everything else for seconds.
+ * `text` without the slashes at its end. A regular expression would start again at each slash, and a long text from a
+ * device would block the agent for seconds.
  */
 export function withoutTrailingSlashes(text: string): string {
   let end = text.length;

@@ -1,9 +1,9 @@
-// The log of decisions: JSON lines, from which every decision can be made again.
+// The log of decisions: JSON lines, from which a replay can repeat every decision.
 
 /** The version of the format. A log of another version is not read. */
 export const LOG_VERSION = 2;
 
-/** Everything that a decision depends on, except what follows from the events. */
+/** Everything that a decision depends on, except the observations, which follow from the events. */
 export type Input = Readonly<Record<string, unknown>>;
 
 /** One line. `process` identifies the process, since several may write to one log. */
@@ -13,13 +13,13 @@ export type DecisionLogEntry = { process: string } & (
   | { kind: "session"; uid: string; name: string }
   | { kind: "event"; uid: string; event: unknown }
   /**
-   * `changed` holds the fields of the input that differ from the last decision of this session, and `absent` those that
-   * are gone.
+   * `changed` holds the fields of the input that differ from those of the last decision of this session, and `absent`
+   * names the fields that are now undefined.
    */
   | {
       kind: "decision";
       uid: string;
-      /** Which pure function has decided. */
+      /** The name of the pure function that decided. */
       by: string;
       now: unknown;
       changed: Input;
@@ -30,7 +30,7 @@ export type DecisionLogEntry = { process: string } & (
   | { kind: "end"; why: string }
 );
 
-/** As JSON, with the numbers that JSON lacks. Two values that are encoded alike are alike. */
+/** Encodes a value as JSON, with the numbers that JSON lacks. Values with the same encoding are equal. */
 export function encode(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === "number" && !Number.isFinite(part) ? { $number: String(part) } : part,

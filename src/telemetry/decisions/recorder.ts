@@ -2,7 +2,7 @@ import { VERSION } from "../../runtime/version.ts";
 import type { Input, DecisionLogEntry } from "./entry.ts";
 import { encode, LOG_VERSION } from "./entry.ts";
 
-/** The largest log: after that nothing more is recorded. A fence takes about 200 KiB. */
+/** The largest size of a log. After that, nothing more is recorded. A fence takes about 200 KiB. */
 export const LOG_BYTES_MAX = 256 * 1_024 * 1_024;
 
 export interface RecorderOptions {
@@ -14,8 +14,8 @@ export interface RecorderOptions {
 }
 
 /**
- * Records the events and decisions of one process. Values are written at once and not kept, except for the last input
- * of each session, so that a line holds only what has changed since.
+ * Records the events and decisions of one process. Values are written at once. Only the last input of each session is
+ * kept, so that a line holds only the fields that have changed since.
  */
 export class DecisionRecorder {
   readonly #options: RecorderOptions;
@@ -29,7 +29,7 @@ export class DecisionRecorder {
     this.#write({ process: options.process, kind: "process", version: LOG_VERSION, agent: VERSION });
   }
 
-  /** Begins a session. @param name for the operator, with the kind of the object. */
+  /** Begins a session. @param name the kind and name of the object, for the operator. */
   begin(uid: string, name: string): void {
     if (this.#hasEnded) return;
     this.#inputs.set(uid, new Map());
@@ -69,7 +69,7 @@ export class DecisionRecorder {
     if (this.#bytesLeft >= 0 && this.#options.write(line)) return;
     this.#hasEnded = true;
     this.#inputs.clear();
-    const why = this.#bytesLeft < 0 ? "the log has its largest size" : "the log cannot be written as fast";
+    const why = this.#bytesLeft < 0 ? "the log has reached its largest size" : "the log cannot be written fast enough";
     this.#options.write(`${encode({ process: this.#options.process, kind: "end", why } satisfies DecisionLogEntry)}\n`);
   }
 }

@@ -3,15 +3,15 @@ import { decode, encode, LOG_VERSION } from "./entry.ts";
 
 /** The pure functions that a log is replayed with. */
 export interface PureFunctions {
-  /** By the names that they have in the log. */
+  /** By their names in the log. */
   deciders: Readonly<Record<string, (input: Input, now: unknown, observations: unknown) => unknown>>;
-  /** Of a session that begins. */
+  /** Returns the observations of a session that begins. */
   nothingObserved: () => unknown;
-  /** What an event makes of the observations of its session. */
+  /** Returns the observations after an event of the session. */
   observe: (observations: unknown, event: unknown) => unknown;
 }
 
-/** A decision that is another one now than the one that was recorded. */
+/** A decision whose replay differs from the recorded one. */
 export interface Difference {
   line: number;
   /** The name of the session: the remediation or the health check. */
@@ -23,7 +23,7 @@ export interface Difference {
 export interface Replay {
   events: number;
   decisions: number;
-  /** Sessions of remediations and health checks: a restart of the agent begins another one. */
+  /** Sessions of remediations and health checks. A restart of the agent begins new ones. */
   sessions: number;
   /** The first difference; undefined if all decisions are the same, byte for byte. */
   difference: Difference | undefined;
@@ -37,7 +37,7 @@ interface ReplayedSession {
   input: Input;
 }
 
-/** Makes every decision of a log again, from its events and inputs alone. */
+/** Repeats every decision of a log, from its events and inputs alone. */
 export class Replayer {
   readonly result: Replay = { events: 0, decisions: 0, sessions: 0, difference: undefined, endsEarly: undefined };
   readonly #pure: PureFunctions;

@@ -25,31 +25,29 @@ export interface AdmissionsDeps {
   nodesOf(cluster: ClusterRef | undefined): NodeCluster["nodes"];
   /** Whether the etcd of a cluster, by its `clusterKey`, runs outside of it. */
   hasExternalEtcd(cluster: string): boolean;
-  /**
-   * Every remediation, each as new as this process knows it: what it has stored itself may not have been watched yet.
-   */
+  /** All remediations, in the newest version that this process knows: the watch may not show its latest writes yet. */
   remediations(): Iterable<BareMetalRemediation>;
   /** Wakes a remediation that may have been admitted. */
   wake(remediation: BareMetalRemediation): void;
-  /** Receives how many wait. */
+  /** Receives the number of waiting remediations. */
   onWaiting(count: number): void;
 }
 
-/** How old the position may be that a waiting remediation was given: each further answer is a write. */
+/** How old the reported position of a waiting remediation may be. A new answer causes a write of its status. */
 const REPORT_AGAIN_MS = 60_000;
 const REVIEW_MS = 5_000;
 /**
- * A review looks at every remediation. If so many wait, the changes of one moment have one review together: otherwise
- * the work of a storm grows with the square of its hosts.
+ * A review reads every remediation. If this many wait, all changes within REVIEW_PAUSE_MS share one review: otherwise
+ * the work in a large outage grows with the square of the number of hosts.
  */
 const MANY_WAITING = 100;
-/** How long such a review is put off at most. */
+/** The longest time by which such a review is delayed. */
 const REVIEW_PAUSE_MS = 100;
 
 /**
  * Admits remediations. Those that have begun are read from the stored states, so that a restart or a change of leader
- * exceeds no limit. Only two things are kept here: which remediations have asked, and which were admitted and have not
- * stored their beginning yet.
+ * exceeds no limit. Only this process knows which remediations have asked, which were admitted and have not stored
+ * their beginning yet, and since when a slot has been lapsing.
  */
 export class Admissions {
   readonly #deps: AdmissionsDeps;
@@ -67,12 +65,12 @@ export class Admissions {
     this.#replace = new ReplacementAdmission(() => deps.remediations());
   }
 
-  /** Whether a remediation may have its Machine replaced now, or who may. */
+  /** Whether the Machine of a remediation may be replaced now, or which remediation comes first. */
   askToReplace(remediation: BareMetalRemediation): ReturnType<ReplacementAdmission["ask"]> {
     return this.#replace.ask(remediation);
   }
 
-  /** What a remediation that has asked receives; undefined for one that has not. */
+  /** The answer to a remediation; undefined if it has not asked. */
   of(uid: string): Admission | undefined {
     return this.#granted.has(uid) ? { granted: true } : this.#answers.get(uid)?.admission;
   }
@@ -95,14 +93,14 @@ export class Admissions {
     if (wasKnown) this.review();
   }
 
-  /** To be called with each check of a remediation: its slot may have begun to lapse. */
+  /** Call it after each reconcile of a remediation, because its slot may have begun to lapse. */
   observe({ metadata: { uid }, status }: BareMetalRemediation): void {
     const { clock } = this.#deps;
     if (slotOf(status, clock.nowMs()) !== "Lapsing") this.#lapsingSinceMs.delete(uid);
     else if (!this.#lapsingSinceMs.has(uid)) this.#lapsingSinceMs.set(uid, clock.monotonicMs());
   }
 
-  /** Reviews from time to time, for what no change shows: a time that has run out. */
+  /** Reviews if the last review is old. No change reports that a time is over, such as that of a lapsing slot. */
   reviewIfOld(): void {
     if (this.#deps.clock.monotonicMs() - this.#reviewedAtMs >= REVIEW_MS) this.review();
   }
@@ -118,7 +116,7 @@ export class Admissions {
     else this.#reviewPutOff ??= clock.schedule(inMs, () => this.#reviewNow());
   }
 
-  /** Nothing is reviewed on its own afterwards. */
+  /** Cancels a delayed review. */
   close(): void {
     this.#reviewPutOff?.cancel();
     this.#reviewPutOff = undefined;
@@ -189,7 +187,7 @@ export class Admissions {
     const slot = slotOf(status, clock.nowMs());
     const nowMs = clock.monotonicMs();
     if (slot !== "Lapsing") return slot === "Held";
-    // One that nothing wakes while it waits is observed here alone.
+    // A waiting remediation that nothing wakes is observed only here.
     const sinceMs = this.#lapsingSinceMs.get(uid) ?? nowMs;
     this.#lapsingSinceMs.set(uid, sinceMs);
     return nowMs - sinceMs <= SLOT_KEPT_MS;
@@ -206,7 +204,7 @@ export class Admissions {
       const { cluster } = subjectOf(remediation);
       const key = clusterKey(cluster);
       const node = members.has(key) ? undefined : this.#nodeOf(remediation);
-      // Nodes are searched only if a remediation waits to which they matter.
+      // Nodes are searched only if a remediation of a control plane node waits.
       if (node === undefined || !mayRunEtcd(node)) continue;
       const nodes = etcdNodes(this.#deps.nodesOf(cluster).values());
       const external = this.#deps.hasExternalEtcd(key);

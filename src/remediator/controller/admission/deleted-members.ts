@@ -7,7 +7,7 @@ import { mayRunEtcd } from "../../machine/rules/admission/quorum.ts";
 import type { NodeId } from "../../../nodes/subject.ts";
 import { clusterKey, nodeKey } from "../../../nodes/subject.ts";
 
-/** Nodes remembered; the oldest go first. Control planes have a handful. */
+/** The most nodes that are remembered; the oldest is dropped first. A control plane has a handful. */
 const REMEMBERED_MAX = 1_000;
 
 export type EtcdMemberRecord = NonNullable<NonNullable<FencingTarget["status"]>["etcdMember"]>;
@@ -16,7 +16,7 @@ interface Member extends NodeId {
   role: EtcdMemberRecord["role"];
 }
 
-/** Which nodes of a target's own cluster have the same name as one without a cluster. */
+/** Whether a Cluster is the one that the agent runs in. */
 type IsOwn = (cluster: ClusterRef) => boolean;
 
 /**
@@ -61,7 +61,7 @@ export class DeletedMembers {
     if (before !== undefined && record === undefined) this.#observed.delete(nodeKey(before));
   }
 
-  /** What the target is to record of its node, if the cluster has it or has lost it. */
+  /** The record that a target should have of its node; undefined if the node has no etcd member. */
   recordFor(target: FencingTarget, node: Node | undefined): EtcdMemberRecord | undefined {
     const { nodeName, clusterRef } = target.spec;
     const base = { nodeName, ...(clusterRef !== undefined && { clusterRef }) };
@@ -70,7 +70,7 @@ export class DeletedMembers {
     return observed === undefined ? recordOf(target) : { ...base, role: observed.role };
   }
 
-  /** The nodes of a cluster, and those that it has lost. */
+  /** The nodes of a cluster, with a stand-in for each etcd member whose Node was deleted. */
   *among(cluster: ClusterRef | undefined, nodes: Iterable<Node>): Generator<Node> {
     const present = new Set<string>();
     for (const node of nodes) {
@@ -90,13 +90,15 @@ export class DeletedMembers {
   }
 }
 
-/** The node of a target, with the same cluster as its Node is watched in. */
+/**
+ * The node of a target. For the agent's own Cluster, `cluster` is undefined, because its Nodes are watched like that.
+ */
 export function targetNode({ spec }: FencingTarget, isOwn: IsOwn): NodeId & { cluster: ClusterRef | undefined } {
   const { nodeName: name, clusterRef } = spec;
   return { name, cluster: clusterRef !== undefined && isOwn(clusterRef) ? undefined : clusterRef };
 }
 
-/** What a target has recorded of the node that it names now; a record of another node says nothing of this one. */
+/** The record of the node that a target names now. A record of another node, from before an edit, does not count. */
 function recordOf({ spec, status }: FencingTarget): EtcdMemberRecord | undefined {
   const record = status?.etcdMember;
   const isOfNode = record?.nodeName === spec.nodeName && clusterKey(record.clusterRef) === clusterKey(spec.clusterRef);
@@ -107,12 +109,12 @@ function roleOf({ metadata }: Node): Member["role"] {
   return ETCD_ROLE in (metadata.labels ?? {}) ? "etcd" : "control-plane";
 }
 
-/** Whether it stands for a Node that was deleted. */
+/** Whether the node is a stand-in for a Node that was deleted. */
 export function isDeletedMember({ metadata }: Node): boolean {
   return metadata.uid === "";
 }
 
-/** What it reported last counts for nothing: it is not Ready. */
+/** A stand-in without conditions, so it is not Ready. */
 function deletedNode({ name, role }: Member): Node {
   const label = role === "etcd" ? ETCD_ROLE : (CONTROL_PLANE_ROLES[0] ?? "");
   const metadata = { name, uid: "", resourceVersion: "", labels: { [label]: "" } };

@@ -21,9 +21,9 @@ export interface RecordMembersDeps {
 }
 
 /**
- * Records in the status of each FencingTarget whether its node has a member of etcd, until `signal` aborts. It is
- * written while the Node exists, not when the Node is deleted: no agent has to be there at that moment. The record
- * stays when the Node is gone.
+ * Records in the status of each FencingTarget whether its node has a member of etcd, until `signal` aborts. The record
+ * is written while the Node exists, so that no agent has to run when the Node is deleted. It stays when the Node is
+ * gone.
  */
 export async function recordMembers(deps: RecordMembersDeps, signal: AbortSignal): Promise<void> {
   const { runtime, targets, clusters, directory, members } = deps;

@@ -2,9 +2,9 @@ import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-rem
 import { isFinal } from "../../machine/model/decision/state.ts";
 
 /**
- * Which remediation may have its Machine replaced: one at a time among the Machines of a namespace, which are those of
- * a cluster at most. Who has begun is read from what is stored, so a restart exceeds no limit; kept here is only which
- * one was admitted.
+ * Decides which remediation may replace its Machine: one at a time in each namespace. All Machines of a cluster are in
+ * one namespace. Replacements that have begun are read from the stored states, so a restart exceeds no limit. Only this
+ * process knows which remediation was admitted and has not begun yet.
  */
 export class ReplacementAdmission {
   readonly #remediations: () => Iterable<BareMetalRemediation>;

@@ -10,13 +10,16 @@ import {
 } from "../../machine/model/decision/timings.ts";
 import type { ApiCall, ApiFailure } from "../../machine/model/facts/api-failure.ts";
 
-/** A call that is not repeated within this time, although it may be, is not needed any more. */
+/** A failed call that is not repeated within this time after its backoff is no longer needed. */
 const FORGOTTEN_AFTER_MS = 10_000;
 
-/** After so many tries the failure is not going to pass within seconds. */
+/**
+ * After so many failures, a call that takes our taint off has the ordinary backoff: the cause will not end within
+ * seconds.
+ */
 const URGENT_TRIES = 60;
 
-/** What takes our out-of-service taint off: it has to be off soon, whatever else fails. */
+/** The calls that take our out-of-service taint off. They are urgent, whatever else fails. */
 const TAKES_TAINT_OFF: ReadonlySet<ApiCall> = new Set<ApiCall>(["untaint", "swapMarks", "clearMarks"]);
 
 export function takesTaintOff(call: ApiCall): boolean {
@@ -44,7 +47,7 @@ export class ApiFailures {
       message: error.nextStep === undefined ? error.message : `${error.message}: ${error.nextStep}`,
       refused: !error.retryable,
       failures,
-      // A taint that may stand on a host that runs does not wait until the server would like to be asked again.
+      // The host may be running despite the taint, so taking it off does not wait for Retry-After.
       retryAtMs: times.nowMs + (urgent ? ownMs : Math.max(ownMs, error.retryAfterMs ?? 0)),
       sinceMs: known?.sinceMs ?? times.startedMs,
     };
@@ -53,8 +56,8 @@ export class ApiFailures {
   }
 
   /**
-   * Whether the operator is to be warned of it: after a while, and again from time to time, since events are not kept
-   * for long.
+   * Whether a warning to the operator is due: after API_REPORT_AFTER_MS, and again after each API_REPEAT_MS, because
+   * Events expire.
    */
   isWarningDue({ call, sinceMs }: ApiFailure, nowMs: number): boolean {
     const warnedAtMs = this.#warnedAtMs.get(call) ?? -Infinity;
@@ -68,7 +71,7 @@ export class ApiFailures {
     this.#warnedAtMs.delete(call);
   }
 
-  /** The remediation has moved on: other calls are due. */
+  /** Forgets all failures. Call it when the state changes, because other calls follow. */
   clear(): void {
     this.#failures.clear();
     this.#warnedAtMs.clear();
@@ -85,7 +88,7 @@ export class ApiFailures {
     return Math.max(0, ...waitsMs);
   }
 
-  /** What has failed for longest, of what is still being tried. */
+  /** Of the calls that are still being tried, the one that has failed for the longest time. */
   oldest(nowMs: number): ApiFailure | undefined {
     for (const [call, { retryAtMs }] of this.#failures) {
       if (nowMs > retryAtMs + FORGOTTEN_AFTER_MS) this.#failures.delete(call);

@@ -1,9 +1,9 @@
-/** The detector asks for no more than 650 s: a wait that is longer is a mistake, or a clock was set. */
+/** The detector asks for at most 650 s. A longer wait is a mistake, or a clock was changed. */
 export const EARLY_WAIT_MAX_MS = 660_000;
 
 /**
- * How long a host that was released early is kept off yet. Its end is a time of the API server's clock; from the moment
- * at which this process first sees it, the monotonic clock bounds the wait, so that no clock keeps a host off.
+ * How long a host that was released early must still stay off. The end is a time of the API server's clock. After this
+ * process has seen it once, the monotonic clock bounds the wait, so that a change of a clock cannot keep a host off.
  */
 export class EarlyWait {
   #untilMs: number | undefined;

@@ -20,7 +20,7 @@ type WatchName = "lease" | "pods" | "machine" | "kdump";
 
 /** Addresses of one node from which messages of its crash kernel are taken. */
 const ADDRESSES_MAX = 32;
-/** At most one message of a crash kernel counts in this time, so that a flood leaves no more traces than that. */
+/** At most one message of a crash kernel is recorded in this time, so that a flood of them does not fill the log. */
 const KDUMP_COUNTED_MS = 1_000;
 
 const WATCHES_LEASE: readonly State["name"][] = [
@@ -34,7 +34,7 @@ const WATCHES_LEASE: readonly State["name"][] = [
   "Undoing",
 ];
 
-/** What the watches read of a session, and where they report events. */
+/** What the watches need of a session: they read its facts and report events to it. */
 interface WatchingSession {
   readonly subject: Subject;
   /** The cluster of the node. */
@@ -54,7 +54,7 @@ export class SessionWatches {
   readonly #kdump: KdumpMessages | undefined;
   readonly #watches = new Map<WatchName, { of: string; runtime: KubeRuntime; stop: AbortController }>();
 
-  /** @param ownRuntime of the cluster that holds the remediation, and its Machine; its node may lie in another one. */
+  /** @param ownRuntime of the cluster with the remediation and its Machine. The node may be in another cluster. */
   constructor(session: WatchingSession, ownRuntime: KubeRuntime, wake: () => void, kdump: KdumpMessages | undefined) {
     this.#session = session;
     this.#ownRuntime = ownRuntime;
@@ -63,8 +63,8 @@ export class SessionWatches {
   }
 
   /**
-   * Starts and ends the watches that the state needs: the node's lease, its pods while they are to leave, the Machine
-   * while it has not named its node, and the messages of its crash kernel once an NMI was ordered.
+   * Starts and ends the watches that the state needs: the node's lease, its pods while they are released, the Machine
+   * until it names its node, and the messages of the crash kernel after an NMI was ordered.
    */
   keep(state: State["name"], signal: AbortSignal): void {
     const { nodeName, machine } = this.#session.subject;
@@ -79,7 +79,9 @@ export class SessionWatches {
     this.#keepWatch("machine", named?.uid, this.#ownRuntime, signal, this.#watchMachine);
   }
 
-  /** @param of what it watches: another object, or another connection, begins it again; undefined ends it. */
+  /**
+   * @param of identifies what is watched; undefined ends the watch. Another object or another connection restarts it.
+   */
   #keepWatch(
     name: WatchName,
     of: string | undefined,
@@ -148,7 +150,7 @@ export class SessionWatches {
     });
   };
 
-  /** The addresses of nodes are in no cache, so this node is watched for them. */
+  /** No cache keeps the addresses of nodes, so this watch reads those of the node. */
   readonly #watchKdump = (runtime: KubeRuntime, nodeName: string, signal: AbortSignal): void => {
     const nodes = runtime.watch<Node>(
       {
@@ -182,7 +184,10 @@ export class SessionWatches {
   }
 }
 
-/** The API server of a workload cluster is not trusted, and neither is the kubelet that reports the addresses. */
+/**
+ * Keeps a bounded number of valid addresses, because neither the API server of a workload cluster nor the kubelet that
+ * reports the addresses is trusted.
+ */
 function trimToAddresses(raw: KubeObject): Node {
   const { name, uid, resourceVersion } = raw.metadata;
   const reported: unknown = (raw as Partial<Node>).status?.addresses;

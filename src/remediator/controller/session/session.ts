@@ -43,30 +43,30 @@ export interface SessionDeps {
 }
 
 /**
- * What this process holds about one remediation: its object as last known, what was seen, the open devices, and the
- * watches that wake it. It ends with `close`.
+ * What this process holds for one remediation: the newest known version of its object, the observations, the open
+ * devices, and the watches that wake it. `close` ends it.
  */
 export class RemediationSession {
   readonly uid: string;
   /** The newest state of the object that this process knows; the watch may lag behind our own writes. */
   remediation: BareMetalRemediation;
-  /** Whether it was ever read live, or written, by this process: all that a watch has shown may be of long ago. */
+  /** Whether this process has read the object live or written it. Until then, a late watch may show an old version. */
   wasReadLive = false;
   power: HostPower | undefined;
-  /** Statuses of which one may be stored although no answer came, and what reports their steps. */
+  /** Statuses whose writes got no answer, each with the function that reports its step. One of them may be stored. */
   unanswered: readonly { status: BareMetalRemediationStatus; report: () => void }[] = [];
   /** Failed guards of each call since it last succeeded. */
   readonly conflicts = new Map<ApiCall, number>();
-  /** Calls to the API that fail. */
+  /** Calls to the API server that fail. */
   readonly apiFailures = new ApiFailures();
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
   /**
-   * When the node left Ready before it was fenced, by the time of its API server, as this process has seen it; for
-   * metrics.
+   * When the node left Ready before it was fenced, by the clock of its API server; undefined if this process has not
+   * seen it. For metrics.
    */
   #downSinceMs: number | undefined;
-  /** When the lease was renewed last before an early remediation, by the monotonic clock; for metrics. */
+  /** When the lease was last renewed before an early remediation, by the monotonic clock. For metrics. */
   #silentSinceMs: number | undefined;
   /** Whether the release of the workloads was counted. */
   isReleaseCounted = false;
@@ -89,7 +89,7 @@ export class RemediationSession {
   #unreadSinceMs: number | undefined;
   #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
 
-  /** @param deps `runtime` of the cluster that holds the remediation; its node may lie in another one of `clusters`. */
+  /** @param deps `runtime` of the cluster with the remediation. The node may be in another one of `clusters`. */
   constructor(
     { runtime, clusters, recorder, kdump }: SessionDeps,
     remediation: BareMetalRemediation,
@@ -108,7 +108,7 @@ export class RemediationSession {
     recorder?.begin(this.uid, `${remediation.kind} ${nameOf(remediation)}`);
   }
 
-  /** What this process has learned about the remediation: by `observe` alone. */
+  /** What this process has learned about the remediation. Only `observe` changes it. */
   get observations(): Observations {
     return this.#observations;
   }
@@ -122,14 +122,15 @@ export class RemediationSession {
     return subjectOf(this.remediation);
   }
 
-  /** Undefined while it is not known, and for a Machine that has not become a Node. */
+  /** Undefined while the node is not resolved, and for a Machine without a Node. */
   get nodeName(): string | undefined {
     return this.subject.nodeName;
   }
 
   /**
-   * The cluster that holds the node, its lease and its pods, as it is now: of a Machine that was read, and is not on
-   * record yet, its own. It is kept connected from the first question on.
+   * The cluster of the node, its lease and its pods. If the Machine was read but is not in the status yet, it is the
+   * cluster of that Machine. The first read of this property makes the session hold the cluster, which keeps it
+   * connected.
    */
   get cluster(): NodeCluster {
     const { subjectMachine: read } = this.observations;
@@ -164,7 +165,7 @@ export class RemediationSession {
     if (provenLease !== undefined) {
       const lease = leases?.of(nodeName);
       const isProven = lease?.uid === provenLease.uid && lease.resourceVersion === provenLease.resourceVersion;
-      // Without a gap, the lease has been known since this process began to watch it, and was renewed before that.
+      // Without gaps, this process has seen no renewal: `sinceMs` is then the time at which it first saw the lease.
       if (isProven && lease.gapsMs.length > 0) this.#silentSinceMs = lease.sinceMs;
       if (this.#silentSinceMs === undefined) return undefined;
       return { since: "renewal", seconds: (this.now().monotonicMs - this.#silentSinceMs) / 1_000 };
@@ -172,7 +173,7 @@ export class RemediationSession {
     const node = cluster.nodes.get({ name: nodeName });
     const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
     const sinceMs = ready?.status === "True" ? undefined : parseTimeMs(ready?.lastTransitionTime);
-    // A node that was Ready leaves Ready because of the fence.
+    // A node that was Ready when its fence began left Ready because of the fence.
     const isOfFence = status.attempt !== undefined && (sinceMs ?? 0) > (parseTimeMs(status.attempt.startedAt) ?? 0);
     if (!isOfFence) this.#downSinceMs ??= sinceMs;
     if (this.#downSinceMs === undefined) return undefined;
@@ -188,7 +189,7 @@ export class RemediationSession {
 
   get state(): State {
     const { remediation } = this;
-    // It is asked for at every step, and each version of the object is an object of its own.
+    // Cached, because every step reads it. Each version of the remediation is a new object.
     if (this.#state?.of !== remediation) this.#state = { of: remediation, state: this.#readState() };
     return this.#state.state;
   }
@@ -197,7 +198,7 @@ export class RemediationSession {
     const { status, metadata } = this.remediation;
     const known = parseState(status);
     const { unknown } = this.#parseStrategy();
-    // It is taken back from any state, whatever was asked for.
+    // A deleted or timed-out remediation is undone from any state, even if this version does not know all of its spec.
     const isGivenUp = metadata.deletionTimestamp !== undefined || metadata.annotations?.[NHC_TIMED_OUT] !== undefined;
     return unknown === undefined || isGivenUp ? known : withUnknownSpec(known, unknown);
   }
@@ -207,7 +208,7 @@ export class RemediationSession {
     return this.#parseStrategy().strategy;
   }
 
-  /** How long it is until the host may be powered on. */
+  /** The milliseconds until the host may be powered on. */
   get earlyForMs(): number {
     const { powerOnNotBeforeMs } = this.strategy;
     if (powerOnNotBeforeMs === undefined) return 0;
@@ -215,8 +216,8 @@ export class RemediationSession {
   }
 
   /**
-   * The version of the node's lease on whose silence an early remediation rests, also after its duration: the proof may
-   * be from before a renewal that no agent has seen.
+   * The version of the node's lease whose silence an early remediation relies on. It counts even after the duration,
+   * because the node may have renewed its lease after the proof without any agent noticing.
    */
   get provenLease(): LeaseVersion | undefined {
     return this.strategy.provenLease;
@@ -224,25 +225,28 @@ export class RemediationSession {
 
   #parseStrategy(): ParsedStrategy {
     const { generation } = this.remediation.metadata;
-    // The API server counts the generation up with each change of the spec, and the strategy is read at every step.
+    // Cached, because every step reads it. The API server increases the generation with each change of the spec.
     if (this.#strategy === undefined || generation === undefined || this.#strategy.generation !== generation) {
       this.#strategy = { generation, ...parseStrategy(this.remediation.spec) };
     }
     return this.#strategy;
   }
 
-  /** Whether it is about that object, in the history that its view is of now (`Watched.rewinds`). */
+  /**
+   * Whether the session is about that object, and the view has not gone back to older data since the session began
+   * (`Watched.rewinds`).
+   */
   isOf(watched: BareMetalRemediation | undefined, rewinds: number | undefined): boolean {
     return watched?.metadata.uid === this.uid && rewinds === this.#rewinds;
   }
 
-  /** Takes the object as it was read live, or as a write has left it; what caches do not keep is dropped. */
+  /** Takes the object from a live read or the answer to a write, without what caches do not keep. */
   learn(current: BareMetalRemediation): void {
     this.#take(trimRemediation(current));
     this.wasReadLive = true;
   }
 
-  /** Takes what the watch says, unless it is older than what is known already. */
+  /** Takes the version that the watch shows, if it is newer than the known one. */
   absorb(watched: BareMetalRemediation): void {
     if (isLaterVersion(watched.metadata.resourceVersion, this.remediation.metadata.resourceVersion)) {
       this.#take(watched);
@@ -262,8 +266,8 @@ export class RemediationSession {
   }
 
   /**
-   * Takes note of how the host's target is configured: what was learned from its devices, and the open connections to
-   * them, count for nothing once it is edited, since they may be another host's.
+   * Notes the version of the host's target. If the target was edited, its devices may belong to another host now: the
+   * observations about them are dropped and their connections are closed.
    */
   async useTarget({ ref, version }: Pick<FencedHost, "ref" | "version">): Promise<void> {
     const isEdited = this.#targetVersion !== undefined && this.#targetVersion !== version;
@@ -275,7 +279,7 @@ export class RemediationSession {
     await this.closeDevices();
   }
 
-  /** Whether anything that it needs was unread when that was last checked. */
+  /** Whether the last check found that the agent cannot read something that the remediation needs. */
   get waitsForInput(): boolean {
     return this.#unreadSinceMs !== undefined;
   }
@@ -294,8 +298,8 @@ export class RemediationSession {
   }
 
   /**
-   * What is left of the present state's time. The stored deadline is a wall-clock time; from the moment at which this
-   * process first sees it, only its own clock counts, so that a jump of the wall clock ends nothing early.
+   * The time that is left in the present state. The stored deadline is a wall-clock time. After this process has seen
+   * it once, only its own monotonic clock counts, so that a jump of the wall clock ends no state early.
    */
   remainingMs(state: State, strategy: BoundedStrategy): number {
     if (!("attempt" in state) || state.attempt === undefined) return Infinity;
@@ -308,11 +312,11 @@ export class RemediationSession {
         strategy.powerOnTimeoutMs,
         strategy.drainTimeoutMs,
       );
-      // A leader with another clock does not put the power-off off for longer than was asked for.
+      // If the clocks of two leaders differ, the power-off is still not delayed for longer than the strategy says.
       const dumpMs = strategy.diagnosticsTimeoutMs + strategy.powerOffTimeoutMs;
       const isDumping = state.name === "Verifying" && this.status.diagnostics !== undefined;
       const mostMs = isDumping ? dumpMs : longestMs + DEVICE_FINAL_RETRY_MS;
-      // While no agent ran, no order to power the host on was sent.
+      // An undo whose deadline passed while no agent ran still gets time to power the host on.
       const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;
       const storedMs = state.attempt.deadlineMs - now.epochMs;
       const leftMs = Math.min(Math.max(storedMs, leastMs), mostMs);
@@ -349,7 +353,10 @@ export class RemediationSession {
     return this.#cycle.seenAtMs;
   }
 
-  /** Whether it is past the deadline of its state. What has not begun waits for others, whose time is not its own. */
+  /**
+   * Whether the remediation is past the deadline of its state. In Resolving it waits for other remediations and has no
+   * deadline that counts.
+   */
   get isOverdue(): boolean {
     const { state } = this;
     return state.name !== "Resolving" && this.remainingMs(state, this.strategy) <= 0;

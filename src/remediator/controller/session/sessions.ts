@@ -9,9 +9,9 @@ import { RemediationSession } from "./session.ts";
 export interface SessionsDeps extends SessionDeps {
   metrics: Pick<RemediatorMetrics, "inFlight" | "waitingForInput" | "overdue">;
   tracer: FenceTracer | undefined;
-  /** Calls for another reconcile of a remediation, by its key. */
+  /** Requests another reconcile of a remediation, by its key. */
   wake: (key: string) => void;
-  /** Called whenever a remediation is not worked on any more; `uid` is undefined if it had no session. */
+  /** Called when this process no longer works on a remediation; `uid` is undefined if it had no session. */
   onEnd: (uid: string | undefined) => void;
 }
 
@@ -37,7 +37,7 @@ export class Sessions {
     return this.#sessions.entries();
   }
 
-  /** Those of the remediations of a node. */
+  /** The sessions of a node's remediations. */
   ofNode({ cluster, name }: NodeId): RemediationSession[] {
     return [...this.#sessions.values()].filter(
       ({ subject }) => subject.nodeName === name && clusterKey(subject.cluster) === clusterKey(cluster),
@@ -52,7 +52,7 @@ export class Sessions {
     return session;
   }
 
-  /** Counts what the last reconcile has left the remediation waiting for. */
+  /** Updates the metrics after a reconcile: whether the remediation waits for a collection or is overdue. */
   count(key: string, { waitsForInput, isOverdue }: Pick<RemediationSession, "waitsForInput" | "isOverdue">): void {
     const { metrics } = this.#deps;
     keepIn(this.#waitingForInput, key, waitsForInput);
@@ -75,7 +75,7 @@ export class Sessions {
     await session.close();
   }
 
-  /** Calls `listener` with the node of each remediation that has just ended. @returns a function that stops that. */
+  /** Calls `listener` with the node of each session that ends. @returns a function that stops that. */
   onNodeLetGo(listener: (node: NodeId) => void): () => void {
     this.#nodeListeners.add(listener);
     return () => this.#nodeListeners.delete(listener);
