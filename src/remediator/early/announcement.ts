@@ -11,13 +11,13 @@ import { apiVersionOf } from "../../kube/resource.ts";
 import { parseDurationMs } from "../../runtime/duration.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
-// When health checks are going to create remediations. Pure. It allows nothing: whether a remediation is created, and
-// what it may do, is decided elsewhere.
+// Predicts when health checks create remediations. Pure. A prediction permits nothing: other code decides whether a
+// remediation is created and what it may do.
 
 /** The default of `minHealthy`. */
 const MIN_HEALTHY = "51%";
 
-/** What the status of a health check shows of its threshold. */
+/** The fields of a health check's status from which its threshold is judged. */
 const startCountsSchema = z.object({ observedNodes: z.int(), healthyNodes: z.int(), phase: z.string().optional() });
 type StartCounts = z.infer<typeof startCountsSchema>;
 
@@ -32,7 +32,7 @@ export function startCounts(status: unknown): StartCounts | undefined {
   return startCountsSchema.safeParse(status).data;
 }
 
-/** Undefined for a health check that is invalid, or starts nothing at present by its own status. */
+/** Undefined for a health check that is invalid, or that starts nothing now according to its status. */
 export function readAnnouncing(spec: unknown, status: unknown): Announcing | undefined {
   const { data } = nodeHealthCheckSpecSchema.safeParse(spec);
   const counts = startCounts(status);
@@ -61,8 +61,8 @@ function mayStart(spec: NodeHealthCheckSpec, { observedNodes, healthyNodes, phas
 }
 
 /**
- * When the first of them may create a remediation of the node, by the clock that its conditions have; undefined if none
- * of its conditions is unhealthy for any.
+ * When the first health check may create a remediation of the node, by the clock that sets the node's conditions;
+ * undefined if no check finds a condition of the node unhealthy.
  */
 export function durationEndMs(checks: readonly Announcing[], { metadata, status }: Node): number | undefined {
   let endMs: number | undefined;

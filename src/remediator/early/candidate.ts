@@ -7,8 +7,8 @@ import { isReady } from "../../nodes/ready.ts";
 /**
  * Why the host of a node is not proven off before its duration begins. Undefined if it may be. Pure.
  *
- * A node that is not Ready is left to its duration: under Ready=False its kubelet may be shutting the host down, and
- * under Ready=Unknown another proof counts.
+ * A node that is not Ready waits for the end of its duration: with Ready=False its kubelet may be shutting the host
+ * down, and with Ready=Unknown another proof counts.
  */
 export function whyNotEarly(node: Node | undefined, target: FencingTarget): string | undefined {
   if (node === undefined) return "there is no such node";

@@ -22,8 +22,8 @@ import { resolveSubject, findCluster } from "./objects/resolve-subject.ts";
 import { mark, signQuarantineAgain, putOnBy, putTaint } from "./objects/node-marks.ts";
 
 /**
- * Does one thing, once, and reports the result as events, of which `observe` says what they mean. A failed device is an
- * event, too; failures of the API are thrown as KubeErrors.
+ * Runs one effect once and reports the result as events, which `observe` interprets. The failure of a device is an
+ * event too. Failures of the API server are thrown as KubeErrors.
  */
 export async function runEffect(context: EffectContext, effect: Effect, signal: AbortSignal): Promise<void> {
   const { session, nodeRuntime } = context;
@@ -111,7 +111,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
       await mark(context, { outOfService: "off", quarantine: "off" }, "", signal);
       return session.observe({ type: "MarksCleared" });
     case "liftQuarantine": {
-      // The watch shows that the node is back; the live node has to show it, too.
+      // The watch shows that the node is back. The live node must show it too.
       const patchFor: Parameters<typeof patchNode>[2] = (node) =>
         isNewBoot(session, node)
           ? markPatch(node, { outOfService: "off", quarantine: "off" }, "", undefined, putOnBy(session, node))
@@ -121,7 +121,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     }
     case "releasePods": {
       const node = await getNode(client, nodeName, signal);
-      // A Node object of another UID has joined since: its pods run on another host than the one that is off.
+      // If a Node with another UID has joined since, its pods do not run on the host that is off.
       const isFenced = node === undefined || node.metadata.uid === session.status.node?.uid;
       const pods =
         isFenced && nodeName !== undefined

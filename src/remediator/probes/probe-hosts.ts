@@ -53,7 +53,7 @@ export async function probeHosts(deps: HostProbesDeps, signal: AbortSignal): Pro
     await controller.run(signal);
   } finally {
     unsubscribe();
-    // Another agent probes after this one.
+    // From now on, another agent probes and counts.
     metrics.probedHosts({ usable: 0, failing: 0, unprobed: 0 });
   }
 }
@@ -89,7 +89,7 @@ class BareMetalHostProber {
       return {};
     }
     const memory = this.#memoryOf(host, fenced);
-    // The watch shows when either has changed.
+    // A change of the state or of the owner starts the next reconcile.
     if (powerOffRefusal(host) !== undefined || fenced.owner !== undefined) {
       if (fenced.owner === undefined) this.#conclude(host, memory, "unprobed", undefined);
       return {};
@@ -119,7 +119,7 @@ class BareMetalHostProber {
       if (signal.aborted) throw error;
       if (error instanceof TargetError) return { reason: error.reason, message: error.message };
       if (error instanceof DeadlineError) return { reason: "Timeout", message: error.message };
-      // Its state has changed since then, and the watch will show it.
+      // The state of the host has changed meanwhile. The watch shows it soon.
       if (error instanceof HostRefusal) return undefined;
       if (!(error instanceof BmcError) || error.code === "Aborted") throw error;
       const reason = error.code === "AuthFailed" ? "AuthenticationFailed" : error.code;
@@ -134,7 +134,8 @@ class BareMetalHostProber {
       const check = await power.verifyIdentity(node, signal);
       if (!check.verified) {
         if (check.reason === "Mismatch") return { reason: "IdentityMismatch", message: check.message };
-        // A remediation knows the node of the host, which may prove the identity.
+        // An unknown identity counts only if the host has a node here: a remediation knows the node, which may prove
+        // the identity.
         return node === undefined ? undefined : { reason: "IdentityUnknown", message: check.message };
       }
       const { state, raw } = await power.readPower(signal);
@@ -154,7 +155,7 @@ class BareMetalHostProber {
     const { name, uid } = host.metadata;
     for (const node of nodes.values()) {
       const { metadata, spec } = node;
-      // Only nodes that refer to this host are located.
+      // Only nodes that mention this host are located.
       const hints = [metadata.name, spec.providerID, metadata.annotations?.[MACHINE]].join(" ");
       if (![name, uid, host.consumerRef?.name ?? name].some((mark) => hints.includes(mark))) continue;
       const located = directory.locate({ nodeName: metadata.name, cluster: undefined, machine: undefined });

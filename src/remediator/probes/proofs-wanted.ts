@@ -25,11 +25,11 @@ const CRD_RETRY_MS = 60_000;
 export interface ProofsWanted extends EarlyProofsWanted, PowerOffsAnnounced {
   /** Whether any health check requests proofs for nodes that are not Ready. */
   readonly wanted: boolean;
-  /** Resolves when nothing runs in the background any more. Abort the signal first. */
+  /** Resolves when the background tasks have ended. Abort the signal first. */
   settled(): Promise<void>;
 }
 
-/** A health check as far as it requests proofs. */
+/** The proofs that one health check requests. */
 interface ProofRequest {
   /** Whether it requests proofs for nodes that are not Ready. */
   skipsDuration: boolean;
@@ -62,7 +62,7 @@ export function watchProofsWanted(runtime: KubeRuntime, onChange: () => void, si
       announcing = [...view.values()].flatMap((check) => readAnnouncing(check.spec, check.status) ?? []);
       for (const onAnnounced of followers) onAnnounced();
       const present = [...view.values()].map(readRequest);
-      // Most changes are of the status.
+      // Most changes affect only the status.
       if (isDeepStrictEqual(present, requests)) return;
       requests = present;
       early = present.flatMap((request) => compile(request.early) ?? []);
@@ -128,7 +128,7 @@ function compile(selector: LabelSelector | undefined): LabelMatcher | undefined 
   }
 }
 
-/** Nothing is early with a template of another project. */
+/** Whether any step uses our template. With those of other projects, nothing is early. */
 function usesOurTemplate({ remediationTemplate, escalatingRemediations = [] }: NodeHealthCheckSpec): boolean {
   return [remediationTemplate, ...escalatingRemediations.map((step) => step.remediationTemplate)].some(isOurTemplate);
 }

@@ -28,7 +28,7 @@ const SECRETS_WAIT_MS = 30_000;
 /**
  * Probes every FencingTarget and writes the result to its status, so that an old password is found before a fence needs
  * it. A probe reads the identity and the power state of the host. It sends no orders, and skips a host that a
- * remediation owns. Resolves after `signal` aborts, when nothing runs any more.
+ * remediation owns. Resolves after `signal` aborts, when all its tasks have ended.
  */
 export async function startTargetController(deps: TargetControllerDeps, signal: AbortSignal): Promise<void> {
   const { runtime, targets, clusters, directory, namespace } = deps;

@@ -47,7 +47,7 @@ export interface TargetControllerDeps {
   subscribeManaged?: (listener: () => void) => () => void;
   /** Called with each probe. */
   records: ProbeRecords;
-  /** What proofs need that are made while a node still says that it is Ready; without it there are none. */
+  /** What early off proofs need. Without it there are none. */
   early?: Pick<EarlyProverDeps, "nodes" | "leases" | "isStopped" | "remediations">;
   /** DEFAULT_PROBE_INTERVALS by default. */
   intervals?: ProbeIntervals;
@@ -134,7 +134,7 @@ export class TargetProber {
       memory.trigger = trigger;
     }
     await this.#writeStatus(target, memory, proven, signal);
-    // The end of a conflict with another kind of host is not reported.
+    // Nothing reports the end of a conflict with another kind of host, so it is checked at an interval.
     if (!trusted) return { requeueAfterMs: this.#intervals.retryMinMs };
     const dueInMs = Math.max(0, memory.dueAtMs - clock.monotonicMs());
     const isUnread = this.#deps.whyManaged?.(target)?.state === "unread";
@@ -263,7 +263,7 @@ export class TargetProber {
     const { uid } = target.metadata;
     const key = clusterKey(clusterRef);
     const held = this.#connections.get(uid);
-    // The agent's own cluster needs none.
+    // The agent's own cluster needs no hold.
     if ((held?.key ?? clusterKey(undefined)) !== key) {
       if (clusterRef === undefined) this.#connections.delete(uid);
       else this.#connections.set(uid, { key, release: clusters.hold(clusterRef) });
@@ -307,7 +307,7 @@ export class TargetProber {
     const { nodeUID, bootID, notReadySince } = this.#outageOf(target) ?? {};
     const outage = nodeUID === undefined ? "" : `${nodeUID} ${bootID ?? ""} ${notReadySince}`;
     const readyBoot = this.#readyBootOf(target, node);
-    // A host that was read On in another boot alone is not proven off early.
+    // A host is proven off early only if a probe has read it On in the present boot.
     const isUnread = readyBoot !== undefined && readyBoot !== target.status?.onInBoot;
     return { fingerprint: parts.join(" "), readyUuid: uuid ?? "", outage, unreadBoot: isUnread ? readyBoot : "" };
   }

@@ -23,7 +23,7 @@ export interface Metal3Snapshot {
   host: BareMetalHost | undefined;
 }
 
-/** Why ironfence does not serve a request, or not any more. docs/reference/metal3.md lists them. */
+/** Why ironfence does not serve a request, or no longer serves it. docs/reference/metal3.md lists them. */
 export const REFUSALS = [
   "ConflictingController",
   "InvalidStrategy",
@@ -33,12 +33,12 @@ export const REFUSALS = [
 ] as const;
 export type RequestRefusal = (typeof REFUSALS)[number];
 
-/** What a request's own fields are to say. */
+/** The values that the fields of a request must have. */
 export interface Metal3Mirror {
   phase: Metal3Phase;
   retryCount: number;
   lastRemediated: string | undefined;
-  /** Undefined takes the annotation off. */
+  /** Undefined removes the annotation. */
   backups: Record<string, string | undefined>;
   /** Why, for the operator. */
   message: string;
@@ -47,12 +47,12 @@ export interface Metal3Mirror {
 export type Metal3Step =
   /** Nothing, until something changes. */
   | { do: "wait" }
-  /** Says in the request that ironfence serves it, and keeps it until that is over. */
+  /** Marks the request as served by ironfence, and adds the finalizer. */
   | { do: "begin" }
   | { do: "create"; spec: BareMetalRemediationSpec; machine: OwnerReference }
   | { do: "remove" }
   | { do: "refuse"; reason: RequestRefusal; message: string }
-  /** Says that the request has failed. */
+  /** Sets the phase of the request to Failed. */
   | { do: "fail"; message: string }
   /** Hands the Machine over to its owner, then writes the mirror. */
   | { do: "escalate"; mirror: Metal3Mirror; machine: OwnerReference }
@@ -60,8 +60,8 @@ export type Metal3Step =
   | { do: "letGo" };
 
 /**
- * What to do next for a Metal3Remediation; pure. Each step can be repeated, and leads to the next by what it changes.
- * Of what is stored nothing may be ahead of the child: that is how another controller is noticed.
+ * Decides the next step for a Metal3Remediation; pure. Each step can be repeated, and its changes lead to the next
+ * step. ironfence never stores a status that is ahead of the child, so such a status comes from another controller.
  */
 export function decideMetal3(snapshot: Metal3Snapshot): Metal3Step {
   const { request, child } = snapshot;
@@ -79,14 +79,14 @@ export function decideMetal3(snapshot: Metal3Snapshot): Metal3Step {
   }
   const other = otherController(snapshot);
   if (other !== undefined) {
-    const message = `${other}: two controllers must not serve one request; tell the Metal3 provider's to leave them (docs/reference/metal3.md), then delete this request`;
+    const message = `${other}: two controllers must not serve one request; make the Metal3 provider's controller ignore requests (docs/reference/metal3.md), then delete this one`;
     return { do: "refuse", reason: "ConflictingController", message };
   }
   if (annotations[SERVED_BY] === undefined) return isEnded(request) ? { do: "wait" } : begin(snapshot);
   const machine = machineOf(request);
   if (machine === undefined) return refuseWithoutMachine();
   if (child === undefined) return create(request, machine);
-  // What another party deletes is taken back first; then it is known to be gone.
+  // Another party has deleted the child. Its undo comes first, and its end starts this again.
   if (child.metadata.deletionTimestamp !== undefined) return { do: "wait" };
   return mirror(request, child, machine);
 }
@@ -111,7 +111,7 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
     if (phase === undefined || isEnded(request)) return undefined;
     return `status.phase says ${phase}, which ironfence did not write`;
   }
-  if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "a user took the finalizer off";
+  if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "its finalizer was removed";
   if (child === undefined) return undefined;
   const { phase: state, lastRemediated: poweredOnAt, retryCount = 0, attempt } = child.status ?? {};
   // The controller of Metal3 writes this before its first power-off, and ironfence after the first power-on.
@@ -124,11 +124,11 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   return isAhead ? `status.phase says ${phase}, which ironfence did not write` : undefined;
 }
 
-/** Whether the request may say Waiting: by the child's phase, or by what that was before its undo. */
+/** Whether the phase of the request may be Waiting, because of the child's phase or of its phase before the undo. */
 function mayHaveWaited(child: BareMetalRemediation): boolean {
   const { phase, attempt } = child.status ?? {};
-  // Two remediations wait without a lastRemediated: one that failed before the host read On, and one that restores a
-  // node that came back by itself.
+  // Two kinds of remediations reach Waiting without a lastRemediated: one that failed before the host read On, and one
+  // that restores a node that came back by itself.
   const hasWaited = attempt?.offConfirmedAt !== undefined || attempt?.action !== "ForceOff";
   return (phase === "Undoing" && hasWaited) || phaseOf(child, undefined) !== "Running";
 }
@@ -157,7 +157,7 @@ function refuseWithoutMachine(): Metal3Step {
   return { do: "refuse", reason: "NoMachine", message };
 }
 
-/** Whether its phase is one that never changes. */
+/** Whether the phase of the request is final. */
 function isEnded({ phase }: Metal3Remediation): boolean {
   return phase === "Deleting machine" || phase === "Failed";
 }
@@ -167,12 +167,11 @@ const RETRIES_MAX = 10;
 
 function create(request: Metal3Remediation, machine: OwnerReference): Metal3Step {
   if (request.phase !== undefined) {
-    const message = `${request.metadata.annotations?.[SERVED_BY] ?? "its BareMetalRemediation"} is gone: it was deleted, and the host is not rebooted again for this request`;
+    const message = `${request.metadata.annotations?.[SERVED_BY] ?? "its BareMetalRemediation"} was deleted, and the host is not rebooted again for this request`;
     return isEnded(request) ? { do: "wait" } : { do: "refuse", reason: "RemediationRemoved", message };
   }
   const { retryLimit = 1, timeout } = request.strategy ?? {};
-  // OKD has no condition by which a Machine is handed to its owner: there the remediator deletes it, as upstream's
-  // does.
+  // OKD has no condition that hands a Machine over to its owner, so the remediator deletes it, as upstream does.
   const isOkd = groupOf(machine.apiVersion) === OKD_MACHINE_GROUP;
   const spec = bareMetalRemediationSpecSchema.parse({
     strategy: {
@@ -184,7 +183,7 @@ function create(request: Metal3Remediation, machine: OwnerReference): Metal3Step
   return { do: "create", spec, machine };
 }
 
-/** In the form that our own CRD takes: Go's has signs and a bare zero, too. */
+/** The duration in the form of our CRD. Go's form also allows signs and a bare zero. */
 function canonicalDuration(text: string): string {
   return `${Math.max(Math.ceil((parseDurationMs(text) ?? 0) / 1_000), 0)}s`;
 }
@@ -210,7 +209,7 @@ function mirror(request: Metal3Remediation, child: BareMetalRemediation, machine
     : { do: "mirror", mirror: wanted };
 }
 
-/** The phase that upstream would be in; `previous` goes on while the child is undone. */
+/** The phase that upstream would report. `previous` may stay while the child is undone. */
 function phaseOf({ status = {} }: BareMetalRemediation, previous: string | undefined): Metal3Phase {
   switch (status.phase) {
     case "Provisioning":
@@ -238,7 +237,7 @@ function isProven({ provenReboots = 0, retryCount = 0 }: NonNullable<BareMetalRe
   return provenReboots > retryCount;
 }
 
-/** The labels and annotations of a Node that is deleted, until it has them again. */
+/** The backup of a deleted Node's labels and annotations, until they are restored. */
 function backupsOf({ status = {} }: BareMetalRemediation): Metal3Mirror["backups"] {
   const none = { [NODE_ANNOTATIONS_BACKUP]: undefined, [NODE_LABELS_BACKUP]: undefined };
   return status.phase === "Succeeded" ? none : { ...none, ...backupAnnotations(status.backup) };

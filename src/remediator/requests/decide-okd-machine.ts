@@ -20,9 +20,9 @@ import { backupAnnotations } from "./node-backup.ts";
 // OKD's external-baremetal: a health check asks for power fencing by an annotation on the Machine, and the remediator
 // removes the annotation when it is done. The fence itself is that of a BareMetalRemediation.
 
-/** On a Machine, by OKD's own remediator: it has powered the host off. Ours never writes it. */
+/** On a Machine: OKD's own remediator has powered the host off. ironfence never writes it. */
 export const POWERED_OFF_BY_OKD = "remediation.metal3.io/powered-off-for-remediation";
-/** On a BareMetalHost, by OKD's own remediator, of today and of old: it keeps the host off. */
+/** On a BareMetalHost: OKD's own remediator, in its present and an older version, keeps the host off. */
 const POWER_OFF_REQUESTS_BY_OKD: readonly string[] = [
   "reboot.metal3.io/capbm-requested-power-off",
   "reboot.metal3.io/machine-remediation",
@@ -42,11 +42,11 @@ const RETRY_AFTER_POWER_OFF_MS = 2 * 3_600_000;
 /** What is known of one Machine. */
 export interface OkdMachineSnapshot {
   machine: Machine;
-  /** Its remediation, whether or not it is wanted any more. */
+  /** Its remediation, even if the request was withdrawn. */
   child: BareMetalRemediation | undefined;
   /** Whether the live Node that the Machine names is Ready; undefined if there is none. */
   nodeReady: boolean | undefined;
-  /** What shows that OKD's own remediator is at work, in words. */
+  /** What shows that OKD's own remediator acts on the Machine, as a text; undefined if nothing shows that. */
   otherActor: string | undefined;
   /** By the wall clock. */
   nowMs: number;
@@ -58,19 +58,19 @@ export type OkdMachineStep =
   /** The operator has to act. */
   | { do: "hold"; reason: "ConflictingController" | "RemediationFailed"; message: string }
   | { do: "create" }
-  /** The child is deleted, and undoes what it has begun. */
+  /** Deletes the child, which then undoes its changes. */
   | { do: "remove"; reason: "MachineDeleted" | "ConflictingController" | "TriedAgain"; message: string }
-  /** The Machine is changed; then it is checked again. */
+  /** Changes the Machine, whose change starts the next check. */
   | { do: "patch"; operations: readonly JsonPatchOperation[]; done: boolean };
 
-/** What to do next for a Machine; pure. Each step can be repeated, and leads to the next by what it changes. */
+/** Decides the next step for a Machine; pure. Each step can be repeated, and its changes lead to the next step. */
 export function decideOkdMachine(snapshot: OkdMachineSnapshot): OkdMachineStep {
   const { machine, child, otherActor } = snapshot;
   if (!isRequested(machine)) return withdrawn(snapshot);
   if (child?.metadata.deletionTimestamp !== undefined) return { do: "wait" };
   if (machine.metadata.deletionTimestamp !== undefined) return terminating(child);
   if (otherActor !== undefined) {
-    const message = `${otherActor}. Let only one of both remediate: see docs/reference/okd.md`;
+    const message = `${otherActor}. Let only one of the two remediate: see docs/reference/okd.md`;
     return child === undefined || isEnded(child)
       ? { do: "hold", reason: "ConflictingController", message }
       : { do: "remove", reason: "ConflictingController", message };
@@ -85,32 +85,32 @@ function finish(machine: Machine): OkdMachineStep {
   return { do: "patch", operations: removals(machine, [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS]), done: true };
 }
 
-/** Waits for the node to come back by itself, or for another try. */
+/** Decides after a failure: waits for the node to come back by itself, or for the time of another try. */
 function failed({ machine, nodeReady, nowMs }: OkdMachineSnapshot, status: BareMetalRemediationStatus): OkdMachineStep {
   const conditionOf = (type: string) => status.conditions?.find((condition) => condition.type === type);
   const verdict = conditionOf("Succeeded");
   const hold: OkdMachineStep = {
     do: "hold",
     reason: "RemediationFailed",
-    message: verdict?.message ?? "see its status",
+    message: verdict?.message ?? "see the status of the remediation",
   };
-  // The child gives the Node its labels back when it joins again, and has the only copy of them.
+  // The child has the only copy of the deleted Node's labels, and restores them when the Node joins again.
   if (conditionOf("PermanentNodeDeletionExpected")?.status === "True") return hold;
-  // One that was Ready all along has not recovered: it was found unhealthy by something else.
+  // A node that was Ready all the time has not recovered: something other than its Ready condition made it unhealthy.
   if (nodeReady === true && status.node?.wasReady !== true) return finish(machine);
   const pauseMs = (status.provenReboots ?? 0) > 0 ? RETRY_AFTER_POWER_OFF_MS : RETRY_MS;
   const failedMs = parseTimeMs(verdict?.lastTransitionTime) ?? nowMs;
   if (nowMs - failedMs < pauseMs) return hold;
-  // Whether a Ready node is still unhealthy is the health check's to say: it asks again.
+  // The health check decides whether a Ready node is still unhealthy, and if so asks again.
   if (nodeReady === true) return finish(machine);
   return {
     do: "remove",
     reason: "TriedAgain",
-    message: `it is tried again ${formatDuration(pauseMs)} after it failed`,
+    message: `the remediation is tried again ${formatDuration(pauseMs)} after it failed`,
   };
 }
 
-/** Whether a Machine has anything of a request for power fencing. */
+/** Whether a Machine has any annotation of a request for power fencing. */
 export function concerns({ metadata }: Pick<KubeObject, "metadata">): boolean {
   return [EXTERNAL_REMEDIATION_ANNOTATION, ...BACKUPS].some((key) => metadata.annotations?.[key] !== undefined);
 }
@@ -119,7 +119,8 @@ export function concerns({ metadata }: Pick<KubeObject, "metadata">): boolean {
  * The remediation of a Machine: reboots with the Node deleted in between, then the Machine is deleted, so that its
  * owner creates a new one. A Machine of the control plane, or one without a controller, is only rebooted.
  *
- * @param checks of the namespace of the Machine: the node has as long to come back as they let nodes start, as in OKD.
+ * @param checks the health checks of the Machine's namespace. Their startup timeout bounds how long the node may take
+ * to come back, as in OKD.
  */
 export function remediationSpec(machine: Machine, checks: readonly MachineHealthCheck[]): BareMetalRemediationSpec {
   const replaceable = !machine.isControlPlane && hasController(machine);
@@ -133,7 +134,7 @@ export function remediationSpec(machine: Machine, checks: readonly MachineHealth
   });
 }
 
-/** By the most patient of the health checks that cover the Machine; one without a limit does not say. */
+/** The longest startup timeout of the health checks that cover the Machine. A check without one does not count. */
 function rejoinTimeoutMs({ metadata }: Machine, checks: readonly MachineHealthCheck[]): number {
   const timeoutsMs = checks
     .filter(({ spec }) => selects(spec.selector, metadata.labels))
@@ -155,11 +156,11 @@ export function otherRemediator(machine: Machine, host: BareMetalHost | undefine
 const BACKUPS = [NODE_LABELS_BACKUP, NODE_ANNOTATIONS_BACKUP];
 
 /**
- * The request was withdrawn: removes the backup first. A Machine without the annotation and a backup asks for nothing,
- * and its child is deleted with it.
+ * Handles a withdrawn request: removes the backup. Without the annotation and a backup the Machine is no longer a
+ * request, and its child is deleted.
  */
 function withdrawn({ machine, child }: OkdMachineSnapshot): OkdMachineStep {
-  // Without our own child the backup is OKD's own.
+  // Without a child, the backup is OKD's own.
   const operations = child === undefined ? [] : removals(machine, BACKUPS);
   return operations.length === 0 ? { do: "wait" } : { do: "patch", operations, done: false };
 }
@@ -180,8 +181,7 @@ function isEnded({ status }: BareMetalRemediation): boolean {
 }
 
 /**
- * The backup of a deleted Node stands on its Machine too, for the operator and for OKD's own remediator if it takes
- * over.
+ * Copies the backup of a deleted Node to its Machine, for the operator and for OKD's own remediator if it takes over.
  */
 function mirror({ metadata }: Machine, { status }: BareMetalRemediation): OkdMachineStep {
   const wanted = Object.entries(backupAnnotations(status?.backup));

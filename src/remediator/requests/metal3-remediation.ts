@@ -64,7 +64,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
     child: BareMetalRemediation | undefined,
     signal: AbortSignal,
   ): Promise<{ requeueAfterMs?: number } | void> {
-    // The watch may still show a request that is gone: its host must not be powered off.
+    // Read live, because the watch may still show a deleted request, whose host must not be powered off.
     const raw = await findObject(this.#runtime.client, this.type, keyOf(watched), signal);
     if (raw?.metadata.uid !== watched.metadata.uid) return;
     const request = readMetal3Remediation(raw);
@@ -128,7 +128,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
   async #mirror(request: Metal3Remediation, mirror: Metal3Mirror, signal: AbortSignal): Promise<void> {
     const { annotations = {} } = request.metadata;
     const changed = Object.entries(mirror.backups).filter(([key, value]) => annotations[key] !== value);
-    // One write at a time: the next check, at the object as it is then, makes the other.
+    // One write at a time. The next reconcile reads the request again and writes the status.
     if (changed.length > 0) {
       const next = Object.fromEntries(
         Object.entries({ ...annotations, ...mirror.backups }).filter(([, value]) => value !== undefined),
@@ -141,7 +141,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
       {
         ...request.rawStatus,
         phase,
-        // Upstream's schema knows no 0.
+        // Upstream's schema does not allow 0.
         ...(retryCount > 0 && { retryCount }),
         ...(lastRemediated !== undefined && { lastRemediated }),
       },
@@ -157,7 +157,7 @@ class Metal3Requests implements RequestKind<Metal3Remediation> {
     );
   }
 
-  /** What makes today's Cluster API replace the Machine, and the Metal3 provider take another host for it. */
+  /** Makes Cluster API replace the Machine, and the Metal3 provider choose another host for it. */
   async #escalate(
     request: Metal3Remediation,
     machine: OwnerReference,

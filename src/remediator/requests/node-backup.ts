@@ -1,12 +1,12 @@
 import type { BareMetalRemediationStatus } from "../../api/ironfence/bare-metal-remediation.ts";
 import { NODE_ANNOTATIONS_BACKUP, NODE_LABELS_BACKUP } from "../../api/metal3/metal3-remediation.ts";
 
-/** Annotations of one object may have 256 KiB in all. A larger backup is kept by the child alone. */
+/** The annotations of one object may have 256 KiB in all. Only the child keeps a larger backup. */
 const BACKUP_CHARS_MAX = 100_000;
 
 /**
- * The annotations in which the Metal3 provider keeps the fields of a deleted Node; empty if there is nothing to keep,
- * or too much.
+ * The annotations in which the Metal3 provider keeps the fields of a deleted Node; empty if there is no backup or it is
+ * too large.
  */
 export function backupAnnotations(backup: BareMetalRemediationStatus["backup"]): Record<string, string> {
   if (backup === undefined) return {};
@@ -16,7 +16,7 @@ export function backupAnnotations(backup: BareMetalRemediationStatus["backup"]):
   return { [NODE_LABELS_BACKUP]: labels, [NODE_ANNOTATIONS_BACKUP]: annotations };
 }
 
-/** As Go writes a map. */
+/** JSON with sorted keys, as Go encodes a map. */
 function sortedJson(texts: Record<string, string>): string {
   return JSON.stringify(Object.fromEntries(Object.entries(texts).sort(([a], [b]) => (a < b ? -1 : 1))));
 }

@@ -16,9 +16,9 @@ import { hostOfMachine } from "../hosts/bare-metal-host/lookup/machine-host.ts";
 import type { RequestKind } from "./request.ts";
 import { childName, createChild, removeChild, runRequests } from "./request.ts";
 
-/** How often a Machine is checked while another party has to act, or might begin to. */
+/** How often a Machine with a request is checked: another party may act on it or on its node. */
 const RECHECK_MS = 5_000;
-/** Machines of which it is remembered what was reported last. */
+/** The most Machines whose last report is remembered. */
 const LAST_REPORTS_MAX = 1_000;
 
 /**
@@ -52,7 +52,7 @@ class OkdMachineRequests implements RequestKind<Machine> {
     signal: AbortSignal,
   ): Promise<{ requeueAfterMs?: number }> {
     const runtime = this.#runtime;
-    // The watch may still show a request that was met already: its node would be powered off again.
+    // Read live, because the watch may still show a request that is done, whose node would be powered off again.
     const machine = await rereadMachine(runtime, this.type, watched, signal);
     if (machine === undefined) return {};
     const { apiVersion, kind, metadata } = machine;
@@ -95,7 +95,7 @@ class OkdMachineRequests implements RequestKind<Machine> {
     }
   }
 
-  /** Reports what was not the last thing reported. */
+  /** Reports a step, unless it is the same as the last report about the Machine. */
   #report(machine: Machine, type: "Normal" | "Warning", reason: string, note: string): void {
     const { uid, name, namespace } = machine.metadata;
     if (this.#lastReports.get(uid) === `${reason} ${note}`) return;

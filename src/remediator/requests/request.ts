@@ -8,16 +8,16 @@ import { apiVersionOf } from "../../kube/resource.ts";
 import type { KubeRuntime } from "../../kube/runtime.ts";
 import { keyOf, keyText, parseKey } from "../../kube/watched.ts";
 
-// What is common to the requests of other kinds (Metal3Remediation, an OKD Machine that asks for external remediation).
-// None of them fences: each has exactly one child, a BareMetalRemediation, which does; what is here keeps the two
-// together. It remembers nothing, so it may begin again at any moment.
+// What the requests of other kinds have in common (a Metal3Remediation, or an OKD Machine that asks for external
+// remediation). A request fences nothing itself. It has exactly one child, a BareMetalRemediation, which does. The code
+// here keeps the two in step. It has no state of its own, so it can restart at any time.
 
 /** One family of requests. */
 export interface RequestKind<T extends KubeObject> {
   /** Value of the label `ironfence.io/request` of its children, and the name in logs. */
   readonly family: "metal3-remediation" | "okd-machine";
   readonly type: ResourceType;
-  /** Keeps of an object what the family needs; undefined if it does not ask for anything. Must not throw. */
+  /** Returns the parts of an object that the family needs; undefined if it asks for nothing. Must not throw. */
   trim(raw: KubeObject): T | undefined;
   /**
    * Takes one request a step further: creates or deletes its child, and mirrors the progress in the request. Called
@@ -32,12 +32,12 @@ export interface RequestKind<T extends KubeObject> {
   ): Promise<{ requeueAfterMs?: number } | void>;
 }
 
-/** Requests worked on at the same moment. */
+/** How many requests are reconciled at the same time. */
 const CONCURRENCY = 8;
 /** Longest wait after failures: a request must not wait long once the API server is back. */
 const BACKOFF_MAX_MS = 15_000;
 
-/** Serves every request of one family until `signal` aborts; nothing of it runs on after that. */
+/** Serves every request of one family until `signal` aborts. When it settles, all its tasks have ended. */
 export async function runRequests<T extends KubeObject>(
   runtime: KubeRuntime,
   kind: RequestKind<T>,
@@ -65,7 +65,7 @@ export async function runRequests<T extends KubeObject>(
       for (const found of children.values()) {
         if (requestKey(found) !== key) continue;
         if (found.metadata.name === wanted) child = found;
-        // Of a request that is gone: one with two owners outlives the first.
+        // Its request is gone, but the garbage collector keeps a child that has a second owner.
         else await removeChild(runtime, found, signal);
       }
       if (request !== undefined) return kind.reconcile(request, child, signal);
@@ -83,10 +83,12 @@ export async function runRequests<T extends KubeObject>(
   }
 }
 
-/** Characters of a request's name in its child's; with the rest a name may have no more than 253. */
+/** The most characters of a request's name in the name of its child, which may have 253 in all. */
 const NAME_MAX = 244;
 
-/** The name of a request's only child: another one for a request that is created again under the same name. */
+/**
+ * The name of a request's only child. If a request is created again under the same name, its child has another name.
+ */
 export function childName({ metadata: { name, uid } }: KubeObject): string {
   return `${name.slice(0, NAME_MAX)}-${uid.slice(0, 8)}`;
 }
@@ -122,12 +124,12 @@ export async function createChild<T extends KubeObject>(
   try {
     await client.create<BareMetalRemediation>(BARE_METAL_REMEDIATIONS, child, {}, signal);
   } catch (error) {
-    // The watch had not shown it yet.
+    // The child exists, but the watch did not show it yet.
     if (!isKubeError(error, "AlreadyExists")) throw error;
   }
 }
 
-/** Ends the child: what it has begun is taken back before it goes. */
+/** Deletes the child, which undoes its changes before it disappears. */
 export async function removeChild(
   { client }: Pick<KubeRuntime, "client">,
   child: BareMetalRemediation,
@@ -142,7 +144,7 @@ export async function removeChild(
   }
 }
 
-/** The key of the request that a child serves, also after the garbage collector has taken the reference to it off. */
+/** The key of the request that a child serves, even after the garbage collector has removed the owner reference. */
 function requestKey({ metadata }: BareMetalRemediation): string {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
   const name = owner?.name ?? metadata.name.slice(0, -"-12345678".length);

@@ -23,7 +23,7 @@ export interface EffectSession {
   readonly status: BareMetalRemediationStatus;
   readonly state: State;
   readonly subject: Subject;
-  /** Undefined while it is not known, and for a Machine that has not become a Node. */
+  /** Undefined while the node is not resolved, and for a Machine without a Node. */
   readonly nodeName: string | undefined;
   readonly cluster: Pick<NodeCluster, "runtime" | "nodes" | "problem">;
   readonly observations: Observations;
@@ -31,14 +31,14 @@ export interface EffectSession {
   /** The open devices of the host. */
   power: HostPower | undefined;
   now(): Now;
-  /** Reports an event at the moment at which it happens: the call that it is part of may fail, or never return. */
+  /** Reports an event when it happens, because the call around it may still fail or never return. */
   observe(event: RemediationEvent): void;
-  /** Takes the object as it was read live, or as a write has left it. */
+  /** Takes the object from a live read or the answer to a write. */
   learn(current: BareMetalRemediation): void;
   closeDevices(): Promise<void>;
   /** Aborts when the session ends. */
   readonly lifetime: AbortSignal;
-  /** Calls for another decision. */
+  /** Requests another decision. */
   wake(): void;
 }
 
@@ -59,23 +59,25 @@ export interface EffectContext {
     withdraw(uid: string): void;
     askToReplace(remediation: BareMetalRemediation): { granted: true } | { granted: false; by: string };
   };
-  /** How many writes to pods all remediations that began early may make; without it any number. */
+  /** Bounds the writes to pods of all early remediations together; undefined if they are not bounded. */
   earlyPodWrites?: RatePermits | undefined;
-  /** Hands the lease of the agent over to another agent. Does nothing if the agent holds no lease. */
+  /** Hands the agent lease over to another agent. Does nothing if this agent does not hold it. */
   handOver: (why: string) => void;
   /** The nodes that run etcd, as watched. */
   etcdNodes(): Node[];
   /** Whether the etcd of the node's cluster runs outside of it. */
   hasExternalEtcd: boolean;
-  /** What a power order depends on now: the decision for it was stored first, which takes its time. */
+  /**
+   * The facts that a power order depends on, as they are now: they may have changed while its intent was being stored.
+   */
   orderFacts(): OrderFacts;
   /** Why no power-off may be sent, by a live read of the stop switch. @throws KubeError */
   readStopSwitch(signal: AbortSignal): Promise<{ reason: string } | undefined>;
-  /** Finds out which cluster the agent lives in. @throws KubeError */
+  /** Finds out which cluster the agent runs in. @throws KubeError */
   identifyOwnCluster(signal: AbortSignal): Promise<void>;
 }
 
-/** What stands in every log line about a remediation. */
+/** The fields of every log line about a remediation. */
 export function fieldsOf(session: Pick<EffectSession, "uid" | "remediation" | "subject">): {
   remediation: string;
   uid: string;

@@ -48,7 +48,7 @@ async function isUnhealthyForNodeCheck({ session, runtime }: EffectContext, sign
   return check.status?.unhealthyNodes?.some(({ name }) => name === session.nodeName) === true;
 }
 
-/** Whether a health check of Cluster API finds the Machine unhealthy, which its condition says. */
+/** Whether a health check of Cluster API finds the Machine unhealthy, according to a condition of the Machine. */
 async function isUnhealthyForMachineCheck(
   { subject }: EffectSession,
   runtime: EffectContext["runtime"],

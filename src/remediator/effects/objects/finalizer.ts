@@ -3,7 +3,7 @@ import type { BareMetalRemediation } from "../../../api/ironfence/bare-metal-rem
 import { keyOf } from "../../../kube/watched.ts";
 import type { EffectContext } from "../context/effect-context.ts";
 
-/** On every remediation that has begun: nothing of it is forgotten before it is taken back. */
+/** On every remediation that has begun, so that its changes are undone before it disappears. */
 export const FINALIZER = "ironfence.io/remediation";
 
 export async function setFinalizer(

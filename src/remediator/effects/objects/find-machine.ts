@@ -15,8 +15,8 @@ const OKD: KindVersions = { group: OKD_MACHINE_GROUP, kind: "Machine", versions:
 const CLUSTER_API: KindVersions = { group: CLUSTER_API_GROUP, kind: "Machine", versions: CLUSTER_API_VERSIONS };
 
 /**
- * The Machine of the node that was examined, for a remediation that names no more than the node. What the node
- * says proves nothing, since its kubelet may write that: the Machine has to name the node.
+ * Finds the Machine of the examined node, for a remediation that names only the node. The annotations of the node prove
+ * nothing, because its kubelet can write them. The Machine must name the node too.
  */
 export async function findMachine({ session, runtime }: EffectContext, signal: AbortSignal): Promise<NodeMachine> {
   const { nodeName = "" } = session;
@@ -27,18 +27,18 @@ export async function findMachine({ session, runtime }: EffectContext, signal: A
   // A reboot may have deleted the Node.
   const { node } = session.observations.examined ?? {};
   const named = machineNamed(node?.metadata.annotations ?? session.status.backup?.annotations ?? {});
-  if (named === undefined) return refuse(`node ${nodeName} does not say which Machine it is`);
+  if (named === undefined) return refuse(`node ${nodeName} has no annotation that names its Machine`);
   const { kind, namespace, name } = named;
   const what = `Machine ${keyText({ namespace, name })}`;
   const type = await findServed(runtime, kind, signal);
   if (type === undefined) return refuse(`the API server serves no ${kind.kind} of ${kind.group}`);
   try {
     const raw = await runtime.client.get<KubeObject>(type, { namespace, name }, signal);
-    if (readAnyMachine(raw).nodeName !== nodeName) return refuse(`${what} is not node ${nodeName}`);
+    if (readAnyMachine(raw).nodeName !== nodeName) return refuse(`${what} does not belong to node ${nodeName}`);
     const { uid } = raw.metadata;
     return { found: true, ref: { apiVersion: apiVersionOf(type), kind: kind.kind, namespace, name, uid } };
   } catch (error) {
-    if (isKubeError(error, "NotFound")) return refuse(`${what} is not there`);
+    if (isKubeError(error, "NotFound")) return refuse(`${what} does not exist`);
     throw error;
   }
 }

@@ -20,14 +20,16 @@ export async function mark(
   const ownedBy = signedByOurs(session);
   const signedBy = signature(session.uid, attemptId, session.subject.cluster);
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
-    // That much is known whatever happens to the patch.
+    // Known even if the patch fails.
     if (change.outOfService === "off" && outOfServiceOf(node) === "None") session.observe({ type: "NoTaintFound" });
     return markPatch(node, change, signedBy, ownedBy, putOnBy(session, node));
   };
   await patchNode(nodeRuntime.client, session.nodeName, patchFor, signal);
 }
 
-/** The API server leaves out a patch that changes nothing, so the signature is a new one. */
+/**
+ * Writes the quarantine with a new signature, because the API server does not carry out a patch that changes nothing.
+ */
 export async function signQuarantineAgain(
   { nodeRuntime, runtime, session }: EffectContext,
   signal: AbortSignal,
@@ -65,7 +67,10 @@ async function overtakeTaint({ nodeRuntime, runtime, session }: EffectContext, s
   session.observe({ type: "TaintOvertaken" });
 }
 
-/** All that ironfence has signed on the node is ours while the host is; else only what has our own UID. */
+/**
+ * The UID whose marks are ours. Undefined while this remediation owns the host: all marks that ironfence has signed are
+ * then ours.
+ */
 function signedByOurs(session: EffectSession): string | undefined {
   return ownsHost(session.observations) ? undefined : session.uid;
 }
@@ -85,10 +90,10 @@ export async function putTaint(
 ): Promise<void> {
   const { uid } = session.status.node ?? {};
   const signedBy = signature(session.uid, attemptId, session.subject.cluster);
-  // A Node object of another UID has joined since: it is not the one that was fenced.
+  // A Node with another UID has joined since. It is not the fenced one, so it gets no taint.
   const patchFor: Parameters<typeof patchNode>[2] = (node) => {
     if (node.metadata.uid !== uid) return [];
-    // Known before the answer, which may be lost.
+    // Reported before the answer, which may be lost.
     session.observe({ type: "TaintSent", atMs: session.now().monotonicMs });
     const putOn = { outOfService: isTaintOfFirstVersion(session.remediation, node), quarantine: false };
     return markPatch(node, { outOfService: "on" }, signedBy, undefined, putOn);

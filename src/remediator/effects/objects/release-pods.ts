@@ -11,16 +11,16 @@ import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import { toTime } from "../../../runtime/time.ts";
 import { attachmentsOf, volumeClaimsOf, failedStatus, isFinished, mustLeave } from "../../machine/node-patches/pods.ts";
 
-/** Pods that are deleted at the same time. */
+/** How many pods are deleted at the same time. */
 const PARALLEL_MAX = 16;
 
 /**
- * How long the deletion of a pod may take that was made to have failed. Until then it is waited for, whatever ends the
- * release: a pod that is left between its two writes stays on the node and does not run.
+ * How long the deletion of a pod may take after its status was set to Failed. The release waits for it even if it is
+ * aborted: a pod between the two writes stays on the node and does not run.
  */
 const DELETION_MAX_MS = 2_000;
 
-/** How long to wait before a write is tried again for which there was no permit. */
+/** How long a write without a permit waits before it asks again. */
 const PERMIT_WAIT_MS = 20;
 
 interface ReleaseDeps {
@@ -39,7 +39,7 @@ function listPods(client: KubeClient, nodeName: string, signal: AbortSignal): Pr
  * Ends the pods of a host that is proven off, as the pod garbage collector of Kubernetes would within 20 s: status
  * Failed with DisruptionTarget (a Job that only replaces failed pods would otherwise create none), then deletion
  * without a grace period. Pods that are left after `withinMs` are ended by the next try, for which the host must be
- * proven off again. Nothing of it runs any more when this function has ended.
+ * proven off again. When this function ends, all its calls have ended too.
  *
  * @returns how many pods had to leave; 0 if that was not read in time.
  */
@@ -62,7 +62,7 @@ export async function releasePods(
         for (const pod of leaving) {
           if (bounded.aborted || failures.length > 0) return;
           await releasePod(deps, pod, bounded).catch((error: unknown) => {
-            // What ended everything is thrown by `withDeadline`.
+            // After an abort, `withDeadline` throws its reason.
             if (!bounded.aborted) failures.push(error);
           });
         }
@@ -79,7 +79,7 @@ export async function releasePods(
   return found;
 }
 
-/** Deleted without grace already, and held by a finalizer of another party. */
+/** Whether a pod was already deleted without a grace period, and only a finalizer of another party keeps it. */
 function isBeingKilled(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined && pod.metadata.deletionGracePeriodSeconds === 0;
 }
@@ -104,7 +104,10 @@ async function releasePod({ client, clock, writes }: ReleaseDeps, pod: Pod, sign
   }
 }
 
-/** Counts by live lists what still binds the node: volumes only once no pod does, since they follow. */
+/**
+ * Counts by live lists what is still bound to the node. Volume attachments are counted only if no pod is left, because
+ * they end after the pods.
+ */
 export async function countBound(
   client: KubeClient,
   nodeName: string,
@@ -124,7 +127,7 @@ export async function countBound(
   return { pods: 0, attachments: bound };
 }
 
-/** Of a whole cluster's volumes no more is kept than shows which node and which volume it is about. */
+/** Keeps only the node and the volume of an attachment, because the list has those of the whole cluster. */
 function trimAttachment({ apiVersion, kind, metadata, ...rest }: KubeObject): VolumeAttachment {
   const { name, uid, resourceVersion } = metadata;
   const { spec } = rest as Pick<VolumeAttachment, "spec">;

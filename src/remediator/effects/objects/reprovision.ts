@@ -45,7 +45,7 @@ export type ReprovisionEffect = Extract<
   }
 >;
 
-/** Does one thing, once, and reports the result. Throws what the API answers as KubeErrors. */
+/** Runs one effect once and reports the result. Failures of the API server are thrown as KubeErrors. */
 export async function runReprovisionEffect(
   context: EffectContext,
   effect: ReprovisionEffect,
@@ -68,7 +68,7 @@ export async function runReprovisionEffect(
       return session.observe({ type: "OwnerInformed" });
     case "deleteMachine":
       if (machine === undefined) return;
-      // Read again, whatever happens to the answer.
+      // Forgets the Machine first, so that it is read again even if the answer is lost.
       session.observe({ type: "MachineExamined", machine: undefined });
       return deleteMachine(context, machine, signal);
     case "checkReplacement":
@@ -122,7 +122,7 @@ async function examineMachine(
     isControlPlane,
     owner: owner === undefined ? undefined : identityOf(owner),
     isReplaced,
-    // The host that is fenced may have been found by another way than the one that its provider writes down.
+    // The fenced host may have been found in another way than by its Machine, so both hosts are checked.
     externallyProvisioned:
       host?.externallyProvisioned === true || (target !== undefined && readBareMetalHost(target).externallyProvisioned),
     atMs: session.now().monotonicMs,
@@ -134,8 +134,8 @@ function identityOf({ apiVersion, kind, name, uid }: OwnerReference): NonNullabl
 }
 
 /**
- * Whether a controller makes another Machine as soon as one is gone: a MachineSet that wants some. No other kind is
- * known to.
+ * Whether a controller replaces a deleted Machine: a MachineSet that wants at least one. No other kind is known to do
+ * so.
  */
 async function wouldReplace(
   context: EffectContext,
@@ -144,7 +144,7 @@ async function wouldReplace(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (owner.kind !== "MachineSet") return false;
-  // By the group: the version that an old reference names may be served no more.
+  // Discovered by the group, because the version in an old reference may no longer be served.
   const type = await context.runtime.client.discover(groupOf(owner.apiVersion), owner.kind, signal);
   if (type === undefined) return false;
   const set = await findObject(context.runtime.client, type, { namespace, name: owner.name }, signal);
@@ -160,7 +160,7 @@ async function deleteMachine({ runtime }: EffectContext, machine: MachineRef, si
     const type = await machineType(runtime, machine, signal);
     await runtime.client.delete(type, { namespace, name }, { guard: { uid } }, signal);
   } catch (error) {
-    // Gone, or another one of that name: the next check shows it.
+    // The Machine is gone, or another one has its name. The next check shows it.
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
   }
 }
@@ -180,7 +180,7 @@ async function findReplacement(
   return { nodeName, mayLetGo, atMs: session.now().monotonicMs };
 }
 
-/** The Ready Node of a Machine that the owner has made since the old one was deleted. */
+/** The Ready Node of a Machine that the owner has created since the old one was deleted. */
 async function readyNodeOf(
   { session, nodeRuntime }: EffectContext,
   machines: readonly KubeObject[],
@@ -198,7 +198,7 @@ async function readyNodeOf(
     const { nodeName } = readAnyMachine(raw);
     if (nodeName === undefined) continue;
     const node = await getNode(nodeRuntime.client, nodeName, signal);
-    // A Node of the old name that is still there is the old one.
+    // The old Node may still exist under the same name. It does not count.
     if (node !== undefined && isReady(node) && node.metadata.uid !== session.status.node?.uid) return nodeName;
   }
   return undefined;
@@ -233,13 +233,13 @@ async function examineHost(
 }
 
 /**
- * One guarded patch takes off what is installed and what keeps the host off: by the second alone the old system would
- * come up again, and by the first alone the new one would be kept off.
+ * One guarded patch removes the image and the requests that keep the host off. Without the requests but with the image,
+ * the old system would start again. With the requests but without the image, the host could not be installed again.
  */
 async function takeImageOff(context: EffectContext, signal: AbortSignal): Promise<void> {
   const raw = await readTarget(context, signal);
   if (raw === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
-  // It was changed since it was saved: what is taken off is what an undo can put back.
+  // Removes only the saved image, because an undo can restore no other.
   const { image } = context.session.status.installation ?? {};
   if (image === undefined || savedImage(raw) !== image) return;
   const holds = [powerOffAnnotation({ uid: context.session.uid }), POWER_OFF_REQUEST].filter(
@@ -256,7 +256,7 @@ async function takeImageOff(context: EffectContext, signal: AbortSignal): Promis
 async function putImageBack(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { installation } = context.session.status;
   const raw = await readTarget(context, signal);
-  // Who uses the host now decides what is installed on it.
+  // If the host has a consumer now, the consumer decides what is installed on it.
   if (raw === undefined || installation === undefined || readBareMetalHost(raw).consumerRef !== undefined) return;
   // Another client has set an image.
   if (savedImage(raw) !== undefined) return;

@@ -9,7 +9,7 @@ import { readOwnerMachine } from "../../machine-objects/read-machine.ts";
 import type { MachineReading } from "../../machine/model/facts/observations.ts";
 import { clusterOf } from "../../../nodes/subject.ts";
 
-/** Finds out by the live Machine that owns the remediation which node of which cluster it is about. */
+/** Finds out which node of which cluster the remediation is about, by a live read of the Machine that owns it. */
 export async function resolveSubject(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { runtime, session } = context;
   const { metadata } = session.remediation;
@@ -18,7 +18,7 @@ export async function resolveSubject(context: EffectContext, signal: AbortSignal
   session.observe({ type: "MachineRead", machine, atMs: session.now().monotonicMs });
 }
 
-/** A Machine whose cluster can be distinguished from the agent's own. */
+/** Returns the Machine once the agent's own cluster is known, because the cluster of the Machine may be the same. */
 async function identified(context: EffectContext, read: MachineReading, signal: AbortSignal): Promise<MachineReading> {
   try {
     await context.identifyOwnCluster(signal);

@@ -5,12 +5,12 @@ import type { EffectContext } from "../context/effect-context.ts";
 import { fieldsOf } from "../context/effect-context.ts";
 
 /**
- * Begins to read what the BMC shows of why the host died, and returns at once. The reading reports its end as an event,
- * which wakes the remediation. It ends with the devices.
+ * Begins to read what the BMC shows about why the host died, and returns at once. When the reading ends, it reports an
+ * event, which wakes the remediation. It ends at the latest when the devices are closed.
  */
 export function beginEvidence({ session, runtime }: EffectContext): void {
   const { power } = session;
-  // Without open devices it is begun again later.
+  // Without open devices, a later decision begins it.
   if (power === undefined) return;
   session.observe({ type: "EvidenceBegun" });
   void report(power, session, runtime);

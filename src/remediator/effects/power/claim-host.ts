@@ -15,7 +15,7 @@ export function ownerOf(session: EffectSession): HostOwner {
   return { uid, kind: BARE_METAL_REMEDIATIONS.kind, namespace, name };
 }
 
-/** Takes the host, also from an owner that is permanently gone, or notes who has it. */
+/** Claims the host, even from an owner that was deleted, or reports which other owner has it. */
 export async function claimHost(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session, host } = context;
   if (host === undefined) return;
@@ -46,7 +46,7 @@ async function inTime<T>(
   }
 }
 
-/** Whether it is the target that cannot be read, and not one who owns it, say. */
+/** Whether it is the target that cannot be read, and not, for example, the remediation that owns it. */
 async function isUnreadable(context: EffectContext, host: FencedHost, signal: AbortSignal): Promise<boolean> {
   try {
     await inTime(context, host, signal, (bounded) => host.readMaintenance(bounded));
@@ -106,8 +106,8 @@ async function readRemediation(
 }
 
 /**
- * Whether another remediation waits for this host, by live reads: one that began to end before our own undo was stored
- * would not take the host, and one that ends later sees our undo and waits for it.
+ * Whether another remediation waits for this host, by live reads. A remediation that began to end before our undo was
+ * stored does not take the host. One that begins to end later sees our undo and waits for it.
  */
 export async function checkSuccessor(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;

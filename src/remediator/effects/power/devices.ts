@@ -17,10 +17,10 @@ import type { OrderFailure } from "../../machine/model/facts/event.ts";
 // Effects on a host's devices. Failures of devices are events, for `decide` to judge. Errors of the API server are
 // thrown, and `recover` in controller/reconcile.ts backs off.
 
-/** Compares who answers with who the host must be. */
+/** Verifies that the host that answers is the one that is meant. */
 export async function verifyIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;
-  // While the live node is still being read, the watched one shows what hardware it runs on just as well.
+  // While the live read of the node is running, the watched node shows its hardware equally well.
   const node = session.observations.examined?.node ?? context.node;
   const checked = await onDevice<IdentityCheck>(context, signal, (power) => power.verifyIdentity(node, signal));
   if ("value" in checked) {
@@ -61,8 +61,8 @@ export async function readWhole(context: EffectContext, signal: AbortSignal): Pr
 }
 
 /**
- * Sends one power order, once. Its intent is stored and the identity was verified; neither serves for a second order.
- * If the check of the identity is too old, a power-off is not sent, and everything is checked again, as after a
+ * Sends one power order, once. Its intent is stored and the identity was verified. Neither may be used for a second
+ * order. If the check of the identity is too old, a power-off is not sent, and everything is checked again, as after a
  * restart. An On may be repeated, so only the identity is checked again: a slow API server must not keep a host off.
  */
 export async function orderPower(
@@ -77,8 +77,8 @@ export async function orderPower(
   if (action === "On" && obstacle() === "IdentityTooOld") await verifyIdentity(context, signal);
   const { identity } = session.observations;
   const drop = (isLate: boolean): void => {
-    // This process stood still (suspended, or waiting for the API server), and another process may hold its lease now;
-    // or the order was stopped, or its target edited, while API calls were being made.
+    // There are two causes. This process was suspended or waited for the API server, and another process may hold the
+    // agent lease now. Or a hold began, or the target was edited, during the calls to the API server.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     session.observe({ type: "OrderDropped", attemptId, action, isLate, atMs: session.now().monotonicMs });
   };
@@ -195,7 +195,7 @@ async function onDevice<T>(
     session.observe({ type: "DeviceFailed", problem, wasOpen, jitter: runtime.random.next(), atMs });
     const { failures } = session.observations.device ?? {};
     runtime.logger.warn({ ...fieldsOf(session), reason: problem.reason, failures, err: known }, "device call failed");
-    // Opened again next time: with fresh credentials, and without a session that the BMC may have forgotten.
+    // The next call opens them again, with fresh credentials and without a session that the BMC may have forgotten.
     await session.closeDevices();
     return { error: known };
   }

@@ -15,9 +15,9 @@ import { EXAMINED_AGE_MAX_MS } from "../../machine/model/decision/timings.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import type { HoldsRead } from "./read-holds.ts";
 
-// What is read right before a power order, so that the order rests on nothing old.
+// Everything here is read right before a power order, so that no order relies on old data.
 
-/** The nodes that run etcd, each as it is now: what is watched may be late. */
+/** Reads the nodes that run etcd live, because the watch may be late. */
 async function readMembers(context: EffectContext, signal: AbortSignal): Promise<EtcdMember[]> {
   const read = async ({ metadata: { name } }: Node): Promise<EtcdMember> => {
     const node = await getNode(context.nodeRuntime.client, name, signal);
@@ -28,8 +28,8 @@ async function readMembers(context: EffectContext, signal: AbortSignal): Promise
 }
 
 /**
- * Reads the node and the identity of its host at once. An order needs both, so the identity is discarded if the node
- * cannot be read.
+ * Reads the node and the identity of its host at the same time. An order needs both, so the identity is discarded if
+ * the node cannot be read.
  */
 export async function examineWithIdentity(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;
@@ -41,18 +41,18 @@ export async function examineWithIdentity(context: EffectContext, signal: AbortS
   }
 }
 
-/** What an order rests on that does nothing to pods: who the host is, and what holds orders. */
+/** Reads what an order depends on that does not affect pods: the identity of the host, and the holds. */
 export async function verifyWithHolds(context: EffectContext, signal: AbortSignal): Promise<void> {
-  // A read that failed holds what it holds, however old it is; to repeat it would keep an On from being sent for as
-  // long as it fails.
+  // A failed read is not repeated, however old it is. It holds power-offs anyway, and repeating it would delay an On
+  // for as long as it fails.
   const read = async (): Promise<HoldsRead[]> => [await readHolds(context, signal)];
   await readWithIdentity(context, read, signal, ([read]) => read?.type === "HoldsRead" && read.failed);
 }
 
 /**
- * Runs `read` and verifies the identity of the host at once, because an order needs both. If that takes long, the part
- * that may be outdated is read again: during a slow BMC call the node may come back, and during a slow API call the
- * identity becomes too old for any order.
+ * Runs `read` and verifies the identity of the host at the same time, because an order needs both. If that takes long,
+ * the part that may be outdated is read again: during a slow BMC call the node may come back, and during a slow API
+ * call the identity becomes too old for any order.
  *
  * @param isLasting whether the result of `read` stays usable, however old it becomes.
  */
@@ -71,7 +71,7 @@ async function readWithIdentity(
     verifiedMs = now();
   };
   const verifying = verify();
-  // It is awaited below, after the check. Without this handler, a rejection before that would end the process.
+  // Awaited below, after the read. Without this handler, a rejection before that would end the process.
   verifying.catch(() => undefined);
   let found: readonly RemediationEvent[];
   let readMs: number;
@@ -82,13 +82,13 @@ async function readWithIdentity(
     await verifying;
   }
   if (readMs - verifiedMs > EXAMINED_AGE_MAX_MS) await verify();
-  // Of what is read together one answer may have come at once, and another late.
+  // One of several answers may have come early and another late, so the age counts from the start.
   if (now() - startedMs > EXAMINED_AGE_MAX_MS && !isLasting(found)) found = await read(context, signal);
-  // Reported when all is awaited: what failed in part must not count.
+  // Reported only when everything has succeeded, because a partial result must not count.
   for (const event of found) session.observe(event);
 }
 
-/** The live node, with what else decides about its power-off. */
+/** Reads the live node and everything else that decides about its power-off. */
 async function examine(context: EffectContext, signal: AbortSignal): Promise<readonly RemediationEvent[]> {
   const { session, nodeRuntime } = context;
   const [node, stops] = await Promise.all([
@@ -127,7 +127,7 @@ export async function readLease({ nodeRuntime, session }: EffectContext, signal:
   session.observe({ type: "LeaseRead", lease, readAtMs: atMs, contact: cluster.runtime.contact(), atMs, proven });
 }
 
-/** Reads the lease; without an answer in time nothing is learned, and the power is read again first. */
+/** Reads the lease. If there is no answer in time, nothing is observed, so that the power can be read again first. */
 export async function readLeaseWithin(context: EffectContext, withinMs: number, signal: AbortSignal): Promise<void> {
   const { runtime, session } = context;
   const what = `the read of the lease of ${session.nodeName ?? ""}`;

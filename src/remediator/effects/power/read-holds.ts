@@ -9,8 +9,8 @@ import { holdOf } from "../../machine/model/facts/hold.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 
 /**
- * Reads live what holds power orders, since a watch may be late: the stop switch, and maintenance of the target. A read
- * that fails holds power-offs, and no power-on: a host must not stay off for it.
+ * Reads the holds on power orders live, because a watch may be late: the stop switch, and the maintenance of the
+ * target. A failed read holds power-offs but no power-on, because a host must not stay off because of it.
  */
 export async function readHolds(context: EffectContext, signal: AbortSignal): Promise<HoldsRead> {
   const { session, host } = context;
@@ -47,7 +47,7 @@ async function readOnce<T>(
   signal: AbortSignal,
 ): Promise<LiveRead<T>> {
   try {
-    // Whatever comes later is too late for the order that it is for.
+    // A later answer would be too late for the order.
     return { value: await withDeadline(runtime.clock, `the read of ${what}`, IDENTITY_AGE_MAX_MS, signal, read) };
   } catch (error) {
     if (signal.aborted) throw abortReason(signal);

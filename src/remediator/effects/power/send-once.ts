@@ -10,10 +10,13 @@ import { identityLeftMs, obstacleBesidesIdentity, orderObstacle } from "../../ma
 import type { EffectContext } from "../context/effect-context.ts";
 import { fieldsOf } from "../context/effect-context.ts";
 
-/** An order that is sent once, of which the status says so before. */
+/** An order that is sent at most once. Its intent is stored in the status before. */
 interface Order {
   name: string;
-  /** Whether the API server has stored it. A CRD of an older version does not keep it: a restart would repeat it. */
+  /**
+   * Whether the API server has stored the intent. The CRD of an older version drops the field, so a restart would
+   * repeat the order.
+   */
   isStored: boolean;
   by: HostPower["acCycle"];
   withinMs: number;
@@ -41,8 +44,8 @@ export async function acCycle(
 }
 
 /**
- * Sends an order once: whatever would hold a power-off holds it. A failure is an answer, because nothing of the fence
- * depends on it.
+ * Sends an order once. What holds a power-off holds this order too. A failure is an answer, because the fence does not
+ * depend on it.
  */
 async function sendOnce(context: EffectContext, order: Order, signal: AbortSignal): Promise<OnceAnswer> {
   const { session, runtime } = context;
@@ -75,7 +78,8 @@ async function send(context: EffectContext, order: Order, signal: AbortSignal): 
   if (order.by === undefined) return notSent(`no device of the host can send an ${order.name}`);
   try {
     const { by } = order;
-    // The host is identified again right before the order, so only the age of the identity does not count here.
+    // The driver identifies the host again right before the order, so the age of the identity does not count here. All
+    // other obstacles do.
     const held = (): OrderObstacle | undefined => obstacleBesidesIdentity("ForceOff", context.orderFacts());
     const sending = (bounded: AbortSignal): Promise<OnceAnswer> => by(bounded, held);
     return await withDeadline(runtime.clock, `the ${order.name}`, order.withinMs, signal, sending);

@@ -72,7 +72,7 @@ async function probeDevice(
   signal: AbortSignal,
 ): Promise<DeviceProbe> {
   const probe = await askDevice(runtime, device, index, refused, signal);
-  // A device whose certificate is not trusted has shown it as well.
+  // Even a device whose certificate is not trusted has shown it.
   const { certificateUntilMs } = device.driver;
   return certificateUntilMs === undefined ? probe : { ...probe, certificateUntilMs };
 }

@@ -25,14 +25,15 @@ export function isHealthy(facts: TargetStatusFacts): boolean {
   const usable = devices.flatMap((device) => (device.ok && device.obstacle === undefined ? [device] : []));
   if (usable.length < devices.length) return false;
   const target = withPin(facts);
-  // An enrolment takes a person, so that a target that lacks one is probed as often as any other.
+  // A missing enrolment counts only if there are no other devices: a sooner probe does not help, since the operator
+  // enrols.
   const answers = usable.flatMap(({ outlet, identity }) => (outlet === undefined ? [identity] : []));
   return answers.length === 0
     ? enrolmentOf(target, facts)?.status === "True"
     : identityJudge(target, facts.nodeSystemUUID)(answers).verified;
 }
 
-/** The target as it will be when the pin of the probe is stored: the conditions are about that one. */
+/** The target with the pin of the probe, as it will be stored. The conditions describe that target. */
 export function withPin(facts: TargetStatusFacts): FencingTarget {
   const pin = facts.probe?.result.pin;
   if (pin === undefined) return facts.target;

@@ -7,7 +7,7 @@ import type { RefusedLogin } from "./probe-result.ts";
 
 // When a target is probed. Pure, on monotonic milliseconds.
 
-/** Between two probes because of new boots, at least: the kubelet chooses which boot it reports. */
+/** The shortest time between two probes because of new boots. The kubelet chooses which boot it reports. */
 const BOOT_GAP_MIN_MS = 60_000;
 
 /** The state of a target when it was last checked. A probe is due as soon as it changes. */
@@ -18,7 +18,9 @@ export interface ProbeTrigger {
   readyUuid: string;
   /** The outage of the node in which its host has to be proven off, otherwise empty. */
   outage: string;
-  /** The boot of the Ready node in which its host is yet to be read On, if a health check asks for that; else empty. */
+  /**
+   * The boot of the Ready node in which its host was not read On yet, if a health check needs that; otherwise empty.
+   */
   unreadBoot: string;
 }
 
@@ -102,7 +104,10 @@ export interface LockedLogin extends RefusedLogin {
   untilMs: number;
 }
 
-/** The refused logins that are still skipped, each from its first refusal: to skip one does not make it wait longer. */
+/**
+ * The refused logins that are still skipped. The time of each runs from its first refusal, so skipping it does not
+ * extend the time.
+ */
 export function lockedLogins(
   before: readonly LockedLogin[],
   refused: readonly RefusedLogin[],
