@@ -3,8 +3,8 @@ import { Controller } from "../../kube/reconcile/controller.ts";
 import { clusterKey, parseNodeKey } from "../../nodes/subject.ts";
 
 /**
- * One controller for the nodes of each cluster: a workload cluster whose API server hangs keeps no node of another
- * cluster waiting, however many nodes it lists. There are never more of them than clusters that a node was enqueued of.
+ * Runs one controller for each cluster, so that a workload cluster whose API server hangs does not delay the nodes of
+ * other clusters. A cluster gets its controller when its first node is enqueued.
  */
 export class ClusterControllers {
   readonly #deps: ControllerDeps;

@@ -11,13 +11,13 @@ import type { KnownCluster } from "../../nodes/subject.ts";
 import { clusterKey } from "../../nodes/subject.ts";
 import type { ClusterProblem } from "../machine/model/facts/cluster-problem.ts";
 
-/** A cluster whose nodes are fenced, as it can be worked with now. Ask for it again each time. */
+/** The present connection to a cluster whose nodes are fenced. Get it again for each use. */
 export interface NodeCluster {
-  /** Undefined for the cluster that the agent lives in. */
+  /** Undefined for the cluster that the agent runs in. */
   readonly ref: ClusterRef | undefined;
   /** The same object for as long as the connection lasts; every call fails while the cluster cannot be reached. */
   readonly runtime: KubeRuntime;
-  /** Empty while the cluster cannot be reached, which then means nothing. */
+  /** Empty while the cluster cannot be reached, although the nodes may exist. */
   readonly nodes: Pick<Watched<Node>, "get" | "values">;
   /**
    * Which cluster answers (`readClusterUid`); undefined for the agent's own cluster, and if the cluster cannot be
@@ -35,12 +35,13 @@ export interface NodeCluster {
 
 export interface NodeListener {
   /**
-   * A node of a cluster that is held has changed; `added` for each of its nodes when it is connected.
+   * A node of a held cluster has changed. When the cluster is connected, each of its nodes is reported as `added`.
    *
-   * @param isNews false for a node that was there when the cluster began to be held.
+   * @param isNews false for a node that a workload cluster already had when it was connected or the listener
+   * subscribed.
    */
   onNode(cluster: ClusterRef | undefined, change: Change<Node>, isNews: boolean): void;
-  /** A cluster has come or gone. */
+  /** The connection to a workload cluster has changed. */
   onConnection(cluster: ClusterRef): void;
 }
 
@@ -55,7 +56,7 @@ export class NodeClusters {
   readonly #held = new Map<string, ConnectedCluster>();
   readonly #listeners = new Set<NodeListener>();
 
-  /** @param deps `ownCluster` is the Cluster that the operator has named as the one that the agent lives in. */
+  /** @param deps `ownCluster` is the Cluster that the operator has named as the one that the agent runs in. */
   constructor(deps: {
     runtime: KubeRuntime;
     nodes: Watched<Node>;
@@ -70,9 +71,9 @@ export class NodeClusters {
   }
 
   /**
-   * The cluster of a node as it can be worked with now. It has a problem if it is not held, or if another cluster now
-   * answers: the nodes of that one only have the same names. A cluster that claims to be the agent's own is not
-   * trusted, because any API server could claim that and would get the agent's own permissions.
+   * The present connection to the cluster of a node. It has a problem if the cluster is not held, or if another cluster
+   * now answers, whose nodes only have the same names. A cluster that claims to be the agent's own is not trusted,
+   * because any API server could claim that and would get the agent's own permissions.
    */
   of(ref: KnownCluster | undefined): NodeCluster {
     if (ref === undefined) return this.#local;
@@ -83,26 +84,28 @@ export class NodeClusters {
     if (uid !== undefined && uid === this.#ownUid) return clusterWithProblem(this.#runtime, ref, posing(ref));
     if (uid === undefined || ref.uid === undefined || uid === ref.uid) return present;
     const secret = kubeconfigSecret(ref);
-    const message = `Secret ${secret.namespace}/${secret.name} leads to another cluster than when the remediation began: namespace kube-system has UID ${uid} there, and had ${ref.uid}; put a kubeconfig of that cluster back`;
+    const message = `Secret ${secret.namespace}/${secret.name} leads to another cluster than when the remediation began: namespace kube-system has UID ${uid} there, and had ${ref.uid}; restore the kubeconfig of that cluster`;
     return clusterWithProblem(this.#runtime, ref, { reason: "ClusterExchanged", message });
   }
 
   /**
-   * Whether the operator has named that Cluster as the one that the agent lives in. No answer of an API server counts.
+   * Whether the operator has named that Cluster as the one that the agent runs in. No answer of an API server counts.
    */
   isOwn(ref: ClusterRef): boolean {
     return isSameCluster(ref, this.#ownCluster);
   }
 
   /**
-   * Asks which cluster the agent lives in, once: that exposes another cluster that claims to be the same. @throws
-   * KubeError
+   * Reads, once, the UID of the cluster that the agent runs in. Another cluster that claims to be the same is then
+   * detected.
+   *
+   * @throws KubeError
    */
   async identifyOwn(signal: AbortSignal): Promise<void> {
     this.#ownUid ??= await readClusterUid(this.#runtime.client, signal);
   }
 
-  /** Keeps a cluster connected until the answer is called. */
+  /** Keeps a cluster connected until the returned function is called. */
   hold(ref: KnownCluster | undefined): () => void {
     if (ref === undefined || ref.own === true) return () => undefined;
     const key = clusterKey(ref);
@@ -111,7 +114,7 @@ export class NodeClusters {
     const held = known ?? new ConnectedCluster(this.#runtime, this.#workload, { namespace, name }, this.#listeners);
     held.users += 1;
     if (known === undefined) {
-      // Known before it announces its nodes: a listener that holds the cluster for one of them must get this very one.
+      // Stored before it reports its nodes, because a listener may hold the same cluster again for one of them.
       this.#held.set(key, held);
       held.start();
     }
@@ -131,7 +134,7 @@ export class NodeClusters {
     return ref === undefined || this.#held.has(clusterKey(ref));
   }
 
-  /** Reports what happens from now on, and of every node that is there. */
+  /** Reports every node that is already known, and every change from now on. */
   subscribe(listener: NodeListener): () => void {
     this.#listeners.add(listener);
     const stop = this.#localNodes.subscribe((change) => listener.onNode(undefined, change, true));
@@ -142,7 +145,7 @@ export class NodeClusters {
     };
   }
 
-  /** Whether a node of any cluster is the very Node object of that name in the agent's own cluster. */
+  /** Whether a node of any cluster is the node `localName` of the agent's own cluster. */
   isLocal(cluster: KnownCluster | undefined, name: string | undefined, localName: string | undefined): boolean {
     if (name === undefined || name !== localName) return false;
     return cluster === undefined || this.isOwn(cluster);
@@ -165,7 +168,7 @@ class ConnectedCluster {
     this.#held = clusters.hold(ref, () => this.#update());
   }
 
-  /** Takes the connection that is there already, and announces its nodes. */
+  /** Takes the present connection and reports its nodes. */
   start(): void {
     this.#take();
   }
@@ -189,7 +192,7 @@ class ConnectedCluster {
     for (const listener of this.#listeners) listener.onConnection(this.#held.ref);
   }
 
-  /** Takes the connection as it is now. */
+  /** Takes the present connection. */
   #take(): void {
     const { ref, connection } = this.#held;
     if (connection.state !== "connected") {
@@ -230,7 +233,7 @@ function unreachable(runtime: KubeRuntime, ref: ClusterRef, why: string): NodeCl
   return clusterWithProblem(runtime, ref, { reason: "ClusterUnreachable", message });
 }
 
-/** A cluster that cannot be reached: nothing is read from it, and nothing written. */
+/** A cluster with a problem: every read and write fails. */
 function clusterWithProblem(runtime: KubeRuntime, ref: ClusterRef, problem: ClusterProblem): NodeCluster {
   const fail = (): Promise<never> => Promise.reject(new KubeError("Unavailable", problem.message));
   const client: KubeClient = {

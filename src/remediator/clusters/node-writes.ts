@@ -5,7 +5,7 @@ import type { JsonPatchOperation, KubeClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 
-/** Tries of one guarded patch: a kubelet or another controller may write in between. */
+/** The most tries of one guarded patch, because a kubelet or another controller may write in between. */
 const TRIES_MAX = 5;
 
 /** The live node; undefined if there is none, or if `name` is undefined. */
@@ -27,11 +27,10 @@ export async function getNode(
 }
 
 /**
- * Reads the node live and applies the patch that `patchFor` returns, guarded by UID and resourceVersion. After a
- * failed guard it reads the node again.
+ * Reads the node live and applies the patch that `patchFor` returns, guarded by UID and resourceVersion. After a failed
+ * guard it reads the node again.
  *
- * @param watched the watched node, for the first try: it saves the read, which may fail. `patchFor` must be able to
- * work on a trimmed node.
+ * @param watched the watched node, which saves the live read of the first try. `patchFor` must work on a trimmed node.
  * @returns the node as it is now; undefined if there is none, or if `name` is undefined.
  */
 export async function patchNode(

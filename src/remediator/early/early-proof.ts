@@ -15,21 +15,21 @@ import { updateTargetStatus } from "../hosts/fencing-target/target-store.ts";
 import type { HostPower } from "../hosts/model/host.ts";
 import { whyNotEarly } from "./candidate.ts";
 
-/** Between the two readings that make the proof, at least. */
+/** The shortest time between the two readings that make the proof. */
 export const EARLY_CONFIRM_GAP_MS = 1_000;
-/** Between further readings, and after how long without one the proof is void. */
+/** The time between further readings, and the time without one after which the proof is void. */
 export const EARLY_REREAD_MS = 1_500;
 export const EARLY_PROOF_AGE_MAX_MS = 5_000;
 /**
- * A BMC that restarts together with the switch of its node may report Off without having read the power: the Off of one
- * that has been up for less proves nothing. Longer than a chassis takes to start with all that is in it.
+ * The Off of a BMC that has been up for less proves nothing: a BMC that restarts together with the network switch of
+ * its node may report Off without having read the power. This is longer than a whole chassis takes to start.
  */
 export const EARLY_BMC_UP_MIN_MS = 600_000;
-/** How often a proof that stands is stored again. */
+/** How often a valid proof is stored again. */
 const STORE_AGAIN_MS = 2_500;
-/** The longest that one proof takes, the wait for the silence of the lease and for the remediation included. */
+/** The longest time for one proof, including the waits for the silence of the lease and for the remediation. */
 const PROOF_MAX_MS = 60_000;
-/** The longest that it takes to begin: the log-in, the identity, and the first reading. */
+/** The longest time for the start of a proof: the login, the identity, and the first reading. */
 const BEGIN_MAX_MS = 15_000;
 
 export interface EarlyProofDeps {
@@ -48,7 +48,7 @@ export interface EarlySubject {
   lease: Pick<KubeletLease, "uid" | "resourceVersion">;
 }
 
-/** What a proof needs to know of the others, and reports of itself. */
+/** What a proof asks about the other proofs, and what it reports about itself. */
 export interface EarlyProofCalls {
   /** The watch of the leases showed an older version than a live read. */
   onLag: () => void;
@@ -77,7 +77,7 @@ export class EarlyProof {
     this.#calls = calls;
   }
 
-  /** @returns why the proof has ended, or was none. @throws KubeError if the API server cannot be asked. */
+  /** @returns why the proof has ended or could not be made. @throws KubeError if a call to the API server fails. */
   async run(signal: AbortSignal): Promise<string> {
     if (!(await this.#isSilent(signal))) return "its node has renewed its lease";
     let power: HostPower | undefined;
@@ -93,7 +93,7 @@ export class EarlyProof {
     }
   }
 
-  /** Reads the lease live: a watch that lags shows no silence. */
+  /** Reads the lease live, because a lease may only seem silent while the watch lags. */
   async #isSilent(signal: AbortSignal): Promise<boolean> {
     const { leases, runtime } = this.#deps;
     const { name, lease } = this.#subject;
@@ -132,7 +132,7 @@ export class EarlyProof {
     }
   }
 
-  /** Reads the host again and again, and stores the proof once the lease has been silent for long enough. */
+  /** Reads the host repeatedly, and stores the proof when the lease has been silent for long enough. */
   async #keep(power: HostPower, signal: AbortSignal): Promise<string> {
     const { clock } = this.#deps.runtime;
     const endMs = clock.monotonicMs() + PROOF_MAX_MS;
@@ -159,19 +159,23 @@ export class EarlyProof {
       if (!(await this.#isSilent(signal))) return "its node has renewed its lease";
       this.#calls.onGranted(true);
       this.#storedAtMs = clock.monotonicMs();
-      if (!(await this.#store(this.#proof(), signal))) return "a remediation owns the host";
+      if (!(await this.#store(this.#proof(), signal)))
+        return "a remediation owns the host, or the target was edited or deleted";
     }
     return "no remediation has begun in time";
   }
 
-  /** Why a reading proves nothing early. Takes note of a device that has failed while another one answered. */
+  /**
+   * Why a reading proves nothing early; undefined if it counts as Off. Reports a device that failed while another one
+   * answered.
+   */
   #whyNotOff(reading: PowerReading): string | undefined {
     if (!mayHaveRestarted(reading)) return whyNotOff(reading);
     this.#calls.onDeviceFailure();
     return "another device of the host did not answer, and may belong to the same BMC";
   }
 
-  /** Why the proof is void, by what is watched. */
+  /** Why the proof is void according to watched objects; undefined if it is not. */
   #doubt(): string | undefined {
     const { leases, nodes, directory, runtime } = this.#deps;
     const { name, node, target, lease } = this.#subject;
@@ -181,7 +185,7 @@ export class EarlyProof {
     if (runtime.contact().sinceMs > observed.sinceMs) return "the API server could not be reached for a while";
     const present = nodes.get({ name });
     const current = directory.index.byUid(target.metadata.uid);
-    if (present?.metadata.uid !== node.metadata.uid) return "the Node is another one";
+    if (present?.metadata.uid !== node.metadata.uid) return "the Node was replaced";
     if (present.status.nodeInfo?.bootID !== node.status.nodeInfo?.bootID) return "the node is in another boot";
     if (current === undefined || current.metadata.generation !== target.metadata.generation)
       return "the target was edited";
@@ -200,7 +204,7 @@ export class EarlyProof {
     }
   }
 
-  /** How long the lease has to stay silent yet: longer if nothing else shows that the host is off. */
+  /** How long the lease must still stay silent. The time is longer if only one part of the hardware shows Off. */
   #silenceLeftMs({ agrees }: PowerReading): number {
     const { leases, runtime } = this.#deps;
     const observed = leases.of(this.#subject.name);
@@ -221,7 +225,10 @@ export class EarlyProof {
     };
   }
 
-  /** Stores the proof, or removes it. @returns false if a remediation owns the host: it needs no proof. */
+  /**
+   * Stores the proof, or removes it. @returns false if the target no longer needs the proof: a remediation owns the
+   * host, or the target was edited or deleted.
+   */
   async #store(proof: EarlyOffProof | undefined, signal: AbortSignal): Promise<boolean> {
     const { runtime } = this.#deps;
     const { metadata, kind } = this.#subject.target;
@@ -248,8 +255,9 @@ export class EarlyProof {
 }
 
 /**
- * Whether a device that shows an Off may have just restarted: it failed before, or another device failed that may
- * belong to the same BMC (Redfish and IPMI), and the reading does not show how long the BMC has been up.
+ * Whether the BMC that shows Off may have just restarted: its device failed before, or another device failed that may
+ * belong to the same BMC (Redfish and IPMI). The second case does not count if the reading shows how long the BMC has
+ * been up.
  */
 function mayHaveRestarted({ state, failed, bmcUpMs }: PowerReading): boolean {
   return state === "Off" && (failed === "Same" || (failed === "Other" && bmcUpMs === undefined));
@@ -257,7 +265,7 @@ function mayHaveRestarted({ state, failed, bmcUpMs }: PowerReading): boolean {
 
 /** Why a reading proves nothing early; undefined if it counts as Off. */
 function whyNotOff({ state, raw, bySupply, bmcUpMs = Infinity }: PowerReading): string | undefined {
-  if (state !== "Off") return `its BMC says ${raw}`;
+  if (state !== "Off") return `its BMC reports ${raw}`;
   // Without an order, the plugs of the host may have been moved before the outlets were switched off.
   if (bySupply === true) return `only outlets are off (${raw}), and no BMC answers`;
   return bmcUpMs >= EARLY_BMC_UP_MIN_MS ? undefined : `its BMC started ${Math.round(bmcUpMs / 1_000)} s ago`;

@@ -16,20 +16,20 @@ import { RatePermits } from "./rate-permits.ts";
 import type { Wave } from "./wave.ts";
 import { mayRead, mayUse, NO_WAVE, noteOverdue, noteReading } from "./wave.ts";
 
-/** How often hosts of nodes whose renewals are overdue are looked at. It costs no call. */
+/** How often nodes whose renewals are overdue are checked. A check makes no calls. */
 const LOOK_MS = 250;
-/** Hosts that are read at a time, and how many more may begin in a second. */
+/** How many hosts are read at the same time, and how many reads may begin in a second. */
 const HOSTS_AT_ONCE = 8;
 const HOSTS_A_SECOND = 8;
-/** Live reads of leases in a second. */
+/** The most live reads of leases in a second. */
 const LEASE_READS_A_SECOND = 20;
-/** How long nothing is proven after a call to the API server failed, was refused as one too many, or was slow. */
+/** How long no proof is made after a call to the API server failed, was refused because of its load, or was slow. */
 const TROUBLE_MS = 30_000;
 /** How long no lease is read after the watch of the leases was found to lag. */
 const LAG_MS = 5_000;
 /**
- * Before a host that is not off is read again, as long as its node does not renew its lease: doubling, up to the
- * longest.
+ * The time until a host that is not off is read again, while its node still does not renew its lease. It doubles up to
+ * the maximum.
  */
 const RETRY_MIN_MS = 5_000;
 const RETRY_MAX_MS = 60_000;
@@ -52,11 +52,11 @@ export interface EarlyProverDeps {
   /** Whether power-offs are held. */
   isStopped: () => boolean;
   remediations: () => Iterable<BareMetalRemediation>;
-  /** Why another operator powers the host of a target; undefined if none does. */
+  /** Whether another operator powers the host of a target. */
   isManaged: (target: FencingTarget) => boolean;
 }
 
-/** A node whose renewal is overdue, in the version of its lease in which it was found so. */
+/** A node whose renewal is overdue, with the version of the lease that it has not renewed. */
 interface Suspect {
   lease: Pick<KubeletLease, "uid" | "resourceVersion">;
   /** Whether its host has been read since. */
@@ -68,8 +68,9 @@ interface Suspect {
 }
 
 /**
- * Proves hosts off whose nodes still say that they are Ready, but do not renew their leases any more. It sends no
- * order, and gives a proof to the detector in the status of the FencingTarget. At rest it calls no BMC.
+ * Proves that hosts are off whose nodes are still Ready but no longer renew their leases. It sends no orders. It writes
+ * a proof to the status of the FencingTarget, where the detector reads it. While all nodes renew their leases, it calls
+ * no BMC.
  */
 export class EarlyProver {
   readonly #deps: EarlyProverDeps;
@@ -79,7 +80,7 @@ export class EarlyProver {
   readonly #leasePermits: RatePermits;
   readonly #granted = new Set<string>();
   #wave: Wave = NO_WAVE;
-  /** Hosts of the wave that may be read and have not been. */
+  /** Hosts of the wave that may be read and were not read yet. */
   #unread = 0;
   #laggingUntilMs = -Infinity;
 
@@ -90,7 +91,7 @@ export class EarlyProver {
     this.#leasePermits = new RatePermits(clock, LEASE_READS_A_SECOND);
   }
 
-  /** Runs until `signal` aborts; nothing runs on afterwards, and every device is closed. */
+  /** Runs until `signal` aborts. When it settles, all its tasks have ended and all devices are closed. */
   async run(signal: AbortSignal): Promise<void> {
     const { runtime, leases, proofs } = this.#deps;
     try {
@@ -98,7 +99,7 @@ export class EarlyProver {
         await proofs.whenEarlyWanted(signal);
         leases.start(signal);
         this.#look(signal);
-        // Nothing is due before a renewal is overdue, so a process at rest sleeps for seconds.
+        // Nothing is due before a renewal is overdue, so the loop usually sleeps for seconds.
         const waitMs = this.#suspects.size > 0 ? LOOK_MS : Math.max(LOOK_MS, leases.nextOverdueInMs);
         await sleep(runtime.clock, waitMs, signal);
       }
@@ -155,7 +156,7 @@ export class EarlyProver {
     return nowMs - troubledAtMs >= TROUBLE_MS && nowMs >= this.#laggingUntilMs && !this.#deps.isStopped();
   }
 
-  /** One that renews its lease, or whose lease is another one, is none any more. */
+  /** Forgets nodes that have renewed their lease or have another Lease object. */
   #forgetRenewed(): void {
     const { leases } = this.#deps;
     for (const [name, { lease, running }] of this.#suspects) {
@@ -165,7 +166,7 @@ export class EarlyProver {
     }
   }
 
-  /** Undefined if a proof of an earlier version of its lease is still being ended. */
+  /** Undefined while a proof for an earlier version of the lease is still ending. */
   #suspectOf(name: string, nowMs: number): Suspect | undefined {
     const observed = this.#deps.leases.of(name);
     if (observed === undefined) return undefined;
@@ -216,10 +217,10 @@ export class EarlyProver {
     );
     try {
       const why = await proof.run(signal);
-      logger.info({ node: name, target: target.metadata.name, why }, "host not proven off any more before a duration");
+      logger.info({ node: name, target: target.metadata.name, why }, "early off proof ended");
     } catch (error) {
       if (signal.aborted) return;
-      logger.warn({ node: name, target: target.metadata.name, err: error }, "host not proven off before a duration");
+      logger.warn({ node: name, target: target.metadata.name, err: error }, "early off proof failed");
     } finally {
       // A host that could not be read counts as one that is not off.
       if (!suspect.isRead) this.#wave = noteReading(this.#wave, false, clock.monotonicMs());
@@ -231,7 +232,7 @@ export class EarlyProver {
     }
   }
 
-  /** Whether the detector may have the proof of this node now. */
+  /** Whether the proof of this node may be given to the detector now. */
   #mayGrant(name: string): boolean {
     const nowMs = this.#deps.runtime.clock.monotonicMs();
     if (!this.#isCalm(nowMs)) return false;
@@ -250,7 +251,7 @@ export class EarlyProver {
       if (spec.powerOnNotBefore === undefined || isFinal(status.phase) || hasReturned({ status })) continue;
       const { phase = "Resolving" } = status;
       const isBefore = ["Resolving", "Verifying", "PoweringOff", "Releasing"].includes(phase);
-      // What has a remediation has no proof any more.
+      // These nodes no longer count as proven, because a remediation owns their hosts.
       if (isBefore && metadata.deletionTimestamp === undefined) count += 1;
     }
     return count;

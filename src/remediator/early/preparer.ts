@@ -12,11 +12,13 @@ import { whyTargetUnusable } from "./candidate.ts";
  * So the connection to a fast BMC is still open when the remediation begins.
  */
 export const PREPARED_BEFORE_MS = 2_500;
-/** How long what is prepared is kept after that end: the session of a BMC may expire after 30 s. */
+/**
+ * How long prepared devices are kept open after the end of the duration. The session of a BMC may expire after 30 s.
+ */
 export const PREPARED_KEPT_MS = 10_000;
-/** Hosts that are being prepared, or are prepared, at a time. */
+/** The most hosts that are being prepared or kept prepared at the same time. */
 export const PREPARED_AT_ONCE = 8;
-/** Between two preparations of one target, at least: a kubelet chooses since when its node is not Ready. */
+/** The shortest time between two preparations of one target: a kubelet chooses since when its node is not Ready. */
 export const PREPARED_GAP_MIN_MS = 60_000;
 
 /** Which power-offs health checks announce. */
@@ -42,14 +44,14 @@ export interface PreparerDeps {
 interface Outage {
   key: string;
   endMs: number;
-  /** Set once it was prepared for, or could not be. */
+  /** Set when the preparation has begun or cannot begin. */
   preparation: { end(): void } | undefined;
 }
 
 /**
  * Opens the devices of hosts in the last seconds of the durations of their nodes, so that a remediation finds them
  * connected and logged in. It sends no order and decides nothing: a remediation reads everything again that its order
- * rests on. Once for each outage, it reads what a fence reads before its order. At rest it calls no BMC.
+ * depends on. For each outage it reads once what a fence reads before its order. Without an outage it calls no BMC.
  */
 export class Preparer {
   readonly #deps: PreparerDeps;
@@ -63,7 +65,7 @@ export class Preparer {
     this.#deps = deps;
   }
 
-  /** Runs until `signal` aborts; nothing runs on afterwards, and every device is closed. */
+  /** Runs until `signal` aborts. When it settles, all its tasks have ended and all devices are closed. */
   async run(signal: AbortSignal): Promise<void> {
     const { nodes, announced } = this.#deps;
     const note = (node: Node, isGone = false): void => {
@@ -85,7 +87,7 @@ export class Preparer {
   }
 
   /**
-   * Takes note of a node. An outage that is over, or another one, ends what was prepared for it.
+   * Notes the state of a node. If its outage is over or another one has begun, the preparation ends.
    *
    * @returns whether anything has changed.
    */
@@ -101,7 +103,10 @@ export class Preparer {
     return true;
   }
 
-  /** Begins what is due. @returns the time until more is due; undefined if only a change can make it so. */
+  /**
+   * Begins the preparations that are due. @returns the time until the next one is due; undefined if only a change can
+   * make one due.
+   */
   #look(signal: AbortSignal): number | undefined {
     const nowMs = serverTimeMs(this.#deps.runtime);
     let nextMs: number | undefined;
@@ -118,7 +123,7 @@ export class Preparer {
     outage.preparation = { end: () => undefined };
     const target = this.#targetOf(name);
     const node = this.#deps.nodes.get({ name });
-    // In a storm a remediation that finds nothing prepared opens the devices itself.
+    // In a large outage not every host is prepared. A remediation without prepared devices opens them itself.
     if (target === undefined || node === undefined || this.#running.size >= PREPARED_AT_ONCE) return;
     if (!this.#mayPrepare(target.metadata.uid)) return;
     const ended = new AbortController();
@@ -133,7 +138,7 @@ export class Preparer {
     this.#running.add(running);
   }
 
-  /** Whether a target was not prepared for a while. Takes note that it is prepared now. */
+  /** Whether a target was not prepared within PREPARED_GAP_MIN_MS. If so, notes that it is prepared now. */
   #mayPrepare(uid: string): boolean {
     const nowMs = this.#deps.runtime.clock.monotonicMs();
     for (const [known, atMs] of this.#preparedAtMs) {
@@ -154,7 +159,7 @@ export class Preparer {
     return isExcluded || isConflict || whyTargetUnusable(target) !== undefined ? undefined : target;
   }
 
-  /** Keeps the devices open until a remediation has them, the outage is over, or none has begun in time. */
+  /** Keeps the devices open until a remediation takes them, the outage is over, or no remediation has begun in time. */
   async #prepare(node: Node, target: FencingTarget, signal: AbortSignal): Promise<void> {
     const { runtime, directory } = this.#deps;
     const { logger } = runtime;
@@ -167,7 +172,7 @@ export class Preparer {
     }
   }
 
-  /** Waits for so long, or for a change. */
+  /** Waits for `ms` or for a change, whichever comes first. */
   async #wait(ms: number | undefined, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../runtime/clock.ts";
 
-/** At most so many permits in any second. */
+/** Gives at most `perSecond` permits in any second. */
 export class RatePermits {
   readonly #clock: Clock;
   readonly #perSecond: number;
@@ -11,7 +11,7 @@ export class RatePermits {
     this.#perSecond = perSecond;
   }
 
-  /** Takes one permit or several. @returns whether there were so many. */
+  /** Takes `count` permits, or none. @returns whether there were enough. */
   take(count = 1): boolean {
     const nowMs = this.#clock.monotonicMs();
     this.#takenMs = this.#takenMs.filter((atMs) => nowMs - atMs < 1_000);

@@ -1,8 +1,8 @@
-// How many nodes are released before their durations are over. Pure.
+// Limits how many nodes are released before their durations are over. Pure.
 
-/** Nodes at once, from their proof until their workloads are released. */
+/** The most nodes at the same time, from their proof until their workloads are released. */
 export const EARLY_AT_ONCE = 4;
-/** Nodes within the time that follows. */
+/** The most nodes within EARLY_NODES_MS. */
 export const EARLY_NODES_MAX = 64;
 export const EARLY_NODES_MS = 600_000;
 
@@ -10,7 +10,10 @@ export const EARLY_NODES_MS = 600_000;
 export class EarlyStarts {
   readonly #startedMs = new Map<string, number>();
 
-  /** Takes note of all remediations that began early and still exist. One that exists for long is not new again. */
+  /**
+   * Notes all remediations that began early and still exist. An old one stays noted while it exists, so that it does
+   * not count as new again.
+   */
   note(present: ReadonlySet<string>, nowMs: number): void {
     for (const uid of present) if (!this.#startedMs.has(uid)) this.#startedMs.set(uid, nowMs);
     for (const [uid, startedMs] of this.#startedMs) {
@@ -21,8 +24,8 @@ export class EarlyStarts {
   /**
    * Whether one more node may be released early.
    *
-   * @param active.proven nodes that are proven off and wait for their remediation. @param active.releasing nodes whose
-   * workloads are being released by one.
+   * @param active.proven the number of nodes that are proven off and wait for a remediation.
+   * @param active.releasing the number of nodes whose workloads a remediation is releasing.
    */
   mayStart({ proven, releasing }: { proven: number; releasing: number }, nowMs: number): boolean {
     const recent = [...this.#startedMs.values()].filter((startedMs) => isRecent(startedMs, nowMs)).length;

@@ -10,13 +10,13 @@ export interface TracedFence {
   createdMs: number | undefined;
 }
 
-/** Follows fences for tracing. Nothing of it throws or waits: a fence matters more than its trace. */
+/** Traces fences. Tracing never throws and never delays a fence, which matters more than its trace. */
 export interface FenceTracer {
-  /** Does work of a fence. Calls of devices that are reported within it belong to the fence. */
+  /** Runs work of a fence. Device calls that are reported during the work belong to the fence. */
   within<T>(fence: TracedFence, work: () => Promise<T>): Promise<T>;
   /** The fence has left a state. @param verdict why it has ended, if `to` is final. */
   left(fence: TracedFence, step: { state: string; to: string; seconds: number; verdict: string | undefined }): void;
   called(call: MeasuredCall): void;
-  /** Nothing more is reported of the fence by this process. */
+  /** This process reports nothing more about the fence. */
   ended(uid: string): void;
 }

@@ -50,7 +50,7 @@ export class FenceTraces implements FenceTracer {
 
   called({ protocol, operation, result, seconds }: MeasuredCall): void {
     const uid = this.#current.getStore();
-    // Probes are of no fence.
+    // The call of a probe belongs to no fence.
     if (uid === undefined) return;
     const endMs = this.#deps.clock.nowMs();
     this.#deps.add({

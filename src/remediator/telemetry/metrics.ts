@@ -21,7 +21,7 @@ export interface RemediatorMetrics {
   waitingForInput(count: number): void;
   /** Collections whose view may be stale. */
   staleViews(count: number): void;
-  /** Remediations that are past the deadline of their state, and cannot go on. */
+  /** Remediations that are past the deadline of their state. */
   overdue(count: number): void;
   /** A taint was removed from a node whose host is not proven off. */
   unvouchedTaint(): void;
@@ -41,7 +41,7 @@ export interface RemediatorMetrics {
   probedHosts(counts: Readonly<Record<HostProbeState, number>>): void;
 }
 
-/** From where a downtime counts: see `SINCE`. */
+/** When a downtime begins. `SINCE` explains the values. */
 const OUTAGE_STARTS = ["notReady", "renewal"] as const;
 
 /** How long a node has been down. */
@@ -51,7 +51,7 @@ export interface Downtime {
 }
 
 const HOST_PROBE_STATES = ["usable", "failing", "unprobed"] as const;
-/** `unprobed`: not yet, or in no state to be fenced. */
+/** `unprobed`: not probed yet, or the state of the host does not allow a fence. */
 export type HostProbeState = (typeof HOST_PROBE_STATES)[number];
 
 /** The reason of a remediation that has succeeded. */
@@ -104,7 +104,7 @@ const OVERDUE = metric({
 const UNVOUCHED = metric({
   name: "ironfence_unvouched_taints_total",
   type: "counter",
-  help: "out-of-service taints that were removed because no remediation at work proved the host off",
+  help: "out-of-service taints that were removed because no running remediation proved the host off",
   labels: {},
 });
 const ORPHANED = metric({
@@ -138,7 +138,7 @@ const RESTORED_AFTER = metric({
 const BMC_CALLS = metric({
   name: "ironfence_bmc_request_seconds",
   type: "histogram",
-  help: "time that calls of BMCs took, logging in and all requests of a call included. `denied`: the BMC refused user, password or permissions, or its certificate is not trusted",
+  help: "time that calls to BMCs took, including the login and all requests of a call. `denied`: the BMC refused user, password or permissions, or its certificate is not trusted",
   labels: { protocol: DEVICE_PROTOCOLS, operation: DEVICE_OPERATIONS, result: DEVICE_RESULTS },
   buckets: [0.1, 0.5, 1, 2, 5, 15, 60],
 });
@@ -146,7 +146,7 @@ const BMC_CALLS = metric({
 const CAUSES = metric({
   name: "ironfence_causes_of_death_total",
   type: "counter",
-  help: "fenced hosts by what their BMCs show of why they died; None: no cause",
+  help: "fenced hosts by the cause of death that their BMCs show. `None`: they show no cause",
   labels: { class: CAUSE_CLASSES },
 });
 
@@ -157,7 +157,7 @@ const KDUMP_MESSAGES = metric({
   labels: { result: KDUMP_RESULTS },
 });
 
-/** What is counted as it happens. */
+/** The metrics that change when something happens. */
 export const REMEDIATOR_METRICS: readonly Metric[] = [
   FINISHED,
   STEPS,

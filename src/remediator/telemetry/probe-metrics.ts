@@ -11,8 +11,8 @@ import { readyOf } from "../hosts/fencing-target/target-store.ts";
 
 const DAY_MS = 86_400_000;
 /**
- * A certificate that ends sooner should be renewed. What renews certificates by itself does so earlier: cert-manager 30
- * days before the end of one that is valid for 90 days.
+ * A certificate that expires sooner should be renewed. Automatic renewal comes earlier: cert-manager renews a
+ * certificate for 90 days when 30 days are left.
  */
 export const CERTIFICATE_DAYS_MIN = 21;
 
@@ -35,7 +35,7 @@ const CERTIFICATES = metric({
   labels: { expires: ["expired", "within_7d", "within_21d", "later"] },
 });
 
-/** What is counted of probes when the metrics are read. */
+/** The metrics of probes, which are counted at each scrape. */
 export const PROBE_METRICS: readonly Metric[] = [PROBE_AGE, BMCS, CERTIFICATES];
 
 /** What the metrics show of one device. */
@@ -68,7 +68,8 @@ export function countProbes(
     let oldestMs = 0;
     for (const { metadata, status } of targets.values()) {
       if (status?.owner !== undefined || readyOf(status)?.reason === "Ambiguous") continue;
-      // The status of a target is written less often than it is probed, and shows what the agent before has found.
+      // The status of a target is written less often than the target is probed, so it counts only until this process
+      // has probed the target.
       const probedMs = records.of(metadata.uid)?.atMs ?? parseTimeMs(status?.lastProbeTime);
       if (probedMs !== undefined) oldestMs = Math.max(oldestMs, nowMs - probedMs);
     }

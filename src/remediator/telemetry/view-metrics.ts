@@ -15,7 +15,7 @@ import { TARGET_REASONS } from "../hosts/fencing-target/target-reasons.ts";
 
 /** No condition Ready yet. */
 const NOT_PROBED = "NotProbed";
-/** What another version of the agent has written. */
+/** A reason that another version of the agent has written. */
 const OTHER = "Other";
 
 const TARGETS = metric({
@@ -49,7 +49,7 @@ const HELD = metric({
   labels: { reason: REASONS },
 });
 
-/** What is counted when the metrics are read, in the views that the remediator has anyway. */
+/** The metrics that are counted at each scrape, from views that the remediator already has. */
 export const VIEW_METRICS: readonly Metric[] = [TARGETS, MAINTENANCE, UNCOVERED, PAUSED, HELD];
 
 export interface MetricViews {
@@ -110,7 +110,9 @@ function reasonOf({ status }: FencingTarget): string {
   return KNOWN_TARGET_REASONS.has(ready.reason) ? ready.reason : OTHER;
 }
 
-/** Undefined for one that has a verdict or makes progress: its condition names the step. */
+/**
+ * Why a remediation cannot proceed; undefined if it has a verdict or makes progress, which its condition then names.
+ */
 function heldBy({ status = {} }: BareMetalRemediation): string | undefined {
   if (isFinal(status.phase)) return undefined;
   const reason = statusCondition(status, "Processing")?.reason;
