@@ -5,12 +5,12 @@ import type { Lead, LeaderElectionDeps, LeaseState } from "./elector.ts";
 import type { Moment } from "./lease-term.ts";
 
 export interface ClusterLeasesOptions {
-  /** The same for every installation in the cluster. */
+  /** The same namespace for every installation in the cluster. */
   namespace: string;
   names: readonly string[];
-  /** The installation, by namespace and name of its own lease. */
+  /** The installation, as the namespace and name of its own lease. */
   installation: string;
-  /** Called when `states` has changed, until `lead` begins. */
+  /** Called when `states` changes, until `lead` begins. */
   onChange: () => void;
 }
 
@@ -21,12 +21,12 @@ export interface ClusterLeaseState {
 }
 
 /**
- * Leases at a fixed place in the cluster, which a whole installation holds. The installation's own lease ensures that
- * one of its agents leads; these ensure that one installation in the cluster works.
+ * Leases with the same namespace and names for all installations in a cluster. An installation's own lease ensures that
+ * only one of its agents leads. These leases ensure that only one installation in the cluster works.
  *
- * The agent that holds its own lease takes them, all or none: an installation that waits for one does not keep another
- * installation from the rest. Each has its own term, with the same rules and clocks as the own lease. Losing one ends
- * all.
+ * The agent that holds its installation's own lease takes these leases, either all or none, so that an installation
+ * that waits for one of them does not block another installation with the others. Each has its own term, by the same
+ * rules and clocks as the own lease. If the agent loses one, it stops leading.
  */
 export class ClusterLeases {
   readonly #deps: LeaderElectionDeps;
@@ -48,13 +48,14 @@ export class ClusterLeases {
     return this.#electors.map(({ lease, elector }) => ({ lease, state: elector.state }));
   }
 
-  /** Those that keep the installation from working; empty while this agent leads under them. */
+  /** The leases that keep the installation from working; empty while this agent leads. */
   get blocking(): ClusterLeaseState[] {
     return this.#isWorking ? [] : this.states.filter(({ state }) => state.is === "taken" || state.is === "failing");
   }
 
   /**
-   * As `runLeaderElection`; `lead` runs while the agent holds its own lease and its installation holds all of these.
+   * As `runLeaderElection`, but `lead` runs only while the agent holds its own lease and its installation holds all of
+   * these.
    */
   async run(election: LeaderElectionOptions, signal: AbortSignal): Promise<void> {
     const ownIsHeld = new AbortController();
@@ -77,8 +78,8 @@ export class ClusterLeases {
   }
 
   /**
-   * Reads them until the own lease is held or all could be taken. An agent that takes over then knows for how long a
-   * lease was missing, refused or not renewed.
+   * Reads the leases until the agent holds its own lease or could take all of them. An agent that takes over then
+   * already knows for how long a lease was missing, refused or not renewed.
    */
   async #follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

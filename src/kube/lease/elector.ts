@@ -17,22 +17,25 @@ const LEASE_DURATION_MS = 15_000;
 const RENEW_DEADLINE_MS = 10_000;
 const RETRY_PERIOD_MS = 2_000;
 /**
- * By how much the wall clock may run ahead of the monotonic one from one renewal to the next before the lease counts as
- * lost. Between renewals lie 2 s, and never more than the deadline of 10 s: a clock that is slewed gains 0.8 s at most
- * in those (by 8.3 %, the fastest that chrony does by default; ntpd and systemd-timesyncd take 0.05 %). What is more is
- * a suspension, or a clock that was set.
+ * How far the wall clock may run ahead of the monotonic clock from one renewal to the next before the lease counts as
+ * lost. Renewals are 2 s apart, and never more than the deadline of 10 s. A clock that is slewed gains at most 0.8 s in
+ * that time (8.3 % is the fastest rate of chrony by default; ntpd and systemd-timesyncd use 0.05 %). If it gains more,
+ * the machine was suspended or the clock was set.
  */
 const DRIFT_MAX_MS = 2_000;
-/** Candidates that failed together do not come back together. */
+/** Random part of the pause, so that candidates that failed at the same time do not retry at the same time. */
 const RETRY_JITTER = 1.2;
 /**
- * How long work may take to wind down on a clean stop, the lease held all the while; Kubernetes kills a pod after 30 s.
+ * How long the work may take to end after a clean stop. The agent holds the lease during this time. Kubernetes kills a
+ * pod after 30 s.
  */
 const STOP_PATIENCE_MS = 25_000;
 const RELEASE_TIMEOUT_MS = 3_000;
 
 export interface LeaderElectionDeps {
-  /** On connections of its own (`leaseClient` of the runtime), so that no burst of other calls delays a renewal. */
+  /**
+   * A client with its own connections (`leaseClient` of the runtime), so that no burst of other calls delays a renewal.
+   */
   client: KubeClient;
   clock: Clock;
   random: Random;
@@ -42,39 +45,46 @@ export interface LeaderElectionDeps {
 export interface ElectorOptions {
   namespace: string;
   name: string;
-  /** A holder by the same identity counts as ourselves. Unique to this process, unless `ofInstallation` is set. */
+  /**
+   * A holder with the same identity counts as this process. It must be unique to the process, unless `ofInstallation`
+   * is set.
+   */
   identity: string;
   /**
-   * The identity is that of a whole installation, of which one agent at a time uses this lease. No agent releases it,
+   * Whether the identity is that of an installation. One of its agents at a time uses the lease, and none releases it,
    * so that the next one need not wait. If the API server answers every call with Forbidden for one lease duration, the
    * agent continues without the lease (docs/decisions/0040-one-installation-in-a-cluster.md).
    */
   ofInstallation?: boolean;
-  /** How long others wait after they saw the last renewal. The default is 15,000. */
+  /** How long other candidates wait after they observed the last renewal. The default is 15,000. */
   leaseDurationMs?: number;
-  /** Without a renewal for this long we stop leading; less than the duration. The default is 10,000. */
+  /**
+   * The leader stops leading if it could not renew the lease for this long. Shorter than the lease duration. The
+   * default is 10,000.
+   */
   renewDeadlineMs?: number;
-  /** Between tries. The default is 2,000. */
+  /** The time between two tries. The default is 2,000. */
   retryPeriodMs?: number;
-  /** Annotations of the Lease, for information: read at each renewal. */
+  /** Annotations of the Lease, for information. Called at each renewal. */
   describe?(): Readonly<Record<string, string>>;
   /** The same, for annotations that stay when the agent releases the Lease. */
   remember?(): Readonly<Record<string, string>>;
-  /** Called with the leader when that changes; undefined if there is none. */
+  /** Called when the leader changes; with undefined if there is none. */
   onChange?(leader: string | undefined): void;
 }
 
 /**
- * The work of the leader. It has to end soon after `signal` aborts. A process that was suspended may go on before its
- * timers do, so what must not happen without the lease asks `isHeld` at the last moment: that compares times.
+ * The work of the leader. It must end soon after `signal` aborts. After a suspension, the work may continue before the
+ * timer that aborts `signal` runs. So code that must not act without the lease calls `isHeld` immediately before it
+ * acts: that function compares times and needs no timer.
  */
 export type Lead = (signal: AbortSignal, isHeld: () => boolean) => Promise<void>;
 
-/** Who holds a lease, as far as is known. */
+/** The holder of a lease, as far as this process knows. */
 export type LeaseState =
   | { is: "unknown" | "free" | "ours" }
   | { is: "taken"; by: string }
-  /** The last call on it has failed. */
+  /** The last call on the lease failed. */
   | { is: "failing"; why: string }
   /** The API server has answered Forbidden long enough: the agent continues without the lease. */
   | { is: "refused"; why: string };
@@ -92,7 +102,8 @@ export class Elector {
   #observation: LeaderLeaseObservation | undefined;
   #leader: string | undefined;
   /**
-   * Whether another one held it, and its term had not run out, at the last read: it may have been renewed unseen since.
+   * Whether at the last read another process held the lease and its term was not over. It may have renewed the lease
+   * since then.
    */
   #isTaken = false;
   #term: Term | undefined;
@@ -115,7 +126,10 @@ export class Elector {
     }
   }
 
-  /** Resolves with the moment from which the lease counts as ours; undefined if `signal` aborted first. */
+  /**
+   * Waits until this process holds the lease. @returns since when it counts as held; undefined if `signal` aborted
+   * first.
+   */
   async acquire(signal: AbortSignal): Promise<Moment | undefined> {
     const { clock } = this.#deps;
     while (!signal.aborted) {
@@ -131,7 +145,7 @@ export class Elector {
     await pause(clock, this.#retryPeriodMs * (1 + RETRY_JITTER * random.next()), signal);
   }
 
-  /** Reads who holds the lease, and takes nothing. */
+  /** Reads the holder of the lease, without taking the lease. */
   async readLease(signal: AbortSignal): Promise<void> {
     await this.#try(this.#renewDeadlineMs, signal, async (signal) => {
       this.#note(await this.#calls.read(signal));
@@ -139,7 +153,10 @@ export class Elector {
     });
   }
 
-  /** Tries once to take the lease as the last read showed it. As `acquire`; undefined if it is not ours. */
+  /**
+   * Tries once to take the lease in the version of the last read. @returns since when it counts as held; undefined if
+   * this process does not hold it.
+   */
   async take(signal: AbortSignal): Promise<Moment | undefined> {
     const heldFrom = await this.#try(this.#renewDeadlineMs, signal, (signal) =>
       this.#isRefused ? this.#takeOrKeep(signal) : this.#takeSeen(signal),
@@ -149,7 +166,7 @@ export class Elector {
       : heldFrom;
   }
 
-  /** Whether a try to take it may succeed, by the last read. */
+  /** Whether `take` may succeed, according to the last read. */
   get mayTake(): boolean {
     return this.#isRefused || (this.#observation !== undefined && this.#mayHold(this.#observation));
   }
@@ -177,7 +194,8 @@ export class Elector {
         lossPatienceMs: this.#leaseDurationMs - this.#renewDeadlineMs,
       });
     } catch (error) {
-      // The work needs a further lease, which may belong to another holder now: what it began has time to end.
+      // The work lost a further lease, which another process may hold now. Keep this lease until it expires, so that
+      // calls in progress can end before another agent leads.
       if (error instanceof LeadershipLostError) mayGiveBack = false;
       throw error;
     } finally {
@@ -196,7 +214,8 @@ export class Elector {
   }
 
   /**
-   * Renews while the work goes on, also while it winds down after a stop, so that no other agent takes over during it.
+   * Renews the lease while the work runs, also while it ends after a stop, so that no other agent takes over in that
+   * time.
    */
   async #renewUntilEnded(term: Term): Promise<void> {
     const { clock } = this.#deps;
@@ -204,7 +223,7 @@ export class Elector {
     while (!renewing.aborted) {
       await pause(clock, this.#retryPeriodMs, renewing);
       if (renewing.aborted || !term.goesOn()) return;
-      // Half of the deadline, so that one call that hangs leaves room for another.
+      // Half of the deadline, so that there is time for another call if one hangs.
       const timeoutMs = Math.min(this.#renewDeadlineMs / 2, term.deadlineMs - clock.monotonicMs());
       const heldFrom = await this.#try(timeoutMs, renewing, (signal) => this.#takeOrKeep(signal));
       if (heldFrom !== undefined) term.renewed(heldFrom);
@@ -215,7 +234,7 @@ export class Elector {
   /**
    * One try to take or keep the lease, or to read it.
    *
-   * @returns when the write that succeeded was sent; undefined if the lease is not ours.
+   * @returns when the successful write was sent; undefined if this process does not hold the lease.
    */
   async #try(
     timeoutMs: number,
@@ -227,7 +246,7 @@ export class Elector {
     try {
       const heldFrom = await withDeadline(clock, "the call on the lease", timeoutMs, signal, call);
       this.#lastProblem = undefined;
-      // A read of a lease that may be taken does not show whether it may be written.
+      // Reading a lease that is free does not show whether the agent has permission to write it.
       const isTaken = this.#observation !== undefined && !this.#mayHold(this.#observation);
       if (heldFrom !== undefined || isTaken) this.#refusals.clear();
       return heldFrom;
@@ -235,7 +254,7 @@ export class Elector {
       if (signal.aborted) return undefined;
       const isRefusal = isKubeError(error, "Forbidden");
       if (isRefusal) this.#refusals.note(sent.monotonicMs, error.message);
-      // Another process wrote first: the lease is not ours now, and the next read shows its holder.
+      // A Conflict or AlreadyExists: another process wrote first, and the next read shows the holder.
       const problem = error instanceof Error ? error.message : String(error);
       const isRace = isKubeError(error, "Conflict", "AlreadyExists");
       if (isRace) this.#logger.debug({ err: error }, "lost a race for the lease");
@@ -259,7 +278,7 @@ export class Elector {
         return this.#noteWritten(await this.#calls.renew(known, signal));
       } catch (error) {
         if (!isKubeError(error, "Conflict", "NotFound", "Invalid")) throw error;
-        // Changed behind our back: see below by which process.
+        // Another writer changed or deleted the lease. Read it to find out who holds it now.
       }
     }
     this.#note(await this.#calls.read(signal));
@@ -299,9 +318,9 @@ export class Elector {
     this.#options.onChange?.(leader);
   }
 
-  /** Releases the lease; if that fails, it expires by itself. */
+  /** Releases the lease. If that fails, the lease expires. */
   async #release(): Promise<void> {
-    // A signal of its own: the caller's has already aborted.
+    // A new signal, because the caller's has already aborted.
     const { signal } = new AbortController();
     try {
       const left = await withDeadline(
@@ -312,9 +331,9 @@ export class Elector {
         (signal) => this.#calls.release(signal),
       );
       if (left !== undefined) this.#note(left);
-      this.#logger.info("gave the lease back");
+      this.#logger.info("released the lease");
     } catch (error) {
-      this.#logger.warn({ err: error }, "could not release the lease; it expires by itself");
+      this.#logger.warn({ err: error }, "could not release the lease, so the next leader waits until it expires");
     }
   }
 }
@@ -324,6 +343,6 @@ async function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promis
   try {
     await sleep(clock, delayMs, signal);
   } catch {
-    // The callers look at the signal themselves.
+    // The signal aborted, and the callers check it.
   }
 }

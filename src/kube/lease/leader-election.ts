@@ -8,19 +8,20 @@ export interface LeaderElectionOptions extends ElectorOptions {
 /**
  * Leads once: waits for the lease, then runs `lead` for as long as the lease is held.
  *
- * A lease is not a lock on a BMC: it makes two leaders unlikely, and what the leader does must still be guarded write
- * by write. What is promised: others take the lease at the earliest one lease duration after they saw our last renewal,
- * and `lead`'s signal aborts one renew deadline after that renewal was *sent*, so before that by the difference of the
- * two. Both are judged on monotonic clocks; wall-clock times in the Lease are for information. A monotonic clock stands
- * still while the machine is suspended, so a wall clock that has run ahead of it ends the term, too (`lease-term.ts`).
+ * A lease is not a lock on a BMC: it makes two leaders unlikely, and the leader must still guard each of its writes.
+ * Another candidate takes the lease at the earliest one lease duration after it observed the leader's last renewal. The
+ * signal of `lead` aborts one renew deadline after that renewal was *sent*, which is earlier. Both times are measured
+ * on monotonic clocks; the times in the Lease are for information. A monotonic clock does not advance while the machine
+ * is suspended, so the term also ends if the wall clock has run ahead of it (`lease-term.ts`).
  *
- * If there is no Lease, a user may have deleted it under a leader that cannot reach the API and has not noticed: a
- * candidate waits one lease duration before it makes another, at its first start, too, since it cannot tell that from a
- * cluster in which no agent has ever led.
+ * If there is no Lease, a user may have deleted it, and a leader that cannot reach the API server has not noticed that.
+ * So a candidate waits one lease duration before it creates a Lease. It also waits in a cluster in which no agent ever
+ * led, because it cannot distinguish the two cases.
  *
- * Resolves when `signal` aborted, or `lead` came to its end: the lease is given back after `lead` has settled. @throws
- * what `lead` throws; LeadershipLostError when the lease was lost or `lead` did not stop in time: the process must then
- * exit.
+ * Resolves when `signal` has aborted or `lead` has ended. It releases the lease after `lead` has settled.
+ *
+ * @throws what `lead` throws; LeadershipLostError if the lease was lost or `lead` did not stop in time: the process
+ *   must then exit.
  */
 export async function runLeaderElection(
   deps: LeaderElectionDeps,

@@ -9,23 +9,26 @@ import { momentOf } from "./lease-term.ts";
 export interface LeaseCallsOptions {
   namespace: string;
   name: string;
-  /** What the Lease names as its holder. */
+  /** The holder that this process writes to the Lease. */
   identity: string;
   leaseDurationMs: number;
-  /** Annotations of the Lease, for information: read at each renewal. */
+  /** Annotations of the Lease, for information. Called at each renewal. */
   describe?(): Readonly<Record<string, string>>;
   /** The same, for annotations that stay when the agent releases the Lease. */
   remember?(): Readonly<Record<string, string>>;
 }
 
-/** A Lease as our write left it. */
+/** A Lease that this process has written. */
 export interface WrittenLease {
   lease: LeaderLease;
-  /** When the request was sent: the lease is ours from then on, since others may have seen it that early. */
+  /**
+   * When the request was sent. The term counts from then, because other candidates may have observed the write that
+   * early.
+   */
   sent: Moment;
 }
 
-/** The calls to the API server on one Lease. Each write is guarded by the resourceVersion that was read. */
+/** The API calls on one Lease. Each write is guarded by the resourceVersion that was read. */
 export class LeaseCalls {
   readonly #client: KubeClient;
   readonly #clock: Clock;
@@ -48,7 +51,7 @@ export class LeaseCalls {
     }
   }
 
-  /** Creates the Lease, held by us. */
+  /** Creates the Lease, with this process as its holder. */
   async create(signal: AbortSignal): Promise<WrittenLease> {
     const { namespace, name } = this.#options;
     const sent = momentOf(this.#clock);
@@ -61,7 +64,7 @@ export class LeaseCalls {
     return { lease: await this.#client.create<LeaderLease>(LEASE, object, {}, signal), sent };
   }
 
-  /** Takes or renews the Lease as it was last read or written. */
+  /** Takes or renews the Lease, in the version that was last read or written. */
   async renew(lease: LeaderLease, signal: AbortSignal): Promise<WrittenLease> {
     const sent = momentOf(this.#clock);
     const annotations = this.#annotations;
@@ -69,12 +72,12 @@ export class LeaseCalls {
     return { lease: await this.#patch(lease, content, signal), sent };
   }
 
-  /** Names no holder any more. @returns undefined if the Lease was not ours. */
+  /** Removes the holder. @returns undefined if this process did not hold the Lease. */
   async release(signal: AbortSignal): Promise<LeaderLease | undefined> {
-    // Read again: the last renewal may have been cut off and still have taken effect.
+    // Read again, because the last renewal may have taken effect although its call was aborted.
     const lease = await this.read(signal);
     if (lease === undefined || holderOf(lease) !== this.#options.identity) return undefined;
-    // They describe the agent that led.
+    // These annotations describe the agent that led, so they are removed.
     const annotations = Object.fromEntries(Object.keys(this.#options.describe?.() ?? {}).map((key) => [key, null]));
     const content = { metadata: { annotations }, spec: releasedRecord(lease.spec, this.#clock.nowMs()) };
     return await this.#patch(lease, content, signal);

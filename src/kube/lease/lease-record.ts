@@ -15,7 +15,7 @@ export interface LeaderLease extends KubeObject {
 }
 
 export interface LeaseSpec {
-  /** Empty or absent: it has no holder. */
+  /** Empty or absent if the Lease has no holder. */
   holderIdentity?: string;
   leaseDurationSeconds?: number;
   acquireTime?: string;
@@ -23,18 +23,19 @@ export interface LeaseSpec {
   leaseTransitions?: number;
 }
 
-/** What we know of the lease: its record, and since when (monotonic) we have seen exactly this record. */
+/** What this process knows about a lease: its record, and the monotonic time since which the record has not changed. */
 export interface LeaderLeaseObservation {
-  /** Undefined: there is none. */
+  /** Undefined if there is no Lease. */
   lease: LeaderLease | undefined;
   sinceMs: number;
-  /** The time by which an agent that held a deleted Lease has stopped; long ago if none was deleted. */
+  /** The time at which the holder of a deleted Lease has certainly stopped; `-Infinity` if no Lease was deleted. */
   clearFromMs: number;
 }
 
 /**
- * Takes a fresh read in. Times in the record are other machines' and prove nothing: only a change that we see does. A
- * Lease that is gone, or is another one by the same name, was deleted: up to just now its holder may have renewed it.
+ * Adds a new read to the observation. The times in the record come from clocks of other machines and prove nothing:
+ * only a change that this process observes does. If the Lease is missing or has another UID, it was deleted, and its
+ * holder may have renewed it until now.
  */
 export function observeLeaderLease(
   before: LeaderLeaseObservation | undefined,
@@ -48,7 +49,8 @@ export function observeLeaderLease(
     return { lease, sinceMs, clearFromMs: lease === undefined ? nowMs + leaseDurationMs : -Infinity };
   }
   const isDeleted = before.lease !== undefined && before.lease.metadata.uid !== lease?.metadata.uid;
-  // One that was given back names a second: who took it then, unseen by us, has it for longer.
+  // A released Lease has a duration of 1 s. If another candidate took it before the deletion and this process did not
+  // observe that, the lease is held for longer.
   const heldForMs = Math.max(durationOf(before.lease, leaseDurationMs), leaseDurationMs);
   const clearFromMs = isDeleted ? nowMs + heldForMs : before.clearFromMs;
   return { lease, sinceMs, clearFromMs };
@@ -59,8 +61,9 @@ export function holderOf(lease: LeaderLease | undefined): string | undefined {
 }
 
 /**
- * Whether a candidate may take or keep the lease: it is its own, or its holder has let it run out before our eyes, or
- * it has no holder, and had none for long enough, unless the candidate holds it at this moment.
+ * Whether a candidate may take or keep the lease. It may if it is the holder, or if this process observed that the
+ * holder did not renew the lease for its duration. If there is no holder, it may if its own term still runs, or after
+ * the holder of a deleted Lease has stopped.
  */
 export function mayAcquire(
   observation: LeaderLeaseObservation,
@@ -98,7 +101,7 @@ export function heldRecord(
   };
 }
 
-/** The record of a lease that was given back: the next candidate need not wait. */
+/** The record of a released lease, so that the next candidate need not wait. */
 export function releasedRecord(before: LeaseSpec | undefined, epochMs: number): Required<LeaseSpec> {
   const now = toMicroTime(epochMs);
   return {

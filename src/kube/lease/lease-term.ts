@@ -1,7 +1,7 @@
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { abortReason } from "../../runtime/clock.ts";
 
-/** A moment by both clocks of this machine. */
+/** A moment on both clocks of this machine. */
 export interface Moment {
   monotonicMs: number;
   epochMs: number;
@@ -10,7 +10,7 @@ export interface Moment {
 export interface TermBounds {
   /** How long a term lasts from its last renewal. */
   renewDeadlineMs: number;
-  /** By how much the wall clock may have run ahead of the monotonic one since then. */
+  /** How far the wall clock may have run ahead of the monotonic clock since then. */
   driftMaxMs: number;
 }
 
@@ -19,15 +19,15 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /**
- * Whether a term that was renewed then is over now: by the monotonic clock, or since the wall clock has run ahead of
- * that.
+ * Whether a term that was last renewed at `since` is over: by the monotonic clock, or because the wall clock has run
+ * ahead of it.
  *
- * While a machine is suspended, or a virtual one is paused, Linux' CLOCK_MONOTONIC and all timers stand still: by them
- * no time has passed, and meanwhile another may have taken the lease. The wall clock shows it once it is right again. A
- * wall clock that was set forward looks the same, and costs the lease, which is safe. One that was set back proves
- * nothing and extends nothing. How far it may run ahead is less than the time that others wait beyond our deadline, so
- * what is not noticed does no harm to the lease; and it is little, since also readings of power are as old as the
- * monotonic clock says.
+ * While a machine is suspended, or a virtual machine is paused, CLOCK_MONOTONIC of Linux and all timers stop, and
+ * another agent may take the lease. The wall clock shows this when it is correct again. If the wall clock was set
+ * forward, the agent gives up the lease although it need not, which is safe. If it was set back, the term neither ends
+ * nor becomes longer. `driftMaxMs` is less than the time that other candidates wait after this agent's deadline, so a
+ * smaller drift does not endanger the lease. It is short, because the ages of power readings are also measured on the
+ * monotonic clock.
  */
 export function isTermOver(since: Moment, now: Moment, { renewDeadlineMs, driftMaxMs }: TermBounds): boolean {
   const elapsedMs = now.monotonicMs - since.monotonicMs;
@@ -35,12 +35,12 @@ export function isTermOver(since: Moment, now: Moment, { renewDeadlineMs, driftM
   return elapsedMs >= renewDeadlineMs || driftMs > driftMaxMs;
 }
 
-/** The lease is not ours any more, or may soon belong to another process. */
+/** This process no longer holds the lease, or another one may soon take it. */
 export class LeadershipLostError extends Error {
   override readonly name = "LeadershipLostError";
 }
 
-/** One term of leadership: its deadline, and the three ways it ends (stop, loss, the work's own end). */
+/** One term of leadership. It ends when the agent is stopped, when the lease is lost, or when the work ends. */
 export class Term {
   readonly #clock: Clock;
   readonly #parent: AbortSignal;
@@ -65,7 +65,7 @@ export class Term {
     else parent.addEventListener("abort", this.#onStop, { once: true });
   }
 
-  /** Whether the lease cannot belong to another process yet. */
+  /** Whether no other process can hold the lease yet. */
   get held(): boolean {
     return this.lost === undefined && !isTermOver(this.#renewed, momentOf(this.#clock), this.#bounds);
   }
@@ -75,17 +75,17 @@ export class Term {
     return this.#renewed.monotonicMs + this.#bounds.renewDeadlineMs;
   }
 
-  /** Aborts on stop and on loss. */
+  /** Aborts when the agent is stopped or the lease is lost. */
   get signal(): AbortSignal {
     return this.#leading.signal;
   }
 
-  /** Aborts when renewals are to end: on loss, and once the work has ended. */
+  /** Aborts when renewals must end: when the lease is lost or the work has ended. */
   get renewing(): AbortSignal {
     return this.#renewing.signal;
   }
 
-  /** Takes a renewal that succeeded. It does not bring back a term that was over before its answer came. */
+  /** Extends the term by a successful renewal, unless the term was over before the answer arrived. */
   renewed(sent: Moment): void {
     if (!this.goesOn()) return;
     this.#renewed = sent;
@@ -93,11 +93,11 @@ export class Term {
     this.#deadline = this.#armed();
   }
 
-  /** Whether the term goes on; one that its clocks say is over is lost by this. */
+  /** Whether the term continues. If it is over by the clocks, this call marks the lease as lost. */
   goesOn(): boolean {
     if (this.lost === undefined && !this.held) {
       this.lose(
-        "its time is over: the machine was suspended, its wall clock was set forward, or the process was stopped",
+        "the lease term is over, because the machine was suspended, its wall clock was set forward, or the process was stopped",
       );
     }
     return this.lost === undefined;
@@ -116,15 +116,15 @@ export class Term {
   }
 
   /**
-   * Resolves when the work has ended. @throws what the work throws of itself; LeadershipLostError on loss, and if the
-   * work is still going on one patience after it was asked to stop.
+   * Resolves when the work has ended. @throws what the work throws, unless it throws because of the abort;
+   * LeadershipLostError if the lease was lost, or if the work does not end in time after the abort.
    */
   async settled(work: Promise<void>, patience: { stopPatienceMs: number; lossPatienceMs: number }): Promise<void> {
     const overdue = this.#overdue(patience);
     try {
       await Promise.race([work, overdue.promise]);
     } catch (error) {
-      // What is thrown because of our own signal is the end that was asked for.
+      // An error after `signal` has aborted is the expected end of the work.
       if (!this.signal.aborted || error instanceof LeadershipLostError) throw error;
     } finally {
       overdue.cancel();
@@ -138,7 +138,7 @@ export class Term {
     this.#renewing.abort(new Error("the term has ended"));
   }
 
-  /** Rejects when the work has had its patience. */
+  /** Rejects if the work does not end in time after `signal` has aborted. */
   #overdue(patience: { stopPatienceMs: number; lossPatienceMs: number }): { promise: Promise<never>; cancel(): void } {
     const { promise, reject } = Promise.withResolvers<never>();
     let timer: Timer | undefined;

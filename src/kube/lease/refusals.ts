@@ -1,12 +1,12 @@
-/** Consecutive answers of Forbidden to calls on a lease. */
+/** Counts consecutive answers of Forbidden to calls on a lease. */
 export class Refusals {
   readonly #gapMaxMs: number;
   readonly #lastingMs: number;
   #row: { sinceMs: number; lastMs: number; why: string } | undefined;
 
   /**
-   * @param bounds refusals further apart than `gapMaxMs` do not add up, because an API server that starts may refuse
-   * for a moment what it allows; `lastingMs` is how long a row of them must go on to count as lasting.
+   * @param bounds refusals that are more than `gapMaxMs` apart do not belong together, because an API server that
+   *   starts may refuse allowed calls for a moment. Refusals are lasting if they continue for more than `lastingMs`.
    */
   constructor({ gapMaxMs, lastingMs }: { gapMaxMs: number; lastingMs: number }) {
     this.#gapMaxMs = gapMaxMs;
@@ -24,7 +24,7 @@ export class Refusals {
     this.#row = undefined;
   }
 
-  /** Whether the API server has refused for so long that it does not only start. */
+  /** Whether the API server has refused for so long that its start cannot be the reason. */
   get isLasting(): boolean {
     return this.#row !== undefined && this.#row.lastMs - this.#row.sinceMs > this.#lastingMs;
   }
