@@ -1,27 +1,27 @@
-/** A text that is not of the form that `parseBlockYaml` reads. The message names the line, and holds nothing of it. */
+/** A text that `parseBlockYaml` cannot read. The message has the number of the line, and none of its text. */
 export class BlockYamlError extends Error {
   override readonly name = "BlockYamlError";
 }
 
-/** How deep mappings and lists may lie in each other; a kubeconfig needs five. */
+/** How deeply mappings and lists may be nested. A kubeconfig needs five levels. */
 const DEPTH_MAX = 16;
 
 const KEY = /^([A-Za-z0-9_./-]+|"[^"\\]*"|'[^']*') *:(?: +(.*))?$/;
-/** What a scalar that is not quoted does not begin with: there something begins that is not read here. */
+/** An unquoted scalar cannot begin with one of these. They begin YAML syntax that is not supported here. */
 const INDICATORS = "[]{},&*!|>%@`\"'#?";
 
 interface Line {
   number: number;
   indent: number;
-  /** Without indentation and the spaces at its end. */
+  /** Without the spaces at its beginning and end. */
   text: string;
 }
 
 /**
- * Reads YAML as Kubernetes' tools write it: mappings and lists in block form, scalars on one line, quoted or not, and
- * block scalars. Flow collections with content, anchors, tags, explicit keys and several documents are refused. It
- * takes time in proportion to the text and no more, whatever that is: it is for texts that are not trusted.
- * Scalars are texts, but for whole numbers, booleans and null.
+ * Parses YAML as Kubernetes tools write it: mappings and lists in block form, scalars on one line, quoted or not, and
+ * block scalars. It refuses flow collections with content, anchors, tags, explicit keys and several documents. It is
+ * for untrusted text, so its time is proportional to the length of the text. Scalars become strings, except for whole
+ * numbers, booleans and null.
  *
  * @throws BlockYamlError
  */
@@ -47,17 +47,17 @@ class Reader {
 
   expectEnd(): void {
     const line = this.#peek();
-    if (line !== undefined) throw failure(line.number, "is in the wrong place");
+    if (line !== undefined) throw failure(line.number, "is not expected here");
   }
 
   /**
-   * The mapping, list or scalar that begins on the next line, which is indented by at least `indentMin`; null if
-   * there is none.
+   * Parses the mapping, list or scalar that begins on the next line; null if there is no line that is indented by at
+   * least `indentMin`.
    */
   block(indentMin: number, depth: number): unknown {
     const line = this.#peek();
     if (line === undefined || line.indent < indentMin) return null;
-    if (depth > DEPTH_MAX) throw failure(line.number, "lies too deep");
+    if (depth > DEPTH_MAX) throw failure(line.number, "is nested too deeply");
     if (isItem(line)) return this.#list(line.indent, depth);
     if (KEY.test(line.text)) return this.#mapping(line.indent, depth);
     this.#next += 1;
@@ -73,7 +73,7 @@ class Reader {
         items.push(this.block(indent + 1, depth + 1));
         continue;
       }
-      // What follows the dash stands where it is, and the lines below it line up with that.
+      // The text after the dash keeps its column, because the lines below it align with that column.
       this.#lines[this.#next] = { ...line, indent: indent + line.text.length - rest.length, text: rest };
       items.push(this.block(indent + 1, depth + 1));
     }
@@ -81,13 +81,13 @@ class Reader {
   }
 
   #mapping(indent: number, depth: number): Record<string, unknown> {
-    // Without a prototype, so that no key means anything.
+    // Without a prototype, so that keys such as `__proto__` have no meaning.
     const fields: Record<string, unknown> = Object.create(null);
     for (let line = this.#peek(); line?.indent === indent && !isItem(line); line = this.#peek()) {
       const [, quoted = "", value = ""] = KEY.exec(line.text) ?? [];
       if (quoted === "") throw failure(line.number, "has no key");
       const key = /^["']/.test(quoted) ? quoted.slice(1, -1) : quoted;
-      if (Object.hasOwn(fields, key)) throw failure(line.number, "has a key that was there before");
+      if (Object.hasOwn(fields, key)) throw failure(line.number, "repeats a key");
       this.#next += 1;
       fields[key] = this.#valueOf(line, value, depth);
     }
@@ -98,12 +98,12 @@ class Reader {
     if (/^[|>][+-]?$/.test(value)) return this.#blockScalar(line.indent, value.startsWith(">") ? " " : "\n");
     if (value !== "" && !value.startsWith("#")) return scalarOf(value, line.number);
     const below = this.#peek();
-    // A list may stand as far left as the key that it belongs to.
+    // A list may have the same indentation as its key.
     const isListOf = below?.indent === line.indent && isItem(below);
     return this.block(isListOf ? line.indent : line.indent + 1, depth + 1);
   }
 
-  /** Lines that are indented further than `indent`, without their indentation. */
+  /** Joins the lines that are indented by more than `indent`, without their indentation. */
   #blockScalar(indent: number, glue: string): string {
     const parts: string[] = [];
     for (; ; this.#next += 1) {
@@ -114,7 +114,7 @@ class Reader {
     return parts.join(glue).trim();
   }
 
-  /** The next line that says anything. */
+  /** The next line that is neither empty nor a comment. */
   #peek(): Line | undefined {
     for (; ; this.#next += 1) {
       const line = this.#lines[this.#next];
@@ -134,7 +134,7 @@ function scalarOf(text: string, line: number): unknown {
   const comment = text.indexOf(" #");
   const plain = (comment < 0 ? text : text.slice(0, comment)).trimEnd();
   if (INDICATORS.includes(plain[0] ?? "") || plain.includes(": ") || plain.endsWith(":")) {
-    throw failure(line, "is of a form that is not read: use JSON, or what kubectl writes");
+    throw failure(line, "uses YAML syntax that is not supported: use JSON, or YAML as kubectl writes it");
   }
   if (plain === "true" || plain === "false") return plain === "true";
   if (/^[-+]?\d+$/.test(plain)) return Number(plain);
@@ -149,7 +149,7 @@ function quotedOf(text: string, line: number): string {
     const value: unknown = JSON.parse(double ?? "");
     if (typeof value === "string") return value;
   } catch {
-    // Below, without the parser's own words, which quote the text.
+    // Throws below, without the parser's message, which quotes the text.
   }
   throw failure(line, "has a quoted text that cannot be read");
 }

@@ -2,17 +2,18 @@ import { NAMESPACES } from "../api/kubernetes/core-types.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 
-/** A UID is a UUID of 36 characters; it is stored in status, so one of any length could not be. */
+/** A UID is a UUID of 36 characters. It is stored in a status, so its length must be bounded. */
 const UID_LENGTH_MAX = 64;
 
-/** Every cluster has it for its whole life: it cannot be deleted. */
+/** Every cluster has this namespace, and it cannot be deleted. */
 const NAMESPACE = "kube-system";
 
 /**
- * Distinguishes a cluster from every other one, whatever its address, certificates and kubeconfig: the UID of its
- * namespace `kube-system`.
+ * Reads the UID of the namespace `kube-system`, which identifies a cluster independently of its address, certificates
+ * and kubeconfig.
  *
- * @throws KubeError; if the read is forbidden, it names the missing permission; BadResponse if the answer has no UID.
+ * @throws KubeError: Forbidden, with the missing permission in its message, if the read is forbidden; BadResponse if
+ *   the answer has no valid UID.
  */
 export async function readClusterUid(client: KubeClient, signal: AbortSignal): Promise<string> {
   try {
@@ -25,11 +26,11 @@ export async function readClusterUid(client: KubeClient, signal: AbortSignal): P
   }
 }
 
-/** The API server of a workload cluster is not trusted. */
+/** Checks the UID, because the API server of a workload cluster is not trusted. */
 function checkedUid(uid: unknown): string {
   if (typeof uid === "string" && uid !== "" && uid.length <= UID_LENGTH_MAX) return uid;
   throw new KubeError(
     "BadResponse",
-    `get Namespace ${NAMESPACE}: its UID is not a text of 1 to ${UID_LENGTH_MAX} characters`,
+    `get Namespace ${NAMESPACE}: its UID is not a string of 1 to ${UID_LENGTH_MAX} characters`,
   );
 }

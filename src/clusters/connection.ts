@@ -11,15 +11,18 @@ import { Link } from "./link.ts";
 import type { LinkDeps } from "./link.ts";
 
 /**
- * How often the Secret is read while all is well: how late a rotated kubeconfig is noticed, unless the server refuses
- * the old one.
+ * How often the Secret is read while the cluster is connected. A rotated kubeconfig is noticed within this time, or at
+ * once if the server refuses the old one.
  */
 const SECRET_READ_MS = 30_000;
-/** The same while the cluster cannot be worked with, or its Secret not be used. */
+/** The same while the cluster is not connected or its Secret cannot be used. */
 const SECRET_READ_TROUBLED_MS = 10_000;
-/** Who replaces a Secret may delete it first: a connection that works outlives its kubeconfig by this time. */
+/**
+ * How long a connection stays open after its Secret becomes missing or invalid. A Secret that is replaced may be
+ * deleted first.
+ */
 const SECRET_GONE_MS = 60_000;
-/** How often it is looked at how the connection does. */
+/** How often the state of the connection is checked. */
 const REVIEW_MS = 2_000;
 
 /** A Cluster of Cluster API, by name. */
@@ -28,12 +31,12 @@ export interface ClusterRef {
   name: string;
 }
 
-/** The Secret by which a workload cluster is reached. */
+/** The Secret with the kubeconfig of a workload cluster. */
 export function kubeconfigSecret({ namespace, name }: ClusterRef): { namespace: string; name: string } {
   return { namespace, name: `${name}-kubeconfig` };
 }
 
-/** Why a workload cluster cannot be worked with. */
+/** Why the agent cannot work with a workload cluster. */
 export type DisconnectReason =
   | "KubeconfigMissing"
   | "KubeconfigInvalid"
@@ -41,23 +44,24 @@ export type DisconnectReason =
   | "Unauthorized"
   | "OverBudget";
 
-/** How a workload cluster can be worked with at present. */
+/** The current connection to a workload cluster. */
 export type ClusterConnection =
   /** Not known yet. */
   | { state: "connecting" }
   /**
-   * `nodes` are listed in full and not old. Both stay the same objects until a kubeconfig leads to another API server.
-   * `uid` shows which cluster answers (`readClusterUid`); not set for the agent's own.
+   * `nodes` is complete and up to date. `runtime` and `nodes` stay the same objects until a kubeconfig points to
+   * another API server. `uid` identifies the cluster that answers (`readClusterUid`); undefined for the agent's own
+   * cluster.
    */
   | { state: "connected"; runtime: KubeRuntime; nodes: Watched<Node>; uid?: string }
-  /** `message` is for the user, without credentials; `sinceMs` by the wall clock. */
+  /** `message` is for the user and contains no credentials. `sinceMs` is on the wall clock. */
   | { state: "disconnected"; reason: DisconnectReason; message: string; sinceMs: number };
 
 type Disconnected = Extract<ClusterConnection, { state: "disconnected" }>;
 
 /**
- * The connection to one workload cluster: reads its Secret again and again, and follows what it says. The Secret is
- * read by name rather than watched, since a watch would need the permission to list all Secrets.
+ * The connection to one workload cluster. It reads the kubeconfig Secret periodically and connects to the API server in
+ * it. It does not watch the Secret, because a watch would need the permission to list all Secrets.
  */
 export class WorkloadConnection {
   readonly #deps: LinkDeps;
@@ -65,12 +69,12 @@ export class WorkloadConnection {
   readonly #secret: { namespace: string; name: string };
   readonly #onChange: () => void;
   #state: ClusterConnection = { state: "connecting" };
-  /** Why the Secret gave no kubeconfig when it was read last; since when by the monotonic clock. */
+  /** Why the last read of the Secret returned no valid kubeconfig. `sinceMs` is on the monotonic clock. */
   #problem: (Pick<Disconnected, "reason" | "message"> & { sinceMs: number }) | undefined;
-  /** UID and version of the Secret whose kubeconfig is followed. */
+  /** UID and version of the Secret whose kubeconfig is in use. */
   #followed: string | undefined;
   #link: Link | undefined;
-  /** To another API server than `#link` leads to, until its nodes are listed. */
+  /** A link to a new API server. It replaces `#link` when it is connected. */
   #next: Link | undefined;
   #reading: Promise<void> | undefined;
   readonly #closing = new Set<Promise<void>>();
@@ -82,13 +86,13 @@ export class WorkloadConnection {
     this.#onChange = onChange;
   }
 
-  /** Judged at this moment: a process that was suspended must not take what it knew then for news. */
+  /** The state as of now. It is not cached, because the process may have been suspended since the last check. */
   get state(): ClusterConnection {
     const assessed = this.#assess();
     return isSame(this.#state, assessed) ? this.#state : assessed;
   }
 
-  /** Works until `signal` aborts, and then closes all. Never rejects. */
+  /** Runs until `signal` aborts, and then closes all connections. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.allSettled([this.#keepReading(signal), this.#keepReviewing(signal)]);
     this.#drop(this.#link);
@@ -102,7 +106,7 @@ export class WorkloadConnection {
       await this.#read(signal);
       const isWell = this.state.state === "connected" && this.#problem === undefined;
       const everyMs = isWell ? SECRET_READ_MS : SECRET_READ_TROUBLED_MS;
-      // Clusters that were held at one moment are not read at one moment forever.
+      // Random, so that the Secrets of many clusters are not all read at the same moment.
       await sleep(clock, everyMs * (0.75 + random.next() / 2), signal);
     }
   }
@@ -114,7 +118,7 @@ export class WorkloadConnection {
     }
   }
 
-  /** Never twice at once. */
+  /** Reads the Secret, never twice at the same time. */
   #read(signal: AbortSignal): Promise<void> {
     this.#reading ??= this.#readSecret(signal).finally(() => {
       this.#reading = undefined;
@@ -147,7 +151,7 @@ export class WorkloadConnection {
           sinceMs,
         };
       } else {
-        // It is the management cluster that cannot be reached: what was read last still holds.
+        // The management cluster cannot be reached, so the kubeconfig that was read last stays in use.
         logger.warn({ err: error, cluster: this.#cluster }, "cannot read the kubeconfig of a workload cluster");
       }
     }
@@ -202,7 +206,7 @@ export class WorkloadConnection {
     this.#announce();
   }
 
-  /** Since when there is a problem: a new one begins now. */
+  /** Since when there is a problem; now if there was none. */
   get #problemSinceMs(): number {
     return this.#problem?.sinceMs ?? this.#deps.runtime.clock.monotonicMs();
   }

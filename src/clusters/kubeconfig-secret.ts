@@ -6,27 +6,27 @@ import { isRecord } from "../runtime/record.ts";
 import type { Fields } from "../runtime/record.ts";
 import { withoutTrailingSlashes } from "../runtime/text/trailing-slashes.ts";
 
-/** A real one is a few KiB; a text larger than this is not even parsed. */
+/** A kubeconfig has a few KiB. A longer text than this is not parsed. */
 const TEXT_LENGTH_MAX = 256 * 1024;
 
-/** A handshake signs with the key on the main thread: that takes 4 ms with 4,096 bits, 47 ms with 8,192, and so on. */
+/** A TLS handshake signs with the key on the main thread, which takes 4 ms with 4,096 bits and 47 ms with 8,192. */
 const KEY_BITS_MAX = 4_096;
 
-/** The way to a workload cluster, as its Secret says it. */
+/** The server and the credentials of a workload cluster, from its Secret. */
 export interface WorkloadKubeconfig {
   /** URL without a trailing slash. */
   server: string;
   credentials: Credentials;
 }
 
-/** A kubeconfig that is not used. The message names the field at fault, and never holds a value of it. */
+/** A kubeconfig that cannot be used. The message names the wrong field, and never contains its value. */
 export class KubeconfigError extends Error {
   override readonly name = "KubeconfigError";
 }
 
 /**
- * What would have the agent run a program, read a file of its own or go another way than the kubeconfig's writer may
- * choose: a user who can write a Secret must not get that from the agent.
+ * Fields that would make the agent run a program, read one of its files, use a proxy or impersonate a user. A user who
+ * can write the Secret must not be able to cause that.
  */
 const REFUSED: Readonly<Record<"cluster" | "user", Readonly<Record<string, string>>>> = {
   cluster: {
@@ -47,9 +47,10 @@ const REFUSED: Readonly<Record<"cluster" | "user", Readonly<Record<string, strin
 };
 
 /**
- * Reads the kubeconfig of a workload cluster: its current context alone, all data inline, over HTTPS.
+ * Parses the kubeconfig of a workload cluster. Only its current context is used. All data must be inline, and the
+ * server's URL must be https.
  *
- * @throws KubeconfigError if it cannot be used, or must not.
+ * @throws KubeconfigError if the kubeconfig is invalid or not allowed.
  */
 export function parseWorkloadKubeconfig(text: string): WorkloadKubeconfig {
   const root = parseText(text);
@@ -75,7 +76,8 @@ export function parseWorkloadKubeconfig(text: string): WorkloadKubeconfig {
 }
 
 /**
- * By parsers that take time in proportion to the text alone: tenants write it, and all fences wait for the main thread.
+ * Uses parsers whose time is proportional to the length of the text. Tenants write the text, and a slow parser would
+ * block the main thread and delay all fences.
  */
 function parseText(text: string): Fields {
   if (text.length > TEXT_LENGTH_MAX) throw new KubeconfigError(`is longer than ${TEXT_LENGTH_MAX} characters`);
@@ -85,15 +87,15 @@ function parseText(text: string): Fields {
     root = isJson ? JSON.parse(text) : parseBlockYaml(text);
   } catch (error) {
     if (error instanceof BlockYamlError)
-      throw new KubeconfigError(`is not valid YAML that is read here: ${error.message}`);
-    // What a parser says of a text quotes it, and there are credentials in this one.
+      throw new KubeconfigError(`is not YAML that ironfence can read: ${error.message}`);
+    // The message of the JSON parser quotes the text, which contains credentials.
     throw new KubeconfigError("is not valid JSON");
   }
   if (!isRecord(root)) throw new KubeconfigError("is not a kubeconfig");
   return root;
 }
 
-/** What stands under `key` in the entry of a list that has the name. */
+/** The value of `key` in the entry with this name. */
 function entryOf(root: Fields, list: string, key: string, name: string): Fields {
   const entries: unknown = root[list];
   const found: unknown = Array.isArray(entries)
@@ -115,7 +117,7 @@ function readServer(cluster: Fields): string {
   const text = requireText(cluster, "server", "cluster.server");
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || url.protocol !== "https:") throw new KubeconfigError("cluster.server is not an https URL");
-  // They would be in every message that names the server.
+  // They would appear in every message that names the server.
   if (url.username !== "" || url.password !== "") throw new KubeconfigError("cluster.server holds credentials");
   if (url.search !== "" || url.hash !== "") throw new KubeconfigError("cluster.server holds more than a path");
   return withoutTrailingSlashes(url.href);
@@ -143,7 +145,7 @@ function readPem(fields: Fields, name: string, part: string): string | undefined
   return pem;
 }
 
-/** Finds here what would otherwise be an unexplained failure of the connection. */
+/** Checks the certificates and the key, because otherwise the connection would fail with an unclear error. */
 function checkTls({ ca, cert, key }: TlsMaterial): void {
   if ((cert === undefined) !== (key === undefined)) {
     throw new KubeconfigError("user has one of client-certificate-data and client-key-data without the other");
@@ -165,7 +167,10 @@ function checkTls({ ca, cert, key }: TlsMaterial): void {
   }
 }
 
-/** Of an RSA key; 0 for others, and for anything else than a key, which is found elsewhere. */
+/**
+ * The length of an RSA key in bits; 0 for other keys, and for text that is not a key, which `createSecureContext`
+ * refuses.
+ */
 function keyBits(pem: string): number {
   try {
     return createPrivateKey(pem).asymmetricKeyDetails?.modulusLength ?? 0;
@@ -183,6 +188,6 @@ function requireText(fields: Fields, name: string, label: string): string {
 function readText(fields: Fields, name: string, part: string): string | undefined {
   const value = fields[name];
   if (value === undefined || value === null || value === "") return undefined;
-  if (typeof value !== "string") throw new KubeconfigError(`${part}.${name} is not a text`);
+  if (typeof value !== "string") throw new KubeconfigError(`${part}.${name} is not a string`);
   return value;
 }

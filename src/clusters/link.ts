@@ -16,24 +16,25 @@ import type { WorkloadKubeconfig } from "./kubeconfig-secret.ts";
 import type { ClusterAccess, Credentials } from "../kube/connection/credentials/cluster-access.ts";
 
 /**
- * A fault of the watch on nodes is reported when it has lasted this long: an API server that restarts is back sooner.
+ * How long the watch of nodes may fail before the cluster counts as disconnected. An API server that restarts needs
+ * less time.
  */
 const TROUBLE_MS = 15_000;
-/** A server that has neither answered nor failed after this time is reported as one that does not answer. */
+/** A server that has neither answered nor failed after this time counts as unreachable. */
 const FIRST_ANSWER_MS = 30_000;
 /**
- * The API server sends a bookmark for a quiet collection about every minute. A view that has received nothing for this
- * long is not acted on.
+ * The API server sends a bookmark about every minute. If a view has received nothing for this long, the cluster counts
+ * as disconnected.
  */
 const CONTACT_AGE_MAX_MS = 180_000;
-/** How often it is asked which cluster answers: another one may have come to be at the same address. */
+/** How often the UID of the cluster is read, because another cluster may now have the same address. */
 const UID_READ_MS = 60_000;
 /** The same until the first answer. */
 const UID_RETRY_MS = 5_000;
 
 /**
- * What is read of a workload cluster, whose API server is not trusted. What is kept of a node has about 1.2 KiB, so
- * this is a cluster of 3,000 nodes; the bounds of an answer and of a page leave 160 KiB for each object on its way.
+ * The bounds for reading from a workload cluster, whose API server is not trusted. About 1.2 KiB are kept of each node,
+ * so this is enough for 3,000 nodes. An answer of at most 4 MiB with 25 objects leaves 160 KiB for each object.
  */
 const WORKLOAD_BUDGET: ReadBudget = {
   pageSize: 25,
@@ -45,16 +46,16 @@ const WORKLOAD_BUDGET: ReadBudget = {
   // A Node with 50 images and its managed fields has about 700 values, a Pod of ten containers 2,000.
   answerValues: 60_000,
   eventValues: 20_000,
-  // 3,000 nodes with 50 images are 60 MiB, which take 1.3 s to receive and about a second to parse.
+  // 3,000 nodes with 50 images are 60 MiB, which take 1.3 s to receive and about 1 s to parse.
   busyMs: 5_000,
 };
 
 export interface LinkDeps {
-  /** Of the management cluster: clock, chance and log are taken from it. */
+  /** The runtime of the management cluster. Links use its clock, random numbers and logger. */
   runtime: KubeRuntime;
   /** Opens the connection to a workload cluster, which charges `work` for what it reads. */
   openTransport: (cluster: ClusterAccess, work: WorkAllowance) => KubeTransport;
-  /** Asked right before each write to a workload cluster: whether this process still holds the lease. */
+  /** Whether this process still holds the lease. Called immediately before each write to a workload cluster. */
   mayWrite: () => boolean;
   /** `reportingController` and `reportingInstance` of events in workload clusters. */
   controllerName: string;
@@ -66,7 +67,7 @@ export type LinkHealth =
   | { state: "connected"; uid: string }
   | { state: "disconnected"; reason: "Unreachable" | "Unauthorized" | "OverBudget"; message: string };
 
-/** The connections to one API server of a workload cluster, which cluster that is, and what is seen of its nodes. */
+/** The connections to one API server of a workload cluster, with the UID of the cluster and a watch of its nodes. */
 export class Link {
   readonly kubeconfig: WorkloadKubeconfig;
   readonly runtime: KubeRuntime;
@@ -83,9 +84,9 @@ export class Link {
   #unidentified: KubeError | undefined;
 
   /**
-   * @param source names the cluster and its Secret, for messages.
-   * @param on `refused` is called when the server refuses the credentials, and should take over newer ones before it
-   * resolves; `changed` when more is known of `health`.
+   * @param source the names of the cluster and its Secret, for messages.
+   * @param on `refused` is called when the server refuses the credentials. It should call `renew` with newer ones, if
+   *   there are any, before it resolves. `changed` is called when `health` may have changed.
    */
   constructor(
     deps: LinkDeps,
@@ -121,11 +122,11 @@ export class Link {
     this.#changed = on.changed;
     const { signal } = this.#stop;
     this.#running = Promise.allSettled([runtime.run(signal), this.#keepIdentified(signal)]);
-    // What a caller waits for is reported at once.
+    // Callers wait for the first list, so report it at once.
     this.nodes.whenSynced(signal).then(this.#changed, () => undefined);
   }
 
-  /** Takes over newer credentials for the same server; false if they are for another one. */
+  /** Takes over newer credentials. @returns false, without taking them over, if they are for another server. */
   renew({ server, credentials }: WorkloadKubeconfig): boolean {
     const { tls } = this.#credentials;
     const isSame =
@@ -142,7 +143,7 @@ export class Link {
     const nowMs = this.runtime.clock.monotonicMs();
     const { problem } = nodes;
     if (problem === undefined) this.#wellMs = nowMs;
-    // What it was before it sent too much is as little worth as what it would be after it.
+    // A server that exceeds its budget counts as disconnected at once, and not only after `TROUBLE_MS`.
     if (problem !== undefined && nodes.problemCode === "OverBudget") return this.#unhealthy(problem);
     if (nodes.synced) {
       const isTroubled = nowMs - this.#wellMs >= TROUBLE_MS || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS;
@@ -155,7 +156,7 @@ export class Link {
     return this.#unhealthy(`${this.kubeconfig.server} has not answered yet`);
   }
 
-  /** Ends all that it has begun. */
+  /** Closes all connections and ends all work. */
   async close(): Promise<void> {
     this.#stop.abort(new Error("the connection to the workload cluster was closed"));
     await Promise.allSettled([this.#running, this.#transport.close()]);

@@ -5,13 +5,14 @@ import type { ClusterConnection, ClusterRef } from "./connection.ts";
 import type { WorkloadClusters } from "./workload-clusters.ts";
 
 /**
- * How long the API server may have reported nothing about nodes: their earlier state does not show their present one.
+ * If the API server has reported nothing about nodes for this long, the cluster counts as disconnected, because the
+ * state of its nodes may have changed.
  */
 const NODES_STALE_MS = 180_000;
 
 /**
- * The cluster that the agent lives in, instead of workload clusters: for kinds whose machines are of the same cluster
- * that they are objects of.
+ * The agent's own cluster in the form of workload clusters. It is for kinds of Machines whose nodes belong to the
+ * cluster in which the Machines are stored.
  */
 export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: AbortSignal): WorkloadClusters {
   const listeners = new Set<() => void>();
@@ -21,7 +22,7 @@ export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: A
   void nodes.whenSynced(signal).then(notifyListeners, () => undefined);
   return {
     hold: (ref, onChange) => {
-      // Of its own, so that one function may hold twice.
+      // A new function, so that the same `onChange` may be passed twice.
       const listener = (): void => onChange();
       listeners.add(listener);
       return {
@@ -36,9 +37,9 @@ export function ownCluster(runtime: KubeRuntime, nodes: Watched<Node>, signal: A
 }
 
 /**
- * Workload clusters of which one, by name, is the cluster that the agent lives in: a management cluster that manages
- * itself. It is worked with by the agent's own connection, and its kubeconfig is not read: so writing it gives no one
- * the permissions of the agent.
+ * Workload clusters, one of which is the agent's own cluster: a management cluster that manages itself. For that one,
+ * the agent uses its own connection and does not read the kubeconfig, so that a user who can write the kubeconfig does
+ * not get the permissions of the agent.
  */
 export function withOwnCluster(name: ClusterRef, own: WorkloadClusters, others: WorkloadClusters): WorkloadClusters {
   return { hold: (ref, onChange) => (isSameCluster(ref, name) ? own : others).hold(ref, onChange) };

@@ -8,7 +8,10 @@ import type { LinkDeps } from "./link.ts";
 export type { DisconnectReason, ClusterConnection, ClusterRef } from "./connection.ts";
 export { kubeconfigSecret } from "./connection.ts";
 
-/** How long a connection without a holder stays: one remediation ends, and the next one begins. */
+/**
+ * How long a connection stays open without a holder, because the next remediation may begin soon after the last one
+ * ended.
+ */
 const LINGER_MS = 60_000;
 
 export const WORKLOAD_CLUSTERS_METRIC = metric({
@@ -18,19 +21,19 @@ export const WORKLOAD_CLUSTERS_METRIC = metric({
   labels: { state: ["connecting", "connected", "disconnected"] },
 });
 
-/** One holder's hand on a workload cluster. */
+/** A workload cluster that a caller holds. */
 export interface HeldCluster {
   readonly ref: ClusterRef;
-  /** As it is now: read it again each time. */
+  /** The connection as of now. Do not keep it: read it again each time. */
   readonly connection: ClusterConnection;
-  /** To be called when it is not needed any more. */
+  /** Call it when the cluster is no longer needed. */
   release(): void;
 }
 
-/** The workload clusters of a management cluster, each connected for as long as a caller holds it. */
+/** The workload clusters of a management cluster. Each is connected while a caller holds it. */
 export interface WorkloadClusters {
   /**
-   * Connects to a cluster, or joins those who have.
+   * Connects to a cluster, or shares the existing connection.
    *
    * @param onChange is called after each change of `connection`, never from within `hold`.
    */
@@ -42,10 +45,10 @@ export interface WorkloadClustersDeps extends LinkDeps {
 }
 
 /**
- * Connections to workload clusters through their `<cluster>-kubeconfig` Secrets. Nothing is read before a caller holds
- * one.
+ * Connections to workload clusters through their `<cluster>-kubeconfig` Secrets. A Secret is read only while a caller
+ * holds its cluster.
  *
- * @param signal ends every connection; `settled` resolves once nothing of them is left.
+ * @param signal ends every connection. `settled` resolves when all of them are closed.
  */
 export function createWorkloadClusters(
   deps: WorkloadClustersDeps,
@@ -60,7 +63,7 @@ export function createWorkloadClusters(
     const stop = new AbortController();
     const holders = new Set<() => void>();
     const notifyListeners = (): void => {
-      // A copy: a listener may let go.
+      // A copy, because a listener may call `release`.
       const listeners = [...holders];
       for (const listener of listeners) {
         try {
@@ -82,7 +85,7 @@ export function createWorkloadClusters(
       const entry = entries.get(key) ?? open(ref);
       entries.set(key, entry);
       entry.linger?.cancel();
-      // Of its own, so that one function may hold twice.
+      // A new function, so that the same `onChange` may be passed twice.
       const listener = (): void => onChange();
       entry.holders.add(listener);
       return {
@@ -119,6 +122,6 @@ function countStates(registry: Registry, entries: ReadonlyMap<string, SharedConn
     for (const { connection } of entries.values()) counts[connection.state.state] += 1;
     for (const [state, count] of Object.entries(counts)) set({ state }, count);
   });
-  // The next term of leadership adds it again.
+  // The next term of leadership registers it again.
   signal.addEventListener("abort", () => registry.removeSingleMetric(WORKLOAD_CLUSTERS_METRIC.name), { once: true });
 }

@@ -4,13 +4,13 @@ import type { Node } from "../api/kubernetes/core.ts";
 export type CoverageJudge = (node: Node) => boolean;
 
 /**
- * What the health checks that this agent serves cover: the detector adds to it, and the remediator counts with it. It
- * is worked out when it is asked for.
+ * The nodes that the health checks of this agent cover. The detector adds its health checks, and the remediator counts
+ * the nodes. The coverage is computed by each call of `judge`.
  */
 export class HealthCheckCoverage {
   readonly #judges = new Set<() => CoverageJudge>();
 
-  /** @param judge reads the health checks once. It counts until `signal` aborts. */
+  /** @param judge reads the current health checks. It is used until `signal` aborts. */
   add(judge: () => CoverageJudge, signal: AbortSignal): void {
     if (signal.aborted) return;
     this.#judges.add(judge);

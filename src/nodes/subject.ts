@@ -8,7 +8,7 @@ import type { ClusterRef } from "../clusters/workload-clusters.ts";
 import type { OwnerReference, ResourceType } from "../kube/resource.ts";
 
 /**
- * A Machine, of Cluster API or of OKD, that asked for a remediation. The UID distinguishes it from another one of the
+ * A Machine of Cluster API or OKD that asked for a remediation. The UID distinguishes it from another Machine with the
  * same name.
  */
 export interface MachineRef {
@@ -19,38 +19,38 @@ export interface MachineRef {
   uid: string;
 }
 
-/** A Cluster, and what was found out about it when the status recorded it. */
+/** A Cluster, with the facts that were recorded with it in the status. */
 export interface KnownCluster extends ClusterRef {
-  /** Distinguishes it from another cluster that its kubeconfig may lead to later (`readClusterUid`). */
+  /** Distinguishes it from another cluster that its kubeconfig may point to later (`readClusterUid`). */
   uid?: string | undefined;
-  /** It is the cluster that the agent runs in: a management cluster that manages itself. */
+  /** Whether it is the cluster that the agent runs in: a management cluster that manages itself. */
   own?: boolean | undefined;
 }
 
-/** What a remediation is about. */
+/** The node or Machine that a remediation is about. */
 export interface Subject {
   /** Undefined for a Machine that has not become a Node. */
   nodeName: string | undefined;
-  /** The Cluster of Cluster API whose Node it is; undefined for the cluster that the agent lives in. */
+  /** The Cluster of Cluster API that the node belongs to; undefined for the cluster that the agent runs in. */
   cluster: KnownCluster | undefined;
-  /** Undefined if only a node was named. */
+  /** Undefined if the remediation names only a node. */
   machine: MachineRef | undefined;
 }
 
-/** A node of the agent's own cluster that is named by itself. */
+/** The subject for a node of the agent's own cluster, without a Machine. */
 export function localNode(nodeName: string): Subject {
   return { nodeName, cluster: undefined, machine: undefined };
 }
 
 /**
- * What a remediation is about. The stored subject counts first, because an annotation may be edited while a host is
+ * The subject of a remediation. A stored subject takes precedence, because an annotation may be edited while a host is
  * off. Otherwise it is the node that the annotation names, or the node with the name of the remediation. A remediation
- * of a Machine has the name of the Machine, which an unrelated node may have too: only the live Machine shows its node
- * and its cluster, and the subject has neither until the Machine was read.
+ * of a Machine has the name of the Machine, which an unrelated node may have, too. Only the live Machine shows its node
+ * and cluster, so the subject has neither until the Machine was read.
  */
 export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   const { node, machine } = status ?? {};
-  // A cluster that another version has written in a form of its own leaves it open which node is meant.
+  // If another version of ironfence wrote the cluster in a form that cannot be read, the node is not known.
   const isReadable = node?.cluster === undefined || clusterRefSchema.safeParse(node.cluster).success;
   if (!isReadable) return { nodeName: undefined, cluster: undefined, machine };
   if (node !== undefined || machine !== undefined) return { nodeName: node?.name, cluster: node?.cluster, machine };
@@ -59,19 +59,19 @@ export function subjectOf({ metadata, status }: BareMetalRemediation): Subject {
   if (owner === undefined) return localNode(named ?? metadata.name);
   const { apiVersion, kind, name, uid } = owner;
   const ref = { apiVersion, kind, namespace: metadata.namespace ?? "", name, uid };
-  // An OKD Machine is of the cluster that it is an object of, and the health check has named its node.
+  // The node of an OKD Machine is in the cluster that stores the Machine, and the health check has named the node.
   const nodeName = groupOf(apiVersion) === OKD_MACHINE_GROUP ? named : undefined;
   return { nodeName, cluster: undefined, machine: ref };
 }
 
-/** Whether the live Machine has to be read first, because nothing else identifies the subject. */
+/** Whether the live Machine must be read first, because nothing else identifies the node. */
 export function isUnresolved(remediation: BareMetalRemediation): boolean {
   if (remediation.status?.machine !== undefined) return false;
   const { nodeName, machine } = subjectOf(remediation);
   return machine !== undefined && nodeName === undefined;
 }
 
-/** The Cluster whose node a Machine is; undefined for the cluster that the agent lives in. */
+/** The Cluster that the node of a Machine belongs to; undefined for the cluster that the agent runs in. */
 export function clusterOf({ metadata, clusterName }: Machine): ClusterRef | undefined {
   return clusterName === "" ? undefined : { namespace: metadata.namespace, name: clusterName };
 }
@@ -84,13 +84,16 @@ export function machineOwners(owners: readonly OwnerReference[] | undefined): Ow
   );
 }
 
-/** The kind of a Machine, in the version by which it was found. */
+/** The resource type of a Machine, in the version of its reference. */
 export function machineResource({ apiVersion, kind }: Pick<MachineRef, "apiVersion" | "kind">): ResourceType {
   const [group = "", version = ""] = apiVersion.split("/");
   return { group, version, kind, plural: "machines", namespaced: true };
 }
 
-/** One text for one cluster; empty for the one that the agent lives in, by whatever way it is named. */
+/**
+ * The text that identifies a cluster; empty for the cluster that the agent runs in, also if it is named as a workload
+ * cluster.
+ */
 export function clusterKey(cluster: KnownCluster | undefined): string {
   return cluster === undefined || cluster.own === true ? "" : `${cluster.namespace}/${cluster.name}`;
 }
@@ -101,13 +104,13 @@ export interface NodeId {
   name: string;
 }
 
-/** One text for one node of all clusters: the name alone for one of the cluster that the agent lives in. */
+/** The text that identifies a node in all clusters; only its name for a node of the cluster that the agent runs in. */
 export function nodeKey({ cluster, name }: NodeId): string {
   const key = clusterKey(cluster);
   return key === "" ? name : `${key}/${name}`;
 }
 
-/** Reads what `nodeKey` wrote: no name of an object holds a slash. */
+/** Parses the result of `nodeKey`. Names of objects contain no slash. */
 export function parseNodeKey(text: string): NodeId {
   const [first = "", clusterName, name] = text.split("/");
   if (clusterName === undefined || name === undefined) return { cluster: undefined, name: text };

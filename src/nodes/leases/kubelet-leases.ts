@@ -8,26 +8,29 @@ import { readLeaseRecord } from "./lease-record.ts";
 import type { RenewalPace } from "./silence.ts";
 import { OVERDUE_AFTER_MIN_MS, overdueAfterMs, withGap } from "./silence.ts";
 
-/** The lease of one node as this process has observed it. Times are monotonic: clocks are never compared. */
+/**
+ * The lease of one node as this process has observed it. Its times are monotonic, so they do not depend on other
+ * clocks.
+ */
 export interface KubeletLease extends RenewalPace {
   uid: string;
   resourceVersion: string;
-  /** When this version was first observed, however that became known. */
+  /** When this version was first observed, by the watch or a live read. */
   sinceMs: number;
 }
 
 interface KnownLease extends KubeletLease {
-  /** By the clock of the node, for the time between two renewals alone. */
+  /** On the clock of the node. Only differences between two renewals are used. */
   renewTimeMs: number | undefined;
 }
 
 /**
- * The leases of all nodes of the agent's own cluster, and since when each has not changed. Nothing is watched before
- * the first `start`. Any change counts as a renewal, since that is the safe side.
+ * The leases of all nodes of the agent's own cluster, and since when each of them has not changed. The watch begins
+ * with the first `start`. Any change counts as a renewal, which is the safe side.
  */
 export class KubeletLeases {
   readonly #runtime: KubeRuntime;
-  /** By node, those that have not changed for longest first. */
+  /** By node. The lease whose last change is the oldest comes first. */
   readonly #observed = new Map<string, KnownLease>();
   #view: Watched<LeaseRecord> | undefined;
   #rewinds: number | undefined;
@@ -36,7 +39,7 @@ export class KubeletLeases {
     this.#runtime = runtime;
   }
 
-  /** Begins to watch, unless that has begun. Ends when `signal` aborts: then nothing is known any more. */
+  /** Begins to watch, unless it already does. When `signal` aborts, the watch ends and all observations are dropped. */
   start(signal: AbortSignal): void {
     if (this.#view !== undefined) return;
     const view = this.#runtime.watch<LeaseRecord>(
@@ -61,13 +64,13 @@ export class KubeletLeases {
     return this.#view?.synced === true;
   }
 
-  /** What is known of the lease of a node; undefined if there is none, or if leases are not watched. */
+  /** The lease of a node; undefined if there is none, or if leases are not watched. */
   of(nodeName: string): KubeletLease | undefined {
     this.#forgetAfterRewind();
     return this.#observed.get(nodeName);
   }
 
-  /** Names of nodes whose renewal is overdue, by what this process has observed. */
+  /** The names of the nodes whose renewal is overdue, as far as this process has observed. */
   *overdue(): Iterable<string> {
     this.#forgetAfterRewind();
     const nowMs = this.#runtime.clock.monotonicMs();
@@ -78,7 +81,9 @@ export class KubeletLeases {
     }
   }
 
-  /** The time until a renewal may be overdue, or a new lease may be; 0 if one may be overdue now. */
+  /**
+   * The shortest time until the renewal of any lease, also of a new one, may be overdue; 0 if one may be overdue now.
+   */
   get nextOverdueInMs(): number {
     this.#forgetAfterRewind();
     const nowMs = this.#runtime.clock.monotonicMs();
@@ -86,7 +91,7 @@ export class KubeletLeases {
     return Math.max(0, (oldest?.sinceMs ?? nowMs) + OVERDUE_AFTER_MIN_MS - nowMs);
   }
 
-  /** Reads the lease of a node live, so that a watch that lags shows no silence. Undefined if there is none. */
+  /** Reads the lease of a node live, so that a late watch does not look like silence. Undefined if there is none. */
   async readLive(nodeName: string, signal: AbortSignal): Promise<KubeletLease | undefined> {
     try {
       const key = { namespace: NODE_LEASE_NAMESPACE, name: nodeName };
@@ -104,18 +109,20 @@ export class KubeletLeases {
     else this.#take(change.object);
   }
 
-  /** A version other than the last one is a change. Which of the two is later does not matter. */
+  /** Any version that differs from the last one counts as a change, even if it is an earlier one. */
   #take({ metadata: { name, uid, resourceVersion }, durationMs, renewTimeMs }: LeaseRecord): void {
     const known = this.#observed.get(name);
     if (known?.uid === uid && known.resourceVersion === resourceVersion) return;
     const sinceMs = this.#runtime.clock.monotonicMs();
     const gapsMs = known?.uid === uid ? withGap(known.gapsMs, gapMs(known, sinceMs, renewTimeMs)) : [];
-    // Behind all others: a map keeps the place of a key that it has.
+    // Deleted first, so that the entry moves to the end of the map.
     this.#observed.delete(name);
     this.#observed.set(name, { uid, resourceVersion, durationMs, gapsMs, renewTimeMs, sinceMs });
   }
 
-  /** After etcd was restored, versions are of another history: all silence begins again. */
+  /**
+   * After etcd was restored, versions cannot be compared with earlier ones, so the silence of all leases starts again.
+   */
   #forgetAfterRewind(): void {
     const rewinds = this.#view?.rewinds;
     if (rewinds === this.#rewinds) return;
@@ -125,7 +132,10 @@ export class KubeletLeases {
   }
 }
 
-/** The time between two renewals. If a watch that lags delivers several at once, the node's clock shows it. */
+/**
+ * The time between two renewals. If a late watch delivers several renewals at once, the times on the node's clock show
+ * the gaps.
+ */
 function gapMs(known: KnownLease, sinceMs: number, renewTimeMs: number | undefined): number {
   const byNodeMs = (renewTimeMs ?? -Infinity) - (known.renewTimeMs ?? Infinity);
   return Math.max(sinceMs - known.sinceMs, byNodeMs);

@@ -2,14 +2,17 @@ import type { KubeObject } from "../../kube/resource.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 import { LEASE_DURATION_DEFAULT_MS } from "./silence.ts";
 
-/** All that is kept of a lease of a node. There is one for each node of a cluster, and each changes every 10 s. */
+/**
+ * The fields that are kept of a node lease. They are few, because there is a lease for each node and each changes every
+ * 10 s.
+ */
 export interface LeaseRecord extends KubeObject {
   durationMs: number;
-  /** When it was renewed, by the clock of the node. */
+  /** When it was last renewed, by the clock of the node. */
   renewTimeMs: number | undefined;
 }
 
-/** Reads a lease; a field that is malformed counts as absent. */
+/** Reads a lease. A malformed field counts as absent. */
 export function readLeaseRecord(raw: KubeObject): LeaseRecord {
   const { name, namespace, uid, resourceVersion } = raw.metadata;
   const spec = (raw as { spec?: { leaseDurationSeconds?: unknown; renewTime?: unknown } }).spec;

@@ -392,7 +392,7 @@ describe("a workload cluster", () => {
     const patch = [{ op: "add", path: "/metadata/labels", value: { a: "b" } }] as const;
     await assert.rejects(
       client.patch(NODES, { name: "n1" }, { uid: node.metadata.uid }, patch, {}, signal),
-      /the lease is not held/,
+      /this agent no longer holds the lease/,
     );
     assert.equal(server.collection(NODES).get({ name: "n1" })?.metadata.labels, undefined);
     assert.equal((await client.get(NODES, { name: "n1" }, signal)).metadata.name, "n1");

@@ -1,12 +1,12 @@
 import { KubeError } from "../../errors.ts";
 import type { KubeTransport, Lane } from "../../transport.ts";
 
-/** The calls on the lease itself, and questions that take the form of a write and change nothing. */
+/** The calls on the lease itself, and reviews, which are POST requests that change nothing. */
 const FREE_LANES: ReadonlySet<Lane> = new Set<Lane>(["lease", "review"]);
 
 /**
- * The same transport; it sends no write while `mayWrite` says no: the process was suspended, and another one may hold
- * the lease. Reads go on, and so do the calls on the lease itself, and reviews.
+ * Wraps a transport that sends no write while `mayWrite` returns false. In that case the process was suspended, and
+ * another one may hold the lease. Reads, calls on the lease itself and reviews are still sent.
  */
 export function guardWrites(transport: KubeTransport, mayWrite: () => boolean): KubeTransport {
   return {
@@ -14,7 +14,7 @@ export function guardWrites(transport: KubeTransport, mayWrite: () => boolean): 
       if (request.method !== "GET" && !FREE_LANES.has(request.lane) && !mayWrite()) {
         throw new KubeError(
           "Aborted",
-          `${request.method} ${request.path} was not sent: the lease is not held any more`,
+          `${request.method} ${request.path} was not sent: this agent no longer holds the lease`,
         );
       }
       return transport.send(request, signal);
