@@ -11,34 +11,38 @@ export type Change<T> =
   | { type: "updated"; object: T; previous: T }
   | { type: "deleted"; object: T };
 
-/** The local view of one watched collection: eventually what the server holds, and never a guess. */
+/** The local view of one watched collection. It may be late, but it shows only states that the server has reported. */
 export interface Watched<T extends KubeObject> {
   /** The object as last seen; undefined if there is none. Treat it as frozen. */
   get(key: ObjectKey): T | undefined;
   values(): IterableIterator<T>;
   readonly size: number;
-  /** Whether the first list has been read in full. Before that the view is empty and means nothing. */
+  /**
+   * Whether the first list was read in full. Before that the view is empty, and this does not mean that no object
+   * exists.
+   */
   readonly synced: boolean;
   /**
-   * Monotonic time of the last word from the server (list, event or bookmark). An old one means a view that may be
-   * stale.
+   * Monotonic time at which the server last reported something (list, event or bookmark). If it is long ago, the view
+   * may be stale.
    */
   readonly lastContactMs: number;
   /**
-   * The version of the collection up to which the view shows everything; undefined before the first list, and of a view
-   * that is not watched.
+   * The version of the collection up to which the view is complete; undefined before the first list, and for a view
+   * that does not watch.
    */
   readonly version?: string | undefined;
-  /** Why the server cannot be listed or watched at present, for messages and statuses; undefined while all is well. */
+  /** Why the collection cannot be listed or watched now, for messages and statuses; undefined if it can. */
   readonly problem: string | undefined;
-  /** The code of that, if there was an answer or an error that has one. */
+  /** The error code of `problem`, if it has one. */
   readonly problemCode?: KubeErrorCode | undefined;
   /**
-   * How often the server has gone back to an earlier state, as after etcd was restored: what was remembered of this
-   * collection is of another history then, and versions of the two do not compare. Undefined counts as never.
+   * How often the server has gone back to an earlier state, for example because etcd was restored from a backup.
+   * Versions from before and after it cannot be compared, so a caller must forget what it remembered about this
+   * collection. Undefined counts as never.
    */
   readonly rewinds?: number;
-  /** Calls `listener` for every change from now on, and with `added` for every object that is there already. */
+  /** Calls `listener` with `added` for every object that exists already, and then for every change. */
   subscribe(listener: (change: Change<T>) => void): () => void;
   /** Resolves once `synced`. */
   whenSynced(signal: AbortSignal): Promise<void>;
@@ -49,7 +53,7 @@ export function keyText(key: ObjectKey): string {
   return key.namespace === undefined ? key.name : `${key.namespace}/${key.name}`;
 }
 
-/** Reads what `keyText` wrote. */
+/** Parses the result of `keyText`. */
 export function parseKey(text: string): ObjectKey {
   const slash = text.indexOf("/");
   return slash < 0 ? { name: text } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };

@@ -11,8 +11,8 @@ const MIN_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 60_000;
 
 /**
- * Bounds how often a controller starts anything at all, so that a fault that makes every key due again and again cannot
- * turn into a busy loop against the API server. High enough that 5,000 nodes are looked at within seconds of a start.
+ * Bounds how many runs a controller starts, so that a fault that enqueues every key repeatedly cannot become a busy
+ * loop against the API server. High enough to reconcile 5,000 nodes within seconds of a start.
  */
 const STARTS_PER_SECOND_MAX = 1_000;
 
@@ -23,35 +23,35 @@ export interface ControllerDeps {
 }
 
 export interface ControllerOptions {
-  /** Stands in every log line. */
+  /** Identifies the controller in log lines. */
   name: string;
-  /** Keys worked on at the same time. */
+  /** The number of keys that are reconciled at the same time. */
   concurrency: number;
   /**
-   * Brings what `key` names from what it is to what it should be. It gets only the key: it reads the present
-   * state, so it does not matter how many changes led there. A throw means "again later" with exponential back-off;
-   * `requeueAfterMs` means "again then" without one. It has to end soon after `signal` aborts.
+   * Brings the object of `key` to its desired state. It gets only the key and reads the current state, so it does not
+   * matter how many changes led to that state. If it throws, it runs again with exponential backoff. If it returns
+   * `requeueAfterMs`, it runs again after that time. It must end soon after `signal` aborts.
    */
   reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number } | void>;
-  /** Wait after the first failure of a key; it doubles with every further one. The default is 200. */
+  /** The wait after the first failure of a key. It doubles with every further failure. The default is 200. */
   minBackoffMs?: number;
-  /** Longest wait between failures. The default is 60,000. */
+  /** The longest wait between failures. The default is 60,000. */
   maxBackoffMs?: number;
-  /** Starts of all keys together. The default is 1,000. */
+  /** The largest number of runs that start in one second, for all keys together. The default is 1,000. */
   startsPerSecondMax?: number;
 }
 
 /**
- * Runs a reconciler over keys: level-triggered, every key once in the queue, one run of a key at a time.
+ * Runs a level-triggered reconciler for keys. Each key is in the queue at most once and has one run at a time.
  *
- * `enqueue` may be called at any time, before `run` too. A key that is enqueued during its own run runs again.
+ * `enqueue` may be called at any time, also before `run`. A key that is enqueued during its own run runs again.
  */
 export class Controller {
   readonly #deps: ControllerDeps;
   readonly #options: ControllerOptions;
   readonly #queue: WorkQueue;
   readonly #rate: StartRate;
-  /** Failures in a row; a key that succeeded has no entry. */
+  /** Consecutive failures by key. A key whose last run succeeded has no entry. */
   readonly #failures = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
   #slotFreed: (() => void) | undefined;
@@ -64,18 +64,18 @@ export class Controller {
     this.#rate = new StartRate(deps.clock, startsPerSecond, startsPerSecond);
   }
 
-  /** Makes `key` due in `delayMs`. A key that is due earlier stays so. */
+  /** Makes `key` due in `delayMs`, unless it is already due earlier. */
   enqueue(key: string, delayMs = 0): void {
     this.#queue.add(key, delayMs);
   }
 
-  /** Drops a key that was enqueued and has not begun, so that it costs no start. */
+  /** Drops a key whose run has not started, so that it does not count against `startsPerSecondMax`. */
   forget(key: string): void {
     this.#queue.remove(key);
     this.#failures.delete(key);
   }
 
-  /** Works until `signal` aborts; resolves when every run that had begun has ended. May be called once. */
+  /** Runs until `signal` aborts. Resolves when every run that had started has ended. Call it once. */
   async run(signal: AbortSignal): Promise<void> {
     try {
       while (!signal.aborted) {
@@ -85,7 +85,7 @@ export class Controller {
         this.#start(await this.#queue.take(signal), signal);
       }
     } catch (error) {
-      // The waits above throw on abort alone, and that is the clean end.
+      // The waits above throw only on abort, which is the normal end.
       if (!signal.aborted) throw error;
     } finally {
       this.#queue.close();
@@ -93,7 +93,7 @@ export class Controller {
     }
   }
 
-  /** Resolves when one more run may go on together with the others. */
+  /** Resolves when one more run may start. */
   async #slot(): Promise<void> {
     while (this.#running.size >= this.#options.concurrency) {
       await new Promise<void>((resolve) => {

@@ -17,18 +17,18 @@ const EVENT: ResourceType = {
   namespaced: true,
 };
 
-/** Different events that are remembered, sent or not. */
+/** The number of different Events that are remembered, whether sent or not. */
 const SERIES_MAX = 1_000;
-/** A repeat after a longer pause is a new event (as in client-go). */
+/** A repeat after a longer pause is a new Event (as in client-go). */
 const SERIES_PAUSE_MAX_MS = 6 * 60_000;
-/** A series is written at most this often, however often its event repeats. */
+/** The shortest time between two writes of a series, however often its Event repeats. */
 const SERIES_INTERVAL_MS = 10_000;
 const EVENTS_PER_SECOND_MAX = 50;
 const TRIES_MAX = 5;
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 
-/** Limits of the API (validation of events.k8s.io/v1). The note's is in bytes. */
+/** Limits of the API (validation of events.k8s.io/v1). The limit of the note is in bytes. */
 const NOTE_BYTES_MAX = 1_024;
 const WORD_LENGTH_MAX = 128;
 const OBJECT_NAME_LENGTH_MAX = 230;
@@ -47,29 +47,29 @@ export interface EventRecorderOptions {
   instance: string;
 }
 
-/** An EventRecorder whose events go out while `run` runs. */
+/** An EventRecorder that sends its Events while `run` runs. */
 export interface RunnableEventRecorder extends EventRecorder {
-  /** Events that were never sent: pushed out by newer ones, or refused. */
+  /** The number of Events that were never sent, because newer ones replaced them or the API server refused them. */
   readonly droppedCount: number;
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A recorder that sends through `client`; events recorded before `run` wait for it. */
+/** A recorder that sends through `client`. Events that are recorded before `run` wait until it runs. */
 export function createEventRecorder(deps: EventRecorderDeps, options: EventRecorderOptions): RunnableEventRecorder {
   return new Recorder(deps, options);
 }
 
-/** One event and its repeats. */
+/** One Event and its repeats. */
 interface EventSeries {
   readonly event: NewEvent;
   count: number;
-  /** Of the last occurrence; wall clock, since others read it. */
+  /** The time of the last occurrence, on the wall clock because it is written to the Event. */
   lastEpochMs: number;
   lastMs: number;
-  /** Occurrences that the server knows of. */
+  /** The number of occurrences that were sent to the server. */
   sentCount: number;
   sentMs: number;
-  /** Of the stored event, once there is one. */
+  /** The UID of the stored Event; undefined if there is none. */
   uid: string | undefined;
   tries: number;
 }
@@ -104,7 +104,7 @@ class Recorder implements RunnableEventRecorder {
   readonly #deps: EventRecorderDeps;
   readonly #options: EventRecorderOptions;
   readonly #controller: Controller;
-  /** By what makes two events the same, in the order in which they first occurred. */
+  /** By `seriesKey`, in the order in which the Events first occurred. */
   readonly #series = new Map<string, EventSeries>();
   #droppedCount = 0;
 
@@ -184,7 +184,7 @@ class Recorder implements RunnableEventRecorder {
         await client.patch<StoredEvent>(EVENT, event.metadata, { uid }, operations, {}, signal);
         return;
       } catch (error) {
-        // The server forgets events after an hour: then the series begins again.
+        // The API server deletes Events after an hour. The series then starts again.
         if (!isKubeError(error, "NotFound")) throw error;
         series.uid = undefined;
       }
@@ -199,7 +199,7 @@ class Recorder implements RunnableEventRecorder {
       const stored = await client.create<StoredEvent>(EVENT, object, {}, signal);
       series.uid = stored.metadata.uid;
     } catch (error) {
-      // A try before this one took effect, and its answer was lost.
+      // An earlier try took effect, and its answer was lost.
       if (!isKubeError(error, "AlreadyExists")) throw error;
     }
   }
@@ -208,7 +208,7 @@ class Recorder implements RunnableEventRecorder {
     for (const [key, oldest] of this.#series) {
       if (this.#series.size < SERIES_MAX) return;
       this.#series.delete(key);
-      // Otherwise each dropped event would delay those behind it by its share of the rate.
+      // Otherwise each dropped Event would use up a start of the rate limit and delay the Events after it.
       this.#controller.forget(key);
       if (oldest.sentCount < oldest.count) this.#dropped(undefined);
     }
@@ -216,9 +216,9 @@ class Recorder implements RunnableEventRecorder {
 
   #dropped(error: unknown): void {
     this.#droppedCount += 1;
-    // At every power of two, so that a flood of events is not a flood of lines.
+    // Logged only at powers of two, so that a flood of Events does not become a flood of log lines.
     if ((this.#droppedCount & (this.#droppedCount - 1)) !== 0) return;
-    this.#deps.logger.warn({ droppedCount: this.#droppedCount, err: error }, "events were dropped");
+    this.#deps.logger.warn({ droppedCount: this.#droppedCount, err: error }, "Kubernetes Events were dropped");
   }
 
   #newEvent(note: EventNote): NewEvent {
@@ -228,7 +228,7 @@ class Recorder implements RunnableEventRecorder {
     return {
       metadata: {
         name: `${name.slice(0, OBJECT_NAME_LENGTH_MAX).replace(/[-.]+$/, "")}.${suffix}`,
-        // An event about a cluster-scoped object lies in `default`, or is refused.
+        // The API server accepts Events about cluster-scoped objects only in `default`.
         namespace: namespace ?? "default",
       },
       eventTime: toMicroTime(clock.nowMs()),
@@ -255,13 +255,13 @@ function referenceTo(object: KubeObject): EventReference {
   return { apiVersion, kind, name, uid, resourceVersion, ...(namespace !== undefined && { namespace }) };
 }
 
-/** `text`, or as much of it as fits with an ellipsis at its end; never half a character. */
+/** Cuts `text` to `bytesMax` bytes with an ellipsis at its end, without splitting a character. */
 function cutToBytes(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, "utf8");
   if (bytes.length <= bytesMax) return text;
   const ellipsis = "…";
   let end = bytesMax - Buffer.byteLength(ellipsis);
-  // 10xxxxxx is the inside of a character.
+  // A byte 10xxxxxx is not the first byte of a character.
   while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return bytes.toString("utf8", 0, end) + ellipsis;
 }

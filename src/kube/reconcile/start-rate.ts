@@ -16,7 +16,7 @@ export class StartRate {
     this.#filledMs = clock.monotonicMs();
   }
 
-  /** Takes one start. @returns how long to wait before making it, in milliseconds; 0 = now. */
+  /** Takes one start. @returns how long to wait before it, in milliseconds; 0 for no wait. */
   takeMs(): number {
     const nowMs = this.#clock.monotonicMs();
     const earned = ((nowMs - this.#filledMs) / 1_000) * this.#perSecond;

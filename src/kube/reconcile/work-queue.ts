@@ -1,29 +1,28 @@
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { abortReason } from "../../runtime/clock.ts";
 
-/**
- * A key is looked at again after this long at the latest, however far its delay points: Node's timers end at 24.8 days.
- */
+/** The longest delay. A longer one is shortened to this, because timers of Node run for at most 24.8 days. */
 export const DELAY_MAX_MS = 24 * 60 * 60_000;
 
-/** Node's timers have whole milliseconds: one may run this much before its time. */
+/** Timers of Node have whole milliseconds, so one may run up to this much too early. */
 const EARLY_MAX_MS = 1;
 
 /**
  * The keys that wait to be worked on.
  *
- * A key waits at most once, at the earliest time that any caller asked for. While it is being worked on it is not given
- * out again; a key added meanwhile comes back after `done`, so nothing that changed during the work is missed.
+ * A key is in the queue at most once, with the earliest time that a caller asked for. A key that was taken is not given
+ * out again before `done`. If it is added in the meantime, it is due again after `done`, so that no change during the
+ * work is missed.
  */
 export class WorkQueue {
   readonly #clock: Clock;
-  /** Due and not being worked on, in the order in which they came due. */
+  /** Due and not taken, in the order in which they became due. */
   readonly #ready = new Set<string>();
-  /** Given out and not yet done. */
+  /** Taken and not done. */
   readonly #active = new Set<string>();
-  /** Came due while active. */
+  /** Became due while active. */
   readonly #again = new Set<string>();
-  /** When keys come due. One timer serves all of them: a timer each takes more memory than the key. */
+  /** The times at which keys become due. One timer serves all keys, because a timer needs more memory than a key. */
   readonly #delayed = new Map<string, number>();
   #timer: { dueMs: number; timer: Timer } | undefined;
   #wake: (() => void) | undefined;
@@ -33,17 +32,17 @@ export class WorkQueue {
     this.#clock = clock;
   }
 
-  /** Keys that are due, those that came due again while being worked on included. */
+  /** The number of keys that are due, including active keys that became due again. */
   get depth(): number {
     return this.#ready.size + this.#again.size;
   }
 
-  /** Keys that wait for their time. */
+  /** The number of keys that are not due yet. */
   get delayedCount(): number {
     return this.#delayed.size;
   }
 
-  /** Makes `key` due `delayMs` from now, unless it is due earlier already. */
+  /** Makes `key` due `delayMs` from now, unless it is already due earlier. */
   add(key: string, delayMs = 0): void {
     if (this.#closed || this.#ready.has(key) || this.#again.has(key)) return;
     const waitingMs = this.#delayed.get(key);
@@ -58,14 +57,14 @@ export class WorkQueue {
     this.#wakeAt(dueMs);
   }
 
-  /** Drops a key that was added and not given out. */
+  /** Drops a key that was not taken. */
   remove(key: string): void {
     this.#delayed.delete(key);
     this.#ready.delete(key);
     this.#again.delete(key);
   }
 
-  /** Resolves with the next due key, which is the caller's until `done`. One caller at a time. */
+  /** Resolves with the next due key. The caller must call `done` for it. Only one call at a time. */
   async take(signal: AbortSignal): Promise<string> {
     for (;;) {
       if (signal.aborted) throw abortReason(signal);
@@ -78,13 +77,13 @@ export class WorkQueue {
     }
   }
 
-  /** Gives a taken key back. */
+  /** Ends the work on a taken key. */
   done(key: string): void {
     this.#active.delete(key);
     if (this.#again.delete(key)) this.#makeReady(key);
   }
 
-  /** Forgets all that waits and takes nothing more. */
+  /** Drops all keys, and accepts no more. */
   close(): void {
     this.#closed = true;
     this.#timer?.timer.cancel();

@@ -4,9 +4,9 @@ import type { JsonPatchOperation } from "../client.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Applies an RFC 6902 patch whose paths lead through objects, as those of ironfence do.
+ * Applies an RFC 6902 patch. Its paths may lead through objects only, not through lists.
  *
- * @returns undefined if a `test` does not hold, or if a path does not exist.
+ * @returns undefined if a `test` fails or a path does not exist.
  */
 export function applyOperations(target: object, operations: readonly JsonPatchOperation[]): object | undefined {
   let result: object | undefined = target;
@@ -17,7 +17,7 @@ export function applyOperations(target: object, operations: readonly JsonPatchOp
   return result;
 }
 
-/** Applies an RFC 7386 merge patch. What the patch does not name is shared with `target`. */
+/** Applies an RFC 7386 merge patch. The result shares the fields that the patch does not name with `target`. */
 export function mergeFields(target: object, patch: object): object {
   const merged: Record<string, unknown> = { ...target };
   for (const [name, value] of Object.entries(patch)) {

@@ -5,11 +5,11 @@ import { UnsentObjects } from "./unsent-objects.ts";
 import { UnsentView } from "./unsent-view.ts";
 
 /**
- * The same cluster, for work that must not change it: reads are answered by the API server, and writes are kept in
- * memory, where later reads and watches find them. So code that reads what it has written works as ever. Kubernetes
- * Events are recorded as before.
+ * A runtime for work that must not change the cluster. The API server answers reads. Writes are kept in memory, and
+ * later reads and watches show them, so that code that reads what it has written works as usual. Kubernetes Events are
+ * still sent.
  *
- * @param readAs how objects of the API server are read.
+ * @param readAs changes or hides the objects that the API server returns.
  */
 export function keepWrites(runtime: KubeRuntime, readAs: ReadAs): KubeRuntime {
   const { client, clock, random } = runtime;

@@ -19,13 +19,13 @@ import { applyOperations, mergeFields } from "./apply-patch.ts";
 import type { UnsentObjects } from "./unsent-objects.ts";
 
 /**
- * How an object of the API server is read: without what others have written in the same place, or not at all
- * (undefined).
+ * Removes from an object of the API server what other writers have written to the same fields. Returns undefined to
+ * hide the object.
  */
 export type ReadAs = (raw: KubeObject) => KubeObject | undefined;
 
 export interface UnsentClientDeps {
-  /** Only read with. */
+  /** Used for reads only. */
   client: KubeClient;
   clock: Clock;
   random: Random;
@@ -34,9 +34,8 @@ export interface UnsentClientDeps {
 }
 
 /**
- * A client that reads from the API server, and keeps each write in memory instead of sending it. A write that the API
- * server would refuse because of a guard or a name is refused here as well. Lists and discovery show the API server
- * alone.
+ * A client that reads from the API server, and keeps each write in memory instead of sending it. It refuses a write
+ * that the API server would refuse because of a guard or a name. Lists and discovery do not show the writes in memory.
  */
 export class UnsentClient implements KubeClient {
   readonly #deps: UnsentClientDeps;
@@ -110,7 +109,10 @@ export class UnsentClient implements KubeClient {
     return this.#change<T>(type, key, guard, (before) => mergeFields(before, content), signal);
   }
 
-  /** Only what was created here is gone at once: what finalizers do to an object of the API server is not known. */
+  /**
+   * Only an object that was created here disappears at once. An object of the API server may have finalizers, so it
+   * gets a `deletionTimestamp`.
+   */
   async delete(type: ResourceType, key: ObjectKey, { guard }: DeleteOptions, signal: AbortSignal): Promise<void> {
     const { clock, objects } = this.#deps;
     const deletionTimestamp = toTime(clock.nowMs());
@@ -146,7 +148,7 @@ export class UnsentClient implements KubeClient {
     const changed = isMeant ? (change(before) as KubeObject | undefined) : undefined;
     if (changed === undefined) throw failure("Conflict", "patch", type, key);
     const object = { ...changed, metadata: { ...changed.metadata, uid, resourceVersion: objects.nextVersion() } };
-    // The base of an object that was not changed here before is the version that was just read.
+    // The base of an object without earlier writes is the version that was just read.
     const base = objects.get(type, key) === undefined ? resourceVersion : objects.baseOf(type, key);
     objects.keep(type, object, base);
     return object as T;

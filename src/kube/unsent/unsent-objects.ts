@@ -3,23 +3,23 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { KubeObject, ResourceType } from "../resource.ts";
 import { keyOf, keyText } from "../watched.ts";
 
-/** How many objects are kept at most; the oldest ones are forgotten first. */
+/** How many objects are kept. The one whose last write is the oldest is dropped first. */
 const KEPT_MAX = 20_000;
 
-/** An object as it would be if the writes to it had been sent. */
+/** An object as it would be if its writes had been sent. */
 interface UnsentObject {
   object: KubeObject;
-  /** The version on the API server that the writes were made for; undefined if the API server has no such object. */
+  /** The version on the API server that the writes are based on; undefined if the API server has no such object. */
   base: string | undefined;
 }
 
-/** One change of what would be there; `isForgotten` if the object is on the API server only, from now on. */
+/** A change of an object with unsent writes; `isForgotten` if its writes were dropped. */
 export interface UnsentChange {
   object: KubeObject;
   isForgotten: boolean;
 }
 
-/** What writes that are not sent would have made of the objects of a cluster. */
+/** The objects of a cluster with the writes that were not sent. */
 export class UnsentObjects {
   readonly #kept = new Map<string, UnsentObject>();
   readonly #listeners = new Map<string, Set<(change: UnsentChange) => void>>();
@@ -35,13 +35,13 @@ export class UnsentObjects {
     return this.#kept.get(nameIn(type, key))?.object;
   }
 
-  /** Whether the API server has no such object: it exists only here. */
+  /** Whether the object exists only here, and not on the API server. */
   isCreated(type: ResourceType, key: ObjectKey): boolean {
     const known = this.#kept.get(nameIn(type, key));
     return known !== undefined && known.base === undefined;
   }
 
-  /** Those that the API server does not have. */
+  /** The objects that exist only here. */
   created(type: ResourceType): KubeObject[] {
     const prefix = nameIn(type, { name: "" });
     return [...this.#kept].flatMap(([name, { object, base }]) =>
@@ -49,7 +49,7 @@ export class UnsentObjects {
     );
   }
 
-  /** A version that no API server gives out. */
+  /** A version that no API server uses. */
   nextVersion(): string {
     this.#version += 1;
     return `unsent-${this.#version}`;
@@ -68,12 +68,16 @@ export class UnsentObjects {
     }
   }
 
-  /** Once: in an outage of that size, each further write would be reported as well. */
+  /** Reported once, because in such a large outage every further write drops an object. */
   #reportEviction(object: string): void {
     if (this.#isEvictionReported) return;
     this.#isEvictionReported = true;
-    const consequence = "further decisions on it, and on others that follow, are made as if nothing had been written";
-    this.#logger.warn({ object, limit: KEPT_MAX, consequence }, "too many writes are kept, so the oldest is forgotten");
+    const consequence =
+      "later decisions about this object, and about others that are dropped after it, ignore these writes";
+    this.#logger.warn(
+      { object, limit: KEPT_MAX, consequence },
+      "too many unsent writes are kept in memory, so the oldest is dropped",
+    );
   }
 
   forget(type: ResourceType, key: ObjectKey): void {
@@ -85,7 +89,7 @@ export class UnsentObjects {
   }
 
   /**
-   * The version on the API server that the writes to an object were made for; undefined if there were none, or if the
+   * The version on the API server that the writes to an object are based on; undefined if there are none, or if the
    * object exists only here.
    */
   baseOf(type: ResourceType, key: ObjectKey): string | undefined {
@@ -93,8 +97,8 @@ export class UnsentObjects {
   }
 
   /**
-   * Takes an object in as the API server has it. If another writer has changed it, the writes that were not sent are
-   * forgotten, but for a status that no other writer has set.
+   * Takes over an object as the API server returned it. If another writer has changed it, its unsent writes are
+   * dropped, except for a status if the object on the API server has none.
    */
   serverHas(type: ResourceType, raw: KubeObject): void {
     const name = nameIn(type, keyOf(raw));

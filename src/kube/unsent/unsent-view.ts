@@ -8,7 +8,7 @@ import type { UnsentObjects } from "./unsent-objects.ts";
 
 type Listener<T> = (change: Change<T>) => void;
 
-/** A view of the API server's objects of a kind, with what unsent writes would have made of them. */
+/** A view of the objects of a kind, with the unsent writes to them. */
 export class UnsentView<T extends KubeObject> implements Watched<T> {
   readonly #view: Watched<T>;
   readonly #objects: UnsentObjects;
@@ -17,7 +17,7 @@ export class UnsentView<T extends KubeObject> implements Watched<T> {
   readonly #listeners = new Set<Listener<T>>();
   readonly #unsubscribe: (() => void)[];
 
-  /** @param view of the API server, with the same options. */
+  /** @param view the view of the API server, with the same options. */
   constructor(view: Watched<T>, objects: UnsentObjects, options: WatchOptions<T>, signal: AbortSignal) {
     this.#view = view;
     this.#objects = objects;
@@ -109,7 +109,7 @@ export class UnsentView<T extends KubeObject> implements Watched<T> {
   }
 
   #notify(change: Change<T>): void {
-    // A copy: a listener that subscribes now has received the present state already.
+    // A copy, because a listener that subscribes now has already received the current state.
     const listeners = [...this.#listeners];
     for (const listener of listeners) listener(change);
   }

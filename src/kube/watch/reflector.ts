@@ -22,32 +22,38 @@ import type { Watched } from "../watched.ts";
 import { WatchedStore } from "./watched-store.ts";
 import { SilenceGuard } from "./silence-guard.ts";
 
-/** One page of a list. */
+/** The deadline of one page of a list. */
 const PAGE_TIMEOUT_MS = 30_000;
-/** Until the status line of a watch. */
+/** The deadline of the response headers of a watch. */
 const WATCH_HEADERS_TIMEOUT_MS = 10_000;
 
-/** How long the server is asked to keep a watch; drawn for each, so that not all watches end together. */
+/**
+ * How long the server is asked to keep a watch open. It is random for each watch, so that they do not all end together.
+ */
 const WATCH_SECONDS_MIN = 300;
 const WATCH_SECONDS_MAX = 600;
 
-/** etcd holds no object above 1.5 MiB (3 MiB with a raised limit); JSON may take twice that. */
+/** etcd stores no object above 1.5 MiB (3 MiB if the limit was raised), and its JSON may be twice as long. */
 const LINE_LENGTH_MAX = 8 * 1024 * 1024;
 const ERROR_BODY_LENGTH_MAX = 64 * 1024;
 
-/** The cap is also how soon a CRD that is installed later is noticed. */
+/** The longest backoff is also the longest time until a CRD that was installed later is noticed. */
 const BACKOFF_MIN_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
-/** A watch that ends sooner counts as failed, or a broken server would be asked again without a pause. */
+/**
+ * A watch that ends sooner counts as failed. Otherwise watches on a broken server would be reopened without a pause.
+ */
 const STABLE_WATCH_MS = 5_000;
 /**
- * Watches in a row on which nothing is received before a list from scratch. A server whose etcd was restored answers a
- * watch from a revision that it has not reached yet with 200, and with nothing more, not even a bookmark (measured with
- * 1.36.3). So does one whose watch cache is stuck: then a list at every silence keeps the view from growing old.
+ * After this many consecutive watches that receive nothing, the collection is listed again. If etcd was restored, the
+ * API server answers a watch from a revision that it has not reached yet with 200, and then sends nothing, not even a
+ * bookmark (measured with 1.36.3). A server whose watch cache is stuck does the same; listing again after each silent
+ * watch keeps the view up to date then.
  */
 const SILENT_WATCHES_MAX = 2;
 /**
- * Answers in a row that make no sense of our resource version (as after etcd was restored) before a list from scratch.
+ * After this many consecutive answers that refuse the resource version of the view (for example after etcd was
+ * restored), the collection is listed again.
  */
 const REFUSED_WATCHES_MAX = 3;
 
@@ -56,16 +62,15 @@ export interface ReflectorDeps {
   clock: Clock;
   random: Random;
   logger: Logger;
-  /** Without bounds by default. */
+  /** No bounds by default. */
   budget?: ReadBudget | undefined;
-  /** Shared by all that reads from the server; by default of this watch alone. */
+  /** Shared by all code that reads from the server. By default, the watch has its own. */
   work?: WorkAllowance;
 }
 
 /**
- * Keeps a local view of a collection: a paged list, then a watch from its revision, for as long as `signal` lasts,
- * whatever happens. A collection that cannot be had (no CRD yet, no permission, no server) is tried forever; see
- * `problem`.
+ * Keeps a local view of a collection until `signal` aborts: it lists the collection page by page, then watches from
+ * that revision. If that fails (no CRD yet, no permission, no server), it retries forever, and `problem` says why.
  */
 export function startReflector<T extends KubeObject>(
   deps: ReflectorDeps,
@@ -83,10 +88,11 @@ class Reflector<T extends KubeObject> {
   readonly #options: WatchOptions<T>;
   readonly #store: WatchedStore<T>;
   readonly #collection: string;
-  /** Up to where the view is complete; undefined: a list is due. */
+  /** The version up to which the view is complete; undefined if a list is due. */
   #version: string | undefined;
   /**
-   * Failures in a row. A list alone ends no row: a list that works while the watch fails would be made again and again.
+   * Consecutive failures. A successful list does not reset the count. Otherwise, if only the watch fails, the list
+   * would be repeated without a backoff.
    */
   #failures = 0;
   readonly #allowance: EventAllowance | undefined;
@@ -94,7 +100,7 @@ class Reflector<T extends KubeObject> {
   #refusedWatches = 0;
   #silentWatches = 0;
   #hasBroken = false;
-  /** The last version that this collection was known to have, whether or not a list is due. */
+  /** The last known version of the collection, also while a list is due. */
   #lastVersion: string | undefined;
   #reported: KubeErrorCode | undefined;
 
@@ -123,8 +129,9 @@ class Reflector<T extends KubeObject> {
   }
 
   /**
-   * Asks a server whose connection broke, so that it may be another one, or started again, whether it has come as far
-   * as we have: one whose etcd was restored has not, and all is listed again. One request for a single object.
+   * Checks after a broken connection that the server has reached the version of the view. It may be another server, or
+   * one whose etcd was restored. If its version is earlier, the collection is listed again. This takes one request for
+   * a single object.
    */
   async #compare(version: string, signal: AbortSignal): Promise<void> {
     const { type, trim: _trim, ...selection } = this.#options;
@@ -138,7 +145,7 @@ class Reflector<T extends KubeObject> {
       if (isEarlierVersion(parseList(what, type, answer).resourceVersion, version)) this.#version = undefined;
     } catch (error) {
       if (signal.aborted || !isKubeError(error)) throw error;
-      // The watch may continue while lists fail; if it is silent, a list follows.
+      // A watch may still work although this request fails. If the watch receives nothing, a list follows.
     }
   }
 
@@ -185,7 +192,7 @@ class Reflector<T extends KubeObject> {
     return version;
   }
 
-  /** Follows one connection until the server ends it. @throws KubeError on any other end. */
+  /** Watches on one connection until the server ends it. @throws KubeError if it ends in any other way. */
   async #watch(version: string, signal: AbortSignal): Promise<void> {
     const { clock, transport } = this.#deps;
     const what = `watch ${this.#collection}`;
@@ -216,7 +223,7 @@ class Reflector<T extends KubeObject> {
       silence.end();
     }
     if (clock.monotonicMs() - openedMs < STABLE_WATCH_MS) {
-      throw new KubeError("Network", `${what}: the server ended it at once`);
+      throw new KubeError("Network", `${what}: the server ended the watch at once`);
     }
     this.#failures = 0;
   }
@@ -241,7 +248,7 @@ class Reflector<T extends KubeObject> {
     if (isEarlier && event.type === "bookmark") {
       throw new KubeError(
         "Gone",
-        `${what}: its bookmark is of version ${event.resourceVersion}, before ${this.#version}`,
+        `${what}: its bookmark has version ${event.resourceVersion}, which is before ${this.#version}`,
       );
     }
     this.#store.lastContactMs = this.#deps.clock.monotonicMs();
@@ -280,7 +287,7 @@ class Reflector<T extends KubeObject> {
 
   #onWatching(): void {
     this.#refusedWatches = 0;
-    // One that follows so many silent ones may be as silent: only what is received on it shows that all is well.
+    // After that many silent watches, the new one may be silent, too, so only an event shows that it works.
     if (this.#silentWatches < SILENT_WATCHES_MAX) this.#onWell();
   }
 
@@ -303,9 +310,9 @@ class Reflector<T extends KubeObject> {
     }
     this.#store.problem = error instanceof Error ? error.message : String(error);
     this.#store.problemCode = code;
-    // A revision that is gone is daily life, and logged as little as the end of a watch is.
+    // A revision that is gone is normal, so it is not logged.
     if (code === "Gone" || code === this.#reported) return;
-    // A quiet collection on a server without bookmarks: the next watch shows whether anything is wrong.
+    // The collection may be quiet on a server without bookmarks. The next watch shows whether anything is wrong.
     if (code === "Timeout" && hadVersion && this.#silentWatches === 1) {
       this.#deps.logger.debug({ err: error }, "a watch was silent, watching again");
       return;
@@ -321,7 +328,7 @@ class Reflector<T extends KubeObject> {
     try {
       await sleep(clock, Math.max(ownMs, retryAfterMs ?? 0), signal);
     } catch {
-      // The signal aborted: `run` sees it and ends.
+      // The signal aborted, so `run` ends.
     }
   }
 }

@@ -3,28 +3,28 @@ import { abortReason } from "../../runtime/clock.ts";
 import { KubeError } from "../errors.ts";
 
 /**
- * A watch that has sent nothing for this long counts as dead and is opened again from where it was, which costs one
- * request and loses nothing. The API server sends a bookmark about every minute (60 s and up to 1.25 s of its own
- * timer's jitter), so a living watch of a quiet collection is never silent for much longer: half a minute more is for
- * slow machines. Sooner would cut living watches; a peer that vanished is noticed sooner by the transport's TCP
- * keep-alive.
+ * A watch that has received nothing for this long counts as dead. It is reopened from its last version, which costs one
+ * request and loses no event. The API server sends a bookmark about every minute (60 s, plus up to 1.25 s of jitter),
+ * so a working watch is never silent for much longer; the other half minute is for slow machines. A shorter time would
+ * end working watches. TCP keepalive notices a server that vanished earlier.
  */
 const SILENCE_MAX_MS = 90_000;
 
 /**
- * Aborts its signal when `lastHeardMs` is too long ago, or when `parent` aborts. One timer serves any number of events.
+ * Aborts its signal when `lastReceivedMs` is too long ago, or when `parent` aborts. Events do not reset the timer: it
+ * reads `lastReceivedMs` when it runs.
  */
 export class SilenceGuard {
   readonly #clock: Clock;
-  readonly #lastHeardMs: () => number;
+  readonly #lastReceivedMs: () => number;
   readonly #parent: AbortSignal;
   readonly #controller = new AbortController();
   readonly #onAbort: () => void;
   #timer: { cancel(): void } | undefined;
 
-  constructor(clock: Clock, lastHeardMs: () => number, parent: AbortSignal) {
+  constructor(clock: Clock, lastReceivedMs: () => number, parent: AbortSignal) {
     this.#clock = clock;
-    this.#lastHeardMs = lastHeardMs;
+    this.#lastReceivedMs = lastReceivedMs;
     this.#parent = parent;
     this.#onAbort = () => this.#controller.abort(abortReason(parent));
     if (parent.aborted) this.#onAbort();
@@ -39,12 +39,12 @@ export class SilenceGuard {
   end(): void {
     this.#timer?.cancel();
     this.#parent.removeEventListener("abort", this.#onAbort);
-    // Whatever of the connection is left is not wanted any more.
+    // This also closes the connection if it is still open.
     this.#controller.abort(new KubeError("Aborted", "the watch has ended"));
   }
 
   #check(): void {
-    const leftMs = this.#lastHeardMs() + SILENCE_MAX_MS - this.#clock.monotonicMs();
+    const leftMs = this.#lastReceivedMs() + SILENCE_MAX_MS - this.#clock.monotonicMs();
     if (leftMs > 0) {
       this.#timer = this.#clock.schedule(leftMs, () => this.#check());
       return;

@@ -12,7 +12,7 @@ import { keyOf, keyText } from "../watched.ts";
 
 type Listener<T> = (change: Change<T>) => void;
 
-/** The view behind a reflector: keeps trimmed objects by key, and calls listeners with what changed. */
+/** The view of a reflector. It keeps trimmed objects by key, and calls listeners for each change. */
 export class WatchedStore<T extends KubeObject> implements Watched<T> {
   readonly #trim: (raw: KubeObject) => T | undefined;
   readonly #logger: Logger;
@@ -22,10 +22,10 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   #synced = false;
   readonly #budget: ReadBudget | undefined;
   #holding: HeldSize;
-  /** Since the last list. */
+  /** Objects that could not be trimmed since the last list. */
   #unreadable = 0;
 
-  /** Set by the reflector; nothing received yet is infinitely long ago. */
+  /** Set by the reflector; `-Infinity` if nothing was received yet. */
   lastContactMs = Number.NEGATIVE_INFINITY;
   /** Set by the reflector. */
   version: string | undefined = undefined;
@@ -43,7 +43,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     this.#holding = new HeldSize(budget);
   }
 
-  /** @throws KubeError OverBudget if more is kept than may be. */
+  /** @throws KubeError OverBudget if the kept objects exceed the budget. */
   checkBudget(what: string): void {
     this.#holding.check(what);
   }
@@ -96,8 +96,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   /**
-   * What is kept of `raw`. A trim that throws must cost us that object alone. It is logged for the first one since the
-   * last list began: there may be as many as the server likes.
+   * Returns the part of `raw` to keep. If `trim` throws, only this object is left out of the view. Only the first such
+   * object since the last list is logged, because an untrusted server may send any number of them.
    */
   trimmed(raw: KubeObject): T | undefined {
     try {
@@ -111,7 +111,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   /**
-   * Takes a full list, trimmed: it is the server's present state, so what it lacks is gone. Listeners are called when
+   * Replaces the view by a full, trimmed list. Objects that it does not contain were deleted. Listeners are called when
    * the view is complete.
    */
   replace(objects: readonly T[]): void {
@@ -123,7 +123,8 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       const key = keyText(keyOf(object));
       const previous = before.get(key);
       const same = previous?.metadata.uid === object.metadata.uid;
-      // Equal versions prove nothing: one that was given out before a restore may have been given out again since.
+      // Contents are compared, because equal versions prove nothing: after etcd is restored, a version may be used a
+      // second time.
       if (previous !== undefined && same && isDeepStrictEqual(previous, object)) {
         after.set(key, previous);
         continue;
@@ -148,7 +149,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     this.#waiting.clear();
   }
 
-  /** Takes an object as it is after an ADDED or MODIFIED event. Versions that we are past of are passed over. */
+  /** Applies an ADDED or MODIFIED event. It ignores versions that are not later than the one in the view. */
   upsert(raw: KubeObject): void {
     const key = keyText(keyOf(raw));
     const previous = this.#objects.get(key);
@@ -156,14 +157,15 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
       return;
     const object = this.trimmed(raw);
     if (previous !== undefined && object !== undefined && previous.metadata.uid === raw.metadata.uid) {
-      // Counted first: if that fails, the previous one is still kept and still counted.
+      // Added first: if that throws, the previous object is still kept and counted.
       this.#holding.add(object);
       this.#holding.remove(previous);
       this.#objects.set(key, object);
       this.#notifyAll({ type: "updated", object, previous });
       return;
     }
-    // Gone from the view, or another object by the same name whose deletion we did not see.
+    // `trim` now leaves the object out, or this is another object with the same name, and its predecessor's deletion
+    // was missed.
     if (previous !== undefined) this.#delete(key, previous);
     if (object === undefined) return;
     this.#holding.add(object);
@@ -171,7 +173,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
     this.#notifyAll({ type: "added", object });
   }
 
-  /** Takes a DELETED event. One about an earlier object of the same name does not touch its successor. */
+  /** Applies a DELETED event. It ignores one about an earlier object with the same name. */
   remove(raw: KubeObject): void {
     const key = keyText(keyOf(raw));
     const previous = this.#objects.get(key);
@@ -188,7 +190,7 @@ export class WatchedStore<T extends KubeObject> implements Watched<T> {
   }
 
   #notifyAll(change: Change<T>): void {
-    // A copy: a listener that subscribes now has received the present state already.
+    // A copy, because a listener that subscribes now has already received the current state.
     const listeners = [...this.#listeners];
     for (const listener of listeners) this.#notify(listener, change);
   }

@@ -74,7 +74,7 @@ describe("a view that may be stale", () => {
   });
 
   it("a view that may be stale is not one whose problem passes, nor one that was never read: that waits, and says so", async () => {
-    view.problem = "the server ended it at once";
+    view.problem = "the server ended the watch at once";
     await clock.advance(45_000);
     view.problem = undefined;
     view.lastContactMs = clock.monotonicMs();
