@@ -13,8 +13,8 @@ export type JsonPatchOperation =
   | { op: "remove"; path: string };
 
 /**
- * What a write expects the object to be, so that it never lands on a successor of the same name or on a newer
- * change. `uid` is always checked; `resourceVersion` too if it is given.
+ * What a write expects the object to be, so that it never changes a successor with the same name or overwrites a newer
+ * change. `uid` is always checked, and `resourceVersion` if it is given.
  */
 export interface Guard {
   uid: string;
@@ -25,24 +25,26 @@ export interface ListOptions {
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
-  /** Objects a page; 500 by default. */
+  /** The number of objects in a page. The default is 100 (`paged-list.ts`). */
   pageSize?: number;
-  /** Reads no more pages than that: for the version of a whole collection, one object is enough. */
+  /** The largest number of pages to read. To learn the version of a collection, one page with one object is enough. */
   pagesMax?: number;
-  /** What is kept of each object: the rest is dropped page by page, so that a long list needs little memory. */
+  /**
+   * Returns the part of an object to keep. The rest is dropped page by page, so that a long list needs little memory.
+   */
   trim?: (raw: KubeObject) => KubeObject;
 }
 
 export interface ObjectList<T> {
   items: T[];
-  /** Nothing that was stored before the list was asked for is later than that. */
+  /** The version that was listed. Everything that was stored before the request is included in it. */
   resourceVersion: string;
 }
 
 export interface WriteOptions {
   /** For example, `status`. */
   subresource?: string;
-  /** The server checks and answers, and stores nothing. */
+  /** The server validates the request and answers, and stores nothing. */
   dryRun?: boolean;
 }
 
@@ -54,9 +56,10 @@ export interface DeleteOptions {
 }
 
 /**
- * Calls on one API server. Every call has a deadline of its own, and every failure is a KubeError. Reads are tried
- * again by themselves on Network, Timeout, TooManyRequests and Unavailable, within the deadline; writes never are:
- * after a lost write the caller reads and decides. Objects come as the server sent them, unknown fields and all.
+ * Calls to one API server. Every call has its own deadline, and every failure is a KubeError. The client retries reads
+ * on Network, Timeout, TooManyRequests and Unavailable, within the deadline. It never retries a write: if the answer is
+ * lost, the caller reads the object and decides again. Objects are returned as the server sent them, unknown fields
+ * included.
  */
 export interface KubeClient {
   get<T extends KubeObject>(type: ResourceType, key: ObjectKey, signal: AbortSignal): Promise<T>;
@@ -69,8 +72,8 @@ export interface KubeClient {
     signal: AbortSignal,
   ): Promise<T>;
   /**
-   * Applies `operations` behind `test` operations for the guard; a guard or `test` that does not hold, or a path that
-   * is not there, throws Conflict: read and decide again.
+   * Sends `test` operations for the guard, then `operations`. Throws Conflict if the guard or a `test` fails or if a
+   * path does not exist: read the object and decide again.
    */
   patch<T extends KubeObject>(
     type: ResourceType,
@@ -81,8 +84,8 @@ export interface KubeClient {
     signal: AbortSignal,
   ): Promise<T>;
   /**
-   * RFC 7386 merge patch with the guard in its metadata, for whole sections such as `status`. A `null` removes a field,
-   * so the content must be complete for what it means to remove.
+   * Sends an RFC 7386 merge patch with the guard in its metadata, for whole sections such as `status`. A field that is
+   * left out stays; to remove a field, set it to `null`.
    */
   mergePatch<T extends KubeObject>(
     type: ResourceType,
@@ -93,14 +96,15 @@ export interface KubeClient {
     signal: AbortSignal,
   ): Promise<T>;
   /**
-   * Deletes the object that the guard names. NotFound is thrown, not swallowed; another UID or version throws Conflict.
+   * Deletes the object that the guard names. Throws NotFound if it does not exist, and Conflict if its UID or version
+   * differs.
    */
   delete(type: ResourceType, key: ObjectKey, options: DeleteOptions, signal: AbortSignal): Promise<void>;
   /**
-   * Finds by API discovery how a kind is served.
+   * Finds out by API discovery how the server serves a kind.
    *
-   * @param apiVersion `group/version`; with a bare group the server's preferred version is taken.
-   * @returns undefined if the server does not serve it (the answer is not cached then).
+   * @param apiVersion `group/version`, or a group alone for the version that the server prefers.
+   * @returns undefined if the server does not serve it. This answer is not cached.
    */
   discover(apiVersion: string, kind: string, signal: AbortSignal): Promise<ResourceType | undefined>;
 }

@@ -1,29 +1,33 @@
-/** What the answers of an API server say of itself. */
+/** What the answers of an API server show about the server. */
 export interface Contact {
   /**
-   * Monotonic time since which it has answered without an outage that this process noticed. Infinity before its first
-   * answer, and from a write that etcd refused until a write to a Lease or a Node has gone through again.
+   * Monotonic time since which the server has answered without an outage that this process noticed. Infinity before its
+   * first answer, and after etcd refused a write, until a write to a Lease or a Node succeeds again.
    */
   sinceMs: number;
   /**
-   * What its own clock reads now, at least, by its last answer; undefined if its answers have no date. For the present
-   * time use `serverTimeMs` of `server-time.ts`, which counts every API server of the cluster.
+   * The earliest time that the server's clock can show now, by its last answer; undefined if its answers have no date.
+   * For the current time use `serverTimeMs` of `server-time.ts`, which takes every API server of the cluster into
+   * account.
    */
   serverTimeMs: number | undefined;
-  /** Monotonic time since which that clock has not been seen to jump: the age of an earlier stamp is not known. */
+  /**
+   * Monotonic time since which the server's clock has not jumped, as far as this process noticed. The age of an earlier
+   * timestamp is not known.
+   */
   clockSteadySinceMs: number;
   /**
-   * Whether answers of the last minutes were dated by clocks that differ: behind one address there may be several API
-   * servers, and the clock of one says nothing about the age of a stamp of another.
+   * Whether the dates of the answers in the last minutes come from clocks that differ. Several API servers may share
+   * one address, and the clock of one does not show the age of a timestamp that another one wrote.
    */
   areClocksApart?: boolean;
 }
 
-/** Contact with a cluster whose API servers may be several. */
+/** Contact with a cluster that may have several API servers. */
 export interface ClusterContact extends Contact {
-  /** As `serverTimeMs`, by the clock that was furthest behind of late: the clocks of several API servers may differ. */
+  /** As `serverTimeMs`, by the clock that was furthest behind in the last 25 to 50 s. */
   earliestServerTimeMs: number | undefined;
-  /** Monotonic time at which a call last failed, was refused as one too many, or was slow. */
+  /** Monotonic time at which a call last failed, was refused with 429, or was slow. */
   troubledAtMs?: number;
   /** As `serverTimeMs`, by the clock that was furthest ahead in the last minutes. */
   latestServerTimeMs?: number | undefined;

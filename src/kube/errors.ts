@@ -1,15 +1,14 @@
 import { printable } from "../runtime/text/printable.ts";
 
 /**
- * Why an API call failed. The set is closed: callers decide on the code alone.
+ * Why an API call failed. Callers decide by the code alone.
  *
  * Network: no connection, or it broke. Timeout: no answer by the deadline; a write may or may not have taken effect.
- * Aborted: the caller's signal. BadResponse: an answer that is not what the API promises, or larger than its bound.
- * OverBudget: more than is read from an untrusted API server.
- * The others are the API server's own (`metav1.Status.reason`), by HTTP status: Unauthorized 401, Forbidden 403,
- * NotFound 404, MethodNotAllowed 405, AlreadyExists and Conflict 409, Gone 410, BadRequest 400/415, Invalid 422,
- * TooManyRequests 429, Unavailable 5xx. A JSON patch that does not fit the object (a `test` failed, a path is not
- * there) is a Conflict too, though the server answers 422.
+ * Aborted: the caller aborted its signal. BadResponse: an answer that is not what the API promises, or larger than its
+ * bound. OverBudget: an untrusted API server sent more than the agent reads from it. The others follow from the HTTP
+ * status: Unauthorized 401, Forbidden 403, NotFound 404, MethodNotAllowed 405, AlreadyExists and Conflict 409, Gone
+ * 410, Invalid 422, TooManyRequests 429, BadRequest any other 4xx, Unavailable 5xx. A JSON patch that does not fit the
+ * object (a `test` failed, or a path does not exist) is a Conflict, although the server answers 422.
  */
 export type KubeErrorCode =
   | "Network"
@@ -31,7 +30,7 @@ export type KubeErrorCode =
 
 const RETRYABLE: ReadonlySet<KubeErrorCode> = new Set(["Network", "Timeout", "TooManyRequests", "Unavailable"]);
 
-/** The one error class of `src/kube`. Its message names the call and the object. */
+/** The error that every failed API call throws. Its message names the call and the object. */
 export class KubeError extends Error {
   override readonly name = "KubeError";
   readonly code: KubeErrorCode;
@@ -39,7 +38,7 @@ export class KubeError extends Error {
   readonly status: number | undefined;
   /** `metav1.Status.reason`, if the server gave one. */
   readonly reason: string | undefined;
-  /** How long the server asked to wait (Retry-After), if it did. */
+  /** How long the server asked the client to wait (Retry-After), if it did. */
   readonly retryAfterMs: number | undefined;
   /** Whether the same call may succeed later without a change. */
   readonly retryable: boolean;
@@ -49,7 +48,7 @@ export class KubeError extends Error {
     message: string,
     options: { status?: number; reason?: string; retryAfterMs?: number; cause?: unknown } = {},
   ) {
-    // Names and texts in it may be those of an untrusted API server.
+    // The message may contain text from an untrusted API server.
     super(printable(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.status = options.status;
@@ -58,7 +57,7 @@ export class KubeError extends Error {
     this.retryable = RETRYABLE.has(code);
   }
 
-  /** What the user does about it; undefined if the message says it, or if the error ends by itself. */
+  /** What the user can do; undefined if the message already says it, or if the error goes away without an action. */
   get nextStep(): string | undefined {
     switch (this.code) {
       case "Unauthorized":
@@ -84,7 +83,7 @@ export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
 }
 
-/** The way to a cluster cannot be used as it is configured. Its message names the file or option and the next step. */
+/** The configured connection to a cluster cannot be used. The message names the file or option and the next step. */
 export class ClusterConfigError extends Error {
   override readonly name = "ClusterConfigError";
 }

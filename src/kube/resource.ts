@@ -1,4 +1,4 @@
-// The shapes of the Kubernetes API that hold for every kind.
+// Types of the Kubernetes API that all kinds share.
 
 /** How the API server serves one kind. */
 export interface ResourceType {
@@ -40,7 +40,7 @@ export interface ObjectMeta {
   annotations?: Record<string, string>;
   finalizers?: string[];
   ownerReferences?: OwnerReference[];
-  /** Who has written which fields, and when, by the API server's clock. Caches leave it out. */
+  /** Which writer set which fields, and when, by the API server's clock. Caches leave it out. */
   managedFields?: { time?: string; subresource?: string }[];
 }
 

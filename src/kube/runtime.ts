@@ -8,16 +8,16 @@ import type { EventRecorder } from "./events.ts";
 import type { KubeObject, ResourceType } from "./resource.ts";
 import type { Watched } from "./watched.ts";
 
-/** What a controller needs of one cluster; made once by the entry point. */
+/** What a controller needs to work with one cluster. */
 export interface KubeRuntime {
   client: KubeClient;
   clock: Clock;
   random: Random;
   logger: Logger;
   events: EventRecorder;
-  /** How far the API server's clock is ahead of our own, by its last answers; undefined if they do not show it. */
+  /** How far the API server's clock is ahead of the agent's, by its last answers; undefined if they do not show it. */
   clockOffset?(): ClockOffset | undefined;
-  /** What its answers say of the API server. */
+  /** What the answers of the API server show about it. */
   contact(): ClusterContact;
   /** Starts a list-then-watch; it ends when `signal` aborts. */
   watch<T extends KubeObject>(options: WatchOptions<T>, signal: AbortSignal): Watched<T>;
@@ -29,7 +29,8 @@ export interface WatchOptions<T extends KubeObject> {
   labelSelector?: string;
   fieldSelector?: string;
   /**
-   * Keeps of an object, as the server sent it, only what is needed; undefined drops it from the view. Must not throw.
+   * Reduces an object, as the server sent it, to what is needed. Returns undefined to leave it out of the view. Must
+   * not throw.
    */
   trim: (raw: KubeObject) => T | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The wire to one API server. The agent's is made of undici pools (`http-transport.ts`); the simulation hands requests
- * to an in-memory API server in the same process. Everything above this interface is the same in both.
+ * Sends requests to one API server. The agent uses undici pools (`http-transport.ts`); the simulation passes requests
+ * to an in-memory API server in the same process. All code above this interface is the same in both.
  */
 export interface KubeTransport {
   /**
@@ -10,17 +10,17 @@ export interface KubeTransport {
    */
   send(request: TransportRequest, signal: AbortSignal): Promise<TransportResponse>;
   /**
-   * Opens a watch. Resolves once the status line is there; the body then yields chunks as they come and ends, or throws
-   * a KubeError, when the connection does.
+   * Opens a watch. Resolves when the response headers have arrived. The body then yields chunks as they arrive. It ends
+   * when the connection ends, or throws a KubeError when the connection breaks.
    */
   stream(request: TransportRequest, signal: AbortSignal): Promise<TransportStream>;
-  /** Closes every connection; calls under way fail with Aborted. */
+  /** Closes every connection. Calls in progress fail with Aborted. */
   close(): Promise<void>;
 }
 
 /**
- * Connections are kept apart by lane, so that a burst of writes never delays the lease, nor a watch a write, nor a
- * review or a page either.
+ * Each lane has its own connections, so that calls of one lane never delay those of another. For example, a burst of
+ * writes does not delay the renewal of the lease.
  */
 export type Lane = "api" | "watch" | "lease" | "review" | "page";
 
@@ -33,7 +33,7 @@ export interface TransportRequest {
   /** `application/json` by default. */
   contentType?: string;
   lane: Lane;
-  /** Deadline of the whole call; for a watch, of its headers. */
+  /** Deadline of the whole call. For a watch, only of its response headers. */
   timeoutMs: number;
 }
 

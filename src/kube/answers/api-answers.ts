@@ -7,15 +7,15 @@ import type { KubeObject, ResourceType } from "../resource.ts";
 import { apiVersionOf } from "../resource.ts";
 import type { TransportResponse } from "../transport.ts";
 
-/** A longer wait is cut: one request too many is better than a stop because of an absurd header. */
+/** A longer wait is shortened to this: one request too many is better than a long stop because of a wrong header. */
 const RETRY_AFTER_MAX_MS = 60_000;
-/** What of a server's message goes into an error. */
+/** How much of a server's message goes into an error. */
 const MESSAGE_LENGTH_MAX = 1_024;
 
 /** `metav1.StatusReason`: one word. */
 const REASON = /^[A-Za-z]{1,64}$/;
 
-/** The parts of `metav1.Status` that we read. */
+/** The fields of `metav1.Status` that are read. */
 interface ApiStatus {
   message?: string;
   reason?: string;
@@ -23,14 +23,14 @@ interface ApiStatus {
   details?: { retryAfterSeconds?: number; causes?: { message?: string }[] };
 }
 
-/** An object of `answer`. @throws KubeError BadResponse if it is none. */
+/** Parses the object in `answer`. @throws KubeError BadResponse if it is not a Kubernetes object. */
 export function parseObject(what: string, answer: TransportResponse): KubeObject {
   const object = parseJson(what, answer.body);
   if (!isKubeObject(object)) throw new KubeError("BadResponse", `${what}: the answer is not a Kubernetes object`);
   return object;
 }
 
-/** A page of a list, its items completed by the kind that built-in types leave out there. */
+/** Parses a page of a list. Lists of built-in types leave out the kind of each item, so it is added. */
 export function parseList(
   what: string,
   type: ResourceType,
@@ -53,14 +53,16 @@ export function parseList(
 }
 
 /**
- * Lists leave out of built-in types what the list's own kind says. It is set in place: a copy costs as much as the
- * server likes.
+ * Sets `apiVersion` and `kind`, which lists of built-in types leave out of their items. The item is changed in place:
+ * the time that a copy takes would depend on what the server sends.
  */
 export function completeKind(type: ResourceType, item: unknown): unknown {
   return isRecord(item) ? Object.assign(item, { apiVersion: apiVersionOf(type), kind: type.kind }) : item;
 }
 
-/** Whether `value` has all that every stored object has. Answers that are not stored (access reviews) have less. */
+/**
+ * Whether `value` has the fields that every stored object has. Answers that are not stored (access reviews) have fewer.
+ */
 export function isStoredObject(value: unknown): value is KubeObject {
   if (!isKubeObject(value)) return false;
   const { name, uid, resourceVersion }: { name?: unknown; uid?: unknown; resourceVersion?: unknown } = value.metadata;
@@ -72,19 +74,19 @@ function isKubeObject(value: unknown): value is KubeObject {
   return typeof value["apiVersion"] === "string" && typeof value["kind"] === "string";
 }
 
-/** What an unsuccessful answer means. */
+/** The error for an unsuccessful answer. */
 export function failureOf(what: string, answer: TransportResponse): KubeError {
   const status = readStatus(answer.body);
   return errorOfStatus(what, answer.status, status, retryAfterMs(answer, status));
 }
 
-/** What a `metav1.Status` in a watch's ERROR event means. */
+/** The error for a `metav1.Status` in an ERROR event of a watch. */
 export function failureOfStatusObject(what: string, object: unknown): KubeError {
   const status = asStatus(object);
   return errorOfStatus(what, status?.code ?? 500, status, undefined);
 }
 
-/** Turns whatever a call through `withDeadline` threw into a KubeError that names the call. */
+/** Turns the errors of a call through `withDeadline` into KubeErrors that name the call. */
 export async function asCallError<T>(what: string, signal: AbortSignal, work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -128,9 +130,9 @@ function errorOfStatus(
 }
 
 /**
- * Whether a JSON patch did not fit the object: a `test` failed, or a path was not there. The API server answers 422
- * Invalid and says neither which nor why (seen on 1.36); what it has checked against a schema names the fields in
- * question.
+ * Whether a JSON patch did not fit the object: a `test` failed, or a path does not exist. The API server then answers
+ * 422 Invalid without `causes` (seen on 1.36). If the schema does not allow the object, the answer names the fields in
+ * `causes`.
  */
 function isUnfittingPatch(httpStatus: number, status: ApiStatus | undefined): boolean {
   return httpStatus === 422 && status?.reason === "Invalid" && (status.details?.causes ?? []).length === 0;
@@ -177,8 +179,8 @@ function readStatus(body: string): ApiStatus | undefined {
 }
 
 /**
- * A `metav1.Status`; undefined for anything else, of which nothing is repeated: it may be the answer of another service
- * than an API server, to which the kubeconfig of a tenant leads, and errors are read by tenants.
+ * A `metav1.Status`; undefined for anything else. Other text must not get into an error, which tenants can read: a
+ * tenant's kubeconfig may point to a service that is not an API server, and the answer may be confidential.
  */
 function asStatus(object: unknown): ApiStatus | undefined {
   if (!isRecord(object) || object["kind"] !== "Status") return undefined;
@@ -201,7 +203,7 @@ function parseJson(what: string, body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    // Without its cause, which quotes the answer: that may be a Secret.
+    // The cause is left out because it quotes the answer, which may be a Secret.
     throw new KubeError("BadResponse", `${what}: the answer is not JSON`);
   }
 }

@@ -6,9 +6,9 @@ import type { KubeTransport, TransportRequest } from "../transport.ts";
 const REQUEST_MS = 0.3;
 
 /**
- * The same transport for an untrusted API server: no answer reaches a parser that would make more values of
- * it than the budget allows, and nothing is asked for when `work` is used up. The lines of a watch are checked by their
- * reader.
+ * Wraps a transport to an untrusted API server. An answer with more JSON values than the budget allows is refused
+ * before it is parsed, and no request is sent when `work` is used up. The lines of a watch are checked by the code that
+ * reads them.
  */
 export function boundAnswers(transport: KubeTransport, budget: ReadBudget, work: WorkAllowance): KubeTransport {
   return {

@@ -1,6 +1,6 @@
 import { overBudget } from "./read-budget.ts";
 
-/** Managed fields of a Pod, the deepest of what is read of a workload cluster, have about 15 levels. */
+/** The deepest JSON that is read from a workload cluster, the managed fields of a Pod, has about 15 levels. */
 const DEPTH_MAX = 64;
 
 const QUOTE = 0x22;
@@ -12,9 +12,9 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * Counts what a parser would make of a JSON text, before there is one: a text of 4 MiB may hold half a million fields,
- * which take seconds and hundreds of megabytes, while the same length in long strings takes milliseconds. Commas and
- * opening brackets are counted, which is at least the number of values but one.
+ * Counts the values in a JSON text before it is parsed. A text of 4 MiB may contain half a million fields, which take
+ * seconds and hundreds of megabytes to parse, while the same length in long strings takes milliseconds. Commas and
+ * opening brackets are counted; a text has at most one value more than that.
  *
  * @throws KubeError OverBudget
  */
@@ -45,7 +45,7 @@ export function checkStructure(what: string, text: string, valuesMax: number): v
   }
 }
 
-/** The index of the quote that ends the string which begins at `start`; the text's length if none does. */
+/** The index of the quote that ends the string that begins at `start`; the length of the text if there is none. */
 function endOfString(text: string, start: number): number {
   for (let index = start + 1; index < text.length; index++) {
     const code = text.charCodeAt(index);

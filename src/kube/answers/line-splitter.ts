@@ -1,23 +1,23 @@
 import { KubeError } from "../errors.ts";
 
-/** Cuts a stream of text into lines, and refuses one that grows without end. */
+/** Splits a stream of text into lines, and refuses a line that is too long. */
 export class LineSplitter {
   readonly #lengthMax: number;
   /**
-   * The line that has not ended, as it came: strings that are appended to each other piece by piece take several times
-   * the memory.
+   * The chunks of the line that has not ended. A string that is appended to piece by piece takes several times the
+   * memory.
    */
   #rest: string[] = [];
   #restLength = 0;
 
-  /** @param lengthMax longest line, in UTF-16 units. */
+  /** @param lengthMax the longest line that is accepted, in UTF-16 units. */
   constructor(lengthMax: number) {
     this.#lengthMax = lengthMax;
   }
 
   /**
-   * The lines that `chunk` completes, without their ends. What follows the last end is kept for the next chunk; at the
-   * end of the stream it is half a line, and of no use.
+   * Returns the lines that `chunk` completes, without line breaks. Text after the last line break is kept for the next
+   * chunk. At the end of the stream it is an incomplete line, which is not returned.
    *
    * @throws KubeError BadResponse on a line that is too long.
    */

@@ -4,52 +4,55 @@ import type { KubeObject } from "../resource.ts";
 
 /** How much may be read from an untrusted API server. */
 export interface ReadBudget {
-  /** Objects that are asked for at once. A server that sends more has not kept to it. */
+  /** Objects that a request for a page asks for. More objects in one page are over the budget. */
   pageSize: number;
-  /** Objects of one collection. */
+  /** The largest number of objects in one collection. */
   objects: number;
-  /** What is kept of a watched collection, as JSON text. */
+  /** The length of what is kept of a watched collection, as JSON text. */
   textLength: number;
-  /** The same of one that is listed once, and looked at whole. */
+  /** The same for a collection that is listed once and not watched. */
   listTextLength: number;
-  /** From the first to the last page of a list. */
+  /** The time from the first to the last page of a list. */
   listMs: number;
   /** The longest line of a watch. */
   lineLength: number;
   /** JSON values in one answer, whatever its length. */
   answerValues: number;
-  /** The same in one event of a watch, which holds one object. */
+  /** JSON values in one event of a watch, which contains one object. */
   eventValues: number;
-  /** How long all that the server sends may keep the main thread busy, by the minute. */
+  /** How long the data of the server may keep the main thread busy in each minute. */
   busyMs: number;
 }
 
-/** A server that has gone over its budget is asked again after this: what it may cost is bounded by that. */
+/**
+ * How long the agent waits before it sends the next request to a server that exceeded its budget. This bounds the load
+ * that such a server causes.
+ */
 const REST_MS = 60_000;
 
-/** What a watch may send at once, and by the second, in addition to what its objects allow. */
+/** How many events a watch may send at once and in each second, in addition to those for each of its objects. */
 const EVENTS_AT_ONCE = 500;
 const EVENTS_PER_SECOND = 50;
-/** Each object may change twice in a moment, as in an outage, and every ten seconds all the time. */
+/** Each object may change twice at once, as in an outage, and every 10 s permanently. */
 const EVENTS_AT_ONCE_EACH = 2;
 const EVENTS_PER_SECOND_EACH = 0.1;
-/** An event of a node with 50 images has 20 KiB. */
+/** The event of a node with 50 images has 20 KiB. */
 const TEXT_LENGTH_OF_EVENT = 32 * 1024;
 
-/** A part of a stream counts as at least this long: each costs its work, however short it is. */
+/** A chunk of a stream counts as at least this long, because even a short chunk takes some time. */
 const TEXT_LENGTH_MIN = 64;
 
-/** @param what the call, for messages. */
+/** @param what the call, for the message. */
 export function overBudget(what: string, why: string): KubeError {
-  return new KubeError("OverBudget", `${what}: ${why}; it is asked again in a minute`, { retryAfterMs: REST_MS });
+  return new KubeError("OverBudget", `${what}: ${why}; the agent asks again in a minute`, { retryAfterMs: REST_MS });
 }
 
-/** How many objects are held, and how long their text is. */
+/** Counts the objects that are kept, and the length of their text. */
 export class HeldSize {
   readonly #budget: Pick<ReadBudget, "objects" | "textLength"> | undefined;
   #objects = 0;
   #textLength = 0;
-  /** What each object was counted with, so that exactly that is taken off. */
+  /** The length that each object was counted with, so that exactly this length is subtracted when it is removed. */
   readonly #lengths = new WeakMap<KubeObject, number>();
 
   constructor(budget: Pick<ReadBudget, "objects" | "textLength"> | undefined) {
@@ -61,7 +64,7 @@ export class HeldSize {
   }
 
   /**
-   * @param kept undefined for one that was dropped, which counts anyway.
+   * @param kept undefined if the object was dropped. It counts as an object without text then.
    * @throws KubeError OverBudget if its length cannot be measured; the count is then as it was.
    */
   add(kept: KubeObject | undefined): void {
@@ -72,7 +75,7 @@ export class HeldSize {
     this.#textLength += length;
   }
 
-  /** Never throws, so that no object can be kept whose length was taken off. */
+  /** Never throws, so that no object stays whose length was already subtracted. */
   remove(kept: KubeObject): void {
     const length = this.#lengths.get(kept);
     if (length === undefined) return;
@@ -99,8 +102,8 @@ function lengthOf(kept: KubeObject): number {
 }
 
 /**
- * How long the main thread may still work on what a server sends: it fills up within a minute. Everything that reads
- * from one server shares one.
+ * How long the main thread may still work on the data of a server. It refills completely within a minute. All code that
+ * reads from one server shares one allowance.
  */
 export class WorkAllowance {
   readonly #clock: Clock;
@@ -117,8 +120,7 @@ export class WorkAllowance {
   }
 
   /**
-   * Does `work`, and counts how long it took. @throws KubeError OverBudget if nothing is left of the time, without
-   * doing it.
+   * Runs `work`, and counts how long it took. @throws KubeError OverBudget, before it runs `work`, if no time is left.
    */
   run<T>(what: string, work: () => T): T {
     this.charge(what, 0);
@@ -131,8 +133,8 @@ export class WorkAllowance {
   }
 
   /**
-   * Counts work whose duration cannot be measured, such as the reading of a connection. @throws KubeError OverBudget if
-   * nothing is left.
+   * Counts work whose duration cannot be measured, such as reading from a connection. @throws KubeError OverBudget if
+   * no time is left.
    */
   charge(what: string, ms: number): void {
     if (this.#busyMs === undefined) return;
@@ -140,11 +142,12 @@ export class WorkAllowance {
     const filled = ((nowMs - this.#filledMs) / REST_MS) * this.#busyMs;
     this.#leftMs = Math.min(this.#busyMs, this.#leftMs + filled) - ms;
     this.#filledMs = nowMs;
-    if (this.#leftMs <= 0) throw overBudget(what, `it took more than ${this.#busyMs} ms of a minute to read`);
+    if (this.#leftMs <= 0)
+      throw overBudget(what, `reading its answers took more than ${this.#busyMs} ms within a minute`);
   }
 }
 
-/** What a watch may still send: it fills up with time, by how many objects there are. */
+/** How many events a watch may still send. It refills over time, faster if there are more objects. */
 export class EventAllowance {
   readonly #clock: Clock;
   readonly #objects: () => number;
@@ -165,8 +168,8 @@ export class EventAllowance {
     this.#fill();
     this.#events -= events;
     this.#textLength -= Math.max(textLength, events === 0 ? TEXT_LENGTH_MIN : 0);
-    if (this.#events < 0) throw overBudget(what, "more events than its objects account for");
-    if (this.#textLength < 0) throw overBudget(what, "longer events than its objects account for");
+    if (this.#events < 0) throw overBudget(what, "more events than the number of its objects allows");
+    if (this.#textLength < 0) throw overBudget(what, "longer events than the number of its objects allows");
   }
 
   #fill(): void {

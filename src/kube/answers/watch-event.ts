@@ -3,7 +3,7 @@ import { isRecord } from "../../runtime/record.ts";
 import { KubeError } from "../errors.ts";
 import type { KubeObject, ResourceType } from "../resource.ts";
 
-/** One line of a watch. `resourceVersion` is up to where the watch has come with it. */
+/** One line of a watch. `resourceVersion` is the version that the watch has reached with it. */
 export type WatchEvent =
   | { type: "added" | "modified" | "deleted"; object: KubeObject; resourceVersion: string }
   | { type: "bookmark"; resourceVersion: string };
@@ -11,7 +11,7 @@ export type WatchEvent =
 /**
  * Reads one line of a watch (`metav1.WatchEvent`).
  *
- * @throws KubeError what an ERROR event says (Gone: list again); BadResponse for anything else than an event.
+ * @throws KubeError with the code of an ERROR event (Gone: list again); BadResponse if the line is not an event.
  */
 export function parseWatchEvent(what: string, type: ResourceType, line: string): WatchEvent {
   let event: unknown;

@@ -25,34 +25,34 @@ import type { KubeObject, ResourceType } from "../resource.ts";
 import { apiVersionOf } from "../resource.ts";
 import type { KubeTransport, Lane, TransportRequest, TransportResponse } from "../transport.ts";
 
-/** One call: the API server's own bound is 60 s, but an answer that late is of no use to a fence. */
+/** The deadline of one call. The API server itself allows 60 s, but an answer that late does not help a fence. */
 const CALL_TIMEOUT_MS = 10_000;
-/** A read with its retries. */
+/** The deadline of a read with its retries. */
 const READ_DEADLINE_MS = 30_000;
 const READ_RETRIES_MAX = 5;
 const READ_BACKOFF_MIN_MS = 100;
 const READ_BACKOFF_MAX_MS = 5_000;
-/** A list with all its pages and their retries. */
+/** The deadline of a list with all its pages and their retries. */
 const LIST_DEADLINE_MS = 60_000;
 
 export interface KubeClientDeps {
   transport: KubeTransport;
   clock: Clock;
   random: Random;
-  /** Whose connections the calls go over; `api` by default. */
+  /** The lane whose connections the calls use; `api` by default. */
   lane?: Lane;
-  /** Of each list; without bounds by default. */
+  /** The bounds of each list; none by default. */
   budget?: ReadBudget | undefined;
-  /** Shared by all that reads from the server; by default of this client alone. */
+  /** Shared by all code that reads from the server. By default, the client has its own. */
   work?: WorkAllowance;
 }
 
-/** A client over `transport`; see `KubeClient` for what it promises. */
+/** A client over `transport`. */
 export function createKubeClient(deps: KubeClientDeps): KubeClient {
   return new ApiClient(deps);
 }
 
-// `as T` in here takes the server's word for the shape of a kind: it checked every object against the kind's schema.
+// `as T` in this class relies on the server: it has checked every object against the schema of its kind.
 class ApiClient implements KubeClient {
   readonly #deps: KubeClientDeps;
   readonly #work: WorkAllowance;
@@ -83,8 +83,8 @@ class ApiClient implements KubeClient {
         try {
           return await this.#pages<T>(what, type, options, signal);
         } catch (error) {
-          // The continue token outlived the revision it reads from (compacted after 5 minutes): a list from the start
-          // is the only consistent answer. Twice in a row is not a coincidence.
+          // The revision of the continue token was compacted (after 5 minutes), so only a list from the start is
+          // consistent. If that fails in the same way, the list is too slow, and a further try would not help.
           if (!isKubeError(error, "Gone")) throw error;
           return await this.#pages<T>(what, type, options, signal);
         }
@@ -101,9 +101,9 @@ class ApiClient implements KubeClient {
     const { name, namespace, generateName } = object.metadata;
     const key = { name: name ?? `${generateName ?? ""}*`, ...(namespace !== undefined && { namespace }) };
     const what = `create ${describeObject(type, key)}`;
-    // A subresource is created of an object that exists (such as a pod's eviction), so its path holds the name.
+    // The path of a subresource, such as the eviction of a Pod, contains the name of the object.
     const path = options.subresource === undefined ? collectionPath(type, namespace) : objectPath(type, key, options);
-    // It has a kind of its own there.
+    // The body of a subresource has its own kind.
     const own = options.subresource === undefined ? { apiVersion: apiVersionOf(type), kind: type.kind } : {};
     const body = { ...object, ...own };
     return parseObject(what, await this.#write(what, "POST", withDryRun(path, options), body, signal)) as T;
@@ -176,7 +176,7 @@ class ApiClient implements KubeClient {
     return { items, resourceVersion };
   }
 
-  /** A read with its retries, within a deadline of its own. */
+  /** A read with its retries, within one deadline. */
   #readWithin(deadlineMs: number, what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
     const { clock } = this.#deps;
     const work = withDeadline(clock, what, deadlineMs, signal, (signal) => this.#read(what, path, signal));
@@ -184,8 +184,8 @@ class ApiClient implements KubeClient {
   }
 
   /**
-   * A read, again on failures that pass by themselves. p-retry counts and decides; the waits are made here on the
-   * injected clock, so its own are 0 ms.
+   * Reads, and retries after failures that may be temporary. p-retry counts the attempts. The waits of p-retry are 0
+   * ms, because `onFailedAttempt` waits on the injected clock.
    */
   #read(what: string, path: string, signal: AbortSignal): Promise<TransportResponse> {
     const { clock, random } = this.#deps;
@@ -203,7 +203,7 @@ class ApiClient implements KubeClient {
     });
   }
 
-  /** A write: one call. After a lost one only the caller can tell whether it took effect. */
+  /** Sends a write once. If the answer is lost, only the caller can find out whether the write took effect. */
   #write(
     what: string,
     method: "POST" | "PATCH" | "DELETE",

@@ -3,18 +3,21 @@ import { KubeError } from "../errors.ts";
 import type { ResourceType } from "../resource.ts";
 import { keyText } from "../watched.ts";
 
-/** The path of a collection; of all namespaces if `namespace` is absent. */
+/** The path of a collection; in all namespaces if `namespace` is undefined. */
 export function collectionPath(type: ResourceType, namespace: string | undefined): string {
   const root = type.group === "" ? `/api/${type.version}` : `/apis/${type.group}/${type.version}`;
   const scope = namespace === undefined ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
   return `${root}${scope}/${type.plural}`;
 }
 
-/** The path of one object or of a subresource of it. */
+/** The path of one object or of its subresource. */
 export function objectPath(type: ResourceType, key: ObjectKey, options: { subresource?: string } = {}): string {
   // A missing name or namespace would turn a call on one object into a call on the whole collection.
   if (key.name === "" || type.namespaced === (key.namespace === undefined || key.namespace === "")) {
-    throw new KubeError("BadRequest", `${describeObject(type, key)}: name or namespace missing or out of place`);
+    throw new KubeError(
+      "BadRequest",
+      `${describeObject(type, key)}: the name is empty, or the namespace is missing or not allowed`,
+    );
   }
   const subresource = options.subresource === undefined ? "" : `/${options.subresource}`;
   return `${collectionPath(type, key.namespace)}/${encodeURIComponent(key.name)}${subresource}`;

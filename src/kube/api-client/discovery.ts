@@ -4,16 +4,16 @@ import { isKubeError, KubeError } from "../errors.ts";
 import type { ResourceType } from "../resource.ts";
 import type { TransportResponse } from "../transport.ts";
 
-/** Kinds that are remembered; more than any cluster has templates of. */
+/** How many kinds are cached. No cluster has templates of more kinds. */
 const CACHED_KINDS_MAX = 256;
-/** Versions of one group that are looked through. */
+/** How many versions of one group are searched. */
 const VERSIONS_MAX = 16;
 
 const CORE_VERSION = /^v\d+((alpha|beta)\d+)?$/;
 
 /**
- * API discovery. What was found is kept until the process ends: how a kind is served changes only with its CRD, and a
- * call on a kind that is gone answers NotFound by itself.
+ * API discovery. A kind that was found is cached until the process ends: how it is served changes only with its CRD,
+ * and if the CRD is deleted, calls fail with NotFound.
  */
 export function createDiscovery(
   read: (path: string, signal: AbortSignal) => Promise<TransportResponse>,
@@ -36,7 +36,7 @@ export function createDiscovery(
 
 type Read = (path: string, signal: AbortSignal) => Promise<TransportResponse>;
 
-/** The versions to look in, the preferred one first. */
+/** The versions to search, the preferred one first. */
 async function versionsOf(
   read: Read,
   apiVersion: string,
@@ -65,7 +65,7 @@ async function findKind(
   for (const resource of asArray(answer?.["resources"])) {
     if (!isRecord(resource) || resource["kind"] !== kind) continue;
     const { name, namespaced } = resource;
-    // `nodes/status` and other subresources are listed with the kinds, and may carry the same kind.
+    // Subresources such as `nodes/status` are listed together with the kinds, and may have the same kind.
     if (typeof name !== "string" || name.includes("/") || typeof namespaced !== "boolean") continue;
     return { group, version, kind, plural: name, namespaced };
   }

@@ -2,11 +2,11 @@ import { isRecord } from "../../runtime/record.ts";
 import { KubeError } from "../errors.ts";
 import type { KubeTransport } from "../transport.ts";
 
-/** What an API server says about itself. */
+/** The version of an API server. */
 export interface ServerVersion {
   major: number;
   minor: number;
-  /** As the server writes it, such as `v1.36.3`. */
+  /** As the server reports it, such as `v1.36.3`. */
   text: string;
 }
 
@@ -22,7 +22,7 @@ export async function readServerVersion(transport: KubeTransport, signal: AbortS
   throw new KubeError("BadResponse", `GET ${path}: the answer (${answer.status}) is not the version of an API server`);
 }
 
-/** Vendors add to the numbers: `36+`. */
+/** Some vendors append text to the numbers, such as `36+`; `parseInt` ignores it. */
 function parseVersion(body: string): ServerVersion | undefined {
   let parsed: unknown;
   try {

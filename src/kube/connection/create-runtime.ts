@@ -22,26 +22,27 @@ export interface KubeRuntimeDeps {
   controllerName: string;
   /** `reportingInstance` of events: this process, for example the pod's name. */
   instance: string;
-  /** For an untrusted API server; without bounds by default. */
+  /** The bounds for an untrusted API server; none by default. */
   budget?: ReadBudget;
   /**
-   * What all reading from the server may take, if `transport` counts its part as well; by default one for this runtime.
+   * The allowance for reading from the server. Pass it if `transport` charges it as well; by default, the runtime has
+   * its own.
    */
   work?: WorkAllowance;
 }
 
-/** A runtime whose background work (sending events) goes on while `run` does. */
+/** A runtime that sends Kubernetes Events in the background while `run` runs. */
 export interface RunnableKubeRuntime extends KubeRuntime {
-  /** A client on connections of its own, for the leader's Lease and nothing else. */
+  /** A client with its own connections, only for the Leases of leader election. */
   leaseClient: KubeClient;
-  /** The same for reviews of access, which every agent asks for, whether it leads or not. */
+  /** The same for access reviews. Every agent sends them, whether it leads or not. */
   reviewClient: KubeClient;
-  /** The same for what the dashboard shows. */
+  /** The same for the pages of the dashboard. */
   pageClient: KubeClient;
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Puts the parts of `src/kube` together over one transport. */
+/** Creates all parts of a runtime over one transport. */
 export function createKubeRuntime(deps: KubeRuntimeDeps): RunnableKubeRuntime {
   const { clock, random, logger, controllerName, instance, budget } = deps;
   const work = deps.work ?? new WorkAllowance(clock, budget);

@@ -5,43 +5,47 @@ import { isKubeError } from "../errors.ts";
 import type { KubeTransport, TransportRequest } from "../transport.ts";
 
 /**
- * Contact is lost when calls fail and none is answered for longer than this: one failed call among others is not an
+ * Contact is lost if calls fail and no call is answered for longer than this. One failed call among others is not an
  * outage.
  */
 const OUTAGE_MIN_MS = 5_000;
 /**
- * A clock that is so far from where it should be has been set; what is nearer may be an answer that was long on its
- * way.
+ * If the server's clock differs from its expected time by more than this, it was set. A smaller difference may come
+ * from an answer that took long to arrive.
  */
 const CLOCK_JUMP_MIN_MS = 5_000;
-/** What a load balancer or a server that is going down answers in place of the API server. */
+/** Answers of a load balancer, or of an API server that is shutting down. */
 const NOT_SERVED: ReadonlySet<number> = new Set([502, 503, 504]);
-/** What a server answers that cannot read its etcd, or is overloaded: watches receive no events until it recovers. */
+/**
+ * Answers of an API server that cannot read from etcd, or is overloaded. Its watches receive no events until it
+ * recovers.
+ */
 const NOT_READ: ReadonlySet<number> = new Set([429, 500]);
 /**
- * How the errors of etcd begin that the API server passes on with a 500 (etcd, api/v3rpc/rpctypes/error.go), for
- * instance "etcdserver: mvcc: database space exceeded": then no kubelet can renew its lease, although everything can
- * still be read.
+ * The prefix of etcd errors that the API server passes on with a 500 (etcd, api/v3rpc/rpctypes/error.go), for example
+ * "etcdserver: mvcc: database space exceeded". No kubelet can renew its lease then, although everything can still be
+ * read.
  */
 const ETCD_ERROR = "etcdserver: ";
-/** A call that takes longer shows an API server that is overloaded, unless it lists. */
+/** A call that takes longer shows that the API server is overloaded, unless the call is a list. */
 const SLOW_MS = 1_000;
 /**
- * How long, once to twice, the clock of an API server that answered counts as one of the cluster's. A clock that was
- * corrected must not hold up for long what ends by it.
+ * How long an answer counts for the earliest time of all API servers: at least this long, and at most twice as long.
+ * After a clock is corrected, its old time must not delay the end of a period for long.
  */
 const CLOCK_KEPT_MS = 25_000;
 /**
- * The same for the spread of all clocks: watches are opened again within minutes, and then reach any of the API
- * servers.
+ * The same for the difference between the clocks. Watches are reopened within minutes, and may then reach any of the
+ * API servers.
  */
 const SPREAD_KEPT_MS = 600_000;
 /**
- * Clocks of API servers that differ by more are not in step. Dates have whole seconds, and an answer takes its time.
+ * Clocks of API servers that differ by more are not synchronized. Less may come from dates in whole seconds and from
+ * slow answers.
  */
 const SPREAD_MAX_MS = 5_000;
 
-/** The same transport; it also takes note of when its server answers, and of that server's clock. */
+/** Wraps a transport, and records when its server answers and what the server's clock shows. */
 export function followContact(
   transport: KubeTransport,
   clock: Clock,
@@ -63,7 +67,8 @@ export function followContact(
     hasFailed = false;
     answeredMs = atMs;
     const serverMs = parseTimeMs(header);
-    // Whole seconds, rounded down, and set before the answer was on its way: its clock reads at least that.
+    // The date is rounded down to whole seconds and was set before the answer was sent, so the server's clock shows at
+    // least this time now.
     if (serverMs === undefined) return;
     if (Math.abs(serverMs - (serverTimeAt(atMs) ?? serverMs)) > CLOCK_JUMP_MIN_MS) clockSteadySinceMs = atMs;
     date = { serverMs, atMs };
@@ -83,7 +88,8 @@ export function followContact(
       const isSlow = endedMs - startedMs > SLOW_MS && !path.includes("?");
       if (isSlow || answer.status === 429 || answer.status >= 500) troubledAtMs = endedMs;
       const isUnread = NOT_READ.has(answer.status);
-      // A write may be failed by a webhook, which says nothing of etcd: it is neither contact nor an outage.
+      // A webhook may fail a write, and this shows nothing about etcd. Such an answer counts neither as contact nor as
+      // an outage.
       if (isRefusedByEtcd(method, path, answer)) {
         isRefused = true;
         sinceMs = Infinity;
@@ -126,9 +132,8 @@ export function followContact(
 }
 
 /**
- * Whether etcd has refused a write of a kind that kubelets renew or that is kept with those. Some kinds have an etcd of
- * their own (`--etcd-servers-overrides` of the API server, mostly for Events): one that is full says nothing of the
- * others.
+ * Whether etcd refused a write to a Lease or a Node. Other kinds may have a separate etcd (`--etcd-servers-overrides`
+ * of the API server, mostly for Events), and if that one is full, kubelets can still renew their leases.
  */
 function isRefusedByEtcd(
   method: TransportRequest["method"],
@@ -138,12 +143,15 @@ function isRefusedByEtcd(
   return status === 500 && showsRenewals(method, path) && typeof body === "string" && body.includes(ETCD_ERROR);
 }
 
-/** Whether a call writes a Lease or a Node to etcd. Reviews of access and dry runs are answered without that. */
+/** Whether a call writes a Lease or a Node to etcd. Access reviews and dry runs do not write to etcd. */
 function showsRenewals(method: TransportRequest["method"], path: string): boolean {
   return method === "PATCH" && /\/(?:leases|nodes)\/[^/?]+$/u.test(path);
 }
 
-/** The smallest of the values of a time that has passed once to twice, in constant memory. */
+/**
+ * The smallest of the recent values, in constant memory: each value counts for at least `keptMs` and at most twice
+ * that.
+ */
 class RecentSmallest {
   readonly #keptMs: number;
   #present = { smallest: Infinity, sinceMs: -Infinity };
@@ -167,7 +175,7 @@ class RecentSmallest {
   #expire(atMs: number): void {
     const ageMs = atMs - this.#present.sinceMs;
     if (ageMs < this.#keptMs) return;
-    // A value lasts until another one follows: no later value of that clock has been received.
+    // Keep the last value until another one arrives: nothing newer is known about that clock.
     if (this.#present.smallest === Infinity) return;
     this.#previous = this.#present.smallest;
     this.#present = { smallest: Infinity, sinceMs: atMs };

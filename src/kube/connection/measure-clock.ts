@@ -3,14 +3,14 @@ import { parseTimeMs } from "../../runtime/time.ts";
 import type { ClockOffset } from "../server-time.ts";
 import type { KubeTransport } from "../transport.ts";
 
-/** A measurement is replaced by a wider one only when it is so old: clocks drift, and are set. */
+/** After this time, a less precise measurement replaces the best one, because clocks drift and are set. */
 const KEPT_MS = 600_000;
 /** The `Date` header has whole seconds, rounded down. */
 const RESOLUTION_MS = 1_000;
 
 /**
- * The same transport; it also compares the `Date` of each answer with our clock, which shows nothing finer than a
- * second and the time that the call took.
+ * Wraps a transport, and compares the `Date` of each answer with the agent's clock. The result is no more precise than
+ * one second plus the duration of the call.
  */
 export function measureClock(
   transport: KubeTransport,

@@ -10,7 +10,7 @@ export interface SecretObject extends KubeObject {
   data?: Record<string, string>;
 }
 
-/** A Secret that was read just now. Its values are decoded on request, and cannot be printed. */
+/** A Secret that was read live. Its values are decoded on request, and cannot be printed. */
 export class StoredSecret {
   readonly annotations: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export class StoredSecret {
   readonly version: string;
   readonly #data: ReadonlyMap<string, string>;
 
-  /** @throws KubeError BadResponse if the values are not texts. */
+  /** @throws KubeError BadResponse if a value is not a string. */
   constructor({ metadata, data = {} }: SecretObject) {
     const values = Object.entries(data);
     if (!values.every(([, value]) => typeof value === "string")) {
@@ -48,7 +48,7 @@ export class StoredSecret {
  * Reads a Secret live, within the deadline that every call of the client has.
  *
  * @returns undefined if there is no such Secret.
- * @throws KubeError: Forbidden without the permission to get it; callers differ in what they do then.
+ * @throws KubeError, Forbidden without the permission to get the Secret.
  */
 export async function readSecret(
   client: Pick<KubeClient, "get">,

@@ -2,18 +2,18 @@ import { sleep } from "../../runtime/clock.ts";
 import type { ResourceType } from "../resource.ts";
 import type { KubeRuntime } from "../runtime.ts";
 
-/** A kind of which any of several versions will do. */
+/** A kind that the agent can use in any of several versions. */
 export interface KindVersions {
   group: string;
   kind: string;
-  /** In the order of preference. */
+  /** In order of preference. */
   versions: readonly string[];
 }
 
 /**
- * How the API server serves a kind, in the first of the versions that it serves; undefined if it serves none of them.
+ * How the API server serves a kind, in the first version that it serves; undefined if it serves none of them.
  *
- * @throws KubeError if it cannot be asked.
+ * @throws KubeError if discovery fails.
  */
 export async function findServed(
   runtime: Pick<KubeRuntime, "client">,
@@ -27,13 +27,14 @@ export async function findServed(
   return undefined;
 }
 
-/** How often a kind that is not served yet is asked for. */
+/** How often discovery is repeated for a kind that is not served yet. */
 const SERVED_RETRY_MS = 15_000;
 
 /**
- * The same, once it is served, which it may be only after its CRD was installed; the log says once that it is not.
+ * As `findServed`, but waits until the API server serves the kind, for example after its CRD was installed. Logs once
+ * that it waits.
  *
- * @throws the reason of `signal` on abort; an API server that fails is asked again.
+ * @throws the reason of `signal` on abort. If discovery fails, it is repeated.
  */
 export async function awaitServed(
   runtime: Pick<KubeRuntime, "client" | "clock" | "logger">,

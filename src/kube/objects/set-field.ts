@@ -3,8 +3,8 @@ import { pointer } from "./json-pointer.ts";
 import type { KubeObject } from "../resource.ts";
 
 /**
- * What sets one field of an object, and makes the sections on the way to it that are not there yet: a patch makes none
- * by itself.
+ * The patch that sets one field of an object. It also creates missing sections on the path to the field, which a JSON
+ * patch does not do by itself.
  */
 export function setField(object: KubeObject, path: readonly string[], value: unknown): JsonPatchOperation[] {
   let above: unknown = object;

@@ -4,10 +4,10 @@ import { apiVersionOf } from "../resource.ts";
 import type { KubeRuntime } from "../runtime.ts";
 
 /**
- * Resolves once the API server serves a kind, which it may do only after its CRD was installed.
+ * Resolves when the API server serves a kind, for example after its CRD was installed.
  *
- * @param onAbsent is called once if it does not yet.
- * @throws the reason of `signal` on abort; an API server that fails is asked again.
+ * @param onAbsent is called once if the API server does not serve the kind yet.
+ * @throws the reason of `signal` on abort. If discovery fails, it is repeated.
  */
 export async function whenServed(
   runtime: Pick<KubeRuntime, "client" | "clock" | "logger">,

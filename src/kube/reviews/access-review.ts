@@ -6,30 +6,30 @@ import type { KubeClient } from "../client.ts";
 import { KubeError } from "../errors.ts";
 import type { KubeObject, ResourceType } from "../resource.ts";
 
-/** What the API server says about a token: it does not know it, or its user may, or may not, read the path. */
+/** The result for a token: the API server does not know it, or its user may not, or may, read the path. */
 export type AccessReviewResult = "unauthenticated" | "forbidden" | "allowed";
 
 /**
  * Asks the API server which user a token belongs to, and whether that user may read a path. @throws KubeError or
- * DeadlineError if it cannot say.
+ * DeadlineError if it gets no answer.
  */
 export type AccessReview = (token: Secret, path: string, signal: AbortSignal) => Promise<AccessReviewResult>;
 
-/** Both reviews together. */
+/** The deadline of both reviews together. */
 const REVIEW_DEADLINE_MS = 5_000;
 /**
- * How long a result is kept. A client that loses the permission keeps access for that long; a scrape a minute is two
- * calls.
+ * How long `allowed` is cached. A client that loses the permission keeps access for this long. A client that scrapes
+ * once a minute causes two calls a minute.
  */
 const ALLOWED_MS = 60_000;
 /**
- * A refusal is kept as well, so that a wrong token costs the API server little; it ends sooner, because permissions are
- * often granted late.
+ * How long a refusal is cached, so that a wrong token causes little load on the API server. It is shorter, because a
+ * permission is often granted after the first refusal.
  */
 const REFUSED_MS = 10_000;
-/** Results that are kept. The oldest goes first, so that any number of tokens takes bounded memory. */
+/** How many results are cached. The oldest one is dropped first, so that any number of tokens takes bounded memory. */
 const RESULTS_MAX = 256;
-/** Reviews under way. A client that tries a new token each time gets no more of the API server's time than these. */
+/** How many reviews run at the same time. This bounds the load of a client that sends a new token with each request. */
 const REVIEWS_AT_ONCE_MAX = 16;
 
 const TOKEN_REVIEWS: ResourceType = {
@@ -63,8 +63,8 @@ interface SubjectAccessReview extends KubeObject {
 }
 
 /**
- * Reviews by the API server itself, each kept for a while. `client` has connections of its own, so that they delay
- * nothing else.
+ * Access reviews by the API server, with a cache. `client` must have its own connections, so that reviews do not delay
+ * other calls.
  */
 export function createAccessReview(deps: { client: KubeClient; clock: Clock }): AccessReview {
   const { client, clock } = deps;
@@ -104,13 +104,13 @@ export function createAccessReview(deps: { client: KubeClient; clock: Clock }): 
     });
 
   return (token, path, signal) => {
-    // Not the token itself: it would stay in memory for as long as its result.
+    // A hash, so that the token itself does not stay in memory.
     const key = `${createHash("sha256").update(token.reveal()).digest("hex")} ${path}`;
     const nowMs = clock.monotonicMs();
     const held = kept.get(key);
     if (held !== undefined && nowMs < held.untilMs) return held.result;
     kept.delete(key);
-    // Until it is there, all that bear this token wait for the same one.
+    // Until the result arrives, all requests with this token and path wait for this review.
     const mine = { result: ask(token, path, signal), untilMs: Infinity };
     kept.set(key, mine);
     for (const oldest of kept.keys()) {

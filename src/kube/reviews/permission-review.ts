@@ -9,9 +9,9 @@ export interface Permission {
   group: string;
   /** With its subresource, as in RBAC: `nodes/status`. */
   resource: string;
-  /** All namespaces, or a resource without namespaces, if undefined. */
+  /** Undefined for all namespaces, or for a cluster-scoped resource. */
   namespace?: string | undefined;
-  /** Every object if undefined. */
+  /** Undefined for all objects. */
   name?: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface PermissionReview {
   allowed: boolean;
 }
 
-/** Reviews that are under way at the same time. */
+/** How many reviews run at the same time. */
 const REVIEWS_AT_ONCE_MAX = 16;
 
 const review = (kind: string, plural: string): ResourceType => ({
@@ -40,9 +40,9 @@ interface ReviewObject extends KubeObject {
 }
 
 /**
- * Asks the API server which permissions a service account has, or the user of `client` itself. Nothing is written.
+ * Asks the API server which permissions a service account or the user of `client` has. Nothing is written.
  *
- * @throws KubeError Forbidden if the user may not ask about others.
+ * @throws KubeError Forbidden if the user of `client` may not review the permissions of other users.
  */
 export function reviewPermissions(
   client: Pick<KubeClient, "create">,
@@ -68,7 +68,7 @@ export function reviewPermissions(
   });
 }
 
-/** `patch nodes`, `create leases.coordination.k8s.io in namespace kube-system`. */
+/** A permission as text, for example `patch nodes` or `create leases.coordination.k8s.io in namespace kube-system`. */
 export function permissionText({ verb, group, resource, namespace, name }: Permission): string {
   const what = `${verb} ${group === "" ? resource : `${resource}.${group}`}`;
   const named = name === undefined ? what : `${what} named ${name}`;

@@ -108,7 +108,7 @@ describe("a list of an untrusted API server", () => {
     transport.onList = () => listAnswer(1, page(0, 11));
     const watched = start();
     await settle();
-    assertOver(watched, /11 objects in a page that was asked for 10/);
+    assertOver(watched, /11 objects in a page with a limit of 10/);
   });
 
   it("a list of an untrusted API server ends if its pages take too long", async () => {
@@ -139,7 +139,7 @@ describe("a list of an untrusted API server", () => {
     transport.lists.length = 0;
     const watched = start();
     await settle();
-    assertOver(watched, /20 pages without objects in a row, and more to come/);
+    assertOver(watched, /20 empty pages in a row, and the list continues/);
     assert.equal(transport.lists.length, 20);
   });
 
@@ -210,7 +210,7 @@ describe("a watch of an untrusted API server", () => {
     assert.equal(watched.problem, undefined);
     for (let index = 0; index < 700; index++) transport.watch.event("MODIFIED", nodeObject("n1", "u1", (version += 1)));
     await settle();
-    assertOver(watched, /more events than its objects account for/);
+    assertOver(watched, /more events than the number of its objects allows/);
   });
 
   it("a watch of an untrusted API server ends if it sends empty lines without end", async () => {
@@ -330,7 +330,7 @@ describe("the main thread", () => {
     const deps = { transport, clock: slow, random: evenRandom, logger: log.logger, budget: BUDGET };
     const watched = startReflector<KubeObject>(deps, { type: NODE, trim: read }, stop.signal);
     await settle();
-    assertOver(watched, /took more than 3000 ms of a minute/);
+    assertOver(watched, /took more than 3000 ms within a minute/);
     assert.equal(transport.lists.length, 4);
     const client = createKubeClient({ transport, clock: slow, random: evenRandom, budget: BUDGET });
     const listed = client.list<KubeObject>(NODE, { trim: read }, stop.signal);
@@ -363,7 +363,7 @@ describe("the main thread", () => {
     assert.equal(transport.lists.length, asked, "a server that is over its budget is asked for nothing");
     const watched = runtime.watch<KubeObject>({ type: NODE, trim: (raw) => raw }, stop.signal);
     await settle();
-    assertOver(watched, /took more than 3000 ms of a minute/);
+    assertOver(watched, /took more than 3000 ms within a minute/);
     assert.equal(transport.lists.length, asked, "one budget holds for all that is read from a server");
   });
 
@@ -397,7 +397,7 @@ describe("the main thread", () => {
     }
     assert.equal(watched.problem, undefined);
     for (let index = 0; index < 8; index++) await event();
-    assertOver(watched, /took more than 3000 ms of a minute/);
+    assertOver(watched, /took more than 3000 ms within a minute/);
   });
 });
 

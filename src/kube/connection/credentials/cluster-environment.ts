@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import path from "node:path";
 import { ClusterConfigError } from "../../errors.ts";
 
-/** What of the machine decides where a cluster is looked for. */
+/** The parts of the process environment that decide how a cluster is found. */
 export interface Environment {
   variables: Readonly<Record<string, string | undefined>>;
   homeDirectory: string;

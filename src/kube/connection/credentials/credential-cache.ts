@@ -2,18 +2,21 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 
 /**
- * How old credentials may get before files are looked at again. A pod's token is replaced at 80 % of its life, of at
- * least ten minutes, so any value well below two minutes does; every load reads a few small files.
+ * The age at which credentials are loaded again, which reads a few small files. A pod's token lives for at least 10
+ * minutes and is replaced at 80 % of that time, so any value well below 2 minutes is short enough.
  */
 const AGE_MAX_MS = 30_000;
 
 /**
- * Refused credentials are replaced at most this often, so that a server that refuses all does not run a plugin each
- * time.
+ * The shortest time between two replacements of refused credentials, so that a server that refuses everything does not
+ * cause a run of the plugin for each call.
  */
 const REPLACE_INTERVAL_MIN_MS = 5_000;
 
-/** Credentials of one cluster, shared by all calls: read again when old or refused, never twice at once. */
+/**
+ * The credentials of one cluster, shared by all calls. They are loaded again when they are old or refused, and never
+ * twice at the same time.
+ */
 export class CredentialCache {
   readonly #cluster: ClusterAccess;
   readonly #clock: Clock;
@@ -26,7 +29,7 @@ export class CredentialCache {
     this.#clock = clock;
   }
 
-  /** @throws KubeError Unauthorized if the source provides none. */
+  /** @throws KubeError Unauthorized if the source provides no credentials. */
   async current(): Promise<Credentials> {
     const held = this.#held;
     if (held === undefined) return await this.#load(false);
@@ -34,12 +37,13 @@ export class CredentialCache {
     try {
       return await this.#load(false);
     } catch {
-      // A file that is just being replaced, or a plugin without network: the server is the judge of what we have.
+      // A file may be in the middle of a replacement, or a plugin may have no network. The old credentials may still be
+      // valid.
       return held.credentials;
     }
   }
 
-  /** Other credentials than those that the server refused; undefined if there are none at present. */
+  /** Credentials that differ from those that the server refused; undefined if there are none now. */
   async replacementFor(refused: Credentials): Promise<Credentials | undefined> {
     let candidate = (await this.#loading) ?? this.#held?.credentials ?? refused;
     if (isSame(candidate, refused)) {

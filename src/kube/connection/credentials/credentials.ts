@@ -4,10 +4,10 @@ import { accessFromPod } from "./service-account.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 
 /**
- * Finds the cluster: the kubeconfig named in `options`, else those of `$KUBECONFIG` (first wins, missing files are
- * passed over), else `~/.kube/config`, else the service account of the pod we run in.
+ * Finds the cluster by the first of these that exists: the kubeconfig in `options`, the files of `$KUBECONFIG` (missing
+ * ones are skipped, and the first file wins), `~/.kube/config`, the service account of the pod.
  *
- * @throws ClusterConfigError that says what was looked for, what is wrong with it, and what to do.
+ * @throws ClusterConfigError. Its message says what was searched, what is wrong and what to do.
  */
 export async function loadCluster(
   options: { kubeconfig?: string; context?: string },

@@ -9,21 +9,22 @@ import { ClusterConfigError, noCredentials } from "../../errors.ts";
 import { readToken } from "./token-file.ts";
 import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 
-/** One context, read and checked; `config` has it as its current one. */
+/** One context that was read and checked. It is the current context of `config`. */
 interface LoadedConfig {
   config: KubeConfig;
   server: string;
   namespace: string | undefined;
   source: string;
-  /** client-node passes a user's `tokenFile` over, and caches a pod's token: both are read by us. */
+  /** The user's `tokenFile`, which client-node ignores. */
   tokenFile: string | undefined;
 }
 
 /**
- * The way in by kubeconfig files: of two entries with one name the first file's wins, as with kubectl.
+ * Access to the cluster of a context in kubeconfig files. If two entries have the same name, the one of the first file
+ * counts, as in kubectl.
  *
- * @param context the current one by default.
- * @throws ClusterConfigError with a message for the user: what is wrong with which file, and what to do.
+ * @param context the current context by default.
+ * @throws ClusterConfigError. Its message says which file is wrong, why, and what to do.
  */
 export function accessFromKubeconfigs(files: readonly string[], context: string | undefined): ClusterAccess {
   let loaded = load(files, context);
@@ -37,7 +38,7 @@ export function accessFromKubeconfigs(files: readonly string[], context: string 
         if (discardCached) loaded = load(files, context);
         return await currentCredentials(loaded);
       } catch (error) {
-        // Its words quote what a credential plugin has printed, which is the credentials.
+        // The message of a SyntaxError quotes the output of the credential plugin, which contains the credentials.
         const isQuote = error instanceof SyntaxError;
         throw noCredentials(source, isQuote ? new Error("its credential plugin has not printed JSON") : error);
       }
@@ -51,7 +52,7 @@ function load(files: readonly string[], context: string | undefined): LoadedConf
 }
 
 async function currentCredentials(loaded: LoadedConfig): Promise<Credentials> {
-  // Of an https request's options client-node fills in ca, cert, key, servername, rejectUnauthorized, auth and headers.
+  // client-node sets ca, cert, key, servername, rejectUnauthorized, auth and headers of these options.
   const options: RequestOptions = {};
   await loaded.config.applyToHTTPSOptions(options);
   const headers: Record<string, string> = {};
@@ -71,13 +72,13 @@ async function currentCredentials(loaded: LoadedConfig): Promise<Credentials> {
   };
 }
 
-/** client-node gives files as buffers, and an exec plugin's answer as text. */
+/** client-node returns files as buffers, and the answer of an exec plugin as text. */
 function pem<Name extends "ca" | "cert" | "key">(name: Name, value: unknown): Partial<Record<Name, string>> {
   if (typeof value !== "string" && !Buffer.isBuffer(value)) return {};
   return { [name]: value.toString() } as Record<Name, string>;
 }
 
-/** Whether a server is reached without leaving this machine. */
+/** Whether the server runs on this machine. */
 function isLoopback(server: URL): boolean {
   return server.hostname === "localhost" || server.hostname === "[::1]" || server.hostname.startsWith("127.");
 }
@@ -100,7 +101,7 @@ function readConfigFile(file: string): ConfigFile {
     config.users = config.users.map((user) => prepareExec(user, directory));
     return { config, tokenFiles: tokenFilesOf(raw, directory) };
   } catch (error) {
-    // What parsers say of a text quotes it, and there may be a password in it: neither their words nor the error are
+    // The message of a parser quotes the text, which may contain a password. So neither the message nor the error is
     // passed on.
     if (error instanceof Error && error.name.startsWith("YAML")) {
       const [at] = error instanceof YAMLParseError ? (error.linePos ?? []) : [];
@@ -114,7 +115,7 @@ function readConfigFile(file: string): ConfigFile {
   }
 }
 
-/** Users by name whose token lies in a file (`user.tokenFile`). */
+/** The token files (`user.tokenFile`) by the name of the user. */
 function tokenFilesOf(raw: Record<string, unknown>, directory: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const entry of Array.isArray(raw["users"]) ? raw["users"] : []) {
@@ -129,8 +130,8 @@ function tokenFilesOf(raw: Record<string, unknown>, directory: string): Map<stri
 }
 
 /**
- * Completes what client-node leaves out of the exec protocol (client.authentication.k8s.io): a command with a slash is
- * relative to the kubeconfig's folder, and plugins such as gke-gcloud-auth-plugin refuse to run without
+ * Adds the parts of the exec protocol (client.authentication.k8s.io) that client-node leaves out. A command with a
+ * slash is relative to the folder of the kubeconfig, and plugins such as gke-gcloud-auth-plugin do not run without
  * KUBERNETES_EXEC_INFO.
  */
 function prepareExec(user: User, directory: string): User {
@@ -146,7 +147,9 @@ function prepareExec(user: User, directory: string): User {
   return { ...user, exec: { ...exec, env, command: isPath ? path.resolve(directory, command) : command } };
 }
 
-/** As kubectl merges: of two entries with one name the first stays, and so does the first current context. */
+/**
+ * Merges as kubectl does: the first of two entries with the same name counts, and so does the first current context.
+ */
 function mergeFirstWins(first: ConfigFile, second: ConfigFile): ConfigFile {
   const config = new KubeConfig();
   config.clusters = firstOfEachName(first.config.clusters, second.config.clusters);
@@ -182,8 +185,8 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
     throw new ClusterConfigError(
       `context ${name} of ${source} names the user ${context.user}, which the file does not have: correct the context`,
     );
-  // client-node sees a token file as no credentials at all; a token next to it is the older one (client-go: tokenFile
-  // wins).
+  // client-node ignores a token file, so `tokenFile` is read in `currentCredentials`. As in client-go, it takes
+  // precedence over a token.
   const selected = new KubeConfig();
   selected.loadFromClusterAndUser(checkCluster(cluster, `cluster ${cluster.name} of ${source}`), user);
   return {
@@ -195,7 +198,7 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
   };
 }
 
-/** @throws Error for what we do not do, so that it is never silently ignored. */
+/** @throws ClusterConfigError for a setting that ironfence does not support, so that it is never silently ignored. */
 function checkCluster(cluster: Cluster, where: string): Cluster {
   if (cluster.proxyUrl) {
     throw new ClusterConfigError(
@@ -204,7 +207,8 @@ function checkCluster(cluster: Cluster, where: string): Cluster {
   }
   const url = URL.canParse(cluster.server) ? new URL(cluster.server) : undefined;
   if (url?.protocol === "https:") return cluster;
-  // Without TLS the token could be read on the way; on loopback there is none (kubectl proxy, tests).
+  // Without TLS, the network could read the token. A server on loopback (kubectl proxy, tests) is not reached over the
+  // network.
   if (url?.protocol === "http:" && (cluster.skipTLSVerify || isLoopback(url)))
     return { ...cluster, skipTLSVerify: true };
   if (url?.protocol === "http:") {

@@ -7,7 +7,7 @@ import { readToken } from "./token-file.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 
 /**
- * The way in from a pod, by its own service account.
+ * Access to the cluster from a pod, by its own service account.
  *
  * @throws ClusterConfigError if a context is asked for, or if the pod does not say where the API server is.
  */
@@ -28,7 +28,7 @@ export function accessFromPod(context: string | undefined, environment: Environm
     server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     namespace: existsSync(namespaceFile) ? readFileSync(namespaceFile, "utf8").trim() : undefined,
     source,
-    // Both files are replaced while the pod runs, and a few small reads cost nothing: so they are read every time.
+    // Kubernetes replaces both files while the pod runs, so they are read every time. Reading small files costs little.
     loadCredentials: async () => {
       try {
         return {

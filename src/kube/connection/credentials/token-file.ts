@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 import { ClusterConfigError } from "../../errors.ts";
 
-/** The token in `file`, trimmed: files end in a newline, which no header may hold. @throws Error if there is none. */
+/**
+ * The token in `file`, without the newline at its end, which a header must not contain. @throws Error if it is missing
+ * or empty.
+ */
 export function readToken(file: string): string {
   const token = readFileSync(file, "utf8").trim();
   if (token === "") throw new ClusterConfigError(`the token file ${file} is empty: write a token to it`);

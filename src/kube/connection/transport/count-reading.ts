@@ -3,23 +3,24 @@ import type { buildConnector } from "undici";
 import type { WorkAllowance } from "../../answers/read-budget.ts";
 
 /**
- * What one read of a connection takes, however short it is: a TLS record of one byte costs the main thread 5 µs
- * (measured with Node 24), so an answer of 4 MiB in such records costs 21 s.
+ * The time of one read from a connection, however short it is. A TLS record of one byte takes 5 µs of the main thread
+ * (measured with Node 24), so an answer of 4 MiB in such records takes 21 s.
  */
 const READ_MS = 0.005;
 /**
- * What a byte takes on its way through the HTTP parser into a text: 14 ns in long chunks, and up to 26 ns in chunks of
- * one byte, each of which has five more bytes around it.
+ * The time that the HTTP parser and the decoder take for one byte: 14 ns in long chunks, and up to 26 ns in chunks of
+ * one byte, each of which has five bytes of framing.
  */
 const BYTE_MS = 20e-6;
 /**
- * What a session ticket takes. TLS 1.3 lets a server send any number of them, and no reader of the connection notices.
+ * The time of one session ticket. TLS 1.3 lets a server send any number of them, and they do not show up as data that
+ * was read.
  */
 const TICKET_MS = 0.025;
 
 /**
- * Connects as `connect` does, and charges `work` for everything that comes over the connection. This includes what no
- * caller gets to see, such as chunk sizes, interim answers and answers that do not end. A connection is destroyed when
+ * Connects as `connect` does, and charges `work` for everything that comes over the connection. This includes bytes
+ * that no caller sees, such as chunk sizes, interim answers and answers that do not end. A connection is destroyed when
  * nothing is left of `work`, and its call fails with OverBudget.
  */
 export function countReading(

@@ -13,14 +13,14 @@ import { closedError, LanePools } from "./lane-pools.ts";
 import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 /**
- * Bound of an answer that is read whole. A page of 100 nodes, each with 50 images and every condition, is 3 MiB; etcd
- * holds no object above 1.5 MiB.
+ * The largest answer that is read, apart from watches. A page of 100 nodes, each with 50 images and every condition, is
+ * 3 MiB, and etcd stores no object above 1.5 MiB.
  */
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
-/** The same of a workload cluster, whose API server is not trusted, and of which there may be a hundred. */
+/** The same for a workload cluster. Its API server is not trusted, and there may be a hundred of them. */
 export const WORKLOAD_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
-/** How much room an answer gets at first: most are smaller. */
+/** The first size of the buffer for an answer. Most answers are smaller. */
 const BODY_BYTES_FIRST = 16 * 1024;
 
 const USER_AGENT = "ironfence";
@@ -31,9 +31,10 @@ export interface HttpTransportOptions extends LanePoolsOptions {
 }
 
 /**
- * A transport over HTTP to `cluster`, with credentials that it keeps fresh. Nothing is connected before the first call.
+ * A transport over HTTP to `cluster` that keeps its credentials up to date. It opens no connection before the first
+ * call.
  *
- * @param options 64 MiB, at any address, by default.
+ * @param options by default, answers of up to 64 MiB, and servers at any address.
  */
 export function createHttpTransport(
   cluster: ClusterAccess,
@@ -46,7 +47,7 @@ export function createHttpTransport(
 class HttpTransport implements KubeTransport {
   readonly #clock: Clock;
   readonly #origin: string;
-  /** Of a server behind a path, for example `/k8s/clusters/c-1`; mostly empty. */
+  /** The path in the server's URL, for example `/k8s/clusters/c-1`; usually empty. */
   readonly #pathPrefix: string;
   readonly #credentials: CredentialCache;
   readonly #options: HttpTransportOptions;
@@ -80,7 +81,8 @@ class HttpTransport implements KubeTransport {
 
   async stream(request: TransportRequest, signal: AbortSignal): Promise<TransportStream> {
     const what = this.#describe(request);
-    // The deadline is for the status line alone, so the exchange itself hangs on a signal that outlives it.
+    // The deadline is for the response headers alone, so the exchange has its own signal, which the deadline does not
+    // abort.
     const exchange = new AbortController();
     const onAbort = (): void => exchange.abort(abortReason(signal));
     signal.addEventListener("abort", onAbort, { once: true });
@@ -104,7 +106,7 @@ class HttpTransport implements KubeTransport {
     await Promise.all(all.map((lanes) => lanes.destroy()));
   }
 
-  /** Sends `request`, and again with fresh credentials if the server refuses the present ones (401: it did nothing). */
+  /** Sends `request`. If the server refuses the credentials (401, so it did nothing), sends it again with new ones. */
   async #authenticated(request: TransportRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const credentials = await this.#credentials.current();
     const answer = await this.#exchange(request, credentials, signal);
@@ -139,7 +141,7 @@ class HttpTransport implements KubeTransport {
     });
   }
 
-  /** New certificates mean new connections; those in use end by themselves when their calls do. */
+  /** New certificates need new connections. Connections in use are closed when their calls have ended. */
   #poolOf(lane: Lane, tls: TlsMaterial): Pool {
     if (this.#lanes === undefined || !this.#lanes.serves(tls)) {
       if (this.#lanes !== undefined) this.#retire(this.#lanes);
@@ -192,8 +194,8 @@ class HttpTransport implements KubeTransport {
 }
 
 /**
- * Reads into one buffer that grows by doubling, and decodes once, so that the memory does not depend on the number of
- * pieces. The buffer is given back at once: an agent at rest collects no garbage for minutes.
+ * Reads into one buffer that doubles as needed, and decodes once, so that the memory does not depend on the number of
+ * chunks. The buffer is freed at once, because an idle agent may not collect garbage for minutes.
  */
 async function readBody(what: string, body: Dispatcher.ResponseData["body"], bytesMax: number): Promise<string> {
   let read = new ArrayBuffer(BODY_BYTES_FIRST);
@@ -223,10 +225,12 @@ function lowerCase(headers: Dispatcher.ResponseData["headers"]): Record<string, 
   return result;
 }
 
-/** Node wraps what went wrong with a connection: an AggregateError of all addresses tried has an empty message. */
+/**
+ * The cause of a failed connection. If Node tried several addresses, it throws an AggregateError with an empty message.
+ */
 function causeText(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(causeText).join("; ");
-  // The message of Node lists the names in the certificate. What helps the user is the name that was asked for.
+  // Node's message lists the names in the certificate, but the user needs the name that the certificate does not have.
   if (isCoded(error, "ERR_TLS_CERT_ALTNAME_INVALID")) {
     const wanted = "host" in error && typeof error.host === "string" ? error.host.replace(/\.$/u, "") : "its address";
     return `the server's certificate is not for ${wanted}`;

@@ -9,29 +9,30 @@ import type { WorkAllowance } from "../../answers/read-budget.ts";
 import { KubeError } from "../../errors.ts";
 
 /**
- * Connections of each lane. `api` is what bounds how many calls run at once. A watch occupies its connection for as
- * long as it lives; there is one a watched kind. The lease has a second one for the case that the first is found
- * broken.
+ * The largest number of connections of each lane. `api` bounds how many calls run at the same time. Each watch occupies
+ * a connection for as long as it runs. The lease has a second one in case the first is broken.
  */
 const CONNECTIONS_MAX: Readonly<Record<Lane, number>> = { api: 16, watch: 128, lease: 2, review: 2, page: 2 };
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Below the time after which kube-apiserver and usual load balancers close an idle connection (60 s and more). */
+/**
+ * Shorter than the time after which kube-apiserver and common load balancers close an idle connection (60 s and more).
+ */
 const IDLE_CONNECTION_MS = 30_000;
 /**
- * The kernel asks a silent peer after this long, then every second, ten times: a server that vanished is noticed in 20
- * s.
+ * The kernel probes a silent peer after this time, then every second, ten times. A server that vanished is noticed
+ * within 20 s.
  */
 const TCP_KEEP_ALIVE_MS = 10_000;
 
 export interface LanePoolsOptions {
-  /** Whether loopback and link-local addresses are connected to. */
+  /** Whether connections to loopback and link-local addresses are allowed. */
   allowLocal: boolean;
-  /** Is charged for all that is read; not bounded by default. */
+  /** Is charged for everything that is read; no bound by default. */
   work?: WorkAllowance;
 }
 
-/** The connections that share one set of certificates, by lane. */
+/** The connections with one set of certificates, by lane. */
 export class LanePools {
   readonly #origin: string;
   readonly #tls: TlsMaterial;
@@ -64,7 +65,7 @@ export class LanePools {
     return pool;
   }
 
-  /** Takes no new calls; resolves when those under way have ended. */
+  /** Accepts no new calls. Resolves when the calls in progress have ended. */
   async drain(): Promise<void> {
     await Promise.all([...this.#pools.values()].map((pool) => pool.close()));
   }
@@ -79,9 +80,9 @@ export class LanePools {
     return new Pool(this.#origin, {
       connections: CONNECTIONS_MAX[lane],
       pipelining: 1,
-      // One stalled HTTP/2 connection would stall every call on it; lanes and HTTP/1.1 keep them apart.
+      // A stalled HTTP/2 connection would stall all of its calls. With HTTP/1.1 each call has its own connection.
       allowH2: false,
-      // Deadlines are the callers', on the injected clock; a silent watch is the reflector's to notice.
+      // The callers set deadlines on the injected clock, and the reflector notices a silent watch.
       headersTimeout: 0,
       bodyTimeout: 0,
       keepAliveTimeout: IDLE_CONNECTION_MS,
@@ -99,7 +100,7 @@ export class LanePools {
       keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
       rejectUnauthorized: !insecureSkipVerify,
       ciphers: CLIENT_CIPHERS,
-      // With TLS 1.2 a server could ask for one handshake after the other on the same connection.
+      // With TLS 1.2, a server could request any number of handshakes on one connection.
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       ...(!this.#options.allowLocal && { lookup: lookupNonLocal }),
       ...(ca !== undefined && { ca }),
@@ -110,7 +111,7 @@ export class LanePools {
   }
 }
 
-/** What a call fails with once the transport is closed. */
+/** The error of calls after the transport was closed. */
 export function closedError(): KubeError {
   return new KubeError("Aborted", "the connection to the API server was closed");
 }

@@ -1,14 +1,14 @@
 import { KubeError } from "../../errors.ts";
 import type { KubeTransport, TransportRequest } from "../../transport.ts";
 
-/** The one Lease that is written. */
+/** The only Lease that an agent with `--observe` writes. */
 export interface OwnLease {
   namespace: string;
   name: string;
 }
 
 const EVENTS = /^\/apis\/events\.k8s\.io\/v1\/namespaces\/[^/?]+\/events(\/[^/?]+)?$/;
-/** Questions that have the form of a write, and store nothing. */
+/** Reviews: POST requests that store nothing. */
 const REVIEWS = [
   "/apis/authentication.k8s.io/v1/tokenreviews",
   "/apis/authorization.k8s.io/v1/subjectaccessreviews",
@@ -16,8 +16,8 @@ const REVIEWS = [
 ];
 
 /**
- * The same transport, for an agent that only observes: of all writes it sends those of Kubernetes Events and of the
- * agent's own Lease, and reviews. It refuses every other request that is not a GET, before it is sent.
+ * Wraps the transport of an agent that only observes. It sends GET requests, reviews, and writes of Kubernetes Events
+ * and of the agent's own Lease. It refuses every other request before it is sent.
  */
 export function sendNoWrites(transport: KubeTransport, lease: OwnLease): KubeTransport {
   const refuse = ({ method, path }: TransportRequest): void => {
