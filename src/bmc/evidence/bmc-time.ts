@@ -1,24 +1,30 @@
 import { parseTimeMs } from "../../runtime/time.ts";
 
-/** 1 January 2004, when IPMI 2.0 was new. A BMC without a battery starts in 1970. */
+/**
+ * 1 January 2004, when IPMI 2.0 was published. An earlier time comes from a clock that is not set: a BMC without a
+ * battery starts in 1970.
+ */
 const EARLIEST_MS = 1_072_915_200_000;
-/** An entry cannot be newer than the clock that stamped it. Clocks of logs and of managers may differ by seconds. */
+/**
+ * How far the time of an entry may be ahead of the clock of the BMC: the clocks of a log and of its manager may differ
+ * by seconds.
+ */
 const AHEAD_MAX_MS = 60_000;
-/** 1 January 2200. A later time comes from a broken clock, and the API server stores none after the year 9999. */
+/** 1 January 2200. A later time comes from a broken clock, and the API server rejects times after the year 9999. */
 const LATEST_MS = 7_258_118_400_000;
 
 /**
- * Reads a time of a BMC: RFC 3339 as Redfish requires, or without a zone, with a space or slashes, with the name of
- * the month, or as a number of seconds, as older BMCs write it. Without a zone it counts as UTC, shifted by `offset`.
+ * Parses a time that a BMC reports. Redfish requires RFC 3339. Older BMCs omit the zone, use a space or slashes, write
+ * the name of the month, or report seconds since 1970. A time without a zone is read as UTC, shifted by `offset`.
  *
- * @param offset of the local time of the BMC, such as `+01:00` (DSP0268, Manager.DateTimeLocalOffset).
+ * @param offset The offset of the BMC's local time, such as `+01:00` (DSP0268, Manager.DateTimeLocalOffset).
  * @returns undefined for anything else, and for a time outside of the years 1970 to 2200.
  */
 export function parseBmcTime(value: unknown, offset?: string): number | undefined {
   return usableTime(readTime(value, offset));
 }
 
-/** By how much the clock of a BMC is ahead; undefined if it shows a time outside of the years 1970 to 2200. */
+/** How far the clock of a BMC is ahead; undefined if that clock shows a time outside of the years 1970 to 2200. */
 export function usableClockAhead(aheadMs: number | undefined, nowMs: number): number | undefined {
   return aheadMs === undefined || usableTime(nowMs + aheadMs) === undefined ? undefined : aheadMs;
 }
@@ -43,7 +49,7 @@ function readTime(value: unknown, offset: string | undefined): number | undefine
   }
   if (/^\d{9,10}$/.test(text)) return Number(text) * 1_000;
   if (!/[a-z]{3}/i.test(text)) return undefined;
-  // Without a zone it would be a time in that of the agent.
+  // Without " UTC" the parser would use the zone of the agent.
   return NAMED_ZONE.test(text) ? parseTimeMs(text) : inZone(`${text} UTC`, offset);
 }
 
@@ -64,8 +70,9 @@ function zoneMs(zone: string | undefined): number {
 }
 
 /**
- * When an entry was written, by our clock: its own time, corrected by how wrong the clock of the BMC is now. Undefined
- * if that clock has been set since: an entry of 1970 in a BMC that now has the time, or one of the future.
+ * When an entry was written, by the agent's clock: the time of the entry, corrected by the present error of the BMC's
+ * clock. Undefined if the BMC's clock was set after the entry was written: the entry is from before 2004 and the clock
+ * is not, or the entry is in the future.
  */
 export function ourTimeOf(
   bmcTimeMs: number | undefined,

@@ -1,20 +1,24 @@
-/** What a part of a host can die of, and `None` if the BMC shows no cause. */
+/** The classes of causes for which a host fails; `None` if the BMC shows no cause. */
 export const CAUSE_CLASSES = ["Memory", "CPU", "PSU", "Thermal", "Disk", "PCIe", "Watchdog", "None"] as const;
 export type CauseClass = (typeof CAUSE_CLASSES)[number];
 
-/** How much an entry of a log says: 0 nothing, 1 a warning, 2 a failure, 3 what ends the system at once. */
+/**
+ * The severity of a log entry: 0 harmless, 1 a warning, 2 a failure, 3 a fault that stops the running system at once.
+ */
 export type Rank = 0 | 1 | 2 | 3;
 
-/** What the text of an entry is about. `Power`: the host was switched on or off, or reset. */
+/** What an entry is about. `Power`: the host was powered on or off, or reset. */
 export type Topic = CauseClass | "Power";
 
-/** An entry of the log of a BMC. Its texts are plain: they hold nothing that changes how a terminal or a page looks. */
+/**
+ * An entry of the log of a BMC. Its texts are plain: they contain nothing that a terminal or a page would interpret.
+ */
 export interface BmcLogEntry {
   /** The name of the log, such as `SEL`. */
   log: string;
   /** Identifies the entry within its log. */
   id: string;
-  /** When it was written, by the clock of the BMC; undefined if the entry has no time, or one that no clock shows. */
+  /** When it was written, by the clock of the BMC; undefined if the entry has no time, or an impossible one. */
   bmcTimeMs: number | undefined;
   topic: Topic;
   rank: Rank;
@@ -27,15 +31,15 @@ export interface SensorAlarm {
   text: string;
 }
 
-/** What a BMC shows of why its host died. Plain data. */
+/** What a BMC shows about why its host failed. Plain data. */
 export interface BmcEvidence {
-  /** By how much the clock of the BMC is ahead of our clock, in milliseconds; undefined if it shows no time. */
+  /** How far the clock of the BMC is ahead of the agent's, in milliseconds; undefined if the BMC shows no time. */
   clockAheadMs: number | undefined;
-  /** In no order. */
+  /** In no particular order. */
   entries: readonly BmcLogEntry[];
   sensors: readonly SensorAlarm[];
   /** The end of the last reset of the host, by the clock of the BMC. */
   lastResetMs: number | undefined;
-  /** Why not all was read, for the user; undefined if it was. */
+  /** Why something was not read, for the user; undefined if everything was. */
   incomplete: string | undefined;
 }

@@ -1,24 +1,26 @@
 import { printable } from "../../runtime/text/printable.ts";
 
-/** The longest text of an entry that is kept. */
+/** How many characters of the text of an entry are kept. */
 export const TEXT_MAX = 160;
-/** How much of a text is searched for words: some searches take time with the square of its length. */
+/**
+ * How many characters of a text are searched for words: the time of some searches grows with the square of the length.
+ */
 export const WORDS_MAX = 1_024;
 
 /** Sequences that a terminal acts on (ECMA-48), with all of their parameters. */
 const [ESC, CSI, BEL] = ["\u001b", "\u009b", "\u0007"];
 const ESCAPES = new RegExp(`[${ESC}${CSI}](?:\\[[0-?]*[ -/]*[@-~]|\\][^${BEL}${ESC}]*|[ -~])?`, "gu");
-/** Characters without a picture of their own: zero-width, private, unassigned, halves of surrogate pairs. */
+/** Characters without a visible glyph: zero-width, private, unassigned, halves of surrogate pairs. */
 const INVISIBLE = /[\p{Cf}\p{Co}\p{Cs}\p{Cn}\p{Zl}\p{Zp}\ufe00-\ufe0f]+/gu;
-/** More marks on one character than any script needs would cover the lines above. */
+/** Three or more combining marks on one character: no script needs them, and they would cover the lines above. */
 const PILED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * A text of a BMC as data: one line of bounded length, without anything that a terminal, Markdown, HTML or a chat would
- * act on. A user who can write to the log of a BMC decides what it says.
+ * Turns a text of a BMC into one line of bounded length without anything that a terminal, Markdown, HTML or a chat
+ * would interpret. The text is untrusted: any user who can write to the log of the BMC chooses it.
  */
 export function plainText(text: string, lengthMax = TEXT_MAX): string {
-  // A text is cut first, so that a long one costs no time.
+  // Cut the text first, so that a long one takes no time.
   const visible = printable(text.slice(0, lengthMax * 8).replaceAll(ESCAPES, " "))
     .replaceAll(INVISIBLE, "")
     .replaceAll(PILED_MARKS, "$1")

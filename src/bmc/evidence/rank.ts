@@ -1,12 +1,12 @@
 import type { Rank } from "./model.ts";
 import { WORDS_MAX } from "./plain-text.ts";
 
-/** The event is over, or was none. */
+/** Words of an event that has ended, or that was not a fault. */
 const OVER =
   /\bde-?assert|\bresolved\b|\bcleared\b|\brestored\b|returned to|\blimit not exceeded|back to normal|\brecover(?:ed|y complete)|within (?:the )?(?:normal |expected )?range|operating (?:normally|correctly)|\b(?:was|been|is) (?:re)?inserted|\bno (?:fatal|critical|uncorrectable|error)|\bself-?test (?:pass|succe)|\bpresen(?:ce|t) detected|\blogged (?:in|out|on|off)\b|\blog[io]n\b|\blogout\b/i;
-/** A signal of the supply that goes away by itself ends with a deassertion. */
+/** "Power OK de-asserted unexpectedly" is a fault, although it contains "de-asserted". */
 const NOT_OVER = /unexpected/i;
-/** What ends a running system at once. */
+/** Words of a fault that stops a running system at once. */
 const FATAL =
   /uncorrect(?:able|ed)|\bun-?recoverable|non-?recoverable|\bfatal|multi-?bit|therm(?:al)?[\s_-]*trip|caterr|\bIERR|MCERR|machine[\s-]check|three[\s-]strike|3[\s-]strike|power (?:fault|loss|failure)|loss of power|run-time critical stop|kernel panic|\bAC (?:power )?(?:lost|loss)|watchdog.*(?:hard reset|power|reset|expired|cycle|timed? ?out)|watchdog timer (?:reset|expired)/i;
 const NOT_FATAL = /non-?fatal|predict|redundan|correctable error (?:limit|rate|logging|threshold)/i;
@@ -33,10 +33,10 @@ const SEVERITIES: Readonly<Record<string, Rank>> = {
 };
 
 /**
- * How much an entry says. The words count for more than the severity: Supermicro and others report every entry of the
- * SEL as OK, and some BMCs report each as Critical.
+ * The rank of an entry. Its words count for more than its severity, because Supermicro and others report every entry of
+ * the SEL as OK, and some BMCs report every entry as Critical.
  *
- * @param severity as the BMC reports it; undefined if it reports none.
+ * @param severity The severity that the BMC reports; undefined if it reports none.
  */
 export function rankOf(whole: string, severity: string | undefined): Rank {
   const text = whole.slice(0, WORDS_MAX);
@@ -45,6 +45,6 @@ export function rankOf(whole: string, severity: string | undefined): Rank {
   if (CORRECTED.test(text) && !/uncorrect/i.test(text)) return Math.min(reported ?? 1, 1) as Rank;
   if (FATAL.test(text) && !NOT_FATAL.test(text)) return 3;
   if (reported !== undefined && reported > 0) return reported;
-  // A word like "error" in an entry that the BMC itself calls harmless says less than that.
+  // If the BMC reports the entry as harmless, a word such as "error" makes it only a warning.
   return FAILED.test(text) ? (reported === 0 ? 1 : 2) : 0;
 }

@@ -3,22 +3,22 @@ import { plainText } from "./plain-text.ts";
 import { sensorEvent } from "./sensor-events.ts";
 import type { SensorEvent } from "./sensor-events.ts";
 
-/** What a sensor shows now, by the numbers of IPMI 2.0. */
+/** What a sensor shows now, in the numbers of IPMI 2.0. */
 export interface SensorStates {
   type: number;
   number: number;
-  /** Undefined: it is not known. */
+  /** Undefined if the name is not known. */
   name: string | undefined;
-  /** As Get Sensor Reading gives them (35.14): thresholds that are exceeded, or states that are asserted. */
+  /** The bits of Get Sensor Reading (35.14): thresholds that are exceeded, or states that are asserted. */
   states: number;
 }
 
 const THRESHOLD_EVENTS = 0x01;
 const SENSOR_SPECIFIC_EVENTS = 0x6f;
 const STATES = 15;
-/** A failure, or what ends the system at once. */
+/** The lowest rank that counts as an alarm: a failure. */
 const ALARM_RANK = 2;
-/** The upper thresholds by their bits, and the events that report them (table 42-2); the graver one first. */
+/** The bits of the upper thresholds, and the events that report them (table 42-2); the more severe one first. */
 const UPPER = [
   { bit: 0x20, event: 0x0b, threshold: "non-recoverable" },
   { bit: 0x10, event: 0x09, threshold: "critical" },
@@ -36,15 +36,15 @@ export function thresholdAlarm(sensor: SensorStates): SensorAlarm | undefined {
   return { topic: classOf(event), text: plainText(text) };
 }
 
-/** The gravest alarm of a sensor with states of its type; undefined if it shows none. */
+/** The most severe alarm of a sensor that reports states instead of thresholds; undefined if it shows none. */
 export function stateAlarm(sensor: SensorStates): SensorAlarm | undefined {
-  const [gravest] = Array.from({ length: STATES }, (_, offset) => offset)
+  const [worst] = Array.from({ length: STATES }, (_, offset) => offset)
     .filter((offset) => (sensor.states & (1 << offset)) !== 0)
     .map((offset) => eventOf(sensor, SENSOR_SPECIFIC_EVENTS, offset))
     .filter((event) => event.rank >= ALARM_RANK && classOf(event) !== "None")
     .toSorted((a, b) => b.rank - a.rank);
-  if (gravest === undefined) return undefined;
-  return { topic: classOf(gravest), text: plainText(`${gravest.what}, ${sensor.name ?? gravest.where}`) };
+  if (worst === undefined) return undefined;
+  return { topic: classOf(worst), text: plainText(`${worst.what}, ${sensor.name ?? worst.where}`) };
 }
 
 function eventOf({ type, number }: SensorStates, direction: number, data1: number): SensorEvent {

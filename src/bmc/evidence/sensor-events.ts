@@ -1,13 +1,14 @@
 import type { Rank, Topic } from "./model.ts";
 
-/** What an event of a sensor says (IPMI 2.0, table 42-3). */
+/** A decoded event of a sensor (IPMI 2.0, table 42-3). */
 export interface SensorEvent {
   topic: Topic;
   rank: Rank;
-  /** What happened, and to which sensor. */
+  /** What happened, such as `Uncorrectable ECC`. */
   what: string;
+  /** The sensor, such as `memory sensor 0Ah`. */
   where: string;
-  /** Both. */
+  /** What happened, its details and the sensor as one text. */
   words: string;
 }
 
@@ -246,7 +247,10 @@ function numbered(what: string, number: number): Detail {
   return number === UNSPECIFIED ? {} : { words: `${what} ${number}` };
 }
 
-/** Bits 7:6 and 5:4 of the first byte say whether bytes 2 and 3 have the meaning that the standard gives the type. */
+/**
+ * The details in bytes 2 and 3. Bits 7:6 and 5:4 of byte 1 show whether they have the meaning that IPMI defines for the
+ * type.
+ */
 function detailOf(sensorType: number, data: readonly [number, number, number] | undefined): Detail {
   if (data === undefined) return {};
   const [data1, second, third] = data;
@@ -304,17 +308,17 @@ const GENERIC: Readonly<Record<number, readonly (readonly [rank: Rank, words: st
 };
 const SENSOR_SPECIFIC = 0x6f;
 const STATE_ASSERTED = 0x03;
-/** Temperature, processor and power supply: a state that they assert is a fault, such as CATERR. */
+/** Temperature, processor and power supply: the types whose asserted state is a fault, such as CATERR. */
 const FAULT_IF_ASSERTED: readonly number[] = [0x01, 0x07, 0x08];
 
-/** Reads the event of a system event record. An event that is over has rank 0. */
+/** Decodes the event of a system event record. A deasserted event has rank 0. */
 export function sensorEvent(event: {
   sensorType: number;
   sensorNumber: number;
-  /** Byte 13 of the record: bit 7 is the direction. */
+  /** Byte 13 of the record: bit 7 is set if the event is deasserted, the other bits are the type of the event. */
   direction: number;
   data1: number;
-  /** Bytes 15 and 16, of a record of the log. */
+  /** Bytes 15 and 16 of a log record; absent for the state of a sensor. */
   more?: readonly [data2: number, data3: number];
 }): SensorEvent {
   const name = OTHER_NAMES[event.sensorType] ?? `Sensor type ${hex(event.sensorType)}`;
@@ -339,7 +343,7 @@ export function sensorEvent(event: {
   };
 }
 
-/** Some offsets are about something else than their sensor. */
+/** The topic of an event. Some offsets have another topic than their sensor type. */
 function topicOf(type: SensorType, sensorType: number, eventType: number, offset: number): Topic {
   if (eventType !== SENSOR_SPECIFIC) return type.topic;
   if (sensorType === 0x07 && offset === 0x1) return "Thermal";
@@ -350,7 +354,7 @@ function topicOf(type: SensorType, sensorType: number, eventType: number, offset
   return type.topic;
 }
 
-/** The name of a sensor type for a service that reports its number. */
+/** The name of a sensor type, for services that report only its number. */
 export function nameOfSensorType(number: number): string | undefined {
   return SENSOR_TYPES[number]?.name ?? OTHER_NAMES[number];
 }

@@ -2,10 +2,9 @@ import type { Topic } from "./model.ts";
 import { WORDS_MAX } from "./plain-text.ts";
 
 /**
- * What the ids of messages are about, by vendor. An id is compared without its registry and version:
- * `IDRAC.2.8.MEM0001` is `MEM0001`. Sources: the event message references of Dell (iDRAC) and Lenovo (XCC), the
- * registries of OpenBMC (`openbmc_message_registry`) and of DMTF (DSP8011: Platform, Power, Environmental,
- * StorageDevice, SensorEvent).
+ * The topics of message ids, by vendor. An id is compared without its registry and version: `IDRAC.2.8.MEM0001` is
+ * `MEM0001`. Sources: the event message references of Dell (iDRAC) and Lenovo (XCC), the registries of OpenBMC
+ * (`openbmc_message_registry`) and of DMTF (DSP8011: Platform, Power, Environmental, StorageDevice, SensorEvent).
  */
 const IDS: readonly (readonly [id: RegExp, topic: Topic])[] = [
   // Dell
@@ -39,7 +38,7 @@ const IDS: readonly (readonly [id: RegExp, topic: Topic])[] = [
   ],
 ];
 
-/** What words are about, the most specific first: "CPU 1 DIMM B2" is memory, "CPU thermal trip" is heat. */
+/** The topics of words, the most specific first: "CPU 1 DIMM B2" is Memory, "CPU thermal trip" is Thermal. */
 const WORDS: readonly (readonly [words: RegExp, topic: Topic])[] = [
   [
     /\bwatchdog|\bwdt\b|\bASR\b|automatic server recovery|kernel panic|\bOS (?:stop|hang|crash)|run-time critical stop/i,
@@ -68,13 +67,13 @@ const WORDS: readonly (readonly [words: RegExp, topic: Topic])[] = [
 const POWER =
   /power(?:ed|ing)?[\s-](?:is )?(?:turn(?:ed|ing) )?(?:off|on|down|up)\b|power (?:button|cycle|state)|turned (?:off|on)|turning (?:off|on)|force[\s-]?off|S0\/G0|S[45]\/G2|soft[\s-]?off|system (?:reset|boot|restart)|(?:hard |warm |cold )reset|resetting|shut ?down/i;
 
-/** What a message with that id is about; undefined if the id does not show it. */
+/** The topic of a message id; undefined if the id does not show it. */
 export function topicOfId(id: string): Topic | undefined {
   const key = id.slice(0, WORDS_MAX).split(/[./:]/).at(-1) ?? "";
   return IDS.find(([pattern]) => pattern.test(key))?.[1];
 }
 
-/** What a text is about. */
+/** The topic of a text. */
 export function topicOfWords(whole: string): Topic {
   const text = whole.slice(0, WORDS_MAX);
   const found = WORDS.find(([pattern]) => pattern.test(text))?.[1];

@@ -6,16 +6,16 @@ import { EMPTY, objectAt, parseJsonObject, stringAt } from "../redfish/http/json
 import { TIME_WINDOW_S } from "./signature.ts";
 import { printable } from "../../runtime/text/printable.ts";
 
-// What the answers of a driver server mean (docs/reference/driver.md). Pure: the text in them is data.
+// Parses the answers of a driver server (docs/reference/driver.md). Pure. The text in an answer is untrusted.
 
-/** The longest text of a server that is shown or kept. */
+/** How many characters of a text of the server are shown or kept. */
 const TEXT_LENGTH_MAX = 200;
 
 /** One whole answer. */
 export interface DriverAnswer {
   status: number;
   text: string;
-  /** Whether it is shown to be the answer of the server to this request. */
+  /** Whether a signature or a nonce proves that the server gave this answer to this request. */
   isProven: boolean;
 }
 
@@ -51,16 +51,20 @@ export function parseStatus(what: string, device: string, answer: DriverAnswer):
 }
 
 /**
- * Accepts the answer to a request that was carried out.
+ * Returns if the answer shows that the server carried out the request.
  *
- * @throws BmcError for every other answer, and for one that is not proven: anyone on the way could have sent it.
+ * @throws BmcError for every other answer, and for one that is not proven: an attacker on the network could have sent
+ * it.
  */
 export function requireTaken(what: string, answer: DriverAnswer): void {
   const { status, isProven } = answer;
   const explanation = explain(answer);
   const message = `${what}: HTTP ${status}${explanation === "" ? "" : `: ${explanation}`}`;
   if (status >= 300 && status < 400) {
-    throw new BmcError("Unsupported", `${message}: redirects are not followed: give the address that answers`);
+    throw new BmcError(
+      "Unsupported",
+      `${message}: redirects are not followed: use the address that the server redirects to`,
+    );
   }
   if (isProven) {
     if (status === 200 || status === 202 || status === 204) return;
@@ -70,15 +74,15 @@ export function requireTaken(what: string, answer: DriverAnswer): void {
     const advice = `the server refuses the key or the client certificate, or its clock differs from that of ironfence by more than ${TIME_WINDOW_S} s`;
     throw new BmcError("AuthFailed", `${message}: ${advice}`);
   }
-  // After any other answer the order may have been carried out: a proxy may have sent it.
+  // After any other answer the order may have been carried out, because a proxy may have sent the answer.
   if (status === 429 || status === 503) throw new BmcError("Busy", message);
   throw new BmcError(
     "BadResponse",
-    `${message}: neither a signature nor, with a client certificate, its nonce shows that the answer belongs to this request`,
+    `${message}: the answer is not proven to belong to this request: it has no valid signature, or, without a key, not the nonce of the request`,
   );
 }
 
-/** What the contract gives each status of a proven answer. */
+/** The error code for each status of a proven answer, as the contract defines it. */
 const PROVEN: Readonly<Partial<Record<number, BmcErrorCode>>> = {
   400: "Unsupported",
   401: "AuthFailed",

@@ -15,7 +15,7 @@ export interface RawRequest {
   method: "GET" | "POST";
   path: string;
   headers: Readonly<Record<string, string>>;
-  /** Empty: the request has none. */
+  /** Empty if the request has no body. */
   body: string;
 }
 
@@ -38,7 +38,7 @@ export interface DriverConnectionOptions {
 /** Sends requests to one origin, each once, within bounds and without following redirects. */
 export class DriverConnection {
   readonly origin: string;
-  /** Until when the certificate is valid that the server has shown last. */
+  /** The end of validity of the last certificate that the server sent. */
   certificateUntilMs: number | undefined;
   readonly #client: Client;
   readonly #hasCertificate: boolean;
@@ -54,7 +54,7 @@ export class DriverConnection {
     });
   }
 
-  /** @throws BmcError for everything but a complete answer, in time and within bounds. */
+  /** @throws BmcError unless a complete answer arrives in time and within bounds. */
   async send({ method, path, headers, body }: RawRequest, signal: AbortSignal): Promise<RawAnswer> {
     const what = `${method} ${this.origin}${path}`;
     if (signal.aborted) throw toBmcError(abortReason(signal), what, signal);

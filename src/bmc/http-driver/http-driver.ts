@@ -15,7 +15,7 @@ import type { BmcErrorCode } from "../interface/errors.ts";
 
 /** How many calls to the hosts of one server run concurrently. */
 const CALLS_AT_ONCE_MAX = 8;
-/** After such a failure the server may have restarted. */
+/** Failures after which the server may have restarted. */
 const MAY_BE_RESTART: ReadonlySet<BmcErrorCode> = new Set(["Unreachable", "Timeout"]);
 
 /** Drives one host of a driver server (docs/reference/driver.md). */
@@ -29,7 +29,7 @@ export class HttpDriver implements PowerDriver {
   readonly #callTimeoutMs: number;
   readonly #gate: BmcGate;
   readonly #deps: DeviceDeps;
-  /** The identity that the caller got. */
+  /** The identity that `identify` returned last. */
   #known: HostIdentity | undefined;
 
   /** @throws BmcError for settings that cannot be used. */
@@ -49,7 +49,7 @@ export class HttpDriver implements PowerDriver {
     this.#deps = deps;
   }
 
-  /** The earlier end of the certificate of the server and of the client certificate: without either, no call works. */
+  /** The earlier end of the server's certificate and the client certificate: a call needs both. */
   get certificateUntilMs(): number | undefined {
     const ends = [this.#connection.certificateUntilMs, this.#clientUntilMs].filter((end) => end !== undefined);
     return ends.length === 0 ? undefined : Math.min(...ends);
@@ -105,12 +105,15 @@ export class HttpDriver implements PowerDriver {
     return parseStatus(what, this.address, await this.#client.send(request, signal));
   }
 
-  /** Whether this is the host that the caller has identified, if it has. */
+  /** Whether this is the host that `identify` found. True if `identify` was not called. */
   #isKnown(identity: HostIdentity, isOff: boolean): boolean {
     return this.#known === undefined || compareHosts(this.#known, identity, { isOff }) === "Same";
   }
 
-  /** The server compares the identity again, so that the order means one host even if the host changes in between. */
+  /**
+   * Sends an order with the identity of its host. The server compares the identity again, so that no other host gets
+   * the order even if the host was replaced since this read.
+   */
   async #order(what: string, order: "off" | "on", signal: AbortSignal): Promise<void> {
     const { identity, reading } = await this.#readStatus(what, signal);
     if (!this.#isKnown(identity, reading.state === "Off")) {

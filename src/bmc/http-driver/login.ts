@@ -7,21 +7,21 @@ import type { Secret } from "../../runtime/secret.ts";
 import { parseTimeMs } from "../../runtime/time.ts";
 
 /**
- * How the agent and a driver server know each other: by a key that signs requests and answers, by a client certificate
- * and the certificate of the server, or by both.
+ * How the agent and a driver server authenticate each other: by a key that signs requests and answers, by a client
+ * certificate and the certificate of the server, or by both.
  */
 export interface DriverLogin {
   keyId: string;
-  /** Undefined: nothing is signed. The connection then proves who asks and who answers. */
+  /** Undefined: nothing is signed, and TLS authenticates both sides. */
   key: Secret | undefined;
   certificate: ClientCertificate | undefined;
-  /** Until when that is valid. */
+  /** The end of validity of `certificate`. */
   certificateUntilMs: number | undefined;
 }
 
 /**
- * @throws BmcError AuthFailed for a key or a certificate that cannot be used, Unsupported for a certificate over a
- * connection that does not prove who answers.
+ * @throws BmcError AuthFailed for a key or a certificate that cannot be used, Unsupported for a client certificate over
+ * a connection that does not authenticate the server.
  */
 export function readLogin(
   origin: string,
@@ -44,19 +44,19 @@ function requireKey(keyId: string, key: Secret): void {
     const make = "make one with: openssl rand -hex 32";
     throw new BmcError(
       "AuthFailed",
-      `the key (password) of a driver server has ${KEY_LENGTH_MIN} characters or more: ${make}`,
+      `the key (password) of a driver server must have at least ${KEY_LENGTH_MIN} characters: ${make}`,
     );
   }
   if (!/^[\x21-\x7e]{1,256}$/.test(keyId)) {
     throw new BmcError(
       "AuthFailed",
-      "the key id (username) of a driver server has 1 to 256 ASCII characters, no blanks",
+      "the key id (username) of a driver server must have 1 to 256 ASCII characters and no blanks",
     );
   }
 }
 
 /**
- * What a parser says of a text may quote it, so no message of one is repeated.
+ * The messages of the parsers are not repeated, because they may quote the key.
  *
  * @returns until when the certificate is valid.
  */
@@ -66,14 +66,17 @@ function requireCertificate(origin: string, { cert, key }: ClientCertificate): n
   }
   const parsed = attempt(() => new X509Certificate(cert));
   if (parsed === undefined) {
-    throw new BmcError("AuthFailed", "the client certificate (tls.crt) holds no PEM certificate");
+    throw new BmcError("AuthFailed", "the client certificate (tls.crt) contains no PEM certificate");
   }
   const privateKey = attempt(() => createPrivateKey(key.reveal()));
   if (privateKey === undefined) {
-    throw new BmcError("AuthFailed", "the key of the client certificate (tls.key) holds no PEM key without passphrase");
+    throw new BmcError(
+      "AuthFailed",
+      "the key of the client certificate (tls.key) contains no PEM key without a passphrase",
+    );
   }
   if (!parsed.checkPrivateKey(privateKey)) {
-    throw new BmcError("AuthFailed", "the key (tls.key) is not that of the client certificate (tls.crt)");
+    throw new BmcError("AuthFailed", "the key (tls.key) does not belong to the client certificate (tls.crt)");
   }
   return parseTimeMs(parsed.validTo);
 }

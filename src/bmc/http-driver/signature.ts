@@ -1,16 +1,16 @@
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import type { Secret } from "../../runtime/secret.ts";
 
-// What is signed, in both directions (docs/reference/driver.md). Pure.
+// The signatures of requests and answers (docs/reference/driver.md). Pure.
 
 /** The version of the contract: the first line of every text that is signed. */
 const CONTRACT = "ironfence-driver-1";
 
-/** The shortest key. Any client that reads one request on the way could try all shorter ones. */
+/** The shortest key, in characters. An attacker who reads one request on the network could try all shorter ones. */
 export const KEY_LENGTH_MIN = 32;
 /**
- * The time of a request may differ from the clock of the server by this much. An order that was held back on the way is
- * void before the agent takes a power-off without effect for lost (docs/explanation/off-proof.md).
+ * How far the time of a request may differ from the clock of the server. It makes a delayed order invalid before the
+ * agent gives up waiting for the effect of a power-off (docs/explanation/off-proof.md).
  */
 export const TIME_WINDOW_S = 60;
 export const NONCE_BYTES = 16;
@@ -26,7 +26,7 @@ export const HEADERS = {
 /** Everything of a request that its signature covers. */
 export interface SignedRequest {
   method: "GET" | "POST";
-  /** As on the request line. */
+  /** The path as it is on the request line. */
   path: string;
   /** Seconds since the epoch. */
   timeS: number;
@@ -47,7 +47,7 @@ export function signRequest(key: Secret, { method, path, timeS, nonce, body }: S
   return sign(key, ["request", method, path, String(timeS), nonce, sha256(body)]);
 }
 
-/** Whether `signature` is that of the answer: an answer to another request, or an earlier one, has another nonce. */
+/** Whether `signature` is valid for the answer. The answer to another or an earlier request has another nonce. */
 export function isSigned(key: Secret, { nonce, status, body }: SignedAnswer, signature: string | undefined): boolean {
   if (signature === undefined || !/^[0-9a-f]{64}$/.test(signature)) return false;
   const expected = sign(key, ["answer", nonce, String(status), sha256(body)]);

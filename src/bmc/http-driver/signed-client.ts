@@ -6,7 +6,7 @@ import { HEADERS, isSigned, NONCE_BYTES, signRequest } from "./signature.ts";
 import type { SignedRequest } from "./signature.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** Signs requests with the key of one login, if it has one, and checks that answers belong to them. */
+/** Sends the requests of one login, signs them if the login has a key, and checks that answers belong to them. */
 export class SignedClient {
   readonly #connection: DriverConnection;
   readonly #login: DriverLogin;
@@ -18,7 +18,7 @@ export class SignedClient {
     this.#clock = clock;
   }
 
-  /** A request with the present time and a nonce of its own. */
+  /** Returns a request with the present time and a new nonce. */
   prepare(method: SignedRequest["method"], path: string, body = ""): SignedRequest {
     const timeS = Math.floor(this.#clock.nowMs() / 1_000);
     return { method, path, timeS, nonce: randomBytes(NONCE_BYTES).toString("hex"), body };
@@ -47,7 +47,8 @@ export class SignedClient {
     return {
       status: answer.status,
       text: Buffer.from(answer.body).toString("utf8"),
-      // Without a key, TLS shows who answers, and the nonce to which request: a cache repeats an earlier answer.
+      // Without a key, TLS authenticates the server, and the nonce shows that the answer is not an earlier one from a
+      // cache.
       isProven:
         key === undefined
           ? answer.header(HEADERS.nonce) === nonce

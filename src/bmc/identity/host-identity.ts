@@ -19,8 +19,8 @@ export interface HostIdentity {
 
 /**
  * Whether the host that answers after a new login is the one that was identified before. A value that is no longer
- * reported may mean another host. But some BMCs lose a part of the identity, or swap the byte order of the UUID, while
- * their host is off, and learn a part of it only after POST.
+ * reported may mean another host. But while their host is off, some BMCs lose a part of the identity or swap the byte
+ * order of the UUID, and some learn a part of it only after POST.
  *
  * @returns `Unknown` if a host that is off reports nothing that can be compared.
  */
@@ -43,7 +43,7 @@ function uuidOf({ systemUUID }: HostIdentity): string | undefined {
   return parseUuid(systemUUID) === undefined ? meaningfulSerial(systemUUID) : meaningfulUuid(systemUUID);
 }
 
-/** Undefined if neither has a value. */
+/** Compares one value of two identities. Undefined if neither identity has it. */
 function compareValues(
   before: string | undefined,
   now: string | undefined,

@@ -10,7 +10,7 @@ export function meaningfulUuid(text: string | undefined): string | undefined {
   return isPlaceholderUuid(uuid) || isPlaceholderUuid(swapUuid(uuid)) ? undefined : uuid;
 }
 
-/** A serial number without surrounding spaces; undefined for what firmware reports if it has none. */
+/** A serial number without surrounding spaces; undefined for a placeholder. */
 export function meaningfulSerial(text: string | undefined): string | undefined {
   const serial = text?.trim();
   return serial === undefined || isPlaceholderSerial(serial) ? undefined : serial;
@@ -33,11 +33,11 @@ function isPlaceholderSerial(serial: string): boolean {
 
 /** One digit, or one byte, repeated: `00…`, `ff…`, `5858…`, `fefe…`. */
 const REPEATED_UUID = /^(.)(.)(?:-?\1\2)+$/;
-/** Only the first field was set. */
+/** Only the first field is set. */
 const UNSET_UUID = /-ffff-ffff-ffff-ffffffffffff$/;
 
 /**
- * Factory defaults, each in one of its byte orders. Some are from the list of UUIDs that FreeBSD refuses
+ * Factory defaults, each in one of its two byte orders. Some are from the list of UUIDs that FreeBSD refuses
  * (libexec/rc/rc.d/hostid of freebsd-src).
  */
 const UUIDS: ReadonlySet<string> = new Set([
@@ -95,10 +95,13 @@ const SERIALS: ReadonlySet<string> = new Set([
 
 /** `SYS-1234567890`, `MB-1234567890`, `SN12345678`. */
 const COUNT_PREFIX = /^(?:sys|mb|sn|chassis)/;
-/** Shorter ones may be real. */
+/** A shorter count may be a real serial number. */
 const COUNT_LENGTH_MIN = 8;
 
-/** Ascending digits, from 0 or 1, also repeated: `0123456789ABCDEF`, `01234567890123456789AB`. */
+/**
+ * Whether a text is a sequence of ascending digits from 0 or 1, possibly repeated: `0123456789ABCDEF`,
+ * `01234567890123456789AB`.
+ */
 function isCount(text: string): boolean {
   if (text.length < COUNT_LENGTH_MIN || !/^[01]/.test(text)) return false;
   for (let at = 1; at < text.length; at += 1) {

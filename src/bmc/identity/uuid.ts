@@ -1,5 +1,5 @@
 // SMBIOS (DSP0134, 7.2.1) stores the first three fields of a UUID little-endian, and BMCs and kernels do not agree on
-// who swaps them, so either order counts. Pure. UUIDs are in lower case with dashes.
+// which of them swaps these fields, so either order counts. Pure. UUIDs are in lower case with dashes.
 
 /** A UUID in lower case with dashes; undefined for anything else. */
 export function parseUuid(text: string | undefined): string | undefined {
@@ -16,13 +16,13 @@ export function sameUuid(a: string, b: string): boolean {
   return a === b || a === swapUuid(b);
 }
 
-/** One spelling for both byte orders, for use as a key. */
+/** The same text for both byte orders of a UUID, for use as a key. */
 export function canonicalUuid(uuid: string): string {
   const swapped = swapUuid(uuid);
   return swapped < uuid ? swapped : uuid;
 }
 
-/** The other byte order of the first three fields. */
+/** Swaps the byte order of the first three fields. */
 export function swapUuid(uuid: string): string {
   const fields = uuid.split("-");
   return fields.map((field, i) => (i < 3 ? (field.match(/../g) ?? []).toReversed().join("") : field)).join("-");

@@ -1,4 +1,4 @@
-/** Vendors of BMCs by a part of what Redfish and FRU data name as the manufacturer, in lower case. */
+/** Vendors of BMCs, by a part of the manufacturer in Redfish or FRU data, in lower case. */
 const MANUFACTURERS = {
   asrock: "ASRock",
   cisco: "Cisco",
@@ -23,7 +23,7 @@ const MANUFACTURERS = {
 export const VENDORS = [...new Set(Object.values(MANUFACTURERS)), "other", "unknown"] as const;
 export type Vendor = (typeof VENDORS)[number];
 
-/** The vendor of a host, out of a bounded set, by what its BMC reports as the manufacturer. */
+/** The vendor of a host by the manufacturer that its BMC reports. The set of vendors is bounded. */
 export function vendorOf(manufacturer: string | undefined): Vendor {
   const text = manufacturer?.trim().toLowerCase() ?? "";
   if (text === "") return "unknown";

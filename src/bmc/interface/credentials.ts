@@ -1,15 +1,15 @@
 import type { Secret } from "../../runtime/secret.ts";
 
-/** What a device is logged in to with. */
+/** The credentials for a login at a device. */
 export interface BmcCredentials {
-  /** Empty, like the password, for a driver server that asks for a client certificate alone. */
+  /** Empty, like the password, for a driver server with a client certificate and without a key. */
   username: string;
   password: Secret;
   /** For a driver server. */
   certificate?: ClientCertificate;
 }
 
-/** What a TLS server knows its client by. */
+/** How a client authenticates itself to a TLS server. */
 export interface ClientCertificate {
   /** The certificate in PEM, followed by those of intermediate authorities. */
   cert: string;
@@ -17,7 +17,7 @@ export interface ClientCertificate {
   key: Secret;
 }
 
-/** Whether a BMC would accept or refuse both alike. */
+/** Whether both are the same credentials. */
 export function sameCredentials(a: BmcCredentials, b: BmcCredentials): boolean {
   const { certificate: ofA } = a;
   const { certificate: ofB } = b;

@@ -7,16 +7,16 @@ import type { Secret } from "../../runtime/secret.ts";
 
 export type TlsVersion = "1.0" | "1.1" | "1.2" | "1.3";
 
-/** How to trust the certificate of a device. Without any of these, the roots of this machine decide. */
+/** How to verify the certificate of a device. By default, the certificate authorities of this machine are trusted. */
 export interface DeviceTls {
-  /** PEM bundle of the authorities that may have signed it, instead of the roots of this machine. */
+  /** PEM bundle of the authorities that are trusted instead of those of this machine. */
   ca?: string;
   /** SHA-256 of the certificate in hex, with or without colons: only this certificate is trusted. */
   sha256Fingerprint?: string;
   /** Trust any certificate. A pin is still checked. */
   insecureSkipVerify: boolean;
   /**
-   * The oldest version that is used: 1.2 by default. Below that, weak ciphers, short keys and finite-field
+   * The oldest TLS version that is accepted: 1.2 by default. Below 1.2, weak ciphers, short keys and finite-field
    * Diffie-Hellman are allowed as well.
    */
   minVersion?: TlsVersion;
@@ -38,18 +38,21 @@ export interface SnmpConfig {
   securityLevel?: "authPriv" | "authNoPriv";
   /** `SHA-256` by default. */
   authProtocol?: (typeof SNMP_AUTH_PROTOCOLS)[number];
-  /** `AES` (128 bits) by default. The two with 256 bits extend the key by Blumenthal and, for AES-256-C, by Reeder. */
+  /**
+   * `AES` (128 bits) by default. Of the two with 256 bits, `AES-256` extends the key by the method of Blumenthal, and
+   * `AES-256-C` by that of Reeder.
+   */
   privProtocol?: (typeof SNMP_PRIV_PROTOCOLS)[number];
-  /** The password of the encryption, if it is not the one of the authentication. */
+  /** The password for encryption, if it differs from the one for authentication. */
   privPassword?: Secret;
-  /** The table of the vendor. By default the one of the PDU's sysObjectID. */
+  /** The vendor's table of outlets. By default, the sysObjectID of the PDU selects it. */
   mib?: Mib;
 }
 
 /** Everything that is needed to talk to one power device. */
 export interface DeviceConfig {
   address: string;
-  /** Empty, like the password, for a driver server that asks for a client certificate alone. */
+  /** Empty, like the password, for a driver server with a client certificate and without a key. */
   username: string;
   password: Secret;
   /** For a driver server. */
@@ -82,7 +85,7 @@ export interface DeviceConfig {
 /**
  * Creates the driver for a device. Nothing is sent before the first call.
  *
- * @throws BmcError Unsupported for an address that cannot be parsed, TlsUntrusted for TLS settings without a valid
- * certificate or SHA-256, AuthFailed for a key or a client certificate of a driver server that cannot be used.
+ * @throws BmcError Unsupported for an address that cannot be parsed, TlsUntrusted for a CA bundle or a SHA-256 that
+ * cannot be parsed, AuthFailed for a key or a client certificate of a driver server that cannot be used.
  */
 export type OpenDevice = (config: DeviceConfig, deps: DeviceDeps) => PowerDriver;

@@ -14,21 +14,21 @@ export interface PowerReading {
   state: PowerState;
   /** The literal value of the BMC, for example `PoweringOff`, for messages. */
   raw: string;
-  /** For Off: another part of the hardware shows the same, the Chassis or a second device with another hostname. */
+  /** For Off: a second part of the hardware also shows Off, either the Chassis or a device with another hostname. */
   agrees?: true;
   /**
-   * For Off: which calls have failed since the host was opened. `Same`: calls of the devices that show this, on their
-   * level. `Other`: only calls of other levels.
+   * For Off: calls have failed since the host was opened. `Same`: calls to the level that shows Off. `Other`: only
+   * calls to other levels.
    */
   failed?: "Same" | "Other";
-  /** For Off: shown by the outlets that feed the host, and by no device of the host itself. */
+  /** For Off: the outlets that feed the host show it, and no device of the host itself does. */
   bySupply?: true;
   /**
-   * For Off: how long the BMC has been up, in milliseconds, by the `LastResetTime` of its Manager (DSP0268); of several
-   * BMCs the shortest time. Absent if none reports it.
+   * For Off: how long the BMC has been up, in milliseconds, by the `LastResetTime` of its Manager (DSP0268). If there
+   * are several BMCs, the shortest time. Absent if none reports it.
    */
   bmcUpMs?: number;
-  /** Of an outlet: what its meter shows, in the unit of the vendor. Absent without a meter. */
+  /** For an outlet: what its meter shows, in the unit of the vendor. Absent without a meter. */
   load?: number;
 }
 
@@ -37,7 +37,7 @@ export type BootOverride = "NetworkOnce" | "None";
 
 /** The power orders that a device reports as supported. */
 export interface SupportedOrders {
-  /** The reset types that it allows; undefined if it lists none, and then only an order shows what it supports. */
+  /** The reset types that the device allows; undefined if it lists none. Then only an order shows what it supports. */
   allowedTypes: readonly string[] | undefined;
   /** What `forceOff` and `on` would send; undefined if no allowed type does it. */
   off: string | undefined;
@@ -50,9 +50,9 @@ export interface SupportedOrders {
 export interface OffObstacle {
   /**
    * ChassisUnreadable: the power of a Chassis that has to be off as well cannot be read. ChassisDisagrees: such a
-   * Chassis shows On while the System shows Off. ManagerUnreadable: it cannot be read whether the BMC has just
-   * restarted. OffNotOffered: the device does not support an immediate power-off of a running host. OffNotPermitted:
-   * the account lacks the privilege. PowerUnreadable: the device shows no known power state.
+   * Chassis shows On while the System shows Off. ManagerUnreadable: the Manager, which shows whether the BMC has just
+   * restarted, cannot be read. OffNotOffered: the device does not support an immediate power-off of a running host.
+   * OffNotPermitted: the account lacks the privilege. PowerUnreadable: the device shows no known power state.
    */
   reason:
     | "ChassisUnreadable"
@@ -65,7 +65,7 @@ export interface OffObstacle {
   message: string;
 }
 
-/** Which outlet of which PDU answers. All of it is text of the PDU. */
+/** Identifies an outlet and its PDU. All texts come from the PDU. */
 export interface OutletIdentity {
   /** The serial number of the unit; if a PDU reports none, its SNMP engine ID in hexadecimal digits. */
   pdu: string;
@@ -77,7 +77,7 @@ export interface OutletIdentity {
   metered?: true;
 }
 
-/** What a BMC shows of a loss of the mains power of its host. */
+/** What a BMC reports that may show a loss of its host's mains power. */
 export interface PowerLossSigns {
   /** How long the BMC itself has been up, in milliseconds, by its own clock; absent if it does not report it. */
   bmcUpMs?: number;
@@ -102,9 +102,9 @@ export interface PowerDriver {
    */
   readonly lastReset?: string | undefined;
   /**
-   * The time until which the TLS certificate is valid that the device has shown last, trusted or not. Absent if the
-   * protocol has no certificates (IPMI); undefined before the first handshake and for plain HTTP. If the end of the
-   * client certificate for a driver server is earlier, it counts.
+   * The end of validity of the last TLS certificate that the device sent, trusted or not; for a driver server, the end
+   * of the client certificate if that is earlier. Absent if the protocol has no certificates (IPMI); undefined before
+   * the first handshake and for plain HTTP.
    */
   readonly certificateUntilMs?: number | undefined;
   /** Reads the identity of the host. */
@@ -136,16 +136,16 @@ export interface PowerDriver {
    */
   findOffObstacle?(signal: AbortSignal): Promise<OffObstacle | undefined>;
   /**
-   * Reads what the BMC shows of why its host died: the last entries of its logs, and sensors beyond their thresholds.
-   * Other calls of the driver do not wait for it, and may be made at the same time. It needs a device that has been
-   * identified before. Whatever fails, it returns what it has read. Missing if the protocol has no logs.
+   * Reads what the BMC shows about why its host failed: the last entries of its logs, and sensors beyond their
+   * thresholds. Other calls of the driver do not wait for it, and may be made at the same time. Call `identify` first.
+   * If something cannot be read, it returns the rest. Missing if the protocol has no logs.
    *
    * @throws BmcError Aborted
    */
   readEvidence?(signal: AbortSignal): Promise<BmcEvidence>;
   /**
-   * Sends the host a diagnostic interrupt, in one transmission: a second one breaks off the crash dump that the first
-   * one has begun. The caller has read the host On. Missing if the protocol has no such order.
+   * Sends the host a diagnostic interrupt, in one transmission: a second one would abort the crash dump that the first
+   * one started. The caller has read the host On. Missing if the protocol has no such order.
    *
    * @throws BmcError Unsupported if the BMC does not list it. Nothing is sent then.
    */
@@ -165,8 +165,8 @@ export interface PowerDriver {
    */
   resetBmc?(signal: AbortSignal): Promise<void>;
   /**
-   * Reads what shows that the host has lost its mains power, for a command of a user. Missing if the protocol shows
-   * nothing of that.
+   * Reads signs of a loss of the host's mains power, for a command of a user. Missing if the protocol has no such
+   * signs.
    */
   readPowerLossSigns?(signal: AbortSignal): Promise<PowerLossSigns>;
   /** Ends the sessions and connections of the driver. Never throws; has its own deadline. */
@@ -179,11 +179,12 @@ export interface DeviceDeps {
   logger: Logger;
   /**
    * Called right before each transmission that changes something, in a process that may lose its lease: a process that
-   * was suspended may continue before any timer shows how late it is. Without it, orders may always be sent.
+   * was suspended may continue before a timer notices that the lease has expired. Without this function, orders may
+   * always be sent.
    */
   isOrderAllowed?: () => boolean;
   /**
-   * Ends a login in progress at once, which otherwise has its own deadline: other logins at this BMC wait for it. The
+   * Aborts a login in progress, which otherwise runs until its own deadline while other logins at this BMC wait. The
    * BMC may then keep a session until it expires.
    */
   abandonLogin?: AbortSignal;

@@ -6,7 +6,7 @@ import { printable } from "../../../runtime/text/printable.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** The result for one rule. Skipped: a rule that must hold first does not. */
+/** The result for one rule. Skipped: an earlier rule is broken. */
 export interface RuleResult {
   rule: string;
   /** What the server must do. */
@@ -17,12 +17,12 @@ export interface RuleResult {
 
 /** Without these, no other rule can be tried. */
 const FIRST: ReadonlySet<string> = new Set(["status", "identity"]);
-/** Orders that must be carried out come only after the server has refused those that must not be. */
+/** Rules with orders that the server must carry out. After one of them is broken, the rest are skipped. */
 const LAST: ReadonlySet<string> = new Set(["off", "off-again", "on", "on-again", "replayed-off"]);
 
 /**
- * Tries each rule of the contract that applies to the login at one host, in their order. It powers the host off and on
- * again. The host is ordered on at the end whatever the rules have found.
+ * Tries each rule of the contract that applies to the login, in order, on one host. It powers the host off and on
+ * again. If a rule that powers the host is broken, the host is ordered on at the end.
  *
  * @param deps `powerTimeoutMs`: how long the host may take to be off, or on; `onResult` is called after each rule.
  * @throws BmcError for a key or TLS settings that cannot be used; the reason of `signal` on abort.

@@ -11,9 +11,9 @@ export interface Rule {
   name: string;
   /** What the server must do. */
   says: string;
-  /** What the login of the server needs so that the rule applies. */
+  /** The rule applies only if the login has this. */
   needs?: "key" | "certificate";
-  /** @returns what was seen. @throws RuleBroken, or any failure of a request. */
+  /** @returns what the server showed. @throws RuleBroken, or any failure of a request. */
   run(server: ServerUnderTest): Promise<string>;
 }
 
@@ -24,7 +24,7 @@ const LATE_READINGS = 12;
 export const RULES: readonly Rule[] = [
   {
     name: "status",
-    says: "answers a status that is proven for its request, with a known state",
+    says: "answers a status request with a known state, and proves that the answer belongs to it",
     async run(server) {
       const { state, raw } = (await server.readStatus()).reading;
       if (state === "Unknown" && raw !== "Unknown") throw new RuleBroken(`the state is ${JSON.stringify(raw)}`);
@@ -69,7 +69,7 @@ export const RULES: readonly Rule[] = [
   {
     name: "replayed-nonce",
     needs: "key",
-    says: "refuses a request whose nonce was used",
+    says: "refuses a request whose nonce was used before",
     async run(server) {
       const request = server.prepare("GET", "status");
       requireTaken("the first request", await server.send(request));
@@ -77,7 +77,7 @@ export const RULES: readonly Rule[] = [
       return "401";
     },
   },
-  hostile("unknown-host", "has no other host than its own: 404, also for an order", async (server, off) => {
+  hostile("unknown-host", "answers 404 for a host that it does not have, also to an order", async (server, off) => {
     const path = `${server.path.replace(/[^/]*$/, "")}ironfence-no-such-host`;
     const { timeS } = off;
     const read = { method: "GET", path: `${path}/status`, timeS, nonce: freshNonce(), body: "" } as const;
@@ -115,7 +115,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: "off",
-    says: "powers the host off, and shows Off only from then on",
+    says: "powers the host off, and does not show Off before it is off",
     async run(server) {
       const off = server.prepare("POST", "off", await server.orderBody());
       server.sentOff = off;
@@ -125,7 +125,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: "off-again",
-    says: "accepts an off of a host that is off, which stays off",
+    says: "accepts a power-off of a host that is off, and keeps it off",
     async run(server) {
       requireTaken("off", await server.send(server.prepare("POST", "off", await server.orderBody())));
       return server.waitFor("Off");
@@ -141,7 +141,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: "on-again",
-    says: "accepts an on of a host that is on, which is not restarted",
+    says: "accepts a power-on of a host that is on, and does not restart it",
     async run(server) {
       requireTaken("on", await server.send(server.prepare("POST", "on", await server.orderBody())));
       const seen = await server.waitFor("On");
@@ -152,7 +152,7 @@ export const RULES: readonly Rule[] = [
   {
     name: "replayed-off",
     needs: "key",
-    says: "refuses the power-off from before a second time",
+    says: "refuses the earlier power-off if it is sent again",
     async run(server) {
       if (server.sentOff === undefined) throw new RuleBroken("no power-off was sent before");
       requireRefused(await server.send(server.sentOff), 401);
@@ -163,7 +163,7 @@ export const RULES: readonly Rule[] = [
   },
 ];
 
-/** A rule that sends orders that must not be carried out. @param attack gets a power-off with a nonce of its own. */
+/** A rule that sends orders that the server must not carry out. @param attack gets a power-off with a new nonce. */
 function hostile(
   name: string,
   says: string,
@@ -198,7 +198,7 @@ function forCertificate(name: string, says: string, has: "certificate" | "none")
   return { ...rule, needs: "certificate" };
 }
 
-/** @throws RuleBroken unless the answer has one of these statuses and, other than 401, is proven. */
+/** @throws RuleBroken unless the answer has one of these statuses and is proven. A 401 needs no proof. */
 function requireRefused({ status, isProven }: DriverAnswer, ...expected: readonly number[]): void {
   if (!expected.includes(status)) throw new RuleBroken(`HTTP ${status} instead of ${expected.join(" or ")}`);
   if (status !== 401 && !isProven) throw new RuleBroken(`HTTP ${status} is not proven to be for its request`);

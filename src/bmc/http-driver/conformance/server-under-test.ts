@@ -25,7 +25,7 @@ import { Secret } from "../../../runtime/secret.ts";
 export const ANSWER_MS_MAX = 7_000;
 const POLL_MS = 250;
 
-/** A rule that the server has broken. The message says what it did. */
+/** The server has broken a rule. The message says what it did. */
 export class RuleBroken extends Error {
   override readonly name = "RuleBroken";
 }
@@ -38,9 +38,9 @@ export class ServerUnderTest {
   slowestMs = 0;
   /** Whether an answer has taken longer than `ANSWER_MS_MAX`. */
   wasLate = false;
-  /** The power-off that the server had to carry out. */
+  /** The power-off of the rule `off`, which a later rule sends again. */
   sentOff: SignedRequest | undefined;
-  /** What the server knows its clients by. */
+  /** How the server authenticates its clients. */
   readonly login: DriverLogin;
   readonly #options: DriverConnectionOptions;
   readonly #connection: DriverConnection;
@@ -93,7 +93,7 @@ export class ServerUnderTest {
     return this.#measured(request, (signal) => this.#client.send(request, signal, headers));
   }
 
-  /** Sends a request without any of the headers of the contract, or without its signature alone. */
+  /** Sends a request without all headers of the contract, or only without the signature. */
   sendUnsigned(request: SignedRequest, without: "headers" | "signature"): Promise<DriverAnswer> {
     const { [HEADERS.signature]: _, ...others } = this.#client.headersOf(request);
     return this.#measured(request, (signal) => this.#client.send(request, signal, without === "headers" ? {} : others));
@@ -107,7 +107,7 @@ export class ServerUnderTest {
   /**
    * Sends a request over a connection with a client certificate that the server does not know, or with none.
    *
-   * @returns undefined if the server has ended the connection without an answer.
+   * @returns undefined if the server closed the connection without an answer.
    */
   async sendAsStranger(request: SignedRequest, has: "certificate" | "none"): Promise<DriverAnswer | undefined> {
     const certificate = has === "certificate" ? createUnknownCertificate() : undefined;
@@ -128,7 +128,10 @@ export class ServerUnderTest {
     return parseStatus("status", this.#device, await this.send(request));
   }
 
-  /** Reads the status over a connection of its own: a server of one thread answers on the one that it has accepted. */
+  /**
+   * Reads the status over a new connection: on one that it has accepted already, a blocked server with one thread may
+   * still answer.
+   */
   async readStatusOverNewConnection(): Promise<DriverStatus> {
     const connection = new DriverConnection(this.#options);
     const client = new SignedClient(connection, this.login, this.clock);
@@ -147,12 +150,12 @@ export class ServerUnderTest {
     return JSON.stringify({ systemUUID, serialNumber });
   }
 
-  /** Orders the host on, whatever the rules have found. Best effort: a rule reports that it is not on. */
+  /** Orders the host on after a rule was broken. Best effort: a failure is not reported. */
   async orderOn(): Promise<void> {
     try {
       await this.send(this.prepare("POST", "on", await this.orderBody()));
     } catch {
-      // The rules have reported it.
+      // The broken rule is reported already.
     }
   }
 
@@ -163,9 +166,9 @@ export class ServerUnderTest {
   }
 
   /**
-   * Reads the state as fast as a fence does until it is `wanted` twice in a row.
+   * Reads the state every 250 ms until it is `wanted` in eight readings in a row.
    *
-   * @throws RuleBroken if it is not in time, or if a reading contradicts one before it.
+   * @throws RuleBroken if the host takes longer than its power timeout, or if the state changes back.
    */
   async waitFor(wanted: "On" | "Off"): Promise<string> {
     const timeoutMs = this.#powerTimeoutMs;
@@ -179,7 +182,7 @@ export class ServerUnderTest {
         throw new RuleBroken(`the state went back: ${seen.join(", then ")}`);
       }
       inARow = state === wanted ? inARow + 1 : 0;
-      // A server that shows the wanted state too early goes back within a moment.
+      // A server that shows the wanted state too early changes back within a moment.
       if (inARow >= 2 + CONFIRMATIONS) return seen.join(", then ");
       await this.pause(POLL_MS);
     }
@@ -207,7 +210,7 @@ export class ServerUnderTest {
         const socket = connect({ host, port });
         socket.on("error", () => undefined);
         sockets.push(socket);
-        // To a TLS server, this is a broken first record, which it may answer.
+        // A TLS server reads this as a broken first record, and may answer it.
         socket.write("GET ");
       }
       await this.pause(POLL_MS);
@@ -238,7 +241,7 @@ export class ServerUnderTest {
 /** Readings beyond the two that a fence needs. */
 const CONFIRMATIONS = 6;
 
-/** A nonce that no request has had. */
+/** A new random nonce. */
 export function freshNonce(): string {
   return randomBytes(NONCE_BYTES).toString("hex");
 }

@@ -13,7 +13,7 @@ const ECDSA_WITH_SHA256 = Buffer.from("300a06082a8648ce3d040302", "hex");
 /** 2.5.4.3. */
 const COMMON_NAME = Buffer.from("0603550403", "hex");
 
-/** A client certificate that signs itself (RFC 5280 section 4.1), which a server must not accept. */
+/** Creates a self-signed client certificate (RFC 5280 section 4.1), which a server must refuse. */
 export function createUnknownCertificate(): ClientCertificate {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = der(SEQUENCE, der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8_STRING, Buffer.from("ironfence")))));
