@@ -241,7 +241,7 @@ describe("a driver server that knows the agent by its certificate", () => {
     const other = await authority.issue({ commonName: "other", usage: "client" });
     const broken = client.keyPem.replaceAll(/[A-Za-z]/gu, "A");
     const certificates: readonly [cert: string, key: string, RegExp][] = [
-      [client.certPem, other.keyPem, /is not that of/],
+      [client.certPem, other.keyPem, /does not belong to/],
       [client.certPem, broken, /no PEM key/],
       [client.certPem, "", /no PEM key/],
       [client.keyPem, client.keyPem, /no PEM certificate/],

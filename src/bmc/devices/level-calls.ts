@@ -25,12 +25,12 @@ export function levelFailure(error: unknown, signal: AbortSignal): BmcError {
 }
 
 /**
- * After such a failure the order may have taken effect, most likely with the first codes. That counts for more than the
- * answer of any other device. A gateway may answer 503 although the BMC behind it has received the order.
+ * After a failure with one of these codes the order may have taken effect; the likeliest come first. Such a failure
+ * decides, whatever other devices answered. A gateway may answer 503 although the BMC behind it has received the order.
  */
 const LOST: readonly (readonly BmcErrorCode[])[] = [["Timeout", "BadResponse"], ["Unreachable"], ["Busy"]];
 
-/** Several failures as one. It may be tried again if any of them may. */
+/** Combines several failures into one. It may be retried if any of them may. */
 export function combineFailures(failures: readonly BmcError[]): BmcError {
   const [first] = failures;
   if (first === undefined) return new BmcError("Unsupported", "the host has no power device");

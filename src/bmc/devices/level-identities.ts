@@ -11,8 +11,8 @@ export type OutletJudge = (answers: readonly OutletAnswer[]) => IdentityCheck;
 const NO_OUTLETS = "outlets of PDUs are used only through a FencingTarget for which they are enrolled";
 
 /**
- * The identity checks of the levels of one host. A level is read when it is used first, and its check is kept until it
- * is forgotten.
+ * The identity checks of the levels of one host. A level is read on its first use, and its check is kept until
+ * `forget`.
  */
 export class LevelIdentities {
   #judge: IdentityJudge;
@@ -24,7 +24,7 @@ export class LevelIdentities {
     this.#judgeOutlets = judgeOutlets;
   }
 
-  /** Judges by `judge` from now on, and reads each level again. */
+  /** Uses `judge` from now on. Each level is read again on its next use. */
   judgeBy(judge: IdentityJudge): void {
     this.#judge = judge;
     this.#checks.clear();
@@ -38,7 +38,7 @@ export class LevelIdentities {
     this.#checks.delete(level);
   }
 
-  /** The check of a level that was read; undefined if it was not used yet. */
+  /** The check of a level; undefined if the level was not read yet. */
   known(level: readonly PowerDriver[]): IdentityCheck | undefined {
     return this.#checks.get(level);
   }

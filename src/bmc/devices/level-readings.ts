@@ -7,9 +7,9 @@ import { BmcError } from "../interface/errors.ts";
 /** What the devices of one level show. */
 export interface LevelReadings {
   readings: readonly (PowerReading & { address: string })[];
-  /** The result of these readings for `readPower`. */
+  /** What `readPower` returns for these readings. */
   power: PowerState;
-  /** `On` if every device shows On, otherwise `Unknown`. */
+  /** `On` if every device shows On, otherwise `Unknown`. For outlets, the result of `supplyPower`. */
   whole: PowerReading;
   failure: BmcError | undefined;
   /** The devices are outlets, and each shows On. */
@@ -36,7 +36,10 @@ export async function readLevelPower(
   return { reading: levelPower(values, level.length, countHostnames(level)), failure };
 }
 
-/** How many hostnames the devices of a level have: Redfish and IPMI of one BMC are one witness. */
+/**
+ * How many hostnames the devices of a level have. Redfish and IPMI of one BMC share a hostname, and do not confirm each
+ * other.
+ */
 function countHostnames(level: readonly PowerDriver[]): number {
   return new Set(level.map(({ address }) => hostnameOrNone(address))).size;
 }
@@ -51,7 +54,7 @@ function hostnameOrNone(address: string): string {
 }
 
 /**
- * The combined result of the readings of one level; pure.
+ * Combines the readings of one level. Pure.
  *
  * @param devices how many devices the level has: Off needs a reading of each. @param hostnames how many hostnames they
  * have.

@@ -23,7 +23,7 @@ export type DeviceOperation = (typeof DEVICE_OPERATIONS)[number];
 
 export const DEVICE_PROTOCOLS = ["redfish", "ipmi", "driver", "snmp"] as const;
 
-/** `denied`: user, password, permissions or certificate. `error`: all other failures. */
+/** `denied`: the user, password, permissions or certificate were refused. `error`: all other failures. */
 export const DEVICE_RESULTS = ["ok", "timeout", "unreachable", "denied", "error"] as const;
 export type DeviceResult = (typeof DEVICE_RESULTS)[number];
 
@@ -35,7 +35,10 @@ export interface MeasuredCall {
   seconds: number;
 }
 
-/** The same; each call of its devices is reported when it has ended, unless its caller has given it up. */
+/**
+ * Wraps `open` so that `onCall` gets each measured call of its devices when the call has ended. Calls that their caller
+ * aborted are left out.
+ */
 export function measureDevices(open: OpenDevice, clock: Clock, onCall: (call: MeasuredCall) => void): OpenDevice {
   return (config, deps) => {
     const driver = open(config, deps);

@@ -34,7 +34,7 @@ export async function checkTcp({ hostname, port }: Endpoint, signal: AbortSignal
   return `port ${port} is open`;
 }
 
-/** What a device shows in a TLS handshake, and whether the configuration trusts it. */
+/** The certificate that a device shows in a TLS handshake, and whether the configuration trusts it. */
 export interface TlsFinding {
   trust: "Trusted" | "Unchecked" | "Untrusted";
   /** Text for the user. */
@@ -55,7 +55,7 @@ export async function checkTls(
     host: hostname,
     port,
     ...(isIP(hostname) === 0 && { servername: hostname }),
-    // The result of the verification is reported; only the handshake goes over this connection.
+    // `judgeCertificate` reports the result of the verification, and nothing else is sent over this connection.
     rejectUnauthorized: false,
     ...versionOptions(tls.minVersion),
     ...(tls.ca !== undefined && { ca: tls.ca }),

@@ -25,7 +25,8 @@ function openDevice(gate: BmcGate, config: DeviceConfig, deps: DeviceDeps): Powe
     const { timeouts } = config;
     const options = { address, login: credentials, bmcKey, suites, timeouts, deps };
     const client = new Client({ ...options, gate });
-    // What is read besides a fence has a gate of its own: its logins delay no other, and its failures say nothing.
+    // Evidence is read through a BMC gate of its own, so that its logins delay no other login, and its failures do not
+    // count against the BMC.
     const openSide = (): Client => new Client({ ...options, gate: new BmcGate(deps.clock) });
     const { precedence } = gate;
     const { clock } = deps;
@@ -54,8 +55,8 @@ function openDevice(gate: BmcGate, config: DeviceConfig, deps: DeviceDeps): Powe
 }
 
 /**
- * Its devices send no order, and set no boot override, while `isOrderAllowed` is false: another process may hold the
- * lease.
+ * Wraps `open` so that its devices send no order and set no boot override while `isOrderAllowed` returns false, because
+ * another process may hold the lease.
  */
 export function guardOrders(open: OpenDevice, isOrderAllowed: () => boolean): OpenDevice {
   return (config, deps) => open(config, { ...deps, isOrderAllowed });

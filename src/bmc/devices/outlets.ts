@@ -1,8 +1,8 @@
 import type { OutletIdentity, PowerDriver, PowerReading } from "../interface/driver.ts";
 import { BmcError } from "../interface/errors.ts";
 
-// Outlets of PDUs next to BMCs. An outlet that is off takes the power from its host; one that is on shows nothing about
-// the host.
+// Outlets of PDUs next to BMCs. An outlet that is off cuts the power of its host. An outlet that is on shows nothing
+// about the host.
 
 /** What one outlet of a level reports about itself. */
 export interface OutletAnswer extends OutletIdentity {
@@ -10,12 +10,14 @@ export interface OutletAnswer extends OutletIdentity {
   address: string;
 }
 
-/** Whether the level consists of outlets. A level with one outlet counts: its other devices are then refused. */
+/** Whether the level is for outlets: one outlet is enough. `outletAnswer` then refuses other devices of the level. */
 export function isOutletLevel(level: readonly PowerDriver[]): boolean {
   return level.some((driver) => driver.identifyOutlet !== undefined);
 }
 
-/** @throws BmcError, also for another device. */
+/**
+ * Identifies one outlet. @throws BmcError Unsupported if the device is not an outlet, otherwise as `identifyOutlet`.
+ */
 export async function outletAnswer(driver: PowerDriver, signal: AbortSignal): Promise<OutletAnswer> {
   if (driver.identifyOutlet === undefined) {
     const why = "outlets must have a level of their own in spec.devices";
@@ -24,7 +26,9 @@ export async function outletAnswer(driver: PowerDriver, signal: AbortSignal): Pr
   return { ...(await driver.identifyOutlet(signal)), address: driver.address };
 }
 
-/** @throws BmcError as `outletAnswer` does. One outlet after the other: they may belong to one PDU. */
+/**
+ * Identifies the outlets one after the other, because they may belong to one PDU. @throws BmcError as `outletAnswer`.
+ */
 export async function outletAnswers(outlets: readonly PowerDriver[], signal: AbortSignal): Promise<OutletAnswer[]> {
   const answers: OutletAnswer[] = [];
   for (const outlet of outlets) answers.push(await outletAnswer(outlet, signal));
@@ -32,7 +36,7 @@ export async function outletAnswers(outlets: readonly PowerDriver[], signal: Abo
 }
 
 /**
- * What the readings of all outlets of a host show about its power: Off if each of them is off, otherwise nothing.
+ * What the readings of all outlets of a host show about its power: Off if each of them is off, otherwise Unknown.
  *
  * @param outlets how many outlets the host has: Off needs a reading of each.
  */

@@ -58,7 +58,7 @@ export async function probeDevice(
 ): Promise<DeviceReport> {
   const probe = new DeviceChecker(config, deps);
   const address = probe.readAddress();
-  if (address !== undefined && (await probe.checkWay(address, signal))) await probe.checkDevice(address, signal);
+  if (address !== undefined && (await probe.checkNetwork(address, signal))) await probe.checkDevice(address, signal);
   return probe.report();
 }
 
@@ -76,7 +76,7 @@ const REDFISH_CHECKS: readonly CheckName[] = [
   "networkBoot",
   "session",
 ];
-/** A driver server gives no sessions. */
+/** A driver server has no sessions. */
 const NOT_OF_DRIVER: ReadonlySet<CheckName> = new Set(["session"]);
 /** UDP has no connection, IPMI has no TLS, and a BMC has one host. */
 const NOT_OF_IPMI: ReadonlySet<CheckName> = new Set(["connection", "tls", "system"]);
@@ -91,7 +91,7 @@ const PROTOCOLS: Readonly<
   ipmi: {
     label: "IPMI 2.0",
     lacks: NOT_OF_IPMI,
-    answers: "answers, and takes an RMCP+ session",
+    answers: "answers, and accepts an RMCP+ session",
     orders: "off and on: every BMC that speaks IPMI must support them",
   },
   driver: {
@@ -145,7 +145,7 @@ class DeviceChecker {
   }
 
   /** Checks the network up to the first request. @returns whether requests can be sent. */
-  async checkWay(address: BmcAddress, signal: AbortSignal): Promise<boolean> {
+  async checkNetwork(address: BmcAddress, signal: AbortSignal): Promise<boolean> {
     const endpoint = endpointOf(address);
     const resolved = await this.#step("name", signal, async () => ok(await checkName(endpoint)));
     if (!resolved || isUdp(address)) return resolved;
@@ -163,7 +163,7 @@ class DeviceChecker {
   }
 
   async checkDevice(address: BmcAddress, signal: AbortSignal): Promise<void> {
-    // A driver's close never throws: only its log shows that a session could not be ended.
+    // `close` never throws: only the log shows that a session could not be ended.
     const warnings: string[] = [];
     const logger = createLogger("warn", { write: (line) => void warnings.push(line) });
     let driver: PowerDriver;
@@ -185,7 +185,8 @@ class DeviceChecker {
   }
 
   /**
-   * The identity. The first call of a driver covers service, login and System; its error shows which of them failed.
+   * Reads the identity. As the first call of the driver it also reaches the service, logs in and finds the System; its
+   * error shows which of these failed.
    */
   async #checkLogin(address: BmcAddress, driver: PowerDriver, signal: AbortSignal): Promise<boolean> {
     const isIpmi = address.protocol === "ipmi";
@@ -244,7 +245,9 @@ class DeviceChecker {
       const obstacle = await driver.findOffObstacle?.(signal);
       if (obstacle !== undefined) return { result: "failed", detail: obstacle.message };
       const list =
-        allowedTypes === undefined ? "the BMC lists none, they will be tried" : `listed: ${allowedTypes.join(", ")}`;
+        allowedTypes === undefined
+          ? "the BMC lists none; whether it accepts them is not known"
+          : `listed: ${allowedTypes.join(", ")}`;
       // Some BMCs list only what they allow in the present state.
       const state = this.#reading?.state;
       const missing =
@@ -290,7 +293,7 @@ class DeviceChecker {
   }
 }
 
-/** The check to which a failure of the first call of a driver belongs. All other failures belong to the service. */
+/** The check that a failure of the first call of a driver belongs to. All other failures belong to `service`. */
 const FAILS_AT: ReadonlyMap<BmcErrorCode, CheckName> = new Map([
   ["AuthFailed", "login"],
   ["PrivilegeTooLow", "login"],

@@ -9,12 +9,12 @@ import { discoverEngine } from "../snmp/session/discovery.ts";
 import { checkName, checkTcp, checkTls } from "./network-checks.ts";
 import { endpointOf } from "./probe-device.ts";
 
-/** The step at which a device that cannot be reached failed. */
+/** The step at which an attempt to reach a device failed. */
 export type ReachStep = "name" | "connection" | "tls" | "ipmi" | "snmp";
 
 export type Reach =
   | { state: "answers" }
-  /** SNMPv2c answers only those who log in. */
+  /** SNMPv2c answers only a request with the right community, so nothing was checked. */
   | { state: "unchecked" }
   /** `why` is text for the user. */
   | { state: "silent"; step: ReachStep; why: string };
@@ -27,12 +27,12 @@ interface ReachOptions {
   snmpVersion?: SnmpConfig["version"];
 }
 
-/** Of the time for a device, so that the error of IPMI itself comes before that of the deadline. */
+/** The share of the timeout that the IPMI request may take, so that its own error comes before that of the deadline. */
 const IPMI_SHARE = 0.8;
 
 /**
  * Whether a device answers, without a login: a TLS handshake with a Redfish service or a driver server, and for IPMI
- * and SNMPv3 the request that comes before a session. A certificate is not judged. Only the abort of `signal` is
+ * and SNMPv3 the request that comes before a session. The certificate is not verified. Only the abort of `signal` is
  * thrown.
  */
 export async function reachDevice(

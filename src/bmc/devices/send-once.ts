@@ -5,29 +5,29 @@ import type { BmcErrorCode } from "../interface/errors.ts";
 /** An order that must not be repeated. */
 export interface OnceOrder {
   name: "NMI" | "AC cycle";
-  /** The power that a host must read to get it. */
+  /** The power state that the host must read for the order to be sent. */
   needs: "On" | "Off";
-  /** How a device sends it; undefined if the device cannot. */
+  /** Returns the function by which a device sends it; undefined if the device cannot. */
   by: (device: PowerDriver) => ((signal: AbortSignal) => Promise<void>) | undefined;
 }
 
-/** A second NMI breaks off the crash dump that the first one has begun. A host that is off has nothing to dump. */
+/** A second NMI would abort the crash dump that the first one started. A host that is off has nothing to dump. */
 export const NMI: OnceOrder = { name: "NMI", needs: "On", by: (device) => device.sendNmi?.bind(device) };
 
 /** A second AC cycle would cut off a host that has begun to boot. A host that reads On may be running workloads. */
 export const AC_CYCLE: OnceOrder = { name: "AC cycle", needs: "Off", by: (device) => device.acCycle?.bind(device) };
 
-/** What can send such an order to the host: one device, or all its outlets together. */
+/** Sends such an order to the host: one device, or all its outlets together. */
 export interface OnceSender {
   address: string;
-  /** @throws BmcError also if the order has nothing left to do. */
+  /** @throws BmcError Refused if the order has nothing left to do, otherwise as a reading. */
   readPower: (signal: AbortSignal) => Promise<PowerReading>;
-  /** Reads again who the host is. @throws BmcError if it may be another one. */
+  /** Reads the identity again. @throws BmcError if it may be another host. */
   requireVerified: (signal: AbortSignal) => Promise<void>;
   send: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Why no order may be sent now; undefined if it may. It is asked right before one is sent. */
+/** Returns why no order may be sent now; undefined if one may. It is called right before an order is sent. */
 export type Obstacle = () => string | undefined;
 
 /** Whether an order was sent. Uncertain: a device may have sent it. NotSent: nothing can have reached the host. */
@@ -39,7 +39,7 @@ export interface OnceAnswer {
   bySupply?: true;
 }
 
-/** A device that answers so has not sent it. */
+/** A device that fails with one of these codes has not sent the order. */
 const NOT_TAKEN: ReadonlySet<BmcErrorCode> = new Set([
   "Unsupported",
   "Refused",
@@ -51,9 +51,9 @@ const NOT_TAKEN: ReadonlySet<BmcErrorCode> = new Set([
 ]);
 
 /**
- * Sends an order by the first sender that can. No other one is asked after one that may have sent it. Only a host that
- * reads the power that the order needs gets it. Identity and obstacle are checked after the reading, which may take
- * long.
+ * Sends an order by the first sender that can, and tries no other sender after one that may have sent it. The host must
+ * read the power state that the order needs. The identity and the obstacle are checked after that reading, because it
+ * may take long.
  *
  * @throws BmcError Aborted
  */

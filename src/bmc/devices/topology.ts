@@ -15,29 +15,29 @@ import { isOutletLevel, supplyPower } from "./outlets.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** The power of a host that is to be on with all its devices. */
+/** The power of a host whose devices must all be on. */
 export interface WholeReading extends PowerReading {
-  /** Whether `readPower` shows the host On: it may run although some of its devices are not on. */
+  /** Whether the first level with a result shows the host On: it may run although some of its devices are not on. */
   runs: boolean;
   /** All outlets of the host are off, whatever its other devices show. */
   bySupply?: true;
-  /** All outlets of the host are on, and no other device shows whether the host is. */
+  /** All outlets of the host are on, and no other device shows the power of the host. */
   supplied?: true;
 }
 
-/** What a host needs whose devices may be outlets of PDUs. */
+/** What is needed to use outlets of PDUs. */
 export interface OutletRules {
   clock: Clock;
   judge: OutletJudge;
 }
 
 /**
- * How long a BMC that did not answer the last reading may take for the next one, if the host has outlets as well. It
- * has lost its power together with the host, as a rule, and the proof that the host is off lasts only for 5 s.
+ * The deadline for a call to a BMC whose last call failed, if the host also has outlets. Such a BMC has usually lost
+ * its power together with the host, and a proof of Off lasts only 5 s.
  */
 const SILENT_BMC_MS = 2_000;
 
-/** Between readings of outlets that were ordered off for an AC cycle. */
+/** The time between readings of outlets that were ordered off for an AC cycle. */
 const OUTLET_POLL_MS = 1_000;
 
 /** One power device of a host, on its level. */
@@ -47,22 +47,26 @@ export interface LevelledDevice {
 }
 
 /**
- * The power devices of one host as one (the fencing topology of Pacemaker). Levels are tried in ascending order, and
- * all devices of a level must succeed. A level counts for Off only after its identity was accepted, so that no order
- * goes to another host and no Off of another host counts. Failures are `BmcError`s. Not for concurrent calls.
+ * Combines the power devices of one host, like the fencing topology of Pacemaker. Levels are tried in ascending order,
+ * and all devices of a level must succeed. A level counts for Off only after its identity was accepted, so that no
+ * order goes to another host and no Off of another host counts. Failures are `BmcError`s. Make no concurrent calls,
+ * except `readEvidence`.
  */
 export class Topology {
   readonly #levels: readonly (readonly PowerDriver[])[];
   readonly #identities: LevelIdentities;
-  /** The level at which the next power-off starts: after the one whose last order has not led to an Off. */
+  /**
+   * The level at which the next power-off starts: the one after the level that got the last order, until an Off is
+   * read.
+   */
   #firstLevel = 0;
   readonly #outlets: OutletRules | undefined;
   /** Levels of BMCs whose last call failed. */
   readonly #silent = new Set<readonly PowerDriver[]>();
-  /** Levels of which an identity or the power could not be read since the host was opened. */
+  /** Levels whose identity or power could not be read at some time since the host was opened. */
   readonly #failed = new Set<readonly PowerDriver[]>();
 
-  /** @param outlets without it no outlet is used. */
+  /** @param outlets If it is absent, no outlet is used. */
   constructor(devices: readonly LevelledDevice[], judge: IdentityJudge, outlets?: OutletRules) {
     const byLevel = Map.groupBy(devices, (device) => device.level);
     this.#levels = [...byLevel]
@@ -92,9 +96,9 @@ export class Topology {
         this.#failed.add(level);
       }
     }
-    const ended = await this.#outletsToTurnOn(signal);
+    const ended = await this.#outletsToSwitchOn(signal);
     if (ended !== undefined) return ended;
-    // A level that failed may be accepted at the next try. One without a usable identity will not.
+    // A level that failed may be accepted at the next attempt. A level without a usable identity will not.
     if (failures.length > 0 || unknown === undefined) throw this.#withUnknown(failures, unknown?.message);
     return unknown;
   }
@@ -119,7 +123,7 @@ export class Topology {
           continue;
         }
         if (reading.state === "Off") this.#firstLevel = 0;
-        if (reading.state === "Off") return { ...reading, ...this.#failuresBeside(level) };
+        if (reading.state === "Off") return { ...reading, ...this.#otherFailures(level) };
         if (reading.state !== "Unknown") return reading;
         if (failure !== undefined) throw failure;
         unknown ??= reading;
@@ -132,14 +136,17 @@ export class Topology {
     throw this.#withUnknown(failures, unknown?.raw);
   }
 
-  /** Without `unknown`, the message about a BMC that is dead would hide an outlet that stays on, or is not used. */
+  /**
+   * Combines failures and adds `unknown` to the message: the failure of a dead BMC alone would hide that an outlet
+   * stays on or is not used.
+   */
   #withUnknown(failures: readonly BmcError[], unknown: string | undefined): BmcError {
     const failure = combineFailures(failures);
     if (unknown === undefined || this.#outlets === undefined) return failure;
     return new BmcError(failure.code, `${failure.message}; ${unknown}`, { cause: failure });
   }
 
-  #failuresBeside(level: readonly PowerDriver[]): Pick<PowerReading, "failed"> {
+  #otherFailures(level: readonly PowerDriver[]): Pick<PowerReading, "failed"> {
     if (this.#failed.size === 0) return {};
     return { failed: this.#failed.has(level) ? "Same" : "Other" };
   }
@@ -168,7 +175,7 @@ export class Topology {
    * Reads the power of every device of every level, for a host that is to be on again: any of them may have been turned
    * off. `Off` if one device shows Off, which proves nothing about the host; `bySupply` if all its outlets are off.
    * `On` if all devices of the first level with a result show On. If only outlets answer and they are on, the power is
-   * `Unknown`, and the host is `supplied`.
+   * `Unknown`, and `supplied` is set.
    */
   async readWhole(signal: AbortSignal): Promise<WholeReading> {
     const levels = await Promise.all(this.#levels.map((level) => this.#readLevel(level, signal)));
@@ -202,8 +209,9 @@ export class Topology {
    * Orders the devices of the first level that accepts a power-off. A second order without an Off in between starts at
    * the next level, because the previous one had no effect.
    *
-   * @param obstacle is asked right before each level is called: to identify it may have taken long.
-   * @throws PartlyTakenError if it failed but some device has taken the order; HeldError if none was called.
+   * @param obstacle Called right before each level is ordered off, because reading its identity may have taken long.
+   * @throws PartlyTakenError if the order failed but some device accepted it; HeldError if `obstacle` held it before
+   * any level failed.
    */
   async forceOff(signal: AbortSignal, obstacle: Obstacle = () => undefined): Promise<void> {
     const failures: BmcError[] = [];
@@ -213,7 +221,7 @@ export class Topology {
       const index = (start + step) % this.#levels.length;
       const level = this.#levels[index] ?? [];
       try {
-        // The enrolment has to hold now: the calls to the levels before may have taken long.
+        // The enrolment has to be valid now, and the calls to earlier levels may have taken long.
         if (isOutletLevel(level)) this.#identities.forget(level);
         await this.#inTime(level, signal, (bounded) => this.#identities.requireVerified(level, bounded));
         const found = obstacle();
@@ -235,8 +243,8 @@ export class Topology {
 
   /**
    * Orders every device of every level on, in ascending order, because any of them may have been turned off. Outlets
-   * come first, since a BMC may need them, and only if they are the host's. Fails if one of them fails: `readPower`
-   * shows whether the host is on nevertheless.
+   * are first, because a BMC may need their power, and only outlets that are known to feed this host are switched on.
+   * Fails if any device fails; `readPower` shows whether the host is on nevertheless.
    */
   async on(signal: AbortSignal): Promise<void> {
     const failures: BmcError[] = [];
@@ -246,7 +254,7 @@ export class Topology {
     ];
     for (const level of [...outlets, ...others]) {
       try {
-        if (outlets.includes(level) && !(await this.#mayBeTurnedOn(level, others.length === 0, signal))) continue;
+        if (outlets.includes(level) && !(await this.#maySwitchOn(level, others.length === 0, signal))) continue;
         const { failure } = await this.#inTime(level, signal, async (bounded) => {
           await this.#identities.refuseWrongHost(level, bounded);
           return callAll(level, (driver) => driver.on(bounded), bounded);
@@ -260,8 +268,8 @@ export class Topology {
   }
 
   /**
-   * Sets or clears the boot override on the first device that supports it. It is set only on an accepted host. Where no
-   * device has one, there is none to clear: an undo that waited for that would leave the host off.
+   * Sets or clears the boot override on the first device that supports it. It is set only on an accepted host. If no
+   * device has a boot override, there is nothing to clear: an undo that waited for it would leave the host off.
    */
   async setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void> {
     if (override === "None" && this.#hasNoBootOverride) return;
@@ -279,10 +287,10 @@ export class Topology {
   }
 
   /**
-   * Reads what the first accepted device that has a log shows of why the host died. Other calls may be made at the same
-   * time.
+   * Reads the evidence of why the host failed from the first accepted device that has a log. Other calls may be made at
+   * the same time.
    *
-   * @returns undefined if no device has one.
+   * @returns undefined if no device has a log.
    */
   async readEvidence(signal: AbortSignal): Promise<BmcEvidence | undefined> {
     const accepted = this.#levels.filter((level) => this.#identities.known(level)?.verified === true);
@@ -304,7 +312,8 @@ export class Topology {
 
   /**
    * Cuts the mains power of an accepted host by one device, once, and only if the host reads Off. A device that shares
-   * its level with others is one of several supplies, which alone cuts nothing. If no device can, the outlets do.
+   * its level with others is only one of several power supplies, so it is not used. If no device can, the outlets are
+   * switched off.
    *
    * @throws BmcError Aborted
    */
@@ -360,10 +369,10 @@ export class Topology {
   }
 
   /**
-   * The check of outlets that are off, and whose enrolment is enough to put them on again: a BMC that has no power
-   * without them will not answer before that.
+   * The check of outlets that are off and may be switched on because of their enrolment. A BMC that they feed cannot
+   * answer before that.
    */
-  async #outletsToTurnOn(signal: AbortSignal): Promise<IdentityCheck | undefined> {
+  async #outletsToSwitchOn(signal: AbortSignal): Promise<IdentityCheck | undefined> {
     for (const level of this.#levels.filter(isOutletLevel)) {
       const check = this.#identities.known(level);
       if (check === undefined || !allowsOn(check)) continue;
@@ -373,15 +382,18 @@ export class Topology {
     return undefined;
   }
 
-  /** An outlet that is not known to feed the host may have been switched off for the sake of another one. */
-  async #mayBeTurnedOn(level: readonly PowerDriver[], isOnlyWay: boolean, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Whether outlets may be switched on. An outlet that is not known to feed this host may be off because of another
+   * host.
+   */
+  async #maySwitchOn(level: readonly PowerDriver[], isOnlyWay: boolean, signal: AbortSignal): Promise<boolean> {
     const check = await this.#identities.check(level, signal);
     if (allowsOn(check)) return true;
     if (isOnlyWay) throw new BmcError("Unsupported", `no order is sent: ${check.message}`);
     return false;
   }
 
-  /** What the devices of one level report; nothing if they are not accepted. */
+  /** What the devices of one level report; no readings if the level is not accepted. */
   async #readLevel(level: readonly PowerDriver[], signal: AbortSignal): Promise<LevelReadings> {
     try {
       return await this.#inTime(level, signal, (bounded) => this.#readAccepted(level, bounded));
@@ -435,14 +447,12 @@ async function cutSupply(level: readonly PowerDriver[], clock: Clock, signal: Ab
   }
 }
 
-/** An order that no device got, because something began to hold it. It says nothing against the devices. */
+/** No device got the order, because a hold began. It is not a failure of a device. */
 export class HeldError extends Error {
   override readonly name = "HeldError";
 }
 
-/**
- * An order that failed as a whole although some device has taken it: that device may be off, whatever the others show.
- */
+/** The order failed on its level, but some device accepted it. That device may be off, whatever the others show. */
 export class PartlyTakenError extends BmcError {
   constructor(failure: BmcError) {
     super(failure.code, `only some devices took the order: ${failure.message}`, { cause: failure });

@@ -5,11 +5,11 @@ import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 
 /**
- * The shortest time between reads while the state is not reached. Together with the confirming read, a BMC is read at
- * most four times in any second: the fourth read comes after three of these times and `CONFIRM_MS`.
+ * The shortest time between reads while the state is not reached. A BMC is read at most four times in any second: of
+ * five reads in a row, the last one begins at least 3 × `POLL_MS_MIN` + `CONFIRM_MS` = 1,010 ms after the first one.
  */
 export const POLL_MS_MIN = 330;
-/** The pause between a read that shows the state and the one that confirms it. */
+/** The pause between a read that shows the state and the read that confirms it. */
 const CONFIRM_MS = 20;
 /** The shortest pause after any other read, so that a BMC that answers slowly is not always busy. */
 const REST_MS = 100;
@@ -70,10 +70,10 @@ export async function waitForPower(
   }
 }
 
-/** The deadline of the read is reported as a timeout. A defect is not hidden. */
+/** Turns the deadline of a read into a `BmcError`. Any other error is a defect and is thrown. */
 function asBmcError(thrown: unknown): BmcError {
   if (thrown instanceof BmcError) {
-    // The driver reports an abort if the deadline of the read has stopped it.
+    // The driver reports an abort when the deadline of the read stops it.
     return thrown.code === "Aborted" ? new BmcError("Timeout", thrown.message, { cause: thrown }) : thrown;
   }
   if (thrown instanceof DeadlineError) return new BmcError("Timeout", thrown.message, { cause: thrown });

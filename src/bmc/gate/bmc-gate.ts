@@ -14,7 +14,7 @@ import type { Clock } from "../../runtime/clock.ts";
 export class BmcGate {
   /** Bounds the concurrent calls to one host and to one BMC. */
   readonly callLimits = new CallLimits();
-  /** Stops logins that a BMC has refused. */
+  /** Stops logins that a BMC refused a short time ago. */
   readonly loginBreaker: LoginBreaker;
   /** Spreads the starts of logins, whatever BMC they go to. */
   readonly loginThrottle: LoginThrottle;
@@ -22,7 +22,7 @@ export class BmcGate {
   readonly mutexes = new KeyedMutexes();
   readonly secureContexts = new SecureContexts();
   readonly memory: BmcMemory;
-  /** Which calls of each BMC come before what is read besides them. */
+  /** Lets the calls to each BMC take precedence over the reading of evidence. */
   readonly precedence: Precedence;
 
   constructor(clock: Clock) {

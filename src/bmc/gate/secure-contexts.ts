@@ -16,7 +16,7 @@ const CONTEXTS_MAX = 64;
  * Shares secure contexts between devices: most devices of a rack have the same settings, and a context takes 20 KiB.
  */
 export class SecureContexts {
-  /** By the settings, the latest used at the end. */
+  /** By settings, the most recently used last. */
   readonly #contexts = new Map<string, SecureContext>();
 
   /** @throws BmcError TlsUntrusted if `ca` cannot be read. */
@@ -45,15 +45,15 @@ function hashOf(secret: Secret): string {
 
 /** The options of Node for the oldest TLS version of a device. */
 export function versionOptions(minVersion: TlsVersion = "1.2"): Pick<SecureContextOptions, "minVersion" | "ciphers"> {
-  // OpenSSL allows versions before 1.2 at this level only. Old BMCs may offer no key exchange but one with large
-  // groups.
+  // OpenSSL allows versions before 1.2 at this level only. Old BMCs may offer only finite-field Diffie-Hellman, which
+  // `CLIENT_CIPHERS` excludes.
   const ciphers = minVersion < "1.2" ? "DEFAULT@SECLEVEL=0" : CLIENT_CIPHERS;
   return { minVersion: NODE_VERSIONS[minVersion], ciphers };
 }
 
 const NODE_VERSIONS = { "1.0": "TLSv1", "1.1": "TLSv1.1", "1.2": "TLSv1.2", "1.3": "TLSv1.3" } as const;
 
-/** OpenSSL skips what it cannot read, and would then trust nothing without a reason. */
+/** OpenSSL skips what it cannot read, and would then trust no certificate, without an error. */
 function parseBundle(pem: string): string[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0) throw new BmcError("TlsUntrusted", "the CA bundle contains no PEM certificate");

@@ -9,11 +9,11 @@ export interface CallBounds {
   callLimits: CallLimits;
   /** Names the call in errors. */
   what: string;
-  /** For the whole call, with its waits for other calls. */
+  /** The deadline of the whole call, including its waits for other calls. */
   timeoutMs: number;
   /** The host or outlet, which gets one call at a time. */
   key: string;
-  /** The device that serves many of them, and how many calls it gets at once. */
+  /** The device that serves many hosts or outlets, and how many calls it gets at once. */
   device: string;
   deviceCallsMax: number;
 }

@@ -6,20 +6,20 @@ import type { Clock } from "../../../runtime/clock.ts";
 /** The pause after the first refusal of a login. Each further refusal makes it four times as long. */
 const PAUSE_MS = 30_000;
 const PAUSE_MS_MAX = 15 * 60_000;
-/** How many different logins a BMC may refuse within their pauses. After that no login is tried. */
+/** How many different logins of a BMC may be paused at the same time. With this many, no login is tried. */
 const REFUSED_LOGINS_MAX = 3;
 /** How long a refusal is remembered, so that the next one increases its pause. */
 const MEMORY_MS = 30 * 60_000;
 
 /** If a login worked within this time and is refused now, the 401 may be one of those that some BMCs send at random. */
 const WORKED_MS = 24 * 3_600_000;
-/** How many more tries such a login gets. The pause before each grows by `SPURIOUS_PAUSE_MS`. */
+/** How many more attempts such a login gets. The pause before each grows by `SPURIOUS_PAUSE_MS`. */
 const SPURIOUS_MAX = 2;
 const SPURIOUS_PAUSE_MS = 1_000;
 
 interface Success extends BmcCredentials {
   atMs: number;
-  /** Refusals since then that were taken for spurious ones. */
+  /** How many refusals since then were taken for spurious ones. */
   spurious: number;
 }
 
@@ -37,7 +37,7 @@ export class LoginBreaker {
   readonly #clock: Clock;
   /** By BMC, the least recently changed first. */
   readonly #refusals = new Map<string, PausedLogin[]>();
-  /** The password that worked last, by BMC and user, the oldest first. */
+  /** The login that worked last, by BMC and user, the oldest first. */
   readonly #successes = new Map<string, Success>();
 
   constructor(clock: Clock) {
@@ -58,7 +58,7 @@ export class LoginBreaker {
   }
 
   /**
-   * Call it before a login that has worked is used again. Refusals of other logins do not matter for it.
+   * Call it before a login that has worked is used again. Refusals of other logins do not stop it.
    *
    * @throws BmcError AuthFailed if this login was refused a short time ago.
    */
@@ -82,8 +82,8 @@ export class LoginBreaker {
   }
 
   /**
-   * Records a spurious refusal, and nothing if the refusal is not spurious: it may then have another reason than user
-   * and password.
+   * Records a refusal if it may be spurious. Otherwise it records nothing, because the refusal may have another reason
+   * than user and password.
    *
    * @returns the time after which the login may be tried again; undefined if the refusal is not spurious.
    */

@@ -5,13 +5,13 @@ const STARTS_MAX = 4;
 
 /**
  * Starts a few logins in each iteration of the event loop, in the order of arrival. When hundreds of logins start at
- * once, this process is the bottleneck: the logins in progress then go first, so that they end one after the other
- * instead of all of them late, each with its memory held until then. A login that only waits does not delay others.
+ * once, this process is the bottleneck. The logins in progress then finish first and free their memory, instead of all
+ * logins finishing late. A login that waits for its BMC does not delay others.
  */
 export class LoginThrottle {
   readonly #clock: Clock;
   readonly #waiting: (() => void)[] = [];
-  /** How many have started in this iteration. */
+  /** How many logins have started in this iteration. */
   #started = 0;
 
   constructor(clock: Clock) {

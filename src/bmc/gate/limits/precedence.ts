@@ -2,19 +2,20 @@ import { abortReason, sleep } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
 /**
- * How long a call may have waited for its answer before what is read besides it is aborted. Such a BMC may answer one
- * request at a time, and then delays the proof of Off by as much.
+ * How long a call waits for its answer before the side requests to its BMC are aborted. The BMC may answer one request
+ * at a time, and a side request would then delay the proof of Off.
  */
 const PATIENCE_MS = 250;
 
-/** What was read besides was aborted, because a call took long. */
+/** A side request was aborted, because a call took long. */
 export class Withdrawn extends Error {
   override readonly name = "Withdrawn";
 }
 
 /**
- * Calls to a BMC that take precedence, and requests that are sent to it besides them. A call never waits for such a
- * request. A request begins only while no call is under way, because many BMCs answer one request at a time.
+ * Separates the calls to a BMC, which take precedence, from side requests, which read evidence. A call never waits for
+ * a side request. A side request begins only while no call is under way, because many BMCs answer one request at a
+ * time.
  */
 export class Precedence {
   readonly #clock: Clock;
@@ -25,7 +26,7 @@ export class Precedence {
     this.#clock = clock;
   }
 
-  /** Makes a call of the BMC `key` that takes precedence. It begins at once. */
+  /** Makes a call to the BMC `key` that takes precedence. It begins at once. */
   async first<T>(key: string, call: () => Promise<T>): Promise<T> {
     const present = this.#calls.get(key);
     if (present !== undefined) present.count += 1;
@@ -45,9 +46,9 @@ export class Precedence {
   }
 
   /**
-   * Waits until no call is under way, and none has been for `quietMs`, then sends `request`.
+   * Waits until no call has been under way for `quietMs`, then sends the side request `request`.
    *
-   * @throws Withdrawn if a call that began later has no answer after some time: the request may be what delays it.
+   * @throws Withdrawn if a call that began later has no answer after `PATIENCE_MS`, because the request may delay it.
    */
   async besides<T>(
     key: string,
@@ -74,7 +75,7 @@ export class Precedence {
     }
   }
 
-  /** Whether no call begins for so long. */
+  /** Whether no call begins within `quietMs`. */
   async #staysQuiet(key: string, quietMs: number, signal: AbortSignal): Promise<boolean> {
     if (quietMs === 0) return true;
     const call = new AbortController();
@@ -90,7 +91,7 @@ export class Precedence {
     }
   }
 
-  /** Calls `notify` whenever a call begins while none is under way. @returns what ends that. */
+  /** Calls `notify` whenever a call begins while none is under way. @returns a function that stops this. */
   #listen(key: string, notify: () => void): () => void {
     const listeners = this.#onCall.get(key) ?? new Set();
     this.#onCall.set(key, listeners);

@@ -5,26 +5,27 @@ import { abortReason } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 
-/** How much is read of a BMC after a power-off order, and for how long. */
+/** How long evidence is read from a BMC after a power-off order, and how much of it. */
 export const EVIDENCE_READ_MS_MAX = 5_000;
 export const EVIDENCE_BYTES_MAX = 65_536;
-/** Redfish requests. */
+/** How many Redfish requests are sent. */
 export const EVIDENCE_REQUESTS_MAX = 32;
-/** IPMI commands: each is one datagram of some bytes, and each sensor takes one or two. */
+/** How many IPMI commands are sent. Each is one short datagram, and each sensor takes one or two. */
 export const EVIDENCE_COMMANDS_MAX = 192;
-/** With the time in which calls took precedence. */
+/** The time limit including the time in which calls took precedence. */
 export const EVIDENCE_WHOLE_MS_MAX = 20_000;
-/** A request that takes longer is given up, so that one log that is never answered leaves time for the next. */
+/** A request that takes longer is aborted, so that one log without an answer leaves time for the next. */
 const REQUEST_MS_MAX = 2_500;
 const WITHDRAWALS_MAX = 3;
 /**
- * After a withdrawal, the next request waits for such a pause between calls: longer than the one between readings of a
- * host that is being powered off, and shorter than the one once it is proven off (`machine/model/decision/timings.ts`).
+ * After a withdrawal, the next request waits for a pause between calls of this length. It is longer than the pause
+ * between readings of a host that is being powered off, and shorter than the pause after the host is proven off
+ * (`machine/model/decision/timings.ts`).
  */
 const QUIET_MS = 700;
 
 /**
- * What may still be read of one BMC. A request that would exceed it is not sent, and yields nothing, like one that
+ * What may still be read from one BMC. A request beyond it is not sent and returns undefined, like a request that
  * fails.
  */
 export class ReadingBudget {
@@ -53,7 +54,7 @@ export class ReadingBudget {
     return this.#leftBytes;
   }
 
-  /** Why not all was read; the first reason. */
+  /** The first reason why something was not read; undefined if there was none. */
   get incomplete(): string | undefined {
     return this.#incomplete;
   }
@@ -72,7 +73,7 @@ export class ReadingBudget {
     this.#incomplete ??= why;
   }
 
-  /** Sends one request when no call takes precedence. @returns undefined if it was not sent or has failed. */
+  /** Sends one request when no call takes precedence. @returns undefined if it was not sent or failed. */
   async send<T>(
     what: string,
     signal: AbortSignal,

@@ -10,21 +10,24 @@ const ON_SETTLE_MS = 60_000;
 /** A login at a plain HTTP address checks for a redirect if the last check was longer ago than this. */
 const PLAIN_HTTP_MS = 3_600_000;
 
-/** How long the path of a service's sessions is taken from its root instead of the usual place. */
+/** How long a login uses the session path that the root of the service names, instead of the usual path. */
 const SESSIONS_PATH_MS = 24 * 3_600_000;
 
-/** If basic authentication was refused, it is not tried again for this long when no session is free. */
+/** After basic authentication was refused, it is not tried again for this long if no session is free. */
 const BASIC_REFUSED_MS = 600_000;
 
 /**
- * The privileges of an account are read this often: reading them can take a request for each account that the BMC has.
+ * How long the privileges of an account are not read again: reading them can take a request for each account of the
+ * BMC.
  */
 const PRIVILEGES_MS = 3_600_000;
 
-/** For this long, a missing System or a missing Redfish service is taken for a BMC that is still starting. */
+/**
+ * For this long after a System or a Redfish service was read, its absence is taken for a BMC that is still starting.
+ */
 const SERVED_MS = 24 * 3_600_000;
 
-/** For this long, an outlet whose meter was read is known to have one. */
+/** For this long after the meter of an outlet was read, the outlet is known to have one. */
 const METERED_MS = 7 * 24 * 3_600_000;
 
 /** What earlier calls of this process have learned about BMCs. Everything in it is bounded by time or by number. */
@@ -36,7 +39,7 @@ export class BmcMemory {
   readonly plainHttpOrigins: ExpiringSet;
   /** Origins whose sessions are not at the usual path. */
   readonly unusualSessionPaths: ExpiringSet;
-  /** Accounts whose basic authentication was refused. It was tried because no session was free. */
+  /** Accounts whose basic authentication was refused after no session was free. */
   readonly basicRefused: ExpiringSet;
   /** Accounts for which no missing privilege was found. */
   readonly sufficientPrivileges: ExpiringSet;

@@ -12,7 +12,7 @@ export class ExpiringSet {
     this.#ttlMs = ttlMs;
   }
 
-  /** Adds the key, or lets it expire later. */
+  /** Adds the key, or restarts its time. */
   add(key: string): void {
     const nowMs = this.#clock.monotonicMs();
     this.#addedAtMs.delete(key);

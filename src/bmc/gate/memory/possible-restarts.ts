@@ -8,15 +8,15 @@ import type { Clock } from "../../../runtime/clock.ts";
 export const BMC_SETTLE_MS = 30_000;
 
 /**
- * A restart takes a BMC longer than this, and sessions may survive it. A BMC that answered within this time has not
- * restarted.
+ * The shortest time that a BMC takes to restart. A BMC that answered within this time has not restarted. A session that
+ * still works does not show that, because sessions may survive a restart.
  */
 export const RESTART_MS_MIN = 10_000;
 
 /**
- * The BMCs that gave no answer, or denied a session that they had given, a short time ago: each may have restarted
- * then. All drivers of a process share it, because a caller that fails to reach a BMC opens another driver to try
- * again. A BMC that has shown its host On is deleted: it has read the state of the host.
+ * The BMCs that did not answer, or denied a session that they had created, a short time ago. Each of them may have
+ * restarted. All drivers of a process share this set, because a caller that cannot reach a BMC opens another driver to
+ * try again. A BMC that has shown its host On is deleted: it has read the state of the host.
  */
 export class PossibleRestarts extends ExpiringSet {
   constructor(clock: Clock) {

@@ -1,6 +1,6 @@
 import type { CipherSuiteId } from "../../interface/cipher-suites.ts";
 
-/** The suites of this many BMCs are kept. The one that was set the longest ago is dropped first. */
+/** How many BMCs are remembered. The one that was set the longest ago is dropped first. */
 const BMCS_MAX = 10_000;
 
 /**
@@ -10,7 +10,7 @@ const BMCS_MAX = 10_000;
 export class ProvenSuites {
   readonly #byBmc = new Map<string, CipherSuiteId>();
 
-  /** The part of a list, best suite first, that may be tried; all of it if none of it has worked yet. */
+  /** Returns the suites of a list, best first, that may be tried: all of them if none has worked yet. */
   allowed(bmc: string, suites: readonly CipherSuiteId[]): readonly CipherSuiteId[] {
     const proven = this.#byBmc.get(bmc);
     const index = proven === undefined ? -1 : suites.indexOf(proven);

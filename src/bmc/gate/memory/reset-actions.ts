@@ -5,17 +5,17 @@ export interface ResetAction {
   actionInfo: string | undefined;
 }
 
-/** The actions of this many Systems are kept. The one that was set the longest ago is dropped first. */
+/** How many Systems are remembered. The one that was set the longest ago is dropped first. */
 const SYSTEMS_MAX = 10_000;
-/** The list next to the action of a BMC takes a few hundred characters. */
+/** Longer actions are not kept. A usual one has a few hundred characters. */
 const LENGTH_MAX = 4_096;
 
 /**
- * The Reset action that each System has shown last. Some Systems show none while their host is off, and the driver that
+ * The last Reset action that each System showed. Some Systems show none while their host is off, and the driver that
  * powers the host on may have been opened after the power-off.
  */
 export class ResetActions {
-  /** By the address of the System: the action of one host of a BMC must not power another host. */
+  /** The key is the address of the System: the action of one host must not power another host of the same BMC. */
   readonly #bySystem = new Map<string, ResetAction>();
 
   get(system: string): ResetAction | undefined {
