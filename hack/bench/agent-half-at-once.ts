@@ -16,10 +16,10 @@ const SETTLE_MS = 5_000;
 const POLL_MS = 50;
 const BATCH = 25;
 /**
- * Of one remediation that waits for the end of a maintenance: the lease of its node, the remediation, its finalizer and
- * its status. The nodes are proven current for all of them together, and on a busy machine some are read one by one.
+ * Of one remediation that waits for the end of a maintenance: the lease of its node, the remediation and its status. The
+ * nodes are proven current for all of them together, and on a busy machine some are read one by one.
  */
-const REQUESTS_MAX = 4.5;
+const REQUESTS_MAX = 3.5;
 
 /** Half of all nodes fail as fast as the API server can store it, and recover when each has its remediation. */
 export async function measureHalfAtOnce(server: ApiServer, nodeCount: number, pid: number): Promise<void> {

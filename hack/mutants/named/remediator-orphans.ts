@@ -1,5 +1,6 @@
 import {
   CORPUS,
+  DECIDE,
   LOST_IMAGE_SIM,
   ORPHANS,
   ORPHANS_SIM,
@@ -86,6 +87,14 @@ export const REMEDIATOR_ORPHANS_MUTANTS: readonly Mutant[] = [
     "const isDone = deleting || !isNodeAwaited(snapshot);",
     "const isDone = true;",
     UNINSTALL_SIM,
+  ),
+  mutant(
+    "claimed-without-finalizer",
+    "machine/states/resolving",
+    "a remediation has its finalizer before it claims a host",
+    'if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });',
+    "",
+    DECIDE,
   ),
   mutant(
     "finalizer-lost",

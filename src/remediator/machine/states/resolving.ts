@@ -25,7 +25,6 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   if (snapshot.unresolved) return resolve(snapshot, attempt, now);
   const stale = ensureNotStale(snapshot, attempt, now);
   if (stale !== undefined) return stale;
-  if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
   if (snapshot.clusterProblem !== undefined)
     return blocked(snapshot.clusterProblem.reason, snapshot.clusterProblem.message);
   if (snapshot.node === undefined && snapshot.status.node === undefined) {
@@ -40,6 +39,8 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
     const waiting = block(snapshot, attempt, now, "OwnNode", ownNodeMessage(snapshot));
     return waiting.status?.phase === "Resolving" ? { ...waiting, effects: [{ do: "handOver" }] } : waiting;
   }
+  // From here on there may be something to take back. A remediation that is blocked before has nothing.
+  if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
   const { claim } = observations;
   // Another target may serve the node now than the one that was claimed.
   if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return run({ do: "claimHost" });

@@ -7,9 +7,19 @@ import { resolving } from "./situations.ts";
 /** What a remediation does in Resolving. */
 export const RESOLVING_STEPS: readonly Step[] = [
   {
-    name: "the finalizer is added before anything else is done",
-    given: resolving({ remediation: { hasFinalizer: false } }),
+    name: "the finalizer is added before the host is claimed",
+    given: resolving({ remediation: { hasFinalizer: false }, observations: { claim: undefined } }),
     expected: "addFinalizer",
+  },
+  {
+    name: "a remediation that has nothing to take back, because its host is held, gets no finalizer",
+    given: resolving({
+      remediation: { hasFinalizer: false },
+      observations: { claim: undefined },
+      stopped: "Maintenance",
+      other: { admission: undefined },
+    }),
+    expected: "stay (Maintenance)",
   },
   {
     name: "a host that another remediation owns is waited for",
