@@ -208,6 +208,8 @@ function readConditions(value: unknown): RemediationObject["conditions"] {
     const reason = failed ? field(condition, "reason") : undefined;
     const message = failed ? field(condition, "message") : undefined;
     if (typeof type !== "string" || typeof status !== "string" || !KEPT_CONDITIONS.includes(type)) return [];
+    // It says what its absence says: that nothing has ended. Thousands may begin to say so at once.
+    if (type === SUCCEEDED && status !== "True" && status !== "False") return [];
     return [
       {
         type,

@@ -32,7 +32,7 @@ describe("remediation of any vendor", () => {
     const annotations = { "remediation.medik8s.io/node-name": "n1" };
     const metadata = { name: "n1", uid: "u", resourceVersion: "1", annotations };
     const processing = { type: "Processing", status: "True", lastTransitionTime: "2026-01-01T00:00:00Z" };
-    const succeeded = { type: "Succeeded", status: "Unknown", lastTransitionTime: "2026-01-01T00:00:00Z" };
+    const succeeded = { type: "Succeeded", status: "False", lastTransitionTime: "2026-01-01T00:00:00Z" };
     const status = { conditions: [processing, succeeded], attempt: { action: "None" }, phase: "Verifying" };
     const raw = { apiVersion: "fence.example/v1", kind: "Fence", metadata, status };
     const differs = (after: object): boolean =>
@@ -46,6 +46,15 @@ describe("remediation of any vendor", () => {
       "an annotation of its remediator's": withMeta({ annotations: { ...annotations, "fence.example/step": "2" } }),
     };
     for (const [what, after] of Object.entries(steps)) assert.equal(differs(after), false, what);
+    const unknown = { ...succeeded, status: "Unknown" };
+    const [silent, inProgress] = [
+      withStatus({ conditions: [] }),
+      withStatus({ conditions: [processing, unknown] }),
+    ].map((after) => trimForHealthCheck({ ...raw, ...after }));
+    assert.ok(
+      silent && inProgress && !remediationDiffers(silent, inProgress),
+      "its first report that it is in progress",
+    );
     const expected = { type: "PermanentNodeDeletionExpected", status: "True" };
     const news = {
       "its verdict": withStatus({ conditions: [processing, { ...succeeded, status: "True" }] }),
