@@ -19,7 +19,10 @@ import { systemClaims, uuidClaim } from "./model/hardware-claims.ts";
 import type { LookupFailure } from "../machine/model/facts/host-facts.ts";
 import { readyOf } from "./fencing-target/target-store.ts";
 
-/** `managed`: another operator powers the host as well. `unread`: this is not known, for now or because of `why`. */
+/**
+ * `managed`: another operator powers the host as well. `unread`: the agent does not know this, and `why` names a
+ * lasting cause.
+ */
 export type Managed = { state: "managed"; why: string } | { state: "unread"; why: string | undefined };
 
 type Found = { found: true; host: FencedHost } | LookupFailure;
@@ -109,8 +112,8 @@ async function readCounterpart(
 }
 
 /**
- * The same for an On: if it cannot be read in time, the watched one is used, so that the host does not stay off for
- * that.
+ * The same for an On: if it cannot be read in time, the watched one is used, so that the host does not stay off because
+ * of that.
  */
 async function readCounterpartInTime(
   runtime: KubeRuntime,
@@ -139,7 +142,7 @@ export function whyManaged(
   hosts: BareMetalHostDirectory,
   target: FencingTarget,
 ): Managed | undefined {
-  // If their kind is not served, there are none.
+  // Both are undefined if the kind is not served, because there are then no BareMetalHosts.
   if (hosts.unread !== undefined || hosts.consumersUnread !== undefined) {
     if (hosts.unreadable !== undefined) return { state: "unread", why: whyNotRead(hosts.unreadable) };
     const ready = readyOf(target.status);
@@ -167,7 +170,7 @@ function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, su
     return { found: false, reason: "Ambiguous", message: whyUnknown(target, unread) };
   }
   if (!located.found) {
-    if (byTarget.found) return rivalOf(targets, hosts, byTarget.host, subject) ?? byTarget;
+    if (byTarget.found) return competitorOf(targets, hosts, byTarget.host, subject) ?? byTarget;
     if (byTarget.reason !== "NoTarget" || located.reason === "Ambiguous")
       return byTarget.reason === "NoTarget" ? located : byTarget;
     return { ...byTarget, message: `${byTarget.message}; ${located.message}` };
@@ -185,8 +188,11 @@ function find(targets: FencingTargetDirectory, hosts: BareMetalHostDirectory, su
   return competitor === undefined ? hosts.find(subject) : ambiguous(targetText(competitor), located.host);
 }
 
-/** A BareMetalHost for the System or the UUID of a target, although nothing connects it with the node of the target. */
-function rivalOf(
+/**
+ * The failure of a lookup because a BareMetalHost has the System or the UUID of a target, although nothing else
+ * connects it with the target's node.
+ */
+function competitorOf(
   targets: FencingTargetDirectory,
   hosts: BareMetalHostDirectory,
   host: FencedHost,

@@ -46,7 +46,7 @@ export interface BareMetalHostDirectory extends HostDirectory {
   readonly index: HostIndex;
   /** Why a host that is not found may exist nevertheless; undefined when all hosts have been read. */
   readonly problem: string | undefined;
-  /** The same; also undefined if there can be none. */
+  /** The same as `problem`, but undefined if there can be no hosts because their kind is not served. */
   readonly unread: string | undefined;
   /** Why it is not known yet which Machines use the hosts; undefined when it is known, or if there can be none. */
   readonly consumersUnread: string | undefined;
@@ -56,7 +56,7 @@ export interface BareMetalHostDirectory extends HostDirectory {
   subscribe(listener: (uid: string | undefined) => void): () => void;
   /** Calls `listener` when the agent learns that there are hosts, or has read all of them. */
   subscribeKnown(listener: () => void): () => void;
-  /** Resolves when nothing runs in the background any more. Abort the signal first. */
+  /** Resolves when the background tasks have ended. Abort the signal first. */
   settled(): Promise<void>;
 }
 
@@ -124,7 +124,7 @@ export function createBareMetalHostDirectory(
     find(subject) {
       const located = locate(subject);
       if (!located.found) return located;
-      // Another user of the host may not be known.
+      // The host may have a consumer that was not read yet.
       const unread = watch.unread ?? watch.consumersUnread;
       if (unread !== undefined) return { found: false, reason: "Ambiguous", message: unread };
       const refusal = powerOffRefusal(located.host);

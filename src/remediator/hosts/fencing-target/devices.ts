@@ -164,7 +164,7 @@ function readCertificate(
 
 /**
  * A password that is sent over plain HTTP can be read on the way, so a separate field has to allow it. A driver server
- * gets no password, but everyone on the way reads what it is asked.
+ * gets no password, but anyone on the way can read the requests to it.
  */
 function refusePlainHttp({ address, allowPlainHTTP }: Device, where: string): void {
   if (allowPlainHTTP || !/^(?:driver\+)?http:/u.test(originText(address) ?? "")) return;

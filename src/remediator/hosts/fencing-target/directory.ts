@@ -33,7 +33,7 @@ export interface FencingTargetDirectoryDeps {
   clusters?: NodeClusters;
 }
 
-/** The hosts that FencingTargets describe; the target controller needs more of it than the state machine. */
+/** The hosts that FencingTargets describe, with what only the target controller needs. */
 export interface FencingTargetDirectory extends HostDirectory {
   /** Targets by their claims. Read it only. */
   readonly index: TargetIndex;
@@ -48,8 +48,8 @@ export interface FencingTargetDirectory extends HostDirectory {
   subscribe(listener: (concerned: readonly FencingTarget[]) => void): () => void;
   /**
    * Opens the devices of a target, verifies the identity of the host once, and keeps the devices open for the
-   * remediation that opens the host next. Settles when they are kept no more: a remediation has them, `signal` has
-   * aborted, or the host was not verified. Sends no order.
+   * remediation that opens the host next. Settles when they are no longer kept: a remediation has taken them, `signal`
+   * has aborted, or the host was not verified. Sends no order.
    *
    * @param options.onReady is called as soon as the host is verified. @throws BmcError, TargetError or KubeError if the
    * host cannot be verified; the reason of `signal` on abort.
@@ -163,7 +163,7 @@ function hostOf(deps: HostDeps, target: FencingTarget): FencedHost {
     isInUse: true,
     ensureOurs: () => Promise.resolve(),
     isPoweredByMark: false,
-    // A user has configured which node runs on the host. The node itself has not reported it.
+    // Never in doubt: a user has configured which node runs on the host, and no report of the node is used.
     disputeOf: () => Promise.resolve(undefined),
     identity: identityOf(index, uid),
     maintenance: maintenanceOf(target),

@@ -62,7 +62,8 @@ export class NodeUuids {
   }
 
   /**
-   * A cluster that cannot be reached reports nothing new, and one that no remediation uses any more does not matter.
+   * Whether an entry still counts. For a cluster that cannot be reached it does, because nothing newer is known, unless
+   * nothing holds that cluster any more.
    */
   #stillReports(node: NodeId, uuid: string): boolean {
     if (this.#clusters.of(node.cluster).problem !== undefined) return this.#clusters.isHeld(node.cluster);

@@ -5,18 +5,18 @@ import type { OpenedDevice } from "./devices.ts";
 import type { HostPower } from "../model/host.ts";
 import { expectedIdentity } from "../model/identity.ts";
 
-/** The devices of a host that were opened just now. */
+/** The open devices of a host. */
 export interface OpenedHost {
   power: HostPower;
-  /** What their opening rests on, as a text: see `openingBasis`. */
+  /** The configuration with which they were opened, as a text (`openingBasis`). */
   basis: string;
   /** Makes the next call read the identities again. */
   forgetIdentities(): void;
 }
 
 /**
- * Equal for two openings of devices that have the same configuration: the same spec of the same target, the same
- * identity to expect, and the same versions of all Secrets.
+ * A text that is equal for two openings of devices with the same configuration: the same spec of the same target, the
+ * same expected identity, and the same versions of all Secrets.
  */
 export function openingBasis(target: FencingTarget, devices: readonly Pick<OpenedDevice, "secrets">[]): string {
   const { uid, generation } = target.metadata;
@@ -24,11 +24,11 @@ export function openingBasis(target: FencingTarget, devices: readonly Pick<Opene
 }
 
 interface Preparation {
-  /** Ends it. */
+  /** Ends the preparation. */
   readonly ended: AbortController;
   /** Set as soon as the host is verified. */
   opened: OpenedHost | undefined;
-  /** A remediation has the devices, and closes them. */
+  /** Whether a remediation has taken the devices. It then closes them. */
   isTaken: boolean;
 }
 
@@ -63,7 +63,7 @@ export class PreparedHosts {
     } finally {
       if (this.#byTarget.get(targetUid) === preparation) this.#byTarget.delete(targetUid);
       if (!preparation.isTaken) {
-        // A login that hangs would delay the one of the remediation.
+        // Abandons a login that hangs, because it would delay the login of the remediation.
         abandon.abort(new Error("the preparation has ended"));
         await opened?.power.close();
       }
@@ -72,8 +72,8 @@ export class PreparedHosts {
   }
 
   /**
-   * The devices to use in place of those that were opened just now: the prepared ones if they are ready and rest on the
-   * same configuration. A preparation that is not ready is ended, so that nothing waits for it.
+   * The devices to use in place of those that were opened just now: the prepared ones if they are ready and have the
+   * same configuration. A preparation that is not ready ends, so that nothing waits for it.
    */
   async exchange(targetUid: string, fresh: OpenedHost): Promise<HostPower> {
     const preparation = this.#byTarget.get(targetUid);

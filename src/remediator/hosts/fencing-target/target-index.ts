@@ -75,11 +75,11 @@ export class TargetIndex {
     const touched = new Set<IndexedTarget>();
     const previous = this.#byUid.get(uid);
     const entry = target && entryOf(target, this.#reports.get(uid)?.uuids ?? []);
-    if (previous !== undefined) this.#addRivals(touched, previous);
-    if (entry !== undefined) this.#addRivals(touched, entry);
+    if (previous !== undefined) this.#addCompetitors(touched, previous);
+    if (entry !== undefined) this.#addCompetitors(touched, entry);
     if (previous !== undefined && entry !== undefined && claimTheSame(previous, entry)) {
-      // It keeps its position. At the end, each status that is written would change which competitor the others name,
-      // without end.
+      // The entry keeps its position. If each write of a status moved it to the end, the other targets would name
+      // another competitor in their status each time, without end.
       this.#deviceCount += entry.target.spec.devices.length - previous.target.spec.devices.length;
       Object.assign(previous, entry);
     } else {
@@ -160,7 +160,7 @@ export class TargetIndex {
     for (const claim of claimsOf(entry).claims) this.#claimants.delete(claim, entry);
   }
 
-  #addRivals(into: Set<IndexedTarget>, entry: IndexedTarget): void {
+  #addCompetitors(into: Set<IndexedTarget>, entry: IndexedTarget): void {
     for (const claim of claimsOf(entry).contested)
       for (const competitor of this.#claimants.get(claim)) into.add(competitor);
   }
@@ -207,10 +207,10 @@ function entryOf(target: FencingTarget, reported: readonly string[]): IndexedTar
   return { target, identity: expectedIdentity(target), reported };
 }
 
-/** Worked out whenever it is needed: kept, the claims of a target take more memory than the target. */
+/** Computed whenever they are needed: stored claims would take more memory than the target. */
 function claimsOf({ target, identity, reported }: IndexedTarget): Claims {
   const { nodeName, clusterRef, devices } = target.spec;
-  // Names are per cluster; hardware is not.
+  // The name of a node is unique only within its cluster. Hardware is unique everywhere.
   const node = nodeClaim({ cluster: clusterRef, name: nodeName });
   const claims = new Set([node]);
   if (clusterRef !== undefined) claims.add(clusterClaim(clusterRef));

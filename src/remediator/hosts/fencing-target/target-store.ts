@@ -83,7 +83,7 @@ export async function releaseTarget(
       ({ status, metadata: { generation } }) => {
         if (status?.owner?.uid !== owner.uid) return undefined;
         if (outcome === undefined) return { owner: null };
-        // A process that was killed right after this write releases the host again.
+        // If the process is killed right after this write, the next one releases the host again with the same outcome.
         const others = (status.outcomes ?? []).filter(({ remediation }) => remediation.uid !== outcome.remediation.uid);
         const isWrong = outcome.reason === WRONG_HOST && generation !== undefined;
         return {

@@ -5,7 +5,7 @@ import { BmcError } from "../../../bmc/interface/errors.ts";
 // The BMCs to which a Secret may be sent. A user who may write FencingTargets chooses addresses and Secrets, and must
 // not be able to read passwords that way, so the Secret itself names the addresses that it allows. Pure.
 
-/** How many entries of one Secret are read: a rack, or a whole network by its pattern. */
+/** How many entries of one Secret are read: enough for a rack, and one pattern covers a whole network. */
 const PATTERNS_MAX = 256;
 
 /**
@@ -45,7 +45,7 @@ function matches(pattern: string, { scheme, host, port }: Origin): boolean {
   return (anyPort || origin.port === port) && matchesHost(origin.host, host);
 }
 
-/** The origin of a PDU names no outlet, and an address of one does. */
+/** Adds an outlet to the origin of a PDU, because only an address with an outlet can be parsed. */
 function withOutlet(pattern: string): string {
   return /^snmp:\/\/[^/]*$/iu.test(pattern) ? `${pattern}/1` : pattern;
 }

@@ -21,7 +21,7 @@ export function outletsOf(target: FencingTarget): Device[] {
   return target.spec.devices.filter(({ address }) => isOutletAddress(address));
 }
 
-/** The enrolled outlets that the spec of a target still names, also if the enrolment has ended. */
+/** The enrolled outlets that the spec of a target still names, even if the enrolment has ended. */
 export function enrolledOutlets({ spec, status }: FencingTarget): Enrolment["outlets"] {
   const outlets = status?.enrolment?.outlets ?? [];
   return outlets.filter(({ address }) => spec.devices.some((device) => device.address === address));
@@ -64,13 +64,13 @@ export function judgeOutlets(
   }
   const ended = (why: string): string => (enrolment === undefined ? why : endedText(target, enrolment, why));
   const message = problem?.message ?? ended(differs ?? unmetered ?? "the outlets are not those that were enrolled");
-  // The host may be off by these very outlets, which nothing else would put on again.
+  // The host may be off because of these outlets, and nothing else would switch them on again.
   const hasEnded = problem === undefined || problem.reason === "EnrolmentEnded";
   const enoughForOn = enrolment !== undefined && hasEnded && wereEnrolled(enrolment, answers);
   return { verified: false, reason: "Unknown", message, ...(enoughForOn && { enoughForOn }) };
 }
 
-/** A digest of what a person has configured for the outlets of a host: any edit of it ends the enrolment. */
+/** A digest of what an operator has configured for the outlets of a host. Any edit of it ends the enrolment. */
 export function enrolledSpecDigest(target: FencingTarget): string {
   const { nodeName, clusterRef, identity } = target.spec;
   // How long a call may take says nothing about the outlet.
@@ -89,7 +89,7 @@ function whyMisplaced(target: FencingTarget): string | undefined {
   return `level ${levels[0]} of spec.devices has outlets and other devices: give the outlets a level of their own`;
 }
 
-/** What of the target or the node is no longer as it was when the outlets were enrolled. */
+/** What has changed in the target or the node since the outlets were enrolled; undefined if nothing has. */
 function whyEnded(target: FencingTarget, enrolment: Enrolment, nodeSystemUUID: string | undefined): string | undefined {
   const { nodeName, clusterRef } = target.spec;
   if (enrolment.nodeName !== nodeName || clusterKey(enrolment.clusterRef) !== clusterKey(clusterRef)) {
@@ -136,7 +136,7 @@ function wereEnrolled({ outlets }: Enrolment, answers: readonly OutletAnswer[]):
   );
 }
 
-/** Without its meter an outlet whose relay is stuck would count as off. The outlet itself is the one enrolled. */
+/** Which enrolled outlet has lost its meter. Without the meter, an outlet whose relay is stuck would count as off. */
 function whyUnmetered({ outlets }: Enrolment, answers: readonly OutletAnswer[]): string | undefined {
   const index = outlets.findIndex(({ metered }, at) => metered === true && answers[at]?.metered !== true);
   return index === -1 ? undefined : `${answers[index]?.address ?? "an outlet"} has no meter now, and had one before`;

@@ -9,8 +9,9 @@ import { canonicalUuid } from "./identity.ts";
 export const uuidClaim = (uuid: string): string => `uuid ${canonicalUuid(uuid)}`;
 
 /**
- * What an address claims. An address without a System means the only System of its BMC, and therefore conflicts with
- * every System of that BMC. An address that cannot be parsed claims nothing: it is refused when it is opened.
+ * The claims of an address. Its object is indexed under the `filed` ones, and no other object may be indexed under an
+ * `exclusive` one. An address without a System means the only System of its BMC, and therefore conflicts with every
+ * System of that BMC. An address that cannot be parsed claims nothing: it is refused when it is opened.
  */
 export function systemClaims(addressText: string): { filed: string[]; exclusive: string[] } {
   const address = readAddress(addressText);

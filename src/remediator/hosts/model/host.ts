@@ -8,7 +8,8 @@ import type { Subject } from "../../../nodes/subject.ts";
 import type { Obstacle, OnceAnswer } from "../../../bmc/devices/send-once.ts";
 import type { HostOwner, HostRefusalReason, LastReboot, LookupFailure } from "../../machine/model/facts/host-facts.ts";
 
-// What the state machine of a remediation needs of a host. The rooms `fencing-target` and `bare-metal-host` provide it.
+// What the state machine of a remediation needs of a host. The folders `fencing-target` and `bare-metal-host` provide
+// it.
 
 /** Finds the host of a subject, only from watched objects: no call leaves the process. */
 export interface HostDirectory {
@@ -70,8 +71,8 @@ export interface FencedHost {
   /** Claims the host by compare-and-swap on the live object. A claim by the present owner succeeds. */
   claim(owner: HostOwner, signal: AbortSignal): Promise<{ owned: true } | { owned: false; by: HostOwner }>;
   /**
-   * Releases the claim, if this owner has it, and what keeps the host off, unless another remediation takes the host
-   * over `asItIs`. A target keeps the `outcome`; a BareMetalHost has no field for it.
+   * Releases the claim if this owner has it, and removes what keeps the host off, unless another remediation takes the
+   * host over `asItIs`. A target keeps the `outcome`; a BareMetalHost has no field for it.
    */
   release(owner: HostOwner, options: HostRelease, signal: AbortSignal): Promise<void>;
   /** Records a reboot that was proven off. */
@@ -116,7 +117,7 @@ export interface HostRelease {
 
 /**
  * The open devices of one host, as one. Levels are tried in order, and all devices of the level in use must agree on
- * Off. Failures are BmcErrors. Close it when the operation is over. The identity does not depend on the caller alone:
+ * Off. Failures are BmcErrors. Close it when the operation is over. The identity check is not left to the caller alone:
  * devices that no check has accepted are checked (without a Node) before they are used, and their Off is never
  * reported. While another host answers, or the identity is unknown, neither `forceOff` nor a network boot is ordered.
  * On a mismatch `on` is refused.
@@ -136,18 +137,18 @@ export interface HostPower {
   setBootOverride(override: BootOverride, signal: AbortSignal): Promise<void>;
   readBootOverride(signal: AbortSignal): Promise<BootOverride>;
   /**
-   * Reads what the devices show of why the host died, next to other calls. Undefined if no device has a log. Missing if
-   * no device is reached.
+   * Reads what the devices show about why the host died, while other calls go on. Undefined if no device has a log. The
+   * method is missing if ironfence calls no device of the host.
    */
   readEvidence?(signal: AbortSignal): Promise<BmcEvidence | undefined>;
   /**
-   * Sends an NMI by one device, once, and only if the host reads On. Failures of devices are an answer. Missing if no
-   * device is reached.
+   * Sends an NMI by one device, once, and only if the host reads On. Failures of devices are an answer. The method is
+   * missing if ironfence calls no device of the host.
    */
   sendNmi?(signal: AbortSignal, obstacle: Obstacle): Promise<OnceAnswer>;
   /**
-   * Cuts the mains power by one device, once, and only if the host reads Off. Failures of devices are an answer.
-   * Missing if no device is reached.
+   * Cuts the mains power by one device, once, and only if the host reads Off. Failures of devices are an answer. The
+   * method is missing if ironfence calls no device of the host.
    */
   acCycle?(signal: AbortSignal, obstacle: Obstacle): Promise<OnceAnswer>;
   close(): Promise<void>;

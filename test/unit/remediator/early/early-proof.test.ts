@@ -106,7 +106,11 @@ describe("an early proof", () => {
       { contactSinceMs: Infinity },
       /the API server could not be reached for a while/,
     ],
-    ["the Node is made again", { node: { ...node, metadata: { ...node.metadata, uid: "other" } } }, /the Node was replaced/],
+    [
+      "the Node is made again",
+      { node: { ...node, metadata: { ...node.metadata, uid: "other" } } },
+      /the Node was replaced/,
+    ],
     [
       "the node is in another boot",
       { node: { ...node, status: { ...node.status, nodeInfo: { bootID: "next" } } } },

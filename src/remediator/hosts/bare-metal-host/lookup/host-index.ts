@@ -48,7 +48,7 @@ export class HostIndex {
     );
   }
 
-  /** Hosts that are indexed under any of these claims (`claimsOf`). */
+  /** Hosts that are indexed under any of these claims (`systemClaims`, `uuidClaim`). */
   claiming(claims: readonly string[]): BareMetalHost[] {
     const uids = new Set(claims.flatMap((claim) => [...this.#claimants.under(claim)]));
     return [...uids].flatMap((uid) => this.#byUid.get(uid) ?? []);
@@ -95,7 +95,8 @@ export class HostIndex {
     if (providerID !== undefined) search.byNode(providerID, node?.metadata.name ?? "", okdMachine);
     const found = search.result(subject);
     if (found !== undefined) return found;
-    // A host that serves a Machine has been found by it, or belongs to another subject.
+    // Only a node without a Machine and of this cluster is searched by name: the host of a Machine is found by the
+    // Machine.
     const isPlain = subject.machine === undefined && subject.cluster === undefined;
     return (isPlain ? search.byName(subject.nodeName) : undefined) ?? search.nothing(subject);
   }
@@ -138,7 +139,7 @@ export class HostIndex {
   }
 }
 
-/** What a host claims, like a FencingTarget: its System, and the system UUID that its owner has found. */
+/** The claims of a host, like those of a FencingTarget: its System, and the system UUID that its owner has found. */
 export function hostClaimsOf(host: BareMetalHost): { filed: string[]; exclusive: string[] } {
   const system = systemClaims(host.bmc.address ?? "");
   const uuid = meaningfulUuid(storedOwner(host)?.systemUUID);

@@ -189,7 +189,7 @@ export class DirectPower implements HostPower {
     await this.#topology.on(signal);
   }
 
-  /** Makes an API call that an On can do without: it continues if there is no answer in time. */
+  /** Makes an API call that an On does not need. If there is no answer in time, the On continues without it. */
   async #tryTo(call: (signal: AbortSignal) => Promise<unknown>, signal: AbortSignal): Promise<void> {
     const { runtime } = this.#deps;
     try {
@@ -290,7 +290,7 @@ async function asDevice<T>(host: BareMetalHost, call: () => Promise<T>): Promise
   } catch (error) {
     if (!isKubeError(error) || error.code === "Aborted") throw error;
     const code = AS_DEVICE[error.code] ?? "Refused";
-    const message = `${hostText(host)} cannot be asked: ${error.message}`;
+    const message = `${hostText(host)} cannot be read or changed: ${error.message}`;
     throw new BmcError(code, message, { cause: error });
   }
 }

@@ -19,7 +19,7 @@ export interface PowerReader {
   requireVerified(signal: AbortSignal): Promise<void>;
   /** A fresh reading; `Unknown` while another host answers, or the identity is unknown. */
   read(signal: AbortSignal): Promise<PowerReading>;
-  /** What the BMC of the accepted host shows of why the host died. */
+  /** What the BMC of the accepted host shows about why the host died. */
   readEvidence?(signal: AbortSignal): Promise<BmcEvidence | undefined>;
   close(): Promise<void>;
 }
@@ -77,8 +77,8 @@ export class BmcPowerReader implements PowerReader {
 }
 
 /**
- * How long every live read of the status must have shown off before it is believed: the operator learns of the power
- * with a delay.
+ * How long all live reads of the status must have shown off before it counts, because the operator notices a change of
+ * the power with a delay.
  */
 export const STATUS_SETTLE_MS = 10_000;
 
@@ -93,7 +93,7 @@ export class StatusPowerReader implements PowerReader {
   readonly #clock: Clock;
   readonly #owner: HostOwner | undefined;
   readonly #readHost: (signal: AbortSignal) => Promise<BareMetalHost>;
-  /** When the status first showed off, in a row of reads that all did. */
+  /** When the present series of reads that all showed off began; undefined if the last one did not. */
   #offSinceMs: number | undefined;
 
   constructor(clock: Clock, owner: HostOwner | undefined, readHost: (signal: AbortSignal) => Promise<BareMetalHost>) {

@@ -52,7 +52,7 @@ export interface StoredOwner extends HostOwner {
   systemUUID: string | undefined;
 }
 
-/** Undefined if there is none. An owner that cannot be parsed is unknown, and may be live. */
+/** Undefined if there is no owner. An owner that cannot be parsed counts as live. */
 export function storedOwner({ metadata }: BareMetalHost): StoredOwner | undefined {
   const text = metadata.annotations?.[HOST_OWNER];
   if (text === undefined) return undefined;
@@ -147,8 +147,8 @@ export async function recordHostReboot(
 }
 
 /**
- * Asks the operator to keep the host off for `owner`, which must own it. A repeated request wakes an operator that
- * takes the host for off: it reconciles a host at once when its annotations change, and otherwise once a minute.
+ * Asks the operator to keep the host off for `owner`, which must own it. A repeated request makes the operator check a
+ * host that it considers off: it reconciles a host at once when its annotations change, and otherwise once a minute.
  *
  * @param systemUUID the UUID of the host that the BMC powers, stored for times without a Node to compare with.
  * @param check checked between the read and each write.
@@ -209,8 +209,7 @@ export function isOffRequested({ metadata }: BareMetalHost, owner: Pick<HostOwne
 }
 
 /**
- * Whether a host belongs to this owner and has no off request of ironfence: then nothing is removed before it is
- * powered on.
+ * Whether a host belongs to this owner and has no off request of ironfence. Nothing is then removed before a power-on.
  */
 export function isOwnedWithoutOffRequest(host: BareMetalHost, owner: Pick<HostOwner, "uid">): boolean {
   return storedOwner(host)?.uid === owner.uid && offRequestersOf(host).length === 0;
@@ -236,7 +235,7 @@ type AnnotationChange = Record<string, string | null>;
 function offRequestsRemoved({ metadata }: BareMetalHost, selects: (key: string) => boolean): AnnotationChange {
   const present = Object.keys(metadata.annotations ?? {});
   const keys = present.filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && selects(key));
-  // The request remains when another user has removed an annotation.
+  // If another user has removed the annotation, the stored request is left behind.
   const isStale =
     present.includes(POWER_OFF_REQUEST) &&
     !present.some((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && !keys.includes(key));
@@ -247,8 +246,9 @@ function offRequestsRemoved({ metadata }: BareMetalHost, selects: (key: string) 
 function requireOwner(host: BareMetalHost, owner: HostOwner): void {
   const present = storedOwner(host);
   if (present?.uid === owner.uid) return;
-  const whose = present === undefined ? "nobody" : `${present.kind} ${present.namespace}/${present.name}`;
-  throw new HostRefusal("NotTheOwner", `${hostText(host)} belongs to ${whose} by its annotation ${HOST_OWNER}`);
+  const whose =
+    present === undefined ? "has no owner in" : `belongs to ${present.kind} ${present.namespace}/${present.name} by`;
+  throw new HostRefusal("NotTheOwner", `${hostText(host)} ${whose} its annotation ${HOST_OWNER}`);
 }
 
 function ownerJson(

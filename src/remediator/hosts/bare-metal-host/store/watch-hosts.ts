@@ -29,13 +29,13 @@ export const METAL3_MACHINES: KindVersions = {
 export interface HostWatch {
   /** Why not all hosts are known; undefined if they are. */
   readonly problem: string | undefined;
-  /** The same; also undefined if there can be none because the API server does not serve their kind. */
+  /** The same as `problem`, but undefined if there can be no hosts because the API server does not serve their kind. */
   readonly unread: string | undefined;
   /** Why not all Metal3Machines that use hosts are known; undefined if they are, or there can be none. */
   readonly consumersUnread: string | undefined;
   /** Which of the two kinds the API server refuses or fails to list; also undefined until it has answered. */
   readonly unreadable: Unreadable | undefined;
-  /** Resolves when nothing runs in the background any more. Abort the signal first. */
+  /** Resolves when the background tasks have ended. Abort the signal first. */
   settled(): Promise<void>;
 }
 
