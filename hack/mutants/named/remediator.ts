@@ -29,7 +29,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
     "stale-view-unsaid",
     "controller/stale-views",
     "a view that may be stale is reported on each remediation under way",
-    "warn(deps, `what is known of ${kind} may be minutes old: ${why}`);",
+    "warn(deps, `the agent's view of ${kind} may be minutes old: ${why}`);",
     "",
     "test/unit/remediator/controller/stale-views.test.ts",
   ),

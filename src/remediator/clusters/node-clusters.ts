@@ -114,7 +114,8 @@ export class NodeClusters {
     const held = known ?? new ConnectedCluster(this.#runtime, this.#workload, { namespace, name }, this.#listeners);
     held.users += 1;
     if (known === undefined) {
-      // Stored before it reports its nodes, because a listener may hold the same cluster again for one of them.
+      // Stored before the cluster reports its nodes, because a listener may hold the same cluster again while it
+      // handles one of them.
       this.#held.set(key, held);
       held.start();
     }

@@ -6,8 +6,8 @@ import { isFinal } from "../machine/model/decision/state.ts";
 import { clusterKey, subjectOf } from "../../nodes/subject.ts";
 
 /**
- * Keeps the clusters connected of remediations that have a verdict and whose deleted Node has not joined again. The
- * agent then sees the Node return and restores its labels.
+ * Keeps a cluster connected while a remediation with a verdict waits for its deleted Node to join again. The agent then
+ * sees the Node return and restores its labels.
  */
 export class AwaitedNodes {
   readonly #clusters: Pick<NodeClusters, "hold">;

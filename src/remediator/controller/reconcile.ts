@@ -299,7 +299,7 @@ function isSameHost(decidedOn: Lookup, present: Lookup): boolean {
   return present.host.version === decidedOn.host.version;
 }
 
-/** The facts, as they are now, that a power order to the host `decidedOn` of the decision depends on. */
+/** What a power order depends on, as it is now. `decidedOn` is the host for which the order was decided. */
 function orderFacts(deps: ReconcileDeps, session: RemediationSession, decidedOn: Lookup): OrderFacts {
   const host = findHost(deps.directory, session);
   return {

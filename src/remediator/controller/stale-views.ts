@@ -53,7 +53,7 @@ export async function reportStaleViews(deps: StaleViewsDeps, signal: AbortSignal
       reported.add(kind);
       const why = view.problem ?? "nothing is received on its watch";
       logger.warn({ kind, why }, "the view may be stale");
-      warn(deps, `what is known of ${kind} may be minutes old: ${why}`);
+      warn(deps, `the agent's view of ${kind} may be minutes old: ${why}`);
     }
     deps.metrics.staleViews(reported.size);
   }

@@ -9,10 +9,10 @@ export class WorkAborted extends Error {
 }
 
 /**
- * Runs `work`, which calls the API, and meanwhile reads the power of a host that is proven off in time: a slow API call
- * must not let the proof expire, nor hide that the host is on. The work is aborted when the proof is lost, when the
- * node renews its lease and so runs on another host, when `isCurrent` returns false, or after `withinMs`. Without a
- * proof, `work` just runs.
+ * Runs `work`, which calls the API server. Meanwhile it reads the power of a host that is proven off, because a slow
+ * API call must neither let the proof expire nor hide that the host is on. The work is aborted when the proof is lost,
+ * when the node renews its lease and so runs on another host, when `isCurrent` returns false, or after `withinMs`.
+ * Without a proof, `work` just runs.
  *
  * @throws WorkAborted, or the error of `work`. When this function ends, `work` has ended too.
  */

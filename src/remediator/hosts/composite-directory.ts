@@ -80,7 +80,7 @@ function shared(
   };
 }
 
-/** The BareMetalHosts for the subject, the Systems or the UUID of a target, in whatever state they are. */
+/** The BareMetalHosts for the subject, the Systems or the UUID of a target, in any state. */
 function counterpartsOf(
   hosts: BareMetalHostDirectory,
   { spec }: FencingTarget,

@@ -72,7 +72,7 @@ function orphansAmong(requesters: readonly string[], remediations: Iterable<Bare
 }
 
 function report(runtime: KubeRuntime, host: BareMetalHost, gone: readonly string[]): void {
-  const note = `${hostText(host)} is kept off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and its changes were not undone: remediate its node again, or check the host and take the annotations reboot.metal3.io/ironfence-* off`;
+  const note = `${hostText(host)} is kept off for BareMetalRemediation ${gone.join(", ")}, which is gone or has ended, and its changes were not undone: remediate its node again, or check the host and remove the annotations reboot.metal3.io/ironfence-*`;
   runtime.logger.error(
     { host: hostText(host), gone },
     "a host is kept off for a remediation that is gone or has ended",

@@ -95,9 +95,11 @@ function report(
   const { namespace, name } = live.metadata;
   const command = `kubectl -n ${namespace} patch baremetalhost ${name} --type merge -p '{"spec":${image}}'`;
   const given =
-    obstacle === undefined ? "it is put back" : `it is not put back, since ${obstacle}; that would be: ${command}`;
-  const what = `BareMetalRemediation ${uid} is gone and had taken the image off ${host}`;
-  runtime.logger.error({ host, uid, image, obstacle }, "a remediation is gone that had taken the image off a host");
+    obstacle === undefined
+      ? "it is restored"
+      : `it is not restored, because ${obstacle}; to restore it, run: ${command}`;
+  const what = `BareMetalRemediation ${uid} is gone and had removed the image of ${host}`;
+  runtime.logger.error({ host, uid, image, obstacle }, "a remediation is gone that had removed the image of a host");
   const note = `${what}: ${given.slice(0, IMAGE_CHARS_MAX)}; the image: ${image.slice(0, IMAGE_CHARS_MAX)}`;
   runtime.events.record({ regarding: live, type: "Warning", reason: "RemediationLost", action: "Tend", note });
 }

@@ -65,7 +65,7 @@ export async function tendOrphans(deps: OrphanDeps, signal: AbortSignal): Promis
   /** Nodes that were reported and are not Ready yet. */
   const left = new Set<string>();
   const lost = new LostBackups(deps.runtime.clock);
-  /** By node that must be checked: releases the hold that keeps its cluster connected. */
+  /** Functions that release the hold on a cluster, by the node for which the cluster stays connected. */
   const holds = new Map<string, () => void>();
   const controller: ClusterControllers = new ClusterControllers(deps.runtime, {
     name: "orphans",
@@ -251,8 +251,8 @@ function owedBackup({ status = {} }: BareMetalRemediation): Backup | undefined {
 }
 
 /**
- * Says to the operator which labels the deleted Node gets back when it joins again, with the command to use if this
- * agent ends before that.
+ * A text for the operator: the labels that the deleted Node gets back when it joins again, and the command to use if
+ * this agent ends before that.
  */
 function labelsOf(nodeName: string, { labels = {} }: Backup): string {
   const words = Object.entries(labels)

@@ -45,7 +45,7 @@ export interface TargetControllerDeps {
   whyManaged?: (target: FencingTarget) => Managed | undefined;
   /** Calls `listener` when this may have changed for many targets. Changes of single targets are not reported. */
   subscribeManaged?: (listener: () => void) => () => void;
-  /** Called with each probe. */
+  /** Receives the result of each probe, for the metrics. */
   records: ProbeRecords;
   /** What early off proofs need. Without it there are none. */
   early?: Pick<EarlyProverDeps, "nodes" | "leases" | "isStopped" | "remediations">;

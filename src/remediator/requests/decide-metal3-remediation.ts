@@ -86,7 +86,7 @@ export function decideMetal3(snapshot: Metal3Snapshot): Metal3Step {
   const machine = machineOf(request);
   if (machine === undefined) return refuseWithoutMachine();
   if (child === undefined) return create(request, machine);
-  // Another party has deleted the child. Its undo comes first, and its end starts this again.
+  // Another party has deleted the child. Its undo comes first, and the next decision follows when it is gone.
   if (child.metadata.deletionTimestamp !== undefined) return { do: "wait" };
   return mirror(request, child, machine);
 }
@@ -124,7 +124,7 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   return isAhead ? `status.phase says ${phase}, which ironfence did not write` : undefined;
 }
 
-/** Whether the phase of the request may be Waiting, because of the child's phase or of its phase before the undo. */
+/** Whether ironfence may have set the phase of the request to Waiting, now or before the undo of the child. */
 function mayHaveWaited(child: BareMetalRemediation): boolean {
   const { phase, attempt } = child.status ?? {};
   // Two kinds of remediations reach Waiting without a lastRemediated: one that failed before the host read On, and one

@@ -7,8 +7,8 @@ export function printable(text: string): string {
 }
 
 /**
- * The same for one line of a terminal: each such character is replaced by a question mark, so that the reader sees that
- * it was there.
+ * The same for one line of a terminal, with a question mark for each such character, so that the reader sees that it
+ * was there. Single direction marks (U+061C, U+200E, U+200F) stay.
  */
 export function withoutControls(text: string): string {
   return text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, "?");

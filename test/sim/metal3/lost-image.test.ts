@@ -36,7 +36,7 @@ describe("an image that a remediation has taken off, which is then removed by fo
         assert.deepEqual(imageOf(world), before);
         await world.clock.advance(5_000);
         assert.equal(lost(world).length, 1);
-        assert.match(lost(world)[0] ?? "", /it is put back; the image: \{"image":/u);
+        assert.match(lost(world)[0] ?? "", /it is restored; the image: \{"image":/u);
         assert.equal(world.bmh().metadata.annotations?.[REMOVED_IMAGE], undefined);
       }));
   }
@@ -51,7 +51,7 @@ describe("an image that a remediation has taken off, which is then removed by fo
       assert.equal(lost(world).length, 1);
       assert.match(
         lost(world)[0] ?? "",
-        /not put back, since Metal3Machine other uses the host.*kubectl -n \S+ patch/u,
+        /not restored, because Metal3Machine other uses the host.*kubectl -n \S+ patch/u,
       );
     }));
 

@@ -61,7 +61,7 @@ describe("an operator of BareMetalHosts", () => {
       world.operator.setAway(true);
       await world.phase("Failed");
       assert.deepEqual(world.powerLog, ["n1 ForceOff"]);
-      assert.match(world.condition("Succeeded").message, /the operator of BareMetalHost metal3\/n1 is to power it on/);
+      assert.match(world.condition("Succeeded").message, /the operator of BareMetalHost metal3\/n1 must power it on/);
       world.assertClean();
       world.operator.setAway(false);
       await world.until("it is on as soon as the operator is back", () => world.rack.host("n1").power === "On");

@@ -32,7 +32,7 @@ export function takesTaintOff(call: ApiCall): boolean {
  */
 export class ApiFailures {
   readonly #failures = new Map<ApiCall, ApiFailure>();
-  /** When the operator was last warned of each. */
+  /** When the operator was last warned of each call. */
   readonly #warnedAtMs = new Map<ApiCall, number>();
 
   /** @param startedMs when the call began. */

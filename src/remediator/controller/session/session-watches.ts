@@ -20,7 +20,10 @@ type WatchName = "lease" | "pods" | "machine" | "kdump";
 
 /** Addresses of one node from which messages of its crash kernel are taken. */
 const ADDRESSES_MAX = 32;
-/** At most one message of a crash kernel is recorded in this time, so that a flood of them does not fill the log. */
+/**
+ * At most one message of a crash kernel is recorded in this time, so that a flood of them does not fill the log of
+ * decisions.
+ */
 const KDUMP_COUNTED_MS = 1_000;
 
 const WATCHES_LEASE: readonly State["name"][] = [

@@ -233,8 +233,8 @@ async function examineHost(
 }
 
 /**
- * One guarded patch removes the image and the requests that keep the host off. Without the requests but with the image,
- * the old system would start again. With the requests but without the image, the host could not be installed again.
+ * One guarded patch removes the image and the requests that keep the host off. If the image stayed, the old system
+ * would start again. If the requests stayed, the host could not be installed again.
  */
 async function takeImageOff(context: EffectContext, signal: AbortSignal): Promise<void> {
   const raw = await readTarget(context, signal);

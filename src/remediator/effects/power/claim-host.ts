@@ -106,8 +106,8 @@ async function readRemediation(
 }
 
 /**
- * Whether another remediation waits for this host, by live reads. A remediation that began to end before our undo was
- * stored does not take the host. One that begins to end later sees our undo and waits for it.
+ * Whether another remediation waits for this host, by live reads. No such remediation is missed: one that began to end
+ * before our undo was stored does not take the host, and one that begins to end later sees our undo and waits for it.
  */
 export async function checkSuccessor(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;

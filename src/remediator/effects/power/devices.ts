@@ -52,7 +52,7 @@ export async function readPower(
   else session.observe({ type: "PowerReadFailed", atMs });
 }
 
-/** Reads the power of all devices freshly. */
+/** Reads the power of every device of every level. */
 export async function readWhole(context: EffectContext, signal: AbortSignal): Promise<void> {
   const { session } = context;
   const reading = await onDevice(context, signal, (power) => power.readWhole(signal));
@@ -77,8 +77,9 @@ export async function orderPower(
   if (action === "On" && obstacle() === "IdentityTooOld") await verifyIdentity(context, signal);
   const { identity } = session.observations;
   const drop = (isLate: boolean): void => {
-    // There are two causes. This process was suspended or waited for the API server, and another process may hold the
-    // agent lease now. Or a hold began, or the target was edited, during the calls to the API server.
+    // The order is dropped for one of two reasons. This process was suspended or waited for the API server, and another
+    // process may hold the agent lease now. Or a hold began, or the target was edited, during the calls to the API
+    // server.
     runtime.logger.warn({ ...fieldsOf(session), action, attempt: attemptId, isLate }, "power order not sent");
     session.observe({ type: "OrderDropped", attemptId, action, isLate, atMs: session.now().monotonicMs });
   };

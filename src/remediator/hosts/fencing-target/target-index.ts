@@ -176,7 +176,10 @@ interface IndexedTarget {
 interface Claims {
   /** The claims under which it is indexed. */
   claims: ReadonlySet<string>;
-  /** The claims that no other target may have, with a text, or with the UUID that the host has only reported. */
+  /**
+   * The claims that no other target may have. Each has a text for a conflict, or the UUID that a host has only
+   * reported.
+   */
   exclusive: readonly Exclusive[];
   /** The claims whose change affects other targets that have them. */
   contested: readonly string[];

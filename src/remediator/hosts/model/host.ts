@@ -100,7 +100,7 @@ export interface OrderCheck {
 /** A power order that was not sent, because its checks were outdated or because it may no longer be sent. */
 export class OrderNotDueError extends Error {
   override readonly name = "OrderNotDueError";
-  /** Whether it was too late, as opposed to held. */
+  /** Whether the order was too late. Otherwise it was held. */
   readonly isLate: boolean;
   constructor(message: string, isLate: boolean, options?: { cause?: unknown }) {
     super(message, options);
@@ -128,7 +128,8 @@ export interface HostPower {
   /** Off only if a fresh read of every device of the level in use shows Off. */
   readPower(signal: AbortSignal): Promise<PowerReading>;
   /**
-   * For a host that is to be on again: `Off` if any device of any level is off, which proves nothing about the host.
+   * Reads a host that must be on again. `Off` means that at least one device of any level is off, which does not prove
+   * that the host is.
    */
   readWhole(signal: AbortSignal): Promise<WholeReading>;
   /** @param check stops an order that is too late because of API calls. */

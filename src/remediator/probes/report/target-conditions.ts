@@ -25,8 +25,8 @@ export function isHealthy(facts: TargetStatusFacts): boolean {
   const usable = devices.flatMap((device) => (device.ok && device.obstacle === undefined ? [device] : []));
   if (usable.length < devices.length) return false;
   const target = withPin(facts);
-  // A missing enrolment counts only if there are no other devices: a sooner probe does not help, since the operator
-  // enrols.
+  // If there are other devices, a missing enrolment does not count: the operator enrols outlets, so a sooner probe does
+  // not help.
   const answers = usable.flatMap(({ outlet, identity }) => (outlet === undefined ? [identity] : []));
   return answers.length === 0
     ? enrolmentOf(target, facts)?.status === "True"

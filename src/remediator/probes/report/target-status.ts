@@ -107,8 +107,8 @@ const WITHOUT_PROBE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether the status reports a problem that has ended, and this process has no probe yet to replace it. A login that
- * was refused waits for its time nevertheless.
+ * Whether the status reports a problem that has ended, and this process has no probe yet to replace it. False if the
+ * login was refused, because it must wait for its time.
  */
 export function isOutdated(facts: TargetStatusFacts): boolean {
   const { target, conflict, nodeMissing, probe } = facts;

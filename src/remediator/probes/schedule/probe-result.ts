@@ -19,7 +19,7 @@ export type DeviceProbe = {
       reading: PowerReading;
       obstacle?: OffObstacle;
       lastReset?: string;
-      /** Of an outlet, which has no identity of a host. */
+      /** Set for an outlet, which has no identity of a host. */
       outlet?: OutletIdentity;
     }
   | { ok: false; reason: DeviceFailure; message: string }

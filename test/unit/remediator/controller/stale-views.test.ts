@@ -51,7 +51,7 @@ describe("a view that may be stale", () => {
     assert.deepEqual(noted(), []);
     await clock.advance(20_000);
     assert.deepEqual(noted(), ["ViewStale a", "ViewStale b"]);
-    assert.match(notes[0]?.note ?? "", /^what is known of Nodes may be minutes old: nothing received/);
+    assert.match(notes[0]?.note ?? "", /^the agent's view of Nodes may be minutes old: nothing received/);
     await clock.advance(600_000);
     assert.equal(notes.length, 2);
     assert.equal(counts.at(-1), 1);

@@ -95,8 +95,7 @@ export class HostIndex {
     if (providerID !== undefined) search.byNode(providerID, node?.metadata.name ?? "", okdMachine);
     const found = search.result(subject);
     if (found !== undefined) return found;
-    // Only a node without a Machine and of this cluster is searched by name: the host of a Machine is found by the
-    // Machine.
+    // Only a node of this cluster without a Machine is searched by name: the host of a Machine is found by the Machine.
     const isPlain = subject.machine === undefined && subject.cluster === undefined;
     return (isPlain ? search.byName(subject.nodeName) : undefined) ?? search.nothing(subject);
   }
@@ -139,7 +138,7 @@ export class HostIndex {
   }
 }
 
-/** The claims of a host, like those of a FencingTarget: its System, and the system UUID that its owner has found. */
+/** The claims of a host, like those of a FencingTarget: its System, and the system UUID that its owner has read. */
 export function hostClaimsOf(host: BareMetalHost): { filed: string[]; exclusive: string[] } {
   const system = systemClaims(host.bmc.address ?? "");
   const uuid = meaningfulUuid(storedOwner(host)?.systemUUID);

@@ -62,7 +62,8 @@ async function metal3Host(
   signal: AbortSignal,
 ): Promise<NamedHost | undefined> {
   const { infrastructureRef, metadata } = readMachine(machine);
-  // In Cluster API both are in one namespace: an object elsewhere belongs to another Machine, whatever this one says.
+  // In Cluster API both are in one namespace. An object in another namespace belongs to another Machine, even if this
+  // one names it.
   if (infrastructureRef?.namespace !== metadata.namespace) return undefined;
   const { group, kind, namespace, name } = infrastructureRef;
   const type = await runtime.client.discover(group, kind, signal);

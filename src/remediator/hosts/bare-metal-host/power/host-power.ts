@@ -203,8 +203,8 @@ export class DirectPower implements HostPower {
   }
 
   /**
-   * Whether the known state of the host shows that it is detached and has no off request of ironfence: then no read is
-   * needed.
+   * Whether the known state of the host shows that it is detached and has no off request of ironfence. An On then needs
+   * no read.
    */
   #hasNothingToWithdraw(owner: HostOwner): boolean {
     const host = this.#deps.watched() ?? this.#host;
@@ -253,7 +253,7 @@ export function judgeFirst(
 /** What the operator was asked for, what it reports, and what else keeps the host off. */
 function operatorText(host: BareMetalHost, isRequested: boolean): string {
   const { poweredOn, errorType, errorMessage = "", online, paused } = host;
-  const asked = isRequested ? "has been asked to keep it off" : "is to power it on";
+  const asked = isRequested ? "has been asked to keep it off" : "must power it on";
   const others = foreignOffRequests(host);
   return [
     `the operator of ${hostText(host)} ${asked}, and reports poweredOn ${poweredOn ?? "nothing"}`,

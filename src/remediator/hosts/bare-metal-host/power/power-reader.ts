@@ -83,17 +83,19 @@ export class BmcPowerReader implements PowerReader {
 export const STATUS_SETTLE_MS = 10_000;
 
 /**
- * Reads the status that the operator writes, for hosts whose BMC only the operator can reach and whose owner has opted
- * in. `poweredOn: false` is off only if it changed after our request, and nothing contradicts it. The operator writes
- * its status to the version that it has read, so a status that was written after our request comes from an operator
- * that knew of it.
+ * Reads the status that the operator writes, for hosts whose BMC only the operator can reach and whose administrator
+ * has opted in by an annotation. `poweredOn: false` is off only if it changed after our request, and nothing
+ * contradicts it. The operator writes its status to the version that it has read, so a status that was written after
+ * our request comes from an operator that knew of it.
  */
 export class StatusPowerReader implements PowerReader {
   readonly systemUUID = undefined;
   readonly #clock: Clock;
   readonly #owner: HostOwner | undefined;
   readonly #readHost: (signal: AbortSignal) => Promise<BareMetalHost>;
-  /** When the present series of reads that all showed off began; undefined if the last one did not. */
+  /**
+   * The time of the first read in the present series of reads that all showed off; undefined if the last read did not.
+   */
   #offSinceMs: number | undefined;
 
   constructor(clock: Clock, owner: HostOwner | undefined, readHost: (signal: AbortSignal) => Promise<BareMetalHost>) {

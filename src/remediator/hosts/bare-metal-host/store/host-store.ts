@@ -47,7 +47,7 @@ export function foreignOffRequests({ metadata }: BareMetalHost): string[] {
   return Object.keys(metadata.annotations ?? {}).filter(isForeign);
 }
 
-/** The owner in the annotation of the host, and the system UUID of the host that it has found. */
+/** The owner in the annotation of the host, with the system UUID that the owner has read from the host. */
 export interface StoredOwner extends HostOwner {
   systemUUID: string | undefined;
 }
@@ -124,7 +124,7 @@ export async function releaseHost(
     const withdrawn = asItIs
       ? {}
       : offRequestsRemoved(host, isOwner ? () => true : (key) => key === powerOffAnnotation(owner));
-    // The noted image was restored before, or another user has given the host an image.
+    // The note is no longer needed: the image was restored before, or another user has given the host an image.
     const isNoted = isOwner && host.metadata.annotations?.[REMOVED_IMAGE] !== undefined;
     const changed = { ...withdrawn, ...(isOwner && { [HOST_OWNER]: null }), ...(isNoted && { [REMOVED_IMAGE]: null }) };
     return Object.keys(changed).length === 0 ? undefined : changed;
@@ -171,8 +171,8 @@ export function requestOff(
     const knows = systemUUID === undefined || storedOwner(host)?.systemUUID === systemUUID;
     const asked = isOffRequested(host, owner) ? storedRequest(host, owner) : undefined;
     const { poweredOn, lastUpdated } = host;
-    // The host is off already, perhaps because of an earlier request. That request stays the one that the status must
-    // be newer than.
+    // The host is off already, perhaps because of an earlier request. The status must then still be newer than that
+    // earlier request.
     const before = poweredOn === false && asked !== undefined ? asked : { poweredOn: String(poweredOn), lastUpdated };
     const request = { uid: owner.uid, at: toMicroTime(runtime.clock.nowMs()), ...before };
     return {
@@ -235,7 +235,7 @@ type AnnotationChange = Record<string, string | null>;
 function offRequestsRemoved({ metadata }: BareMetalHost, selects: (key: string) => boolean): AnnotationChange {
   const present = Object.keys(metadata.annotations ?? {});
   const keys = present.filter((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && selects(key));
-  // If another user has removed the annotation, the stored request is left behind.
+  // If another user has removed the annotation, the stored request is left behind, so it is removed too.
   const isStale =
     present.includes(POWER_OFF_REQUEST) &&
     !present.some((key) => key.startsWith(POWER_OFF_ANNOTATION_PREFIX) && !keys.includes(key));
