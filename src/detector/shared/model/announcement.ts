@@ -1,12 +1,12 @@
 import type { KubeObject } from "../../../kube/resource.ts";
 
-/** A Kubernetes event that is to be recorded. */
+/** A Kubernetes Event to record. */
 export interface Announcement<R extends string = string> {
-  /** Identifies an announcement. An announcement that stands is recorded once for as long as its cause does. */
+  /** Identifies the announcement. A standing announcement is recorded once while its cause lasts. */
   key: string;
   type: "Normal" | "Warning";
   reason: R;
   note: string;
-  /** The node, machine or remediation that it is about; undefined: the health check itself. */
+  /** The node, Machine or remediation that it is about; undefined for the health check itself. */
   about?: KubeObject | undefined;
 }

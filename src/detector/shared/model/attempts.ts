@@ -21,15 +21,15 @@ export interface CountedAttempt {
   startedMs: number;
 }
 
-/** The default. */
+/** The attempt budget of a health check without the annotation `ironfence.io/attempt-budget`. */
 export const DEFAULT_ATTEMPT_BUDGET: AttemptBudget = { max: 10, windowMs: 86_400_000 };
 
 /** The attempts that a health check has recorded, by node or Machine. */
 export type AttemptHistory = ReadonlyMap<string, readonly CountedAttempt[]>;
 
-/** Attempts that are kept of one node, and the largest possible budget. */
+/** How many attempts are kept for one node. This is also the largest possible budget. */
 const ATTEMPTS_MAX = 50;
-/** How long attempts are kept, and the longest possible window. */
+/** How long attempts are kept. This is also the longest possible window. */
 const WINDOW_MAX_MS = 7 * 86_400_000;
 const WINDOW_MIN_MS = 60_000;
 /**
@@ -85,15 +85,15 @@ export function mustRecord(
   return remediations.some(({ uid }) => recorded.has(uid) !== counted.has(uid));
 }
 
-/** When one more attempt may start: in the past if it may now. */
+/** When the next attempt may start. The time is in the past if it may start now. */
 export function attemptAllowedAtMs(budget: AttemptBudget, attempts: readonly CountedAttempt[]): number {
   const oldest = attempts.at(-budget.max);
   return oldest === undefined ? -Infinity : oldest.startedMs + budget.windowMs;
 }
 
 /**
- * Whether it has finished, and its remediator reports that it never sent a power order. Other kinds do not report this,
- * so they count.
+ * Whether the remediation has ended or is being deleted, and its remediator reports that it never sent a power order.
+ * Other kinds do not report this, so they count.
  */
 function isFree({ object, succeeded, terminating, powerOrdered }: Remediation): boolean {
   const reportsOrders = object.kind === BARE_METAL_REMEDIATIONS.kind && object.apiVersion.startsWith("ironfence.io/");
@@ -112,7 +112,7 @@ export function readAttempts({ metadata }: KubeObject): AttemptHistory {
   return history;
 }
 
-/** Whether another attempt may need the room of older ones. */
+/** Whether there may be no room for another attempt without dropping older ones. */
 export function isHistoryFull({ metadata }: KubeObject): boolean {
   return (metadata.annotations?.[REMEDIATION_ATTEMPTS]?.length ?? 0) > HISTORY_LENGTH_MAX - ATTEMPT_LENGTH_MAX;
 }

@@ -6,7 +6,7 @@ import type { ClockOffset } from "../../../kube/server-time.ts";
 export const SKEW_NOTABLE_MS = 2_000;
 
 /**
- * How far this agent's clock differs from the API server's. Text for the operator; undefined if they count as equal.
+ * How far this agent's clock differs from the API server's, as text for the operator; undefined if they count as equal.
  */
 export function describeClockOffset(offset: ClockOffset | undefined): string | undefined {
   if (offset === undefined || !isNotable(offset)) return undefined;

@@ -25,7 +25,7 @@ export function wholeDecider<I extends object, D>(name: string, decide: Decider<
 }
 
 /**
- * The fields of an input with a list that has an entry for each node or machine that matters. Each entry is a field of
+ * The fields of an input with a list that has an entry for each node or Machine that matters. Each entry is a field of
  * its own, so that a log of an outage of many nodes does not repeat all of them when one changes.
  */
 export function listFields<F>(list: string, entries: readonly F[], nameOf: (entry: F) => string): InputFields {

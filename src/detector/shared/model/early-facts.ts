@@ -1,8 +1,8 @@
 import type { KubeletLease } from "../../../nodes/leases/kubelet-leases.ts";
 
-/** What the detector knows of a node whose host may be proven off before its duration begins. */
+/** What the detector knows about a node whose host may be proven off before the duration is over. */
 export interface EarlyFacts {
-  /** The lease of the node, as this process has seen it. */
+  /** The lease of the node, as this process has observed it. */
   lease: KubeletLease | undefined;
   /** Now, on the monotonic clock. */
   monotonicMs: number;

@@ -1,7 +1,7 @@
 import type { Announcement } from "./announcement.ts";
 import type { CountedAttempt } from "./attempts.ts";
 
-/** Record these attempts of a node or Machine in place of the recorded ones. */
+/** Record these attempts of a node or Machine, and drop the recorded ones. */
 export interface RecordAttempts {
   type: "recordAttempts";
   key: string;
@@ -11,11 +11,11 @@ export interface RecordAttempts {
 /** What the decisions of all families of health checks have in common; `A` are the actions that are run one by one. */
 export interface HealthCheckDecision<A> {
   readonly actions: readonly (A | RecordAttempts)[];
-  /** When the decision changes although no input changes. */
+  /** The next time at which the decision may change without a change of its input. */
   readonly nextCheckMs: number | undefined;
-  /** Each is recorded once for as long as its key is among these. */
+  /** Each is recorded once while its key stays in this list. */
   readonly standing: readonly Announcement[];
-  /** Recorded when the status that shows them is stored. */
+  /** Each is recorded when the status that shows it was stored. */
   readonly transitions: readonly Announcement[];
 }
 

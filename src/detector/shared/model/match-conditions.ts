@@ -15,7 +15,7 @@ export interface ConditionMatch {
  *
  * Transition times have whole seconds, rounded down, so a duration is over at most one second early and never late.
  *
- * @param sinceOf since when a condition has its status, on the clock of the caller.
+ * @param sinceOf returns since when a condition has its status, on the clock of the caller.
  */
 export function matchConditions<C extends { type: string; status: string }>(
   unhealthyConditions: readonly UnhealthyCondition[],

@@ -2,19 +2,19 @@ import type { EarlyOffProof, OffProof } from "../../../api/ironfence/fencing-tar
 import type { Condition } from "../../../api/schema/meta.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 
-/** What the detector reads of a FencingTarget. */
+/** The fields of a FencingTarget that the detector uses. */
 export interface ObservedTarget extends KubeObject {
   nodeName: string;
   maintenance: boolean;
   /** Whether a remediation owns the host, and may send power orders to it. */
   isOwned: boolean;
-  /** Whether its status is of its current spec. */
+  /** Whether its status describes its current spec. */
   isObserved: boolean;
   powerState: string | undefined;
   ready: Condition | undefined;
   identityVerified: Condition | undefined;
   offProof: OffProof | undefined;
-  /** The proof that was made while the node was Ready. */
+  /** The off proof that was made while the node was still Ready. */
   earlyOffProof?: EarlyOffProof | undefined;
 }
 
@@ -25,11 +25,11 @@ export interface ObservedTarget extends KubeObject {
 export interface AgedTarget {
   target: ObservedTarget;
   proofArrivedAgoMs: number | undefined;
-  /** The same of the early proof. */
+  /** The same for the early proof. */
   earlyProofArrivedAgoMs?: number | undefined;
 }
 
-/** What is known of the host of a node. */
+/** What is known about the host of a node. */
 export interface ObservedHost {
   /** Why nothing is known. Text for the operator. */
   problem: string | undefined;

@@ -10,9 +10,9 @@ const PROOFS: readonly string[] = ["offProof", "earlyOffProof", "owner"];
 const MACHINE_MARKS: readonly string[] = ["HealthCheckSucceeded", "OwnerRemediated"];
 
 /**
- * An object as a detector finds it that alone serves the health checks: without what another controller has recorded
- * of them. An agent that only observes reads in this way, because the other controller is often faster, and the agent
- * would decide that a remediation is under way already.
+ * Returns an object without the data that another controller has recorded for health checks, as if this detector alone
+ * served them. An agent that only observes reads objects in this way. Otherwise the other controller would often be
+ * faster, and the agent would decide that a remediation is already in progress.
  *
  * @returns undefined for a remediation that a health check made.
  */
@@ -30,7 +30,7 @@ function withoutRecords(raw: KubeObject): KubeObject {
   return withoutAnnotation(rest, REMEDIATION_ATTEMPTS);
 }
 
-/** A FencingTarget without what another agent has proven of the host, and without the remediation that owns it. */
+/** A FencingTarget without the off proofs of another agent, and without the remediation that owns it. */
 function withoutProofs(raw: KubeObject): KubeObject {
   const status = field(raw, "status");
   if (typeof status !== "object" || status === null || !PROOFS.some((name) => name in status)) return raw;
@@ -47,7 +47,7 @@ function withoutMarks(raw: KubeObject): KubeObject {
     : plain;
 }
 
-/** Of all forms in which a Machine has conditions, whatever their depth is. */
+/** Removes the conditions at any depth, because API versions of Machines keep them in different places. */
 function withoutConditions(section: object): object {
   return Object.fromEntries(
     Object.entries(section).map(([name, value]: [string, unknown]) => {

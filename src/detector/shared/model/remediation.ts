@@ -27,8 +27,8 @@ export interface RemediationObject extends KubeObject {
     message?: string;
   }[];
   /**
-   * Whether its remediator reports a power order that was stored to be sent: `status.attempt.action` of a
-   * BareMetalRemediation.
+   * Whether its remediator reports a power order, which it stores before it sends the order: `status.attempt.action` of
+   * a BareMetalRemediation.
    */
   powerOrdered: boolean;
   /** `spec.powerOnNotBefore` of a BareMetalRemediation, if it began early. */
@@ -41,31 +41,34 @@ export interface RemediationObject extends KubeObject {
   failedAt: string | undefined;
 }
 
-/** What the detector reads of a remediation CR of any vendor. */
+/** A remediation CR of any vendor, as the detector uses it. */
 export interface Remediation {
   object: RemediationObject;
   uid: string;
-  /** The node that it is for. */
+  /** The node to remediate. */
   nodeName: string;
   templateName: string | undefined;
   createdMs: number | undefined;
   /** Whether it has a deletionTimestamp: its remediator is undoing it. */
   terminating: boolean;
-  /** Status of its condition Succeeded. */
+  /** The status of its condition Succeeded. */
   succeeded: string | undefined;
   /** Why it failed, as its remediator reports. */
   failure: string | undefined;
-  /** Since when the condition has that status. */
+  /** Since when `succeeded` has that value. */
   succeededSinceMs: number | undefined;
-  /** Whether its remediator reports a power order; without meaning for kinds that do not report orders. */
+  /** Whether its remediator reports a power order. It has no meaning for kinds that do not report orders. */
   powerOrdered: boolean;
-  /** The end of the duration, by the clock of the API server, if it began before that; only ours do. */
+  /**
+   * When the duration is over, on the clock of the API server, if the remediation began early. Only a
+   * BareMetalRemediation may begin early.
+   */
   powerOnNotBeforeMs: number | undefined;
   /** The boot of the node when it began, if it began early and has reported that. */
   bootIDAtStart: string | undefined;
-  /** Whether its remediator will delete the Node, so that the CR must stay when the Node is deleted. */
+  /** Whether its remediator will delete the Node. The CR must then stay when the Node is deleted. */
   nodeDeletionExpected: boolean;
-  /** When a health check gave it up. */
+  /** When a health check gave up on it. */
   timedOut: string | undefined;
 }
 
@@ -79,7 +82,7 @@ const KEPT_ANNOTATIONS: readonly string[] = [
   REFUSED,
   SERVED_BY,
 ];
-/** How much is kept of another remediator's message. */
+/** How much of a remediator's message is kept. */
 const MESSAGE_LENGTH_MAX = 512;
 const SUCCEEDED = "Succeeded";
 const NODE_DELETION_EXPECTED = "PermanentNodeDeletionExpected";
@@ -147,7 +150,7 @@ export function readRemediation(object: RemediationObject): Remediation {
 }
 
 /**
- * Whether anything differs that a health check uses. A remediator stores each of its steps, and health checks need few
+ * Whether any field that health checks use differs. A remediator stores each of its steps, but health checks need few
  * of them. The others must not cause an evaluation.
  */
 export function remediationDiffers(before: RemediationObject, after: RemediationObject): boolean {
@@ -159,12 +162,15 @@ export function isInProgress({ succeeded, terminating }: Remediation): boolean {
   return terminating || (succeeded !== "True" && succeeded !== "False");
 }
 
-/** Whether it has ended: its remediator has stored a verdict, or a health check has given it up. */
+/** Whether it has ended: its remediator has stored a verdict, or a health check has given up on it. */
 export function hasEnded(remediation: Remediation): boolean {
   return remediation.timedOut !== undefined || !isInProgress(remediation);
 }
 
-/** A Metal3Remediation has no field for reasons. Its child in the same namespace, a BareMetalRemediation, has them. */
+/**
+ * A Metal3Remediation has no field for the reason of a failure. Its BareMetalRemediation in the same namespace has the
+ * reason.
+ */
 function whoSaysWhy(child: string | undefined): string | undefined {
   return child === undefined ? undefined : `BareMetalRemediation ${child} says why`;
 }

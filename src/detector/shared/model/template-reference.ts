@@ -11,7 +11,7 @@ export interface TemplateReference {
 /** One remediation to try. */
 export interface RemediationStep {
   template: TemplateReference;
-  /** After how long the next step starts. Absent if there is only one step, which is never given up. */
+  /** The time after which the next step starts. Absent if there is only one step, which has no timeout. */
   timeoutMs?: number;
 }
 

@@ -97,12 +97,14 @@ function findInexactNumber(value: unknown): number | undefined {
   return undefined;
 }
 
-/** What the spec of a CR says in addition to its template if the CR is created before the duration is over. */
+/**
+ * The fields that the spec of a CR has in addition to its template if the CR is created before the duration is over.
+ */
 export type EarlySpec = Required<Pick<BareMetalRemediationSpec, "powerOnNotBefore" | "earlyProof">>;
 
 /**
- * The CR for a node, by the contract that remediators of any vendor rely on. An owner must be in the namespace of the
- * CR or be cluster-scoped. Otherwise Kubernetes deletes the CR, so pass the node's Machine only if it is in that
+ * Builds the CR for a node, by the contract that remediators of any vendor rely on. An owner must be in the namespace
+ * of the CR or be cluster-scoped. Otherwise Kubernetes deletes the CR, so pass the node's Machine only if it is in that
  * namespace.
  */
 export function buildRemediation(

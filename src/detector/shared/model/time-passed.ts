@@ -1,4 +1,4 @@
-/** It is `nowMs`, on the clock that decisions use: what has expired by then counts no more. */
+/** Reports the current time on the clock that decisions use, so that observations which have expired are dropped. */
 export interface TimePassed {
   type: "timePassed";
   nowMs: number;

@@ -6,7 +6,7 @@ import type { Decider } from "../model/decider.ts";
 /** Decides about the health checks of one family, and records each decision if there is a log. */
 export class CheckDecisions {
   readonly #recorder: DecisionRecorder | undefined;
-  /** The UIDs of the health checks that the log has a session of, by `namespace/name`. */
+  /** The UIDs of the health checks that have a session in the log, by `namespace/name`. */
   readonly #begun = new Map<string, string>();
 
   constructor(recorder: DecisionRecorder | undefined) {

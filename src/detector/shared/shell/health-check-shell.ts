@@ -11,18 +11,18 @@ import type { CheckState } from "../views/check-states.ts";
 import type { HealthCheckStore } from "./health-check-store.ts";
 import { runInParallel } from "./run-in-parallel.ts";
 
-/** Health checks that are reconciled at a time. */
+/** How many health checks are reconciled at the same time. */
 const CONCURRENCY = 4;
 /** How often one reconcile decides again after its actions, for example to record, then delete, then create. */
 const ROUNDS_MAX = 4;
 /**
- * No wait is longer. Timers use the monotonic clock and expiry the wall clock, which may be set, and a watch may lose
- * an event.
+ * The longest wait until the next reconcile. Timers run on the monotonic clock, but a wait may end by the wall clock,
+ * which may be set. A watch may also lose an event.
  */
 const RECHECK_MAX_MS = 60_000;
-/** Longest wait after a reconcile in which something failed. */
+/** The longest wait after a reconcile in which something failed. */
 const BACKOFF_MAX_MS = 15_000;
-/** Another writer was faster, or no API server answered: the next try may succeed. */
+/** Another writer was faster, or the API server did not answer: the next try may succeed. */
 const FASTER_OR_AWAY: ReadonlySet<KubeErrorCode> = new Set([
   "Conflict",
   "NotFound",
@@ -31,7 +31,7 @@ const FASTER_OR_AWAY: ReadonlySet<KubeErrorCode> = new Set([
   "Aborted",
   "TooManyRequests",
 ]);
-/** How soon a reconcile is repeated if its status write met a newer version. */
+/** How soon a reconcile is repeated if another writer changed the health check before its status was written. */
 const CONFLICT_RETRY_MS = 50;
 
 /** When the controller reconciles a health check again; undefined if only a change causes that. */
@@ -40,31 +40,32 @@ export interface Requeue {
 }
 
 /**
- * One health check that was read, and everything that the shell does with it. `A` are its actions, `E` their events.
+ * A health check that was read, with the functions that the shell calls for it. `A` are its actions, `E` their events.
  */
 export interface Reconcile<C extends KubeObject, A, E, D extends HealthCheckDecision<A>> {
   state: CheckState;
-  /** Takes a snapshot of what is known now, and decides on it. */
+  /** Takes a snapshot of what is known now, and decides by it. */
   decide: (check: C) => D;
   /**
-   * Ensures that a first decision that starts something does not depend on a view that is late.
+   * Ensures that a decision that starts a remediation does not depend on a late view. Called once, for the first
+   * decision.
    *
    * @returns undefined if the view is up to date; otherwise the errors, and the shell decides again.
    */
   confirm?: (decision: D, signal: AbortSignal) => Promise<readonly unknown[] | undefined>;
   /** Is called before any of the actions run. */
   begin?: (check: C, actions: readonly A[]) => void;
-  /** Runs one action, and yields an event for each thing that it has done. */
+  /** Runs one action, and yields an event for each of its results. */
   run: (check: C, action: A, signal: AbortSignal) => AsyncIterable<E>;
   /** Adds the result of an action to the state. @returns the Kubernetes Events to record for it. */
   observe: (event: E) => readonly Announcement[];
   /** Is called when an action has ended, whether it succeeded or not. */
   end: (action: A) => void;
-  /** @throws KubeError, Conflict if the health check is another one or another version now. */
+  /** @throws KubeError, Conflict if the health check was replaced or changed. */
   storeStatus: (check: C, decision: D, nowMs: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** For a health check whose spec is invalid: its decision has no actions. */
+/** For a health check whose spec is invalid, because its decision has no actions. */
 export const NO_ACTIONS = {
   run: async function* (): AsyncGenerator<never, void> {},
   observe: (): [] => [],
@@ -77,27 +78,25 @@ export interface HealthCheckFamily<C extends KubeObject, A, E, D extends HealthC
   name: string;
   /** The field of log lines that names the health check. */
   logField: string;
-  /** Actions of one reconcile that run at a time: many nodes may fail at once. */
+  /** How many actions of one reconcile run at the same time. Many nodes may fail at once. */
   actionsParallelMax: number;
   store: Pick<HealthCheckStore<C>, "get" | "values" | "recordAttempts" | "close">;
   /** Now, on the clock that decisions use. */
   nowMs: () => number;
-  /**
-   * Gathers what a decision needs. If that is not known yet, or if nothing is to be decided, returns when to try again.
-   */
+  /** Reads what a decision needs. Returns a Requeue if that is not known yet or if nothing is to be decided. */
   read: (check: C, signal: AbortSignal) => Promise<Reconcile<C, A, E, D> | Requeue>;
   /** Is called when a health check was deleted. */
   forget: (name: string) => void;
-  /** Identifies an action, so that one that failed is not run twice in one reconcile. */
+  /** Identifies an action, so that a failed one does not run twice in one reconcile. */
   keyOf: (action: A | RecordAttempts) => string;
-  /** Records a Kubernetes event. */
+  /** Records a Kubernetes Event. */
   record: (check: C, announcement: Announcement) => void;
 }
 
 /**
- * Reconciles the health checks of one family: read, decide, run the actions, observe their events, decide again on what
- * has changed, store the status. Two pure functions of the family say what a result means: one decides, and one says
- * what an event makes of the observations.
+ * Reconciles the health checks of one family: read, decide, run the actions, observe their events, decide again, store
+ * the status. Two pure functions of the family determine what a result means: one decides, and one adds an event to the
+ * observations.
  */
 export class HealthCheckShell<C extends KubeObject, A extends { type: string }, E, D extends HealthCheckDecision<A>> {
   readonly #family: HealthCheckFamily<C, A, E, D>;
@@ -152,7 +151,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
       errors.push(...failures);
       decision = work.decide(current);
     }
-    // A finding is announced before its actions run, because users read Events in their order.
+    // Announcements are recorded before the actions run, so that Events are in the order of cause and effect.
     const { announced } = work.state;
     work.state.announced = new Set([...announced, ...this.#announce(check, work.state, decision)]);
     for (let round = 1; round <= ROUNDS_MAX; round += 1) {
@@ -226,7 +225,7 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
     return { requeueAfterMs: Math.min(Math.max(1, Math.ceil(nextCheckMs - nowMs)), RECHECK_MAX_MS) };
   }
 
-  /** Records the announcements that stand and were not recorded yet. @returns the keys of all that stand. */
+  /** Records the standing announcements that were not recorded yet. @returns the keys of all standing announcements. */
   #announce(
     check: C,
     { announced }: CheckState,
@@ -240,8 +239,8 @@ export class HealthCheckShell<C extends KubeObject, A extends { type: string }, 
 }
 
 /**
- * The Event for a health check that cannot be changed. A conflict with another writer gets no Event: the next reconcile
- * reads the new version. The key has no error text, which may differ at each try.
+ * The Event for a health check that the API server refuses to change. A conflict with another writer gets no Event,
+ * because the next reconcile reads the new version. The key has no error text, because the text may differ at each try.
  */
 function refusalOf(error: unknown): Announcement[] {
   if (!isKubeError(error) || FASTER_OR_AWAY.has(error.code)) return [];

@@ -12,12 +12,13 @@ export interface HealthCheckStoreDeps<C extends KubeObject> {
   clock: Clock;
   type: ResourceType;
   view: Watched<C>;
-  /** Keeps of a health check what the detector needs. */
+  /** Reduces a health check to the fields that the detector needs. */
   read: (raw: KubeObject) => C;
 }
 
 /**
- * The health checks of one family in the newest known version, the agent's own writes included. It also writes them.
+ * Reads and writes the health checks of one family. Reads return the newest known version, which includes the agent's
+ * own writes.
  */
 export class HealthCheckStore<C extends KubeObject> {
   readonly #deps: HealthCheckStoreDeps<C>;
@@ -58,7 +59,7 @@ export class HealthCheckStore<C extends KubeObject> {
    * Patches the health check.
    *
    * @param base the version that the operations were made for.
-   * @throws KubeError, Conflict if the health check is another one or another version now.
+   * @throws KubeError, Conflict if the health check was replaced or changed.
    */
   async patch(
     check: C,
@@ -86,7 +87,7 @@ export class HealthCheckStore<C extends KubeObject> {
     this.#written.close();
   }
 
-  /** @param replaced the versions before it: the one that the view may still show, and the one that was patched. */
+  /** @param replaced the earlier versions: the one that the view may still show, and the one that was patched. */
   #wrote(stored: KubeObject, replaced: readonly string[]): C {
     const object = this.#deps.read(stored);
     for (const version of replaced) this.#written.wrote(object, version, this.#deps.clock.monotonicMs());

@@ -14,16 +14,16 @@ export interface RemediationWriteDeps {
 
 export type Creation =
   | { result: "created"; object: KubeObject }
-  /** An earlier request had created it. */
+  /** An earlier request has already created it. */
   | { result: "existed" }
-  /** The API server refuses it, and a retry at once does not help. `reason` is for the operator. */
+  /** The API server refuses it, and an immediate retry does not help. `reason` is for the operator. */
   | { result: "refused"; reason: string };
 
 /**
- * Creates a remediation, and counts it from the response on.
+ * Creates a remediation, and adds it to `remediations` as soon as the API server has answered.
  *
  * @param isOwn whether an existing remediation with the same name is the one that this request creates.
- * @throws KubeError if the request may succeed when it is repeated.
+ * @throws KubeError if a retry may succeed.
  */
 export async function createRemediationObject(
   { client, remediations }: RemediationWriteDeps,
@@ -51,7 +51,7 @@ export async function createRemediationObject(
   }
 }
 
-/** Deletes a remediation, which counts as terminating from now on. @returns whether the API server still had it. */
+/** Deletes a remediation. It then counts as terminating. @returns whether it still existed. */
 export async function deleteRemediationObject(
   { client, remediations }: RemediationWriteDeps,
   type: ResourceType,

@@ -5,9 +5,9 @@ import type { RemediationStore } from "../views/remediation-store.ts";
 import type { TemplateResolver } from "../views/template-resolver.ts";
 
 /**
- * Ends the watches of all kinds but those that the steps name.
+ * Ends the watches of all kinds that no step names.
  *
- * @param recorded keys (`kindKey`) of more kinds of remediations: those of the recorded attempts.
+ * @param recorded keys (`kindKey`) of further kinds to keep: those of recorded remediations.
  */
 export function retainKinds(
   views: { templates: TemplateResolver; remediations: RemediationStore },

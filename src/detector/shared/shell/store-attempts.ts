@@ -10,9 +10,9 @@ import { readAttempts, writeAttempts } from "../model/attempts.ts";
 /**
  * Records attempts in a health check: one write for all nodes that changed, because thousands may change at once.
  *
- * @returns the health check as the server holds it now; undefined if it has them already.
- * @throws KubeError: Conflict or Invalid if another writer changed the annotation meanwhile; the next evaluation
- * decides again.
+ * @returns the health check after the write; undefined if it already has the attempts.
+ * @throws KubeError: Conflict or Invalid if another writer changed the annotation in the meantime. The next evaluation
+ *   decides again.
  */
 export async function storeAttempts(
   client: KubeClient,
@@ -28,8 +28,8 @@ export async function storeAttempts(
   if (value === before) return undefined;
   const path = pointer("metadata", "annotations", REMEDIATION_ATTEMPTS);
   const tests: JsonPatchOperation[] = before === undefined ? [] : [{ op: "test", path, value: before }];
-  // For an object without annotations, the patch sets all annotations, and must not remove one that was added
-  // meanwhile.
+  // Without annotations, the patch sets the whole map. The guard prevents that it removes an annotation that was added
+  // in the meantime.
   const guard = annotations === undefined ? { uid, resourceVersion } : { uid };
   const operations = [...tests, ...annotationPatch(annotations, REMEDIATION_ATTEMPTS, value)];
   return client.patch(type, keyOf(check), guard, operations, {}, signal);

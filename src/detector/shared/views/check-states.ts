@@ -3,19 +3,19 @@ import { nameOf } from "../../../kube/watched.ts";
 import type { ObservationsByKey } from "./observations-by-key.ts";
 
 /**
- * What the agent knows of one health check in addition to its status. Nothing of it is stored: a restart learns it
- * again.
+ * What the agent knows about one health check in addition to its status. It is not stored: after a restart, the agent
+ * learns it again.
  */
 export interface CheckState {
   /** Identifies the health check and everything that its policy is compiled from. */
   readonly key: string;
-  /** By the node's name, or the machine's UID. */
+  /** By the name of the node, or the UID of the Machine. */
   readonly observations: Pick<ObservationsByKey<never, never>, "addToAll">;
   /** Keys of the standing announcements that were recorded. */
   announced: ReadonlySet<string>;
 }
 
-/** How a family makes the state of a health check. */
+/** How a family creates the state of a health check. */
 export interface StateMaker<C extends KubeObject, S extends CheckState> {
   keyOf: (check: C) => string;
   /** @param before the state that the new one replaces, as after an edit. */

@@ -1,8 +1,8 @@
 import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
 
 /**
- * Whether anything differs that a health check uses. Kubelets report every few seconds, and nearly no report changes
- * anything that a health check uses. Those must not cause an evaluation.
+ * Whether any field that health checks use differs. Kubelets report every few seconds, and most reports change none of
+ * these fields. They must not cause an evaluation.
  */
 export function nodeDiffers(before: Node, after: Node): boolean {
   const { metadata: a } = before;
@@ -17,8 +17,8 @@ export function nodeDiffers(before: Node, after: Node): boolean {
 }
 
 /**
- * The node as it was read live, without the conditions that differ from the known node. The process did not observe
- * when those changed, so they are judged once the watch has reported the change.
+ * The live node, without the conditions that differ from the watched node. This process did not observe when those
+ * changed, so they are judged when the watch has reported the change.
  */
 export function keepKnownConditions(live: Node, known: Node | undefined): Node {
   const knownConditions = known?.status.conditions ?? [];

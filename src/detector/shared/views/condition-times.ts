@@ -18,12 +18,13 @@ export interface ConditionTimes {
 
 /**
  * Since when conditions have their status. The kubelet or the control plane writes a transition time by its own clock,
- * and the agent compares it with another clock. If one of them is wrong, a node that failed a moment ago looks as if it
- * had failed long ago, and would be fenced too soon. Each of these rules can only make a fence later:
+ * and the agent compares that time with another clock. If one of the clocks is wrong, a node that has just failed may
+ * look as if it had failed long ago, and would be fenced too soon. Each of these rules can only make a fence later:
  *
- * - Time advances by the monotonic clock. The wall clock is read once, so that setting it ages no condition.
+ * - Time advances by the monotonic clock. The wall clock is read only once, so that setting it does not make a
+ *   condition older.
  * - That reading is corrected by the API server's clock, if the two differ by more than `SKEW_NOTABLE_MS`.
- * - A change that was observed counts at most from `LAG_MAX_MS` before its observation.
+ * - An observed change counts from at most `LAG_MAX_MS` before its observation.
  */
 export class MonotonicTimes implements ConditionTimes {
   readonly #clock: Clock;
@@ -49,10 +50,11 @@ export class MonotonicTimes implements ConditionTimes {
   }
 
   /**
-   * Observes a change of a node that happens now. Do not pass nodes that existed when the watch began.
+   * Observes a change of a node. Do not pass nodes that existed when the watch began, because this process did not
+   * observe when their conditions changed.
    *
-   * @returns how long ago the newest changed condition changed by its own time, in milliseconds; undefined if none
-   * changed.
+   * @returns how long ago the latest condition changed by its transition time, in milliseconds; undefined if no
+   *   condition changed.
    */
   observe(change: Change<Node>): number | undefined {
     const { name } = change.object.metadata;
@@ -73,9 +75,10 @@ export class MonotonicTimes implements ConditionTimes {
   }
 
   /**
-   * How far a node's transition times were wrong when they were observed. Text for the operator; undefined if none was.
+   * How far a transition time of a node was wrong when it was observed, as text for the operator; undefined if none was
+   * wrong.
    *
-   * @param matters whether an unhealthy condition has that type.
+   * @param matters whether an unhealthy condition has this type.
    */
   skewOf(nodeName: string, matters: (conditionType: string) => boolean): string | undefined {
     for (const [type, { offMs }] of this.#corrected.get(nodeName) ?? []) {

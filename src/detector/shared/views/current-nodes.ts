@@ -9,21 +9,24 @@ import { sleep } from "../../../runtime/clock.ts";
 import type { ViewFreshness } from "./view-freshness.ts";
 
 /**
- * How long a live list counts as current, for all remediations that start in this time. A whole rack may fail within a
- * second.
+ * How long a live list counts as current. All remediations that start in this time share it, because a whole rack may
+ * fail within a second.
  */
 const LIST_AGE_MAX_MS = 200;
 /**
- * With more nodes than that, the API server is asked for its version before all nodes are listed. A list costs it and
- * the agent a second of CPU at 5,000 nodes. With fewer a list is faster than the next report of a kubelet.
+ * With more nodes than this, the agent first asks the API server only for its newest version, because a list of 5,000
+ * nodes takes one second of CPU in the agent and in the API server. With fewer nodes, a list is faster than the next
+ * report of a kubelet.
  */
 const LISTED_AT_ONCE_MAX = 1_000;
-/** How long the view may take to reach that version. Several kubelets of so many report in this time. */
+/**
+ * How long the view may take to reach that version. In a cluster of that size, several kubelets report in this time.
+ */
 const REACH_MAX_MS = 500;
 const REACH_POLL_MS = 10;
-/** How old a proof of the view may be that stands for live reads of single nodes. */
+/** How old a proof of the view may be to replace live reads of single nodes. */
 const SHARED_READ_AGE_MAX_MS = 500;
-/** How long single nodes are read one by one after the view did not reach the newest version in time. */
+/** How long nodes are read one by one after the view did not reach the newest version in time. */
 const UNPROVEN_PAUSE_MS = 5_000;
 
 /** The nodes of one live list, by name. */
@@ -43,9 +46,9 @@ export class CurrentNodes {
   readonly #deps: CurrentNodesDeps;
   #reading: Promise<void> | undefined;
   #proving: Promise<void> | undefined;
-  /** As of when the view was last proven to be current, monotonic. */
+  /** The monotonic time as of which the view was last proven to be current. */
   #provenMs = Number.NEGATIVE_INFINITY;
-  /** When the last try to prove that failed, monotonic. */
+  /** The monotonic time at which a proof last failed. */
   #unprovenMs = Number.NEGATIVE_INFINITY;
   #lastList: { nodes: LiveNodes; atMs: number } | undefined;
 
@@ -66,7 +69,7 @@ export class CurrentNodes {
   }
 
   /**
-   * Proves that the view is fresh, or lists the nodes, unless the current ones are known.
+   * Proves that the view is fresh, or lists the nodes, unless `isKnown`.
    *
    * @throws KubeError if they cannot be listed.
    */
@@ -103,7 +106,8 @@ export class CurrentNodes {
   }
 
   async #tryToProve(signal: AbortSignal): Promise<void> {
-    // If the API server does not answer, it does not answer the reads of single nodes either, and their errors count.
+    // An error here is not reported: if the API server does not answer, the reads of single nodes fail as well and
+    // report it.
     const isProven = await this.#prove(signal).catch(() => false);
     if (!isProven) this.#unprovenMs = this.#deps.clock.monotonicMs();
     this.#proving = undefined;
@@ -118,9 +122,9 @@ export class CurrentNodes {
   }
 
   /**
-   * Asks the API server for its newest version, by a consistent read of a single node, and waits until the view has
-   * reached it: then the view shows everything that had been stored when the question was sent. No clock but our own
-   * has a say in this.
+   * Asks the API server for its newest version by a consistent read of a single node, and waits until the view has
+   * reached that version. The view then shows everything that was stored when the request was sent. This does not
+   * depend on the clock of another machine.
    *
    * @returns whether the view is proven to be fresh.
    */
@@ -129,7 +133,7 @@ export class CurrentNodes {
     const askedMs = clock.monotonicMs();
     const before = nodes.version;
     const { resourceVersion } = await client.list(NODES, { pageSize: 1, pagesMax: 1 }, signal);
-    // A server whose newest version is earlier than what it has shown was restored from a backup.
+    // If the newest version is earlier than that of the view, the API server was restored from a backup.
     if (before === undefined || !reachesVersion(resourceVersion, before)) return false;
     const endMs = clock.monotonicMs() + REACH_MAX_MS;
     while (nodes.version === undefined || !reachesVersion(nodes.version, resourceVersion)) {

@@ -4,17 +4,17 @@ import { apiVersionOf } from "../../../kube/resource.ts";
 import type { KubeRuntime } from "../../../kube/runtime.ts";
 import type { Change, Watched } from "../../../kube/watched.ts";
 
-/** How long to wait before a kind that could not be watched is tried again. */
+/** How long to wait before the agent tries again to watch a kind. */
 export const KIND_RETRY_MS = 15_000;
 
-/** How a kind of which only the name is known can be read. */
+/** How the objects of a kind can be read. */
 export type KindState<T extends KubeObject> =
   /** Not known yet. `onChange` is called when it is. */
   | { state: "pending" }
   | { state: "watched"; type: ResourceType; view: Watched<T> }
-  /** RBAC does not permit to list it. Its objects may be readable one by one. */
+  /** RBAC does not allow the agent to list it. It may still be allowed to get single objects. */
   | { state: "forbidden"; type: ResourceType; message: string }
-  /** The API server does not serve it in that version now; `served` is a version that it serves. */
+  /** The API server does not serve the kind in that version; `served` is a version that it serves. */
   | { state: "absent"; served?: string };
 
 export interface DynamicKindsOptions<T extends KubeObject> {
@@ -31,9 +31,9 @@ export interface DynamicKindsOptions<T extends KubeObject> {
 
 interface KindWatch<T extends KubeObject> {
   state: KindState<T>;
-  /** When the last watch of it ended, by the monotonic clock. */
+  /** The monotonic time at which the last try ended. */
   triedMs: number;
-  /** Whether a further watch may have another result. */
+  /** Whether another try may have another result. */
   mayRetry: boolean;
   stop: AbortController;
 }
@@ -115,7 +115,7 @@ export class DynamicKinds<T extends KubeObject> {
       return other === undefined ? { state: "absent" } : { state: "absent", served: apiVersionOf(other) };
     }
     try {
-      // A reflector does not report that it is forbidden, so a list request finds out first.
+      // `whenSynced` never resolves while listing is forbidden, so a list request finds that out first.
       await client.list(type, { pageSize: 1, fieldSelector: "metadata.name=-", ...within, ...selected }, signal);
     } catch (error) {
       if (isKubeError(error, "Forbidden", "MethodNotAllowed"))

@@ -19,19 +19,16 @@ import type { KindState } from "./dynamic-kinds.ts";
 import { DynamicKinds } from "./dynamic-kinds.ts";
 import type { ObservedHost, AgedTarget, ObservedTarget } from "../model/observed-host.ts";
 
-/** A target, and when its proof arrived. */
+/** A target, and when its off proofs arrived. */
 interface KnownTarget {
   target: ObservedTarget;
-  /** By the monotonic clock; undefined if the proof existed when the watch began. */
+  /** On the monotonic clock; undefined if the proof existed when the watch began. */
   proofArrivedAtMs: number | undefined;
-  /** The same of the early proof. */
+  /** The same for the early proof. */
   earlyProofArrivedAtMs: number | undefined;
 }
 
-/**
- * What the FencingTargets and the pause of the agent's own namespace report of the power of hosts. Nothing is watched
- * before the first call.
- */
+/** Watches the FencingTargets and the pause in the agent's own namespace. The watches begin with the first call. */
 export class FencingTargetWatch {
   readonly #runtime: KubeRuntime;
   readonly #namespace: string;
@@ -63,18 +60,18 @@ export class FencingTargetWatch {
     this.#switches = new DynamicKinds(runtime, switches, signal);
   }
 
-  /** Whether the targets or the pause have not been read yet. The first call starts the watches. */
+  /** Whether the targets or the pause have not been read yet. */
   get pending(): boolean {
     return [this.#targetState(), this.#switchState()].some(({ state }) => state === "pending");
   }
 
-  /** What RBAC does not permit to read. Text for the operator. */
+  /** Which read RBAC does not allow, as text for the operator. */
   get refusal(): string | undefined {
     const refused = [this.#targetState(), this.#switchState()].find(({ state }) => state === "forbidden");
     return refused?.state === "forbidden" ? refused.message : undefined;
   }
 
-  /** Why no off proof can be read. Text for the operator. */
+  /** Why no off proof can be read, as text for the operator. */
   get problem(): string | undefined {
     const isAbsent = this.#targetState().state === "absent";
     return isAbsent ? "the API server does not serve FencingTargets: apply deploy/crds" : this.refusal;
@@ -97,7 +94,7 @@ export class FencingTargetWatch {
     };
   }
 
-  /** Names of nodes of the agent's own cluster of which a target has an early proof. */
+  /** The names of the nodes of the agent's own cluster that have a target with an early proof. */
   *provenEarly(): Generator<string> {
     if (this.#targetState().state !== "watched") return;
     for (const [name, targets] of this.#known) {
@@ -111,8 +108,8 @@ export class FencingTargetWatch {
   }
 
   /**
-   * Since when the only FencingTarget of a node has been Ready, so that its host can be fenced, by the clock of the
-   * agent that probes.
+   * Since when the host of a node can be fenced: the transition time of the condition Ready of its FencingTarget, on
+   * the clock of the agent that probes. Undefined if the target is not Ready or if several targets name the node.
    */
   fenceableSinceMs(nodeName: string): number | undefined {
     if (this.#targetState().state !== "watched") return undefined;
@@ -209,7 +206,10 @@ function trimTarget(raw: KubeObject): ObservedTarget {
   };
 }
 
-/** Whether both are of one silence of one lease; a proof that is renewed has another time. */
+/**
+ * Whether both proofs are for the same silence of the same lease. A renewed proof has another time, but is the same
+ * proof in this sense.
+ */
 function isSameEarlyProof({ earlyOffProof: a }: ObservedTarget, { earlyOffProof: b }: ObservedTarget): boolean {
   return a !== undefined && a.leaseUID === b?.leaseUID && a.leaseResourceVersion === b.leaseResourceVersion;
 }

@@ -11,21 +11,20 @@ import { ViewFreshness } from "./view-freshness.ts";
 export interface NodeWatchDeps {
   client: KubeClient;
   clock: Clock;
-  /** Of the cluster's API server; undefined if it is not known. */
+  /** The clock offset of the cluster's API server; undefined if it is not known. */
   clockOffset: ClockOffset | undefined;
 }
 
-/**
- * The watched nodes of one cluster, and what their changes prove: since when conditions stand, and how fresh the view
- * is.
- */
+/** The watched nodes of one cluster, since when their conditions have their status, and whether the view is fresh. */
 export class NodeWatch {
   readonly nodes: Watched<Node>;
   readonly times: MonotonicTimes;
   readonly current: CurrentNodes;
   readonly #unsubscribe: () => void;
 
-  /** @param onChange is called for each change that a health check uses, and not for the nodes that exist already. */
+  /**
+   * @param onChange is called for each change of a field that health checks use, but not for nodes that exist already.
+   */
   constructor(deps: NodeWatchDeps, nodes: Watched<Node>, onChange: (change: Change<Node>) => void) {
     const { client, clock, clockOffset } = deps;
     const freshness = new ViewFreshness();

@@ -1,8 +1,8 @@
 import type { TimePassed } from "../model/time-passed.ts";
 
 /**
- * The observations of each node or machine of one health check, by its key. A pure function says what an event makes of
- * the observations of one key. Only they are replaced, so that an event costs the same for ten nodes and for ten
+ * The observations of each node or Machine of one health check, by its key. A pure function adds an event to the
+ * observations of one key. Only these are replaced, so that an event costs the same with ten nodes and with ten
  * thousand.
  */
 export class ObservationsByKey<O extends object, E> {
@@ -20,7 +20,7 @@ export class ObservationsByKey<O extends object, E> {
     return this.#byKey.get(key) ?? this.#nothing;
   }
 
-  /** Those of which something is known. */
+  /** The keys that have observations. */
   entries(): IterableIterator<[string, O]> {
     return this.#byKey.entries();
   }
@@ -33,7 +33,7 @@ export class ObservationsByKey<O extends object, E> {
     else this.#byKey.set(key, observations);
   }
 
-  /** Adds an event that concerns every node or machine. */
+  /** Adds an event that concerns every node or Machine. */
   addToAll(event: E | TimePassed): void {
     for (const key of this.#byKey.keys()) this.add(key, event);
   }

@@ -6,17 +6,17 @@ import { isControlPlane } from "../../../nodes/control-plane.ts";
 import type { KubeletLeases } from "../../../nodes/leases/kubelet-leases.ts";
 import type { EarlyFacts } from "../model/early-facts.ts";
 
-/** Which nodes do not renew their leases, by what this process has seen. */
+/** Which nodes do not renew their leases, as far as this process has observed. */
 export interface OverdueNodes {
-  /** What is known of one node; undefined if leases are not watched. */
+  /** What is known about one node; undefined if the leases have not been read yet. */
   factsOf(nodeName: string): EarlyFacts | undefined;
-  /** Names of nodes whose renewal is overdue. */
+  /** The names of the nodes whose renewal is overdue. */
   names(): readonly string[];
-  /** Reads the lease of a node live, so that a watch that lags shows no silence. */
+  /** Reads the lease of a node live, so that a late watch does not look like silence. */
   confirm(nodeName: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Follows the leases of nodes from the first question on, until `signal` aborts. */
+/** Watches the node leases from the first call until `signal` aborts. */
 export function overdueNodes(
   runtime: Pick<KubeRuntime, "clock" | "contact">,
   nodes: Pick<Watched<Node>, "get">,

@@ -14,8 +14,8 @@ import { WriteThrough } from "./write-through.ts";
 const UNREPORTED_MAX_MS = 30_000;
 
 /**
- * The remediation CRs of every kind in use, of any owner. The agent's own writes are included as soon as the API server
- * has answered.
+ * The remediation CRs of every kind in use, with any owner. They include the agent's own writes as soon as the API
+ * server has answered.
  */
 export class RemediationStore {
   readonly #runtime: KubeRuntime;
@@ -25,8 +25,8 @@ export class RemediationStore {
   readonly #deleted = new Set<string>();
 
   /**
-   * @param onChange called for each change that health checks use; with undefined when a kind begins or ceases to be
-   * watched.
+   * @param onChange is called for each change of a field that health checks use; with undefined when the state of a
+   *   kind changes.
    */
   constructor(
     runtime: KubeRuntime,
@@ -48,7 +48,7 @@ export class RemediationStore {
     return state;
   }
 
-  /** Whether the kind of a record can be read, so that an absent CR is proven to be deleted. */
+  /** Whether the kind of a recorded CR can be read. If so, a CR that is not in this store was deleted. */
   canSee(record: Pick<RemediationRecord, "resource">): boolean {
     const { apiVersion = "", kind = "" } = record.resource;
     const { state } = this.state(apiVersion, kind);
@@ -65,7 +65,7 @@ export class RemediationStore {
     }
   }
 
-  /** CRs of one name, of every kind. */
+  /** The CRs with this name, of every kind. */
   named(key: ObjectKey): Remediation[] {
     return [...this.#views.values()].flatMap(({ through }) => {
       const object = through.get(key);
@@ -79,7 +79,7 @@ export class RemediationStore {
     through?.wrote(object, replacedVersion, this.#runtime.clock.monotonicMs());
   }
 
-  /** Is called when the agent has deleted a CR: it counts as terminating from now on. */
+  /** Is called when the agent has deleted a CR. It then counts as terminating. */
   deletionOrdered({ apiVersion, kind, metadata }: RemediationObject): void {
     // The watch may have reported its deletion before the response arrived, and would not report it again.
     const { through } = this.#views.get(kindKey(apiVersion, kind)) ?? {};

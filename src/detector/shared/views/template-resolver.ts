@@ -11,17 +11,17 @@ import type { RemediationStore } from "./remediation-store.ts";
 import type { Template, TemplateObject, TemplateProblem } from "../model/template.ts";
 import { readTemplate, trimTemplate } from "../model/template.ts";
 
-/** What to do if RBAC does not permit to read the kinds of a vendor. */
+/** What to do if RBAC does not allow the agent to read the kinds of a vendor. */
 const GRANT_HINT =
   'grant RBAC permissions on its kinds with a ClusterRole that is labeled rbac.ext-remediation/aggregate-to-ext-remediation: "true"';
 
-/** How old the result of a GET may be, if RBAC does not permit to watch the templates. */
+/** How old the result of a GET may be. GETs are used if RBAC does not allow the agent to watch the templates. */
 const FETCHED_MAX_MS = 15_000;
 
 /** The templates of a health check in the order of its steps; `pending` if discovery of their kinds has not ended. */
 export type Resolution = readonly Template[] | TemplateProblem | "pending";
 
-/** Finds the templates that steps name, of any kind. They are watched, or read by GET if RBAC permits only that. */
+/** Finds the templates that steps name, of any kind. It watches them, or reads them by GET if RBAC allows only that. */
 export class TemplateResolver {
   readonly #runtime: KubeRuntime;
   readonly #kinds: DynamicKinds<TemplateObject>;
@@ -106,7 +106,8 @@ export class TemplateResolver {
   }
 }
 
-// CRs have the name of the node, so two templates of one kind would need the same name, unless names are generated.
+// CRs have the name of the node unless their names are generated, so CRs of one kind from two templates would have the
+// same name.
 function findClash(templates: readonly Template[]): TemplateProblem | undefined {
   const clash = templates.find(
     (a, index) =>
@@ -140,7 +141,7 @@ function absentHint(kind: string): string {
     : `: did you mean ${meant}? Correct the template's kind`;
 }
 
-/** A hint to a template of the same name in another namespace, or of a similar name. */
+/** A hint about a template with the same name in another namespace, or with a similar name. */
 function missingHint({ namespace, name }: ObjectKey, others: Iterable<TemplateObject>): string {
   const all = [...others].map(({ metadata }) => metadata);
   const elsewhere = all.find((metadata) => metadata.name === name && metadata.namespace !== undefined);

@@ -1,14 +1,13 @@
-/** If the watch has reported nothing for longer, the view may be late by that time. */
+/** If the watch has reported nothing for longer than this, the view may be late. */
 const SILENCE_MAX_MS = 2_000;
-/** A change that is observed later after it happened is late. Transition times have whole seconds, rounded down. */
+/** A change that is observed later than this is late. Transition times have whole seconds, rounded down. */
 const LAG_MAX_MS = 2_000;
 
 /**
- * Whether a watched view of nodes is up to date. A watch that is delayed does not report it, and shows an earlier
- * state. A change that is observed when it happens proves that the view is up to date, and so does a version that the
- * API server names as its newest and that the view has reached. The proof ends when the watch reports nothing for
- * `SILENCE_MAX_MS`, because it may be late from then on. Events arrive in their order, so after one that is late, all
- * others may be late, too.
+ * Whether a watched view of nodes is up to date. A delayed watch shows an earlier state and does not report its delay.
+ * The view is proven to be up to date by a change that is observed when it happens, or by reaching the newest version
+ * of the API server. The proof ends when the watch has reported nothing for `SILENCE_MAX_MS`, because it may be late
+ * from then on. Events arrive in order, so after a late event, all others may be late, too.
  *
  * In a cluster of thousands of nodes, kubelets report many times a second, and the change that made a node unhealthy is
  * itself the proof.
@@ -17,10 +16,11 @@ export class ViewFreshness {
   #lastEventMs = Number.NEGATIVE_INFINITY;
   #isProven = false;
 
-  /** Observes an event of the watch.
+  /**
+   * Observes an event of the watch.
    *
    * @param nowMs monotonic.
-   * @param lagMs how long ago the reported change happened; undefined if the event does not say.
+   * @param lagMs how long ago the reported change happened; undefined if the event does not show it.
    */
   observe(nowMs: number, lagMs: number | undefined): void {
     if (!this.isFresh(nowMs)) this.#isProven = false;
@@ -29,7 +29,7 @@ export class ViewFreshness {
   }
 
   /**
-   * Takes a proof that the view shows everything that had happened at `asOfMs`, as an event of that time would be.
+   * Adds a proof that the view shows everything that happened until `asOfMs`. It counts as an event of that time.
    *
    * @param asOfMs monotonic.
    * @param nowMs monotonic.

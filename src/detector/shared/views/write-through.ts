@@ -10,14 +10,14 @@ const DELETED_MAX = 1_000;
 
 interface Written<T> {
   object: T;
-  /** Versions before `object`: a view that still shows one of them is late. */
+  /** Earlier versions of `object`. A view that still shows one of them is late. */
   replaced: Set<string>;
   atMs: number;
 }
 
 /**
  * A watched collection that includes the agent's own writes as soon as the API server has answered, before the watch
- * reports them. So nothing is created twice, and the threshold is judged with all remediations.
+ * reports them. So no remediation is created twice, and the threshold counts all remediations.
  */
 export class WriteThrough<T extends KubeObject> {
   readonly #view: Watched<T>;
@@ -41,7 +41,7 @@ export class WriteThrough<T extends KubeObject> {
     for (const [uid, { object }] of this.#written) if (!yielded.has(uid)) yield object;
   }
 
-  /** The object of a name, in the newest version known. */
+  /** The object with this name, in the newest version known. */
   get(key: ObjectKey): T | undefined {
     const shown = this.#view.get(key);
     if (shown !== undefined) return this.newest(shown);
@@ -78,14 +78,14 @@ export class WriteThrough<T extends KubeObject> {
   }
 
   /**
-   * Objects that were written before `beforeMs` and that the watch has not reported. Read them live, since they may be
-   * deleted.
+   * Objects that were written before `beforeMs` and that the watch has not reported. The caller must read them live,
+   * because they may be deleted.
    */
   unreportedSince(beforeMs: number): T[] {
     return [...this.#written.values()].filter(({ atMs }) => atMs < beforeMs).map(({ object }) => object);
   }
 
-  /** Drops the own write: from now on, only the watch counts for this object. */
+  /** Drops the agent's own write of an object. Only the watch counts for it from now on. */
   forget(uid: string): void {
     this.#written.delete(uid);
   }
