@@ -33,7 +33,7 @@ import { adopt, storeMachineCheckStatus } from "./effects/store-status.ts";
 import type { CompiledMachineCheck, MachineCheckState } from "./snapshot/check-state.ts";
 import { MachineChecks } from "./snapshot/machine-checks.ts";
 
-/** Actions of one reconcile that run at a time: many machines may fail at once. */
+/** How many actions of one reconcile run at the same time. Many Machines may fail at once. */
 const ACTIONS_PARALLEL_MAX = 16;
 
 export interface MachineHealthCheckControllerDeps {
@@ -53,7 +53,7 @@ export interface MachineHealthCheckControllerDeps {
 
 type MachineReconcile = Reconcile<MachineHealthCheck, SingleMachineAction, MachineActionEvent, MachineCheckDecision>;
 
-/** Serves all MachineHealthChecks of one kind: what to read for one, and when to reconcile it. */
+/** Serves all MachineHealthChecks of one vendor: reads what each of them needs, and reconciles it when that changes. */
 export class MachineHealthCheckController {
   readonly #deps: MachineHealthCheckControllerDeps;
   readonly #shell: HealthCheckShell<MachineHealthCheck, SingleMachineAction, MachineActionEvent, MachineCheckDecision>;
@@ -65,7 +65,7 @@ export class MachineHealthCheckController {
   readonly #actionDeps: MachineActionDeps;
   readonly #fencingTargets: FencingTargetWatch;
   readonly #decisions: CheckDecisions;
-  /** Keys of nodes (`nodeKey`) with a failed remediation: it is tried again when the host can be fenced. */
+  /** Keys of nodes (`nodeKey`) with a failed remediation, which is repeated when the host can be fenced. */
   readonly #awaited = new Set<string>();
 
   /** @param signal ends everything that this controller starts. */
@@ -184,7 +184,8 @@ export class MachineHealthCheckController {
       return { ...NO_ACTIONS, state, decide, storeStatus: this.#storer([]) };
     }
     const resolved = compiled.policy.step && (await this.#templates.resolve([compiled.policy.step], signal));
-    // An unknown state is not absence: nothing is decided until every kind in use is watched.
+    // A kind that was not read yet must not look as if it had no objects, so nothing is decided until every kind in use
+    // was read.
     if (resolved === "pending" || nodes?.isPending === true) return { requeueAfterMs: KIND_RETRY_MS };
     await this.#remediations.checkUnreported(signal);
     const template = resolved === undefined || "reason" in resolved ? resolved : resolved[0];
@@ -253,7 +254,7 @@ export class MachineHealthCheckController {
     return {};
   }
 
-  /** Ends the watches of kinds that no template names any more. */
+  /** Ends the watches of kinds that no health check uses any more. */
   #retainKinds(): void {
     const steps = [...this.#states.policies()].flatMap(({ step }) => step ?? []);
     retainKinds({ templates: this.#templates, remediations: this.#remediations }, steps);

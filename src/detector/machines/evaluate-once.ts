@@ -18,8 +18,8 @@ import type { MachineHealthChecksDeps } from "./run.ts";
 const POLL_MS = 20;
 
 /**
- * How long a cluster must be unreachable before that counts. A first connection may fail by chance, and the next
- * attempt follows within a second.
+ * How long a cluster must be unreachable to count as unreachable. A first connection may fail by chance, and the next
+ * try follows within a second.
  */
 const UNREACHABLE_SETTLE_MS = 1_500;
 
@@ -27,7 +27,7 @@ const UNREACHABLE_SETTLE_MS = 1_500;
 export interface EvaluatedMachineCheck {
   check: MachineHealthCheck;
   nowMs: number;
-  /** Why the health check does nothing at all. Text for the operator; undefined if it is served. */
+  /** Why the health check does nothing, as text for the operator; undefined if it is served. */
   paused: string | undefined;
   /** The input of the decision; undefined if the health check is paused or its spec is invalid. */
   snapshot: MachineCheckSnapshot | undefined;
@@ -35,7 +35,7 @@ export interface EvaluatedMachineCheck {
 }
 
 /**
- * Decides for one MachineHealthCheck as the controller does, on objects that are read now, and runs no action.
+ * Decides for one MachineHealthCheck as the controller does, by objects that it reads now, and runs no action.
  *
  * @param signal should have a deadline: pending lookups are repeated until it aborts.
  * @returns undefined if there is no such health check of this kind.
@@ -74,7 +74,7 @@ export async function evaluateMachineHealthCheck(
       machines: await view(types.machines, kind.readMachine),
       clusterObjects: types.clusters && (await view(types.clusters, kind.readCluster)),
       remediations,
-      // A single evaluation waits for nothing.
+      // Used only to end a wait early, and a single evaluation does not wait.
       fenceableSinceMs: () => undefined,
       onChange: () => undefined,
     });
@@ -125,7 +125,7 @@ async function decideOne(
   }
   const nodes = states.holdNodes(check, cluster);
   if (nodes !== undefined) await whenSettled(nodes, clock, signal);
-  // The state of each other health check is needed to find out whether one still finds a Machine unhealthy.
+  // Creates the state of every other health check, because one of them may still find a Machine unhealthy.
   for (const other of found.checks.values()) states.of(other);
   const { compiled, observations } = states.of(check);
   if ("problem" in compiled) {

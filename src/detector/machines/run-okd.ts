@@ -12,8 +12,8 @@ import { OKD_CHECKS } from "./vendors/okd.ts";
 import { runMachineHealthChecks } from "./run.ts";
 
 /**
- * Serves every MachineHealthCheck of OKD until `signal` aborts; nothing runs any more when the promise has settled.
- * Call it only while the agent's lease is held.
+ * Serves every MachineHealthCheck of OKD until `signal` aborts. When the promise has settled, all work has ended. Call
+ * it only while the agent lease is held.
  */
 export async function runOkdHealthChecks(
   {

@@ -13,32 +13,32 @@ import { MachineHealthCheckController } from "./controller.ts";
 import type { MachineHealthCheckKind } from "./decide/kind.ts";
 
 export interface MachineHealthChecksDeps {
-  /** Of the cluster that the health checks and machines are objects of. */
+  /** The runtime of the cluster that stores the health checks and Machines. */
   runtime: KubeRuntime;
-  /** Where the machines' nodes are. */
+  /** The clusters of the nodes of the Machines. */
   clusters: WorkloadClusters;
   kind: MachineHealthCheckKind;
   /** The agent's own namespace, the only one in which FencingTargets are read. */
   namespace: string;
-  /** What the vendor counts. */
+  /** The metrics that only this vendor has. */
   metrics?: MachineMetrics;
   listener?: RemediationListener | undefined;
   /** The log of decisions; undefined if none is written. */
   recorder?: DecisionRecorder | undefined;
-  /** What is counted of every vendor. */
+  /** Counts the health checks, for the metric that all vendors share. */
   count?: FamilyCount;
-  /** Learns which nodes of the agent's own cluster the health checks cover. */
+  /** Receives which nodes of the agent's own cluster the health checks cover. */
   coverage?: HealthCheckCoverage | undefined;
-  /** The Cluster that the agent runs in, if it is one. */
+  /** The Cluster that the agent runs in, if a Cluster object describes it. */
   ownCluster?: ClusterRef | undefined;
 }
 
 /**
- * Serves every MachineHealthCheck of one kind until `signal` aborts; nothing runs any more when the promise has
- * settled. Call it only while the agent's lease is held, with a signal that aborts when the lease is lost.
+ * Serves every MachineHealthCheck of one vendor until `signal` aborts. When the promise has settled, all work has
+ * ended. Call it only while the agent lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runMachineHealthChecks(deps: MachineHealthChecksDeps, signal: AbortSignal): Promise<void> {
-  // An AbortController of its own ends the watches with this function, also if it throws.
+  // A separate AbortController ends the watches together with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
   try {

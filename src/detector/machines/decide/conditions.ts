@@ -9,7 +9,7 @@ import type { MachineCheckEvaluation } from "./evaluation.ts";
 
 export const EXTERNALLY_REMEDIATED = "ExternallyRemediated";
 
-/** The condition of the machine while no request can be created for it. */
+/** The condition of a Machine for which no request can be created. */
 export function requestProblem(
   { snapshot, nowMs }: MachineCheckEvaluation,
   { deferral }: MachineFacts,
@@ -24,21 +24,27 @@ export function requestProblem(
   return [external("RemediationRequestCreationFailed", deferral.reason)];
 }
 
-/** When the request exists, another controller reports its progress in this condition. */
+/**
+ * The condition of a Machine that has a request, unless another controller already reports the progress of the request
+ * in it.
+ */
 export function waitingForRemediation(machine: Machine): ConditionWrite[] {
   const { reason } = conditionOn(machine, EXTERNALLY_REMEDIATED) ?? {};
   const isOurs = reason === "RemediationTemplateNotFound" || reason === "RemediationRequestCreationFailed";
   return reason === undefined || isOurs ? [external("WaitingForRemediation", "")] : [];
 }
 
-/** `ExternallyRemediated` as False: the Machine waits for a remediation, or why there is none. */
+/**
+ * The condition `ExternallyRemediated` with status False: the Machine waits for its remediation, or there is a reason
+ * why none exists.
+ */
 export function external(reason: string, message: string): ConditionWrite {
   return { type: EXTERNALLY_REMEDIATED, status: "False", reason, message, v1beta1: undefined };
 }
 
 /**
- * Writes the Machine's health conditions, and `more`. v1beta1 has no ExternallyRemediated, so the health check reports
- * it instead.
+ * Adds an action that writes the health conditions of the Machine, and `more`. v1beta1 has no condition
+ * ExternallyRemediated, so the health check has the corresponding conditions instead.
  */
 export function writeConditions(
   evaluation: MachineCheckEvaluation,

@@ -21,13 +21,13 @@ import {
   external,
 } from "./conditions.ts";
 
-/** Shortest and longest pause before a request that failed is made again. */
+/** The shortest and the longest pause before a failed request is repeated. */
 const RETRY_MIN_MS = 600_000;
 const RETRY_MAX_MS = 7_200_000;
 
 /**
- * A machine that fails when it is younger than this may be one of a series of replacements that all fail. Upstream uses
- * the same period for machines of a control plane (`minHealthyPeriod`).
+ * A Machine that fails when it is younger than this may be one of a series of replacements that all fail. Upstream uses
+ * the same period for control plane Machines (`minHealthyPeriod`).
  */
 const YOUNG_MS = 3_600_000;
 
@@ -52,10 +52,13 @@ export function decideMachine(evaluation: MachineCheckEvaluation, facts: Machine
   }
 }
 
-/** The key under which a machine's remediations are counted: each replacement of a machine has another name. */
+/**
+ * The key under which the remediations of a Machine are counted; undefined if they are not counted. Replacements are
+ * counted by their owner, because each new Machine has another name.
+ */
 export function attemptKey(machine: Machine, remedy: Remedy["type"]): string | undefined {
   if (remedy === "request") return machine.metadata.name;
-  // A control plane's own controller counts its machines, and a power fencing agent counts its attempts.
+  // The controller of the control plane counts its own replacements, and a power fencing agent counts its own attempts.
   if (machine.isControlPlane || remedy === "annotate") return undefined;
   const deployment = machine.metadata.labels?.[DEPLOYMENT_NAME_LABEL];
   if (deployment !== undefined) return `MachineDeployment/${deployment}`;
@@ -71,7 +74,7 @@ function decideHealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts):
   if (neededBy !== undefined) {
     return concludeMachine(evaluation, facts, "remediating", `MachineHealthCheck ${neededBy} still finds it unhealthy`);
   }
-  // Until the attempt is recorded, its request is the only record of it.
+  // An attempt must be recorded before its request is deleted, because until then the request is the only record of it.
   const isRecorded = record(evaluation, facts);
   for (const request of requests) {
     if (isRecorded && !request.terminating) evaluation.decision.actions.push({ type: "withdraw", machine, request });
@@ -127,7 +130,7 @@ function decideUnhealthy(evaluation: MachineCheckEvaluation, facts: MachineFacts
 
 /**
  * Deletes a failed request after a pause, so that the next evaluation creates another one. The pause is as long as the
- * Machine had been unhealthy when the request failed, so it doubles with each attempt and needs no stored state.
+ * outage of the Machine until the request failed. So it doubles with each attempt and needs no stored state.
  */
 function decideFailed(
   evaluation: MachineCheckEvaluation,
@@ -161,7 +164,10 @@ function decideFailed(
   return concludeMachine(evaluation, facts, "renew", `${failed}; deleting it to create another one`);
 }
 
-/** Since when the Machine has been unhealthy by its own condition; `fallbackMs` if the condition does not say. */
+/**
+ * Since when the Machine has been unhealthy: by its condition, otherwise since its first recorded attempt, otherwise
+ * `fallbackMs`.
+ */
 function unhealthySinceMs({ machine, attempts }: MachineFacts, fallbackMs: number): number {
   const reported = conditionOn(machine, "HealthCheckSucceeded");
   const reportedMs = reported?.status === "False" ? parseTimeMs(reported.lastTransitionTime) : undefined;
@@ -170,8 +176,8 @@ function unhealthySinceMs({ machine, attempts }: MachineFacts, fallbackMs: numbe
 
 /**
  * Deletes one Machine per evaluation, so that each deletion is observed and counted before the next one is decided. If
- * the health check says so, the next Machine also waits until the previous one no longer exists: OKD's documentation
- * promises one at a time.
+ * the health check has the annotation `ONE_MACHINE_AT_A_TIME`, the next Machine also waits until the previous one no
+ * longer exists. The documentation of OKD promises one at a time.
  */
 function replace(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy: Remedy): void {
   const { machine } = facts;
@@ -217,17 +223,17 @@ function findSpentBudget(evaluation: MachineCheckEvaluation, facts: MachineFacts
   const key = attemptKey(machine, remedy.type);
   if (key === undefined || (remedy.type !== "request" && !isYoung(evaluation, machine))) return undefined;
   const attempts = attemptsOf(evaluation, facts, key);
-  // The attempt was counted when the owner was asked for the first time.
+  // This replacement was already counted when it was decided for the first time.
   if (attempts.some(({ uid }) => uid === machine.metadata.uid)) return undefined;
   const allowedMs = attemptAllowedAtMs(attemptBudget, attempts);
   if (allowedMs <= evaluation.nowMs) return undefined;
   checkAgain(evaluation, allowedMs);
   const times = `${attemptBudget.max} times in ${attemptBudget.windowMs / 60_000} minutes`;
-  const whom = remedy.type === "request" ? "it was remediated" : `new Machines of ${key} were replaced`;
+  const what = remedy.type === "request" ? "it was remediated" : `new Machines of ${key} were replaced`;
   return skipMachine(
     evaluation,
     facts,
-    `giving up until ${toTime(allowedMs)} unless the operator intervenes: ${whom} ${times}`,
+    `giving up until ${toTime(allowedMs)} unless the operator intervenes: ${what} ${times}`,
   );
 }
 
@@ -238,7 +244,7 @@ function start(
 ): void {
   const { machine } = facts;
   if (template === undefined || "reason" in template) return;
-  // The result of an earlier remediation must not be taken for the result of this one.
+  // The result of an earlier remediation must not look like the result of this one.
   const isOld = conditionOn(machine, EXTERNALLY_REMEDIATED)?.status === "True";
   writeConditions(evaluation, facts, isOld ? [external("WaitingForRemediation", "")] : []);
   if (machine.isControlPlane) evaluation.controlPlaneStarts = machine.metadata.name;
@@ -246,7 +252,10 @@ function start(
   concludeMachine(evaluation, facts, "create", `creating a ${template.type.kind} for it`);
 }
 
-/** Asks the owner once. The owner reports its progress in the same condition, so the agent must not overwrite it. */
+/**
+ * Asks the owner once. The owner reports its progress in the same condition, so the agent must not overwrite that
+ * condition.
+ */
 function askOwner(evaluation: MachineCheckEvaluation, facts: MachineFacts, ask: ConditionWrite): void {
   const { machine } = facts;
   const asked = conditionOn(machine, ask.type);
@@ -260,9 +269,9 @@ function askOwner(evaluation: MachineCheckEvaluation, facts: MachineFacts, ask: 
 }
 
 /**
- * Counts the replacement of a Machine if it must be counted.
+ * Records the replacement of a Machine as an attempt if it must be counted.
  *
- * @returns whether it is recorded. If not, the replacement waits.
+ * @returns whether the replacement may start. If not, it waits until the attempt is recorded.
  */
 function countReplacement(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy: Remedy): boolean {
   const { machine } = facts;
@@ -284,7 +293,9 @@ function isYoung({ nowMs }: MachineCheckEvaluation, { nodeName, metadata }: Mach
   return nodeName === undefined || createdMs === undefined || nowMs - createdMs < YOUNG_MS;
 }
 
-/** Records the attempts. @returns whether they are stored. If not, nothing is deleted yet. */
+/**
+ * Records the attempts of a Machine. @returns whether they are already stored. If not, no request may be deleted yet.
+ */
 function record(
   evaluation: MachineCheckEvaluation,
   { machine, requests, attempts: remembered }: MachineFacts,

@@ -9,21 +9,21 @@ import { decideMachine } from "./decide-machine.ts";
 import type { MachineCheckEvaluation } from "./evaluation.ts";
 import { judgeUnhealthyLimit } from "./threshold.ts";
 
-/** With a misspelled selector, the health check would look as if every Machine were healthy. */
+/** Reported because a misspelled selector would otherwise look as if every Machine were healthy. */
 const NOTHING_SELECTED =
   "No Machine is selected: compare spec.selector and spec.clusterName with the labels of Machines";
 
-/** Why a MachineHealthCheck starts nothing new. */
+/** Why a MachineHealthCheck starts no new remediation. */
 interface MachineCheckGate {
   outcome: "blocked" | "unreachable" | "specInvalid" | "tooManyUnhealthy";
-  /** Of the condition RemediationAllowed. */
+  /** The reason of the condition RemediationAllowed. */
   reason: string;
   message: string;
 }
 
 /**
- * Decides what one MachineHealthCheck does now. It does no I/O and reads no clock: the same snapshot and time give the
- * same decision in the agent and in `ironfence explain`.
+ * Decides what one MachineHealthCheck does now. It does no I/O and reads no clock, so the same snapshot and time give
+ * the same decision in the agent and in `ironfence explain`.
  *
  * A gate only prevents new remediations. The requests of Machines that are healthy again are still withdrawn, and every
  * Machine is evaluated.
@@ -51,8 +51,8 @@ export function decideMachineCheck(
   const isAnyUnhealthy = snapshot.machines.some(
     ({ health }) => health.state === "unhealthy" || health.state === "unknown",
   );
-  // Machines that have not started yet also count against the threshold. If no Machine is unhealthy, the Event would
-  // mislead.
+  // Machines that have not started yet also count against the threshold. If only those count, the Event would be
+  // misleading.
   if (gate !== undefined && isAnyUnhealthy) {
     decision.standing.push(announce("Warning", "RemediationRestricted", gate.message));
   }
@@ -77,7 +77,7 @@ export function decideMachineCheck(
     ...decision,
     transitions: [],
     gate: gate === undefined ? undefined : { outcome: gate.outcome, reason: gate.message },
-    // If the workload cluster is unreachable, the last counts stay.
+    // If the workload cluster is unreachable, the status keeps its last counts.
     status: withFields(check.status, snapshot.unreachable === undefined ? counted : { remediationsAllowed: 0 }),
     conditions: [remediationAllowed(gate, expected === 0 ? NOTHING_SELECTED : ""), ...templateConditions(snapshot)],
   };
@@ -97,7 +97,7 @@ export function decideUnusable({ status, metadata }: MachineHealthCheck, problem
   };
 }
 
-/** A status with these fields, in the same order whichever of them it had before: a replay compares the texts. */
+/** A status with these fields. Their order is always the same, because a replay compares the statuses as text. */
 function withFields(
   status: MachineHealthCheckStatus,
   fields: Partial<MachineHealthCheckStatus>,
@@ -116,7 +116,7 @@ function withFields(
 
 /**
  * The condition Paused of a MachineHealthCheck. A health check that is paused, or whose Cluster is paused, does nothing
- * else. If the value of the annotation is ironfence's own, it pauses upstream's controller only.
+ * else. The value `PAUSED_FOR_OTHERS` of the annotation pauses only the controller of Cluster API.
  */
 export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {
   const annotation = metadata.annotations?.[PAUSED_ANNOTATION];
@@ -138,8 +138,8 @@ export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Clust
 }
 
 /**
- * Whether ironfence writes the condition Paused. v1beta1 does not have it, and upstream writes it on health checks that
- * it leaves to ironfence.
+ * Whether ironfence writes the condition Paused. v1beta1 does not have this condition. If only the controller of
+ * Cluster API is paused, that controller writes it.
  */
 export function showsPaused({ apiVersion, metadata }: MachineHealthCheck): boolean {
   return (
@@ -174,7 +174,7 @@ function remediationAllowed(gate: MachineCheckGate | undefined, hint = ""): Cond
   };
 }
 
-/** Conditions that v1beta1 has on the health check, and v1beta2 on each Machine. */
+/** The conditions that v1beta1 has on the health check and v1beta2 has on each Machine. */
 function templateConditions({ check, template, machines }: MachineCheckSnapshot): ConditionWrite[] {
   if (template === undefined || !check.apiVersion.endsWith("/v1beta1")) return [];
   const missing = "reason" in template ? template.message : undefined;
@@ -183,7 +183,7 @@ function templateConditions({ check, template, machines }: MachineCheckSnapshot)
     availability("ExternalRemediationTemplateAvailable", "ExternalRemediationTemplateNotFound", missing),
     availability("ExternalRemediationRequestAvailable", "ExternalRemediationRequestCreationFailed", refused),
   ].filter(
-    // Upstream writes neither before something fails.
+    // Upstream writes neither of them before something fails.
     ({ type, status }) =>
       status === "False" || check.status.v1beta1Conditions.some((condition) => condition.type === type),
   );

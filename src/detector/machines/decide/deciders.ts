@@ -6,7 +6,7 @@ import { decideMachineCheck, decideUnusable } from "./decide.ts";
 import type { MachineCheckDecision, MachineCheckSnapshot } from "./decision.ts";
 import type { MachineHealthCheckKind } from "./kind.ts";
 
-/** What the decision about a health check with an invalid spec depends on. */
+/** The input of the decision about a health check with an invalid spec. */
 export interface InvalidMachineCheck {
   check: MachineHealthCheck;
   /** What is wrong with the spec. Text for the operator. */

@@ -19,17 +19,18 @@ export interface MachineFacts {
   /** The Machine's own requests of any kind, found by the UID of the Machine and not by its name. */
   requests: readonly Remediation[];
   /**
-   * Text about an object that has the name of the next request, or that remediates the Machine for another controller.
+   * Text about an object that another controller created, and that has the name of the next request or remediates the
+   * Machine.
    */
   foreign: string | undefined;
-  /** Another health check that still finds the machine unhealthy; its name. */
+  /** The name of another health check that still finds the Machine unhealthy. */
   neededBy: string | undefined;
-  /** Another machine of its control plane that is in remediation; its name. */
+  /** The name of another Machine of the same control plane that is being remediated. */
   controlPlaneBusy: string | undefined;
-  /** The recorded attempts that count together with this one; see `attemptKey`. */
+  /** The recorded attempts with the same `attemptKey`. */
   attempts: readonly CountedAttempt[];
   deferral: Deferral | undefined;
-  /** Since when its FencingTarget has been Ready; undefined if it is not, or if nothing has failed. */
+  /** Since when its FencingTarget has been Ready; undefined if it is not Ready, or if no request has failed. */
   fenceableSinceMs: number | undefined;
 }
 
@@ -37,15 +38,15 @@ export interface MachineFacts {
 export interface MachineCheckSnapshot {
   check: MachineHealthCheck;
   policy: MachinePolicy;
-  /** Machines that it covers, sorted by name. */
+  /** The names of the Machines that the health check covers, sorted. */
   machineNames: readonly string[];
-  /** Those of them that are healthy. */
+  /** How many of them are healthy. */
   healthy: number;
-  /** The first machine that it covers and that is being deleted; its name. */
+  /** The name of the first of them that is being deleted. */
   deleting: string | undefined;
-  /** Every Machine that needs a decision, sorted by name. */
+  /** The Machines that need a decision, sorted by name. */
   machines: readonly MachineFacts[];
-  /** Undefined if the health check names none. */
+  /** Undefined if the health check names no template. */
   template: Template | TemplateProblem | undefined;
   /**
    * Why nothing may start now although everything could be read, for example because a view is stale. Text for the
@@ -54,14 +55,14 @@ export interface MachineCheckSnapshot {
   blocked: string | undefined;
   /** Why the Nodes of the Machines cannot be read. Text for the operator. */
   unreachable: string | undefined;
-  /** Whether there is no room to record another attempt. If so, nothing waits for the record. */
+  /** Whether there is no room to record another attempt. If so, actions do not wait until attempts are recorded. */
   isHistoryFull: boolean;
 }
 
 export type MachineAction =
-  /** Make a request from the template. */
+  /** Create a request from the template. */
   | { type: "request"; machine: Machine; template: Template }
-  /** Delete a request because the machine is healthy, which a live read must confirm. */
+  /** Delete a request because the Machine is healthy. A live read must confirm that. */
   | { type: "withdraw"; machine: Machine; request: Remediation }
   /** Delete a failed request, so that another one follows. */
   | { type: "renew"; machine: Machine; request: Remediation }
@@ -72,18 +73,18 @@ export type MachineAction =
       health: MachineHealth["state"];
       wanted: readonly ConditionWrite[];
       unwanted: readonly string[];
-      /** Whether an Event reports that the machine is unhealthy. */
+      /** Whether an Event reports that the Machine is unhealthy. */
       marks: boolean;
     }
-  /** Annotate the machine. */
+  /** Annotate the Machine. */
   | { type: "annotate"; machine: Machine; annotation: string }
-  /** Delete the machine. */
+  /** Delete the Machine. */
   | { type: "delete"; machine: Machine }
   | RecordAttempts;
 
 export type MachineAnnouncement = Announcement<MachineEventReason>;
 
-/** Reasons of events; the first six, and those that begin with Skipped, are upstream's. */
+/** Reasons of Kubernetes Events. The first seven, and those that begin with Skipped, come from upstream. */
 export type MachineEventReason =
   | "RemediationRestricted"
   | "MachineMarkedUnhealthy"
@@ -101,7 +102,7 @@ export type MachineEventReason =
   | "HealthCheckIncomplete"
   | "NoMachineSelected";
 
-/** The decision about one machine, and why; for logs and `explain`. */
+/** What was decided about one Machine, and why; for logs and `explain`. */
 export interface MachineOutcome {
   name: string;
   /** One word for what is done, for example `remediating`. */
@@ -110,13 +111,13 @@ export interface MachineOutcome {
 }
 
 export interface MachineCheckDecision {
-  /** Why nothing new may start, whatever the machine; undefined if it may. */
+  /** Why no new remediation may start for any Machine; undefined if one may start. */
   gate: { outcome: string; reason: string } | undefined;
   actions: MachineAction[];
   status: MachineHealthCheckStatus;
   /** The health check's own conditions. */
   conditions: readonly ConditionWrite[];
-  /** When the decision changes although no input changes, on the clock of `nowMs`. */
+  /** The next time at which the decision may change without a change of its input, on the clock of `nowMs`. */
   nextCheckMs: number | undefined;
   standing: MachineAnnouncement[];
   transitions: readonly MachineAnnouncement[];

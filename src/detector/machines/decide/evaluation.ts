@@ -8,11 +8,11 @@ export interface MachineCheckEvaluation {
   readonly kind: MachineHealthCheckKind;
   readonly snapshot: MachineCheckSnapshot;
   readonly nowMs: number;
-  /** Why nothing new may start, as text for the operator. */
+  /** Why no new remediation may start, as text for the operator. */
   readonly gate: string | undefined;
-  /** Attempts of this evaluation by their key, in addition to the recorded ones. */
+  /** Attempts by their key that include those of this evaluation. They replace the recorded ones. */
   readonly attempts: Map<string, readonly CountedAttempt[]>;
-  /** The control plane machine that gets a request in this evaluation. */
+  /** The name of the control plane Machine that gets a request in this evaluation. */
   controlPlaneStarts: string | undefined;
   readonly decision: Pick<MachineCheckDecision, "actions" | "standing" | "machines" | "nextCheckMs">;
 }
@@ -29,7 +29,7 @@ export function skipMachine(evaluation: MachineCheckEvaluation, facts: MachineFa
   return reason;
 }
 
-/** Makes an announcement that stands while its cause does. */
+/** Adds a standing announcement about a Machine. */
 export function announceMachine(
   evaluation: MachineCheckEvaluation,
   { machine }: MachineFacts,

@@ -11,12 +11,12 @@ import type { MachineHealth, ObservedMachine } from "./observed-machine.ts";
  * knows neither Cluster API nor OKD. To add a vendor, add a file next to `vendors/cluster-api.ts` and call
  * `runMachineHealthChecks` with it.
  *
- * A vendor whose machines' nodes are in the agent's own cluster passes in `WorkloadClusters` that are always connected
- * to it, and names no kind of `clusters`. What is done to an unhealthy machine is a `Remedy`: `decideMachine` says
- * when, and `runMachineAction` does it.
+ * If the nodes of a vendor's Machines are in the agent's own cluster, pass `ownCluster` as its `WorkloadClusters`, and
+ * leave `clusters` undefined. A `Remedy` says what to do about an unhealthy Machine; `decideMachine` decides when, and
+ * `runMachineAction` does it.
  */
 export interface MachineHealthCheckKind {
-  /** For logs and the queue: the name of the family, for example `machine-health-check`. */
+  /** The name of the family, for example `machine-health-check`. */
   name: string;
   checks: KindVersions;
   machines: KindVersions;
@@ -25,30 +25,30 @@ export interface MachineHealthCheckKind {
   readCheck: (raw: KubeObject) => MachineHealthCheck;
   readMachine: (raw: KubeObject) => Machine;
   readCluster: (raw: KubeObject) => Cluster;
-  /** Whether a machine of the check's namespace that its selector matches is one of its targets. */
+  /** Whether a health check covers a Machine that is in its namespace and matches its selector. */
   covers: (check: MachineHealthCheck, machine: Machine) => boolean;
-  /** Whether an empty selector selects everything; it is refused otherwise. */
+  /** Whether an empty selector selects all Machines. Otherwise an empty selector is invalid. */
   emptySelectsAll: boolean;
   judge: (target: ObservedMachine, checks: HealthCriteria, nowMs: number) => MachineHealth;
-  /** What is done about an unhealthy machine, once remediation is allowed. */
+  /** What to do about an unhealthy Machine when remediation is allowed. */
   remedy: (check: MachineHealthCheck, machine: Machine) => Remedy;
   /**
-   * Fields that the status of this kind has. The API server would drop any other field, and the agent would write it
-   * again each time.
+   * The fields that the status of this kind has. The API server would drop any other field, and each evaluation would
+   * write it again.
    */
   statusFields: readonly (keyof MachineHealthCheckStatus)[];
-  /** The conditions that a machine is to have for its health; none if it has no condition for that. */
+  /** The conditions that show the health of a Machine; none if its kind has no such conditions. */
   healthConditions: (health: MachineHealth) => readonly ConditionWrite[];
 }
 
 export type Remedy =
-  /** A request from the health check's template. */
+  /** Create a request from the template of the health check. */
   | { type: "request" }
-  /** The machine's owner is asked to replace it, by the condition `ask` on the Machine. */
+  /** Ask the owner of the Machine to replace it, by the condition `ask` on the Machine. */
   | { type: "askOwner"; ask: ConditionWrite }
-  /** The machine is annotated, for a power fencing agent. */
+  /** Annotate the Machine, which asks a power fencing agent to act. */
   | { type: "annotate"; annotation: string }
-  /** The machine is deleted, so that its owner makes a new one. */
+  /** Delete the Machine, so that its owner creates a new one. */
   | { type: "delete" }
-  /** Nothing, and why; with the reason of an Event if the operator must know. */
+  /** Do nothing. `event` is the reason of a Kubernetes Event if the operator must know. */
   | { type: "none"; reason: string; event?: "SkippedMaster" | "SkippedNoController" };

@@ -7,15 +7,15 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 import { matchConditions } from "../../shared/model/match-conditions.ts";
 import type { Fault, MachineHealth, ObservedMachine } from "./observed-machine.ts";
 
-/** The checks of a spec. */
+/** The fields of a spec that define an unhealthy Machine. */
 export type HealthCriteria = Pick<
   MachineHealthCheckSpec,
   "nodeStartupTimeoutMs" | "unhealthyNodeConditions" | "unhealthyMachineConditions"
 >;
 
 /**
- * Judges a machine of Cluster API at `nowMs`, in upstream's order and with upstream's words; machines that are
- * paused or skipped are not passed in.
+ * Judges a Machine of Cluster API at `nowMs`, in the order and with the texts of upstream. Do not pass Machines that
+ * are paused or skipped.
  */
 export function judgeMachine(target: ObservedMachine, checks: HealthCriteria, nowMs: number): MachineHealth {
   const reported = findReported(target.machine);
@@ -25,7 +25,7 @@ export function judgeMachine(target: ObservedMachine, checks: HealthCriteria, no
   return judgeNode(target, checks, nowMs);
 }
 
-/** Judges a Machine by its Node and by conditions only, which all vendors have in common. */
+/** Judges a Machine by its Node and its conditions only. All vendors have this part in common. */
 export function judgeNode(target: ObservedMachine, checks: HealthCriteria, nowMs: number): MachineHealth {
   const { machine, node } = target;
   if (node.state === "unknown") return { state: "unknown", reason: node.reason };
@@ -62,7 +62,7 @@ export function judgeNode(target: ObservedMachine, checks: HealthCriteria, nowMs
     : { state: "unsettled", reason: "it is being deleted" };
 }
 
-/** A failure that the Machine itself reports. It is enough on its own. */
+/** A failure that the Machine itself reports. It makes the Machine unhealthy, whatever its Node reports. */
 function findReported({ metadata, failureReason, failureMessage }: Machine): Fault | undefined {
   if (metadata.annotations?.[REMEDIATE_MACHINE_ANNOTATION] !== undefined) {
     return {
@@ -85,8 +85,8 @@ function findReported({ metadata, failureReason, failureMessage }: Machine): Fau
 }
 
 /**
- * Why the machine is not judged yet. The first control plane machine may be the reason why the control plane is not
- * initialized.
+ * Why the Machine is not judged yet. Control plane Machines do not wait for the control plane, because one of them may
+ * be the reason why it is not initialized.
  */
 function findWait({ isControlPlane }: Machine, cluster: Cluster | undefined): string | undefined {
   if (cluster === undefined) return undefined;
@@ -102,7 +102,7 @@ function judgeStartup(target: ObservedMachine, timeoutMs: number, conditionMs: n
       : { state: "waiting", reason: "an unhealthy condition is active", untilMs: conditionMs };
   }
   const sinceMs = startupSinceMs(target);
-  // Without any time, nothing proves that the timeout is over.
+  // Without a time, nothing proves that the timeout is over.
   if (sinceMs === undefined) return { state: "unsettled", reason };
   const untilMs = sinceMs + timeoutMs;
   if (untilMs > nowMs) return { state: "waiting", reason, untilMs: Math.min(untilMs, conditionMs) };
@@ -110,7 +110,7 @@ function judgeStartup(target: ObservedMachine, timeoutMs: number, conditionMs: n
   return unhealthy([message], [], { reason: "NodeStartupTimeout" });
 }
 
-/** From when the node of the Machine may be expected: the latest of several times. OKD has only one of them. */
+/** Since when the node of the Machine is expected: the latest of several times. Not every vendor has all of them. */
 function startupSinceMs({ machine, cluster }: ObservedMachine): number | undefined {
   const times = [
     machine.metadata.creationTimestamp,
@@ -122,13 +122,13 @@ function startupSinceMs({ machine, cluster }: ObservedMachine): number | undefin
   return times.length === 0 ? undefined : Math.max(...times);
 }
 
-/** Conditions of v1beta2, and those of v1beta1 with another type. An unhealthy condition may name either. */
+/** The conditions of v1beta2, and those of v1beta1 with other types. An unhealthy condition may name either. */
 function machineConditions({ conditions, v1beta1Conditions }: Machine) {
   const types = new Set(conditions.map(({ type }) => type));
   return [...conditions, ...v1beta1Conditions.filter(({ type }) => !types.has(type))];
 }
 
-/** The unhealthy conditions whose duration is over, and when the next one's is. */
+/** The unhealthy conditions whose duration is over, and when the next duration is over. */
 function judgeConditions<C extends { type: string; status: string }>(
   unhealthyConditions: readonly UnhealthyCondition[],
   conditions: readonly C[],
@@ -147,7 +147,7 @@ function describe(where: "Machine" | "Node", { type, status, durationMs }: Unhea
   return `Condition ${type} on ${where} is reporting status ${status} for more than ${formatDuration(durationMs)}`;
 }
 
-/** If the Machine has a fault of its own, that reason is used for the fault of its Node as well. */
+/** If a condition of the Machine itself is unhealthy, the reason is UnhealthyMachine, also if its Node is unhealthy. */
 function unhealthy(
   faults: readonly string[],
   machineFaults: readonly string[],

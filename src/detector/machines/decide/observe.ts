@@ -5,7 +5,7 @@ import type { Deferral } from "../../shared/model/deferral.ts";
 import type { TimePassed } from "../../shared/model/time-passed.ts";
 import type { MachineAnnouncement, MachineEventReason } from "./decision.ts";
 
-/** What this process has observed of one Machine, besides the objects that it watches. */
+/** What this process has observed about one Machine, in addition to the objects that it watches. */
 export interface MachineObservations {
   readonly deferral: Deferral | undefined;
 }
@@ -16,29 +16,29 @@ export const NOTHING_OBSERVED_OF_MACHINE: MachineObservations = { deferral: unde
 export type MachineActionEvent =
   /** No remediation starts for now. */
   | { type: "deferred"; machine: Machine; deferral: Deferral }
-  /** The machine as it is now, after a write. */
+  /** The Machine as it is after a write. */
   | { type: "written"; machine: Machine }
   | { type: "markedUnhealthy"; machine: Machine }
   | { type: "annotated"; machine: Machine }
   | { type: "annotationFailed"; machine: Machine; message: string }
   | { type: "deleted"; machine: Machine }
   | { type: "deletionFailed"; machine: Machine; message: string }
-  /** A remediation: `remedy` was created or asked for. */
+  /** A remediation started: `remedy` was created or requested. */
   | { type: "started"; machine: Machine; remedy: string; because: string }
-  /** It needs no remediation any more. */
+  /** The Machine no longer needs a remediation. */
   | { type: "recovered"; machine: Machine };
 
-/** What happens to one Machine, as far as observations depend on it. Watches and trackers show the rest. */
+/** An event that changes the observations of a Machine. Watches and trackers show everything else. */
 export type MachineEvent = Extract<MachineActionEvent, { type: "deferred" }> | TimePassed;
 
-/** What an event makes of the observations of its Machine. */
+/** Adds an event to the observations of its Machine. */
 export function observeMachine(observations: MachineObservations, event: MachineEvent): MachineObservations {
   if (event.type === "deferred") return { deferral: event.deferral };
   const { deferral } = observations;
   return deferral !== undefined && deferral.untilMs <= event.nowMs ? NOTHING_OBSERVED_OF_MACHINE : observations;
 }
 
-/** The Kubernetes Events to record for the result of an action, with upstream's texts. */
+/** The Kubernetes Events to record for the result of an action, with the texts of upstream. */
 export function announceMachineEvent(check: MachineHealthCheck, event: MachineActionEvent): MachineAnnouncement[] {
   const { machine } = event;
   const name = nameOf(machine);

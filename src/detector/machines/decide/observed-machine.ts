@@ -3,20 +3,20 @@ import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
 
 // One Machine that a health check covers, and its health.
 
-/** What is known of a machine's Node. */
+/** What is known about the Node of a Machine. */
 export type ObservedNode =
-  /** The machine names no Node yet. */
+  /** The Machine names no Node yet. */
   | { state: "none" }
   | { state: "there"; node: Node }
-  /** The machine names one that its cluster does not have. */
+  /** The Machine names a Node that does not exist in its cluster. */
   | { state: "gone" }
-  /** Its cluster cannot be reached. This does not prove that the Node is gone. */
+  /** The Node cannot be read, or may not belong to the Machine. This does not prove that it was deleted. */
   | { state: "unknown"; reason: string };
 
-/** All that the health of one machine is judged by. */
+/** The data by which the health of a Machine is judged. */
 export interface ObservedMachine {
   machine: Machine;
-  /** The Cluster that the machine is of; undefined if the kind knows none (OKD). */
+  /** The Cluster of the Machine; undefined if the vendor has no Clusters (OKD). */
   cluster: Cluster | undefined;
   node: ObservedNode;
   /**
@@ -26,19 +26,17 @@ export interface ObservedMachine {
   nodeSinceMs: (condition: NodeCondition) => number | undefined;
 }
 
-/** Why a Machine is unhealthy, as the conditions of both API versions of Cluster API say it. */
+/** Why a Machine is unhealthy, in the form of the conditions of both API versions of Cluster API. */
 export interface Fault {
   reason: string;
   message: string;
   v1beta1: { reason: string; message: string };
 }
 
-/**
- * The health of a Machine. Only `healthy` counts as healthy: the other states are "not started or unhealthy" upstream.
- */
+/** The health of a Machine. Upstream counts all states other than `healthy` as "not started or unhealthy". */
 export type MachineHealth =
   | { state: "healthy" }
-  /** An unhealthy condition or a missing node, whose duration is over at `untilMs`. */
+  /** It has an unhealthy condition or no node yet. The duration of that is over at `untilMs`. */
   | { state: "waiting"; reason: string; untilMs: number }
   /** Neither healthy nor unhealthy: for example, it may still wait for its node, or it is being deleted. */
   | { state: "unsettled"; reason: string }

@@ -11,19 +11,19 @@ import type { MachineHealthCheckKind } from "./kind.ts";
 import type { UnhealthyLimit } from "./threshold.ts";
 import { compileUnhealthyLimit } from "./threshold.ts";
 
-/** A MachineHealthCheck's spec, checked and compiled. */
+/** The spec of a MachineHealthCheck, validated and compiled. */
 export interface MachinePolicy {
-  /** Whether a machine is one of its targets. */
+  /** Whether the health check covers a Machine. */
   covers: (machine: Machine) => boolean;
   unhealthyLimit: UnhealthyLimit;
-  /** The template of its requests; undefined if it names none. */
+  /** The template of its requests; undefined if it names no template. */
   step: RemediationStep | undefined;
   attemptBudget: AttemptBudget;
-  /** Whether no Machine is deleted while another one that it covers is being deleted. */
+  /** Whether a Machine is deleted only if no other Machine that the health check covers is being deleted. */
   oneAtATime: boolean;
 }
 
-/** @returns what is wrong with the spec, in words, if it cannot be used. */
+/** @returns a text that says what is wrong with the spec, if it is invalid. */
 export function compileMachinePolicy(kind: MachineHealthCheckKind, check: MachineHealthCheck): MachinePolicy | string {
   const { spec, metadata } = check;
   const unhealthyLimit = compileUnhealthyLimit(spec);

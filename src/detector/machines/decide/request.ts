@@ -5,8 +5,9 @@ import { apiVersionOf } from "../../../kube/resource.ts";
 import type { NewRemediation, Template } from "../../shared/model/template.ts";
 
 /**
- * The remediation request for a machine, by the contract that infrastructure providers' remediators rely on: the
- * request has the name of the Machine, so that a Machine never has two of one kind, and the Machine owns it.
+ * Builds the remediation request for a Machine, by the contract that remediators of infrastructure providers rely on.
+ * The request has the name of the Machine, so that a Machine never has two requests of one kind, and the Machine owns
+ * it.
  */
 export function buildRequest(template: Template, machine: Machine): NewRemediation {
   const { type, labels, annotations, remediationSpec } = template;
@@ -29,7 +30,7 @@ export function buildRequest(template: Template, machine: Machine): NewRemediati
   };
 }
 
-/** The machine that a request is for, by UID; undefined if no MachineHealthCheck created it. */
+/** The UID of the Machine that a request is for; undefined if no MachineHealthCheck created the object. */
 export function machineUidOf(object: KubeObject): string | undefined {
   const { annotations, ownerReferences = [] } = object.metadata;
   if (annotations?.[CLONED_FROM_GROUP_KIND] === undefined) return undefined;

@@ -2,7 +2,7 @@ import type { MachineHealthCheckSpec } from "../../../api/cluster-api/machine-he
 import type { Amount } from "../../../api/schema/amount.ts";
 import { parseAmount } from "../../../api/schema/amount.ts";
 
-/** How many machines may be unhealthy for remediation to start; `text` is what the spec says. */
+/** How many unhealthy Machines allow remediation; `text` is the value in the spec. */
 export type UnhealthyLimit =
   | { kind: "range"; min: number; max: number; text: string }
   | { kind: "max"; amount: Amount; text: string };
@@ -11,13 +11,13 @@ export interface UnhealthyLimitJudgment {
   allowed: boolean;
   /** How many more Machines may become unhealthy until no remediation starts. */
   remaining: number;
-  /** Upstream's words, if it is not allowed. */
+  /** The text of upstream; used only if remediation is not allowed. */
   message: string;
 }
 
 const RANGE = /^\[([0-9]{1,9})-([0-9]{1,9})\]$/;
 
-/** @returns what is wrong with it, in words, if it cannot be understood. */
+/** @returns a text that says what is wrong with the fields, if they are invalid. */
 export function compileUnhealthyLimit(
   spec: Pick<MachineHealthCheckSpec, "unhealthyInRange" | "unhealthyLessThanOrEqualTo">,
 ): UnhealthyLimit | string {
@@ -36,8 +36,7 @@ export function compileUnhealthyLimit(
 }
 
 /**
- * Whether remediation may start with so many of the expected machines unhealthy. Shares are rounded down, as upstream
- * does.
+ * Whether remediation may start with this number of unhealthy Machines. Percentages are rounded down, as upstream does.
  */
 export function judgeUnhealthyLimit(
   unhealthyLimit: UnhealthyLimit,
@@ -52,7 +51,7 @@ export function judgeUnhealthyLimit(
     return { allowed, remaining: allowed ? unhealthyLimit.max - unhealthy : 0, message };
   }
   const { amount } = unhealthyLimit;
-  // Integers in and out: `expected * percent` is exact.
+  // Both factors are integers, so `expected * percent` is exact.
   const max = amount.unit === "nodes" ? amount.count : Math.floor((expected * amount.percent) / 100);
   const allowed = unhealthy <= max;
   const message = `${start} exceeds maxUnhealthy (${counts}, maxUnhealthy: ${unhealthyLimit.text})`;

@@ -20,12 +20,12 @@ import { buildRequest, machineUidOf } from "../decide/request.ts";
 import type { MachineHealth, ObservedNode } from "../decide/observed-machine.ts";
 import type { MachineActionEvent } from "../decide/observe.ts";
 
-/** How soon machines are counted again after a live list of their nodes showed too many unhealthy ones. */
+/** How soon Machines are counted again after a live list of their nodes showed too many unhealthy ones. */
 const RECOUNT_MS = 5_000;
 
 export interface MachineActionDeps {
   client: KubeClient;
-  /** Now, on the clock that machines are judged by. */
+  /** Now, on the clock by which Machines are judged. */
   nowMs: () => number;
   logger: Logger;
   kind: MachineHealthCheckKind;
@@ -34,20 +34,23 @@ export interface MachineActionDeps {
   remediations: RemediationStore;
 }
 
-/** An action that runs alone; attempts of many machines are recorded together, in one write. */
+/** An action for one Machine. Attempts are not among them, because those of many Machines are recorded in one write. */
 export type SingleMachineAction = Exclude<MachineAction, { type: "recordAttempts" }>;
 
-/** The reconcile that an action belongs to. */
+/** What an action needs from its reconcile. */
 export interface MachineActionContext {
   check: MachineHealthCheck;
   covers: (machine: Machine) => boolean;
-  /** Judges a machine by what was just read of it. */
+  /** Judges a Machine by objects that were read live. */
   judge: (machine: Machine, cluster: Cluster | undefined, node: ObservedNode) => MachineHealth;
-  /** Reads a machine's node live, in the form that `judge` takes. */
+  /** Reads the node of a Machine live, for `judge`. */
   readNode: (machine: Machine, cluster: Cluster | undefined, signal: AbortSignal) => Promise<ObservedNode>;
-  /** Why the threshold allows no remediation by a live list of the nodes, in words; the watch may be behind. */
+  /**
+   * Why the threshold allows no remediation, as text for the operator. It is judged by a live list of the nodes,
+   * because the watch may be late.
+   */
   findObjection: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Whether a remediation of the Machine may still start. Several requests have been sent since the decision. */
+  /** Whether a remediation of the Machine may still start. Live reads have taken time since the decision. */
   mayStart: (machine: Machine) => boolean;
 }
 
@@ -55,8 +58,8 @@ export interface MachineActionContext {
  * Runs one action. First the Machine, its Cluster and its node are read live, because the view may be late, and the
  * remediation of a Machine that is healthy again would power off a healthy host.
  *
- * @returns an event for each thing that was done, as it is done.
- * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
+ * @returns an event for each result, as soon as it is known.
+ * @throws KubeError if the action failed. The reconcile runs the other actions, and the next one retries this action.
  */
 export async function* runMachineAction(
   deps: MachineActionDeps,
@@ -73,7 +76,7 @@ export async function* runMachineAction(
     yield deferred(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
     return;
   }
-  // The start guard: what takes time comes before it.
+  // Everything that takes time must come before the start guard.
   const live = await readLive(deps, context, action.machine, signal);
   if (live === undefined) return;
   const needed = action.type === "conditions" ? action.health : action.type === "withdraw" ? "healthy" : "unhealthy";
@@ -114,13 +117,13 @@ function act(
   }
 }
 
-/** Whether the action leads to a remediation. An owner that is asked deletes its Machine. */
+/** Whether the action leads to a remediation. An owner that is asked to replace a Machine deletes it. */
 function starts(action: SingleMachineAction): boolean {
   if (action.type === "conditions") return action.wanted.some(({ type }) => type === "OwnerRemediated");
   return action.type !== "withdraw";
 }
 
-/** Names an action, so that one that failed is not run twice in one reconcile. */
+/** Identifies an action, so that a failed one does not run twice in one reconcile. */
 export function machineActionKey(action: MachineAction): string {
   switch (action.type) {
     case "recordAttempts":
@@ -135,7 +138,7 @@ export function machineActionKey(action: MachineAction): string {
   }
 }
 
-/** A machine as it is now. */
+/** A Machine that was read live. */
 interface Live {
   raw: KubeObject;
   machine: Machine;
@@ -203,7 +206,7 @@ async function* writeConditions(
   signal: AbortSignal,
 ): AsyncGenerator<MachineActionEvent, void> {
   const { wanted, unwanted, marks } = action;
-  // This starts a remediation, so it needs the same start guard.
+  // Asking the owner starts a remediation, so it needs the start guard as well.
   if (starts(action) && !context.mayStart(live.machine)) return;
   const changes = changeConditions(live.raw, wanted, unwanted, deps.nowMs());
   const operations = changes.flatMap(({ path, conditions }) => setField(live.raw, path, conditions));
@@ -246,11 +249,11 @@ async function* deleteMachine(
   try {
     await client.delete(machineType, keyOf(machine), { guard: { uid, resourceVersion } }, signal);
   } catch (error) {
-    // Changed or gone since it was read: the next evaluation decides again.
+    // The Machine has changed or was deleted since it was read. The next evaluation decides again.
     if (isKubeError(error, "Aborted", "Conflict", "NotFound") || !(error instanceof Error)) throw error;
     const { message } = error;
     yield { type: "deletionFailed", machine, message };
-    // Until then, another Machine can be deleted.
+    // Deferred, so that another Machine can be deleted in the meantime.
     yield deferred(deps, machine, { reason: message, cause: "deletionRefused" }, REFUSED_RETRY_MS);
     return;
   }
@@ -289,7 +292,7 @@ async function patchMachine(
   return { type: "written", machine: kind.readMachine(patched) };
 }
 
-/** Defers the remediation of a machine. */
+/** Defers the remediation of a Machine. */
 function deferred(
   { nowMs }: MachineActionDeps,
   machine: Machine,

@@ -4,14 +4,14 @@ import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health
 import type { Watched } from "../../../kube/watched.ts";
 import { collectedGauge, metric } from "../../../telemetry/metric.ts";
 
-/** Reasons of the condition RemediationAllowed while it is False. */
+/** The reasons of the condition RemediationAllowed while it is False. */
 const GATES = ["SpecInvalid", "ViewStale", "WorkloadClusterUnreachable", "TooManyUnhealthy"] as const;
-/** No condition yet, for example because the Cluster does not exist. */
+/** The condition does not exist yet, for example because the Cluster does not exist. */
 const NOT_JUDGED = "NotJudged";
-/** What another version of the agent has written. */
+/** A reason that another version of the agent has written. */
 const OTHER = "Other";
 
-/** The families that serve MachineHealthChecks, by the names that the option `--families` has. */
+/** The families that serve MachineHealthChecks, by their names in the option `--families`. */
 export type MachineFamily = "machine-health-check" | "okd-machine-health-check";
 const FAMILIES = ["machine-health-check", "okd-machine-health-check"] as const satisfies MachineFamily[];
 
@@ -71,7 +71,10 @@ function reasonOf({ metadata, status }: MachineHealthCheck): string {
   return status.expectedMachines === 0 ? "NoMachines" : "None";
 }
 
-/** A health check of v1beta1 has no condition for it. If it is paused for others, the condition is theirs. */
+/**
+ * A health check of v1beta1 has no condition Paused, so the annotation counts. If the annotation pauses only the
+ * controller of Cluster API, the condition describes that controller and does not count.
+ */
 function isPaused(annotation: string | undefined, conditions: MachineHealthCheck["status"]["conditions"]): boolean {
   if (annotation !== undefined) return annotation !== PAUSED_FOR_OTHERS;
   return conditions.some(({ type, status: is }) => type === "Paused" && is === "True");

@@ -2,10 +2,10 @@ import type { MachineHealthCheck } from "../../../api/cluster-api/machine-health
 
 /** Metrics of the health checks of one vendor. */
 export interface MachineMetrics {
-  /** @param result.covered machines that it covers; undefined if that is not known. */
+  /** @param result.covered how many Machines it covers; undefined if that is not known. */
   observe(check: MachineHealthCheck, result: { covered: number | undefined; isRestricted: boolean }): void;
-  /** One of its machines was deleted. */
+  /** Is called when the agent has deleted one of its Machines. */
   deleted(check: MachineHealthCheck): void;
-  /** The health check is gone. @param key `namespace/name` */
+  /** Is called when the health check was deleted. @param key `namespace/name` */
   forget(key: string): void;
 }

@@ -31,7 +31,7 @@ const SHORT_CIRCUIT = metric({
 
 export const OKD_METRICS: readonly Metric[] = [COVERED, DELETED, SHORT_CIRCUIT];
 
-/** What OKD counts of its health checks. */
+/** The metrics that OKD has for its health checks. */
 export class OkdMetrics implements MachineMetrics {
   readonly #registry: Registry;
   readonly #covered: Gauge<OkdMetricLabel>;
@@ -60,7 +60,7 @@ export class OkdMetrics implements MachineMetrics {
     for (const metric of [this.#covered, this.#deleted, this.#shortCircuit]) metric.remove(labels);
   }
 
-  /** Removes the metrics from the registry; the next term of leadership registers them again. */
+  /** Removes the metrics from the registry. The next term of leadership registers them again. */
   close(): void {
     for (const { name } of OKD_METRICS) this.#registry.removeSingleMetric(name);
   }

@@ -17,11 +17,12 @@ export interface MachineStartGuardDeps {
   remediations: RemediationStore;
 }
 
-/** Checks immediately before an action that starts a remediation whether it may still start. */
+/** Checks immediately before an action starts a remediation that it may still start. */
 export class MachineStartGuard {
   readonly #deps: MachineStartGuardDeps;
   /**
-   * Machines whose remediation is being started, by UID, so that two reconciles never start one for the same Machine.
+   * The Machines whose remediation is being started, by UID, so that two reconciles never start one for the same
+   * Machine.
    */
   readonly #starting = new Map<string, Machine>();
 
@@ -29,7 +30,7 @@ export class MachineStartGuard {
     this.#deps = deps;
   }
 
-  /** Machines whose remediation is being started at this moment. */
+  /** The Machines whose remediation is being started at this moment. */
   get starting(): Iterable<Machine> {
     return this.#starting.values();
   }
@@ -57,7 +58,7 @@ export class MachineStartGuard {
     };
   }
 
-  /** Why the threshold allows no remediation by a live list of the nodes, in words; the watch may be behind. */
+  /** Why the threshold allows no remediation, by a live list of the nodes. */
   async #findObjection(
     check: MachineHealthCheck,
     { compiled }: MachineCheckState,
@@ -73,9 +74,9 @@ export class MachineStartGuard {
   }
 
   /**
-   * Whether a remediation that was decided on may still start: the spec is the same, the health check is not paused,
-   * the threshold is met now, and neither the Machine nor another one of its control plane has a remediation. A machine
-   * that may start counts as started at once.
+   * Whether a remediation that was decided may still start: the spec is the same, the health check is not paused, the
+   * threshold is met, and neither the Machine nor another Machine of its control plane has a remediation. If it may
+   * start, the Machine is added to `starting` at once.
    */
   #mayStart(check: MachineHealthCheck, state: MachineCheckState, machine: Machine): boolean {
     const { store, states, remediations } = this.#deps;
@@ -90,7 +91,7 @@ export class MachineStartGuard {
     if (!judgeUnhealthyLimit(policy.unhealthyLimit, size, size - healthy).allowed) return false;
     if (states.blockedBy(current) !== undefined || states.nodesOf(current)?.unreachable !== undefined) return false;
     if (this.#starting.has(uid)) return false;
-    // A request has the name of its Machine. A search by name is fast, and this runs once for each of thousands of
+    // Requests are searched by the name of their Machine, because that is fast, and this runs for each of thousands of
     // Machines.
     if (remediations.named({ namespace, name }).some(({ object }) => machineUidOf(object) === uid)) return false;
     if (policy.step !== undefined && machine.isControlPlane && this.#isControlPlaneBusy(current, state, uid))

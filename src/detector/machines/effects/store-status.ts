@@ -17,7 +17,7 @@ type Store = HealthCheckStore<MachineHealthCheck>;
  * Stores the fields and conditions of the status that have changed. The health check is read first, because the view
  * keeps only the fields that decisions need.
  *
- * @throws KubeError, Conflict if the health check is another one or another version now.
+ * @throws KubeError, Conflict if the health check was replaced or changed.
  */
 export async function storeMachineCheckStatus(
   store: Store,
@@ -46,8 +46,8 @@ export async function storeMachineCheckStatus(
 }
 
 /**
- * Labels the health check with its cluster's name, and makes the Cluster its owner, because upstream moves and deletes
- * both together.
+ * Labels the health check with the name of its Cluster, and makes the Cluster its owner, so that Cluster API moves and
+ * deletes both together.
  */
 export async function adopt(
   store: Store,

@@ -15,15 +15,15 @@ import { compileMachinePolicy } from "../decide/policy.ts";
 import type { MachineHealth, ObservedNode } from "../decide/observed-machine.ts";
 import { MachineTracker } from "./machine-tracker.ts";
 
-/** A valid spec, compiled, and the Machines that it covers. */
+/** The compiled spec of a valid health check, and the Machines that it covers. */
 export interface CompiledMachineCheck {
   policy: MachinePolicy;
   tracker: MachineTracker;
 }
 
-/** What the agent knows of one MachineHealthCheck in addition to its status. */
+/** What the agent knows about one MachineHealthCheck in addition to its status. */
 export interface MachineCheckState extends CheckState {
-  /** The compiled spec and the machines it covers, or what is wrong with it. */
+  /** The compiled spec and the Machines that it covers, or what is wrong with the spec. */
   readonly compiled: CompiledMachineCheck | { problem: string };
   /** By the UIDs of Machines. */
   readonly observations: ObservationsByKey<MachineObservations, MachineEvent>;
@@ -33,9 +33,9 @@ export interface MachineCheckState extends CheckState {
 export interface JudgmentSources {
   kind: MachineHealthCheckKind;
   nowMs: () => number;
-  /** The Cluster of a health check; undefined if its kind knows none. */
+  /** The Cluster of a health check; undefined if the vendor has no Clusters. */
   clusterOf: (check: MachineHealthCheck) => Cluster | undefined;
-  /** The nodes of its machines; undefined if there are none yet. */
+  /** The nodes of the cluster of a health check; undefined if they are not watched yet. */
   nodesOf: (check: MachineHealthCheck) => ClusterNodes | undefined;
 }
 
@@ -66,7 +66,7 @@ export function machineCheckKey({ metadata, apiVersion }: MachineHealthCheck): s
   return JSON.stringify([metadata.uid, metadata.generation, apiVersion, metadata.annotations?.[ATTEMPT_BUDGET]]);
 }
 
-/** Judges a machine by the given cluster and node. */
+/** Judges a Machine by the given Cluster and node. */
 export function judgeNow(
   { kind, nowMs, nodesOf }: JudgmentSources,
   check: MachineHealthCheck,
@@ -86,7 +86,7 @@ function ownNodeOf(machine: Machine, observed: ObservedNode): ObservedNode {
   return { state: "unknown", reason };
 }
 
-/** The machine's node in the watched nodes of its cluster. Before the cluster has an API server, it has no nodes. */
+/** The watched node of a Machine. Before the cluster has an API server, there are no nodes. */
 function watchedNodeOf({ nodesOf }: JudgmentSources, check: MachineHealthCheck, { nodeName }: Machine): ObservedNode {
   const nodes = nodesOf(check);
   return nodeName === undefined || nodes === undefined ? { state: "none" } : nodes.nodeNamed(nodeName);

@@ -13,9 +13,9 @@ import type { ObservedNode } from "../decide/observed-machine.ts";
 export interface ClusterNodesDeps {
   clusters: WorkloadClusters;
   clock: Clock;
-  /** The clock that machines are judged by. */
+  /** The clock by which Machines are judged. */
   times: MonotonicTimes;
-  /** Is called with the node whose health may have changed; with undefined if it may be any node. */
+  /** Is called with the name of a node whose health may have changed; with undefined if it may be any node. */
   onChange: (nodeName: string | undefined) => void;
 }
 
@@ -23,7 +23,7 @@ export interface ClusterNodesDeps {
 export class ClusterNodes {
   readonly #deps: ClusterNodesDeps;
   readonly #cluster: HeldCluster;
-  /** The nodes that are watched now, and the times of their conditions: each cluster has a clock of its own. */
+  /** The watched nodes, and the times of their conditions. Each cluster has its own clock. */
   #watch: NodeWatch | undefined;
 
   constructor(deps: ClusterNodesDeps, ref: ClusterRef) {
@@ -75,7 +75,7 @@ export class ClusterNodes {
   }
 
   /**
-   * Reads a node now. Conditions that differ from the view are left out. They are judged when the watch has reported
+   * Reads a node live. Conditions that differ from the view are left out. They are judged when the watch has reported
    * their change.
    */
   async readNode(nodeName: string, signal: AbortSignal): Promise<ObservedNode> {
@@ -108,7 +108,10 @@ export class ClusterNodes {
     this.#deps.onChange(undefined);
   }
 
-  /** Watches the nodes of a new connection; a cluster may become reachable again with the same ones. */
+  /**
+   * Watches the nodes of the current connection, unless it already does: a cluster may become reachable again with the
+   * same view.
+   */
   #listen(): void {
     const { connection } = this.#cluster;
     if (connection.state !== "connected" || this.#watch?.nodes === connection.nodes) return;

@@ -13,7 +13,7 @@ export interface CoverageViews {
   ownCluster: ClusterRef | undefined;
 }
 
-/** Which nodes of the agent's own cluster have a Machine that some health check covers. */
+/** Judges whether a node of the agent's own cluster has a Machine that a health check covers. */
 export function machineCoverage({ kind, checks, machines, ownCluster }: CoverageViews): CoverageJudge {
   const policies = [...checks.values()].flatMap((check) => {
     const policy = compileMachinePolicy(kind, check);

@@ -18,33 +18,33 @@ import type { MachinePolicy } from "../decide/policy.ts";
 import type { ObservedNode } from "../decide/observed-machine.ts";
 
 /**
- * Nothing starts on a view of machines or clusters that is older: a bookmark comes every minute even when nothing
- * changes.
+ * If the views of Machines or Clusters have received nothing for this long, no remediation starts. A bookmark arrives
+ * every minute even if nothing changes.
  */
 const VIEW_STALE_MS = 180_000;
 
 export interface MachineChecksDeps {
   kind: MachineHealthCheckKind;
   clock: Clock;
-  /** The clock that machines are judged by. */
+  /** The clock by which Machines are judged. */
   times: MonotonicTimes;
   clusters: WorkloadClusters;
   checks: Watched<MachineHealthCheck>;
   machines: Watched<Machine>;
-  /** Undefined if the kind knows none. */
+  /** Undefined if the vendor has no Clusters. */
   clusterObjects: Watched<Cluster> | undefined;
   remediations: RemediationStore;
-  /** Since when the FencingTarget of the machine's node has been Ready, so that its host can be fenced. */
+  /** Since when the FencingTarget of the Machine's node has been Ready; undefined if it is not Ready. */
   fenceableSinceMs: (machine: Machine) => number | undefined;
   /** Is called with the `namespace/name` of a health check whose decision may have changed. */
   onChange: (check: string) => void;
 }
 
-/** What the agent knows of each MachineHealthCheck, kept up to date as machines, clusters and nodes change. */
+/** What the agent knows about each MachineHealthCheck. It is updated when Machines, Clusters and nodes change. */
 export class MachineChecks {
   readonly #deps: MachineChecksDeps;
   readonly #states: CheckStates<MachineHealthCheck, MachineCheckState>;
-  /** By the cluster's `namespace/name`. */
+  /** By `namespace/name` of the cluster. */
   readonly #nodes = new Map<string, ClusterNodes>();
   readonly sources: JudgmentSources;
 
@@ -73,7 +73,7 @@ export class MachineChecks {
     return this.#states.of(check);
   }
 
-  /** The policies of all health checks whose spec can be used. */
+  /** The policies of all health checks whose spec is valid. */
   *policies(): IterableIterator<MachinePolicy> {
     for (const [, { compiled }] of this.#states.entries()) if ("policy" in compiled) yield compiled.policy;
   }
@@ -97,7 +97,7 @@ export class MachineChecks {
     return this.#nodes.get(keyText(clusterRef(check)));
   }
 
-  /** Ensures that the nodes of a health check's cluster are watched, once its API server exists. */
+  /** Ensures that the nodes of a health check's cluster are watched if its API server exists. */
   holdNodes(check: MachineHealthCheck, cluster: Cluster | undefined): ClusterNodes | undefined {
     const known = this.nodesOf(check);
     if (known !== undefined || (cluster !== undefined && !cluster.controlPlaneInitialized)) return known;
@@ -112,8 +112,8 @@ export class MachineChecks {
   }
 
   /**
-   * @param template what its template has resolved to; undefined if it names none.
-   * @param starting machines whose remediation is being started at this moment.
+   * @param template the resolved template; undefined if the health check names none.
+   * @param starting the Machines whose remediation is being started at this moment.
    */
   snapshot(
     check: MachineHealthCheck,
@@ -142,7 +142,10 @@ export class MachineChecks {
     });
   }
 
-  /** How many targets are healthy by a list of nodes of this moment; undefined if there is none. */
+  /**
+   * How many of the covered Machines are healthy by a recent live list of the nodes; undefined if there is no such
+   * list.
+   */
   healthyByList(check: MachineHealthCheck, { tracker }: CompiledMachineCheck): number | undefined {
     const liveNodes = this.nodesOf(check)?.liveNodes;
     if (liveNodes === undefined) return undefined;
@@ -157,7 +160,7 @@ export class MachineChecks {
     return tracker.names.filter(isHealthy).length;
   }
 
-  /** Why nothing may start now although everything could be read. Text for the operator. */
+  /** Why nothing may start now although everything could be read, as text for the operator. */
   blockedBy(check: MachineHealthCheck): string | undefined {
     const { clock, machines, clusterObjects } = this.#deps;
     if (this.clusterOf(check)?.metadata.deletionTimestamp !== undefined) return "the cluster is being deleted";
@@ -169,7 +172,7 @@ export class MachineChecks {
       : undefined;
   }
 
-  /** Whether the connection leads to another cluster. If so, the nodes of all Machines would look deleted. */
+  /** Whether the kubeconfig seems to point to another cluster. If so, the nodes of all Machines would look deleted. */
   #isOtherCluster(check: MachineHealthCheck): boolean {
     const { clusterObjects, machines } = this.#deps;
     // If the vendor has no Clusters, the Machines belong to the cluster that stores them.
@@ -187,7 +190,7 @@ export class MachineChecks {
     for (const nodes of this.#nodes.values()) nodes.close();
   }
 
-  /** Another health check that finds the machine unhealthy; its name. */
+  /** The name of another health check that finds the Machine unhealthy. */
   #findOther(check: MachineHealthCheck, machine: Machine): string | undefined {
     for (const [key, { compiled }] of this.#states.entries()) {
       if (key === nameOf(check) || "problem" in compiled) continue;
@@ -211,7 +214,7 @@ export class MachineChecks {
     this.#judge(nameOf(change.object));
   }
 
-  /** Judges the Machines of a cluster again. @param nodeName if it is given, only the Machines of that node. */
+  /** Judges the Machines of a cluster again; with `nodeName`, only the Machines of that node. */
   #judge(cluster: string, nodeName?: string): void {
     for (const check of this.#deps.checks.values()) {
       if (keyText(clusterRef(check)) !== cluster) continue;
@@ -234,7 +237,7 @@ function clusterRef({ metadata, spec }: MachineHealthCheck): ClusterRef {
   return { namespace: metadata.namespace, name: spec.clusterName };
 }
 
-/** The fields of a Cluster that matter for its machines. */
+/** The fields of a Cluster by which its Machines are judged. */
 function factsOf({ metadata, paused, ...rest }: Cluster): string {
   const { infrastructureReady, infrastructureReadySince, controlPlaneInitialized, controlPlaneInitializedSince } = rest;
   const ready = [infrastructureReady, infrastructureReadySince, controlPlaneInitialized, controlPlaneInitializedSince];

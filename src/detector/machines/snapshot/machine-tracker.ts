@@ -2,7 +2,7 @@ import type { Machine } from "../../../api/cluster-api/cluster-api.ts";
 import type { Change } from "../../../kube/watched.ts";
 import type { MachineHealth } from "../decide/observed-machine.ts";
 
-/** One Machine, and its health at the last evaluation of it. */
+/** A Machine, and its health when it was last judged. */
 export interface TrackedMachine {
   machine: Machine;
   health: MachineHealth;
@@ -11,13 +11,13 @@ export interface TrackedMachine {
 export interface MachineTrackerDeps {
   covers: (machine: Machine) => boolean;
   judge: (machine: Machine) => MachineHealth;
-  /** Whether a healthy machine has all its conditions, so that there is nothing to write. */
+  /** Whether a healthy Machine already has all its conditions, so that nothing must be written. */
   isSettled: (machine: Machine, health: MachineHealth) => boolean;
 }
 
 /**
- * The Machines that one health check covers, and the health of each. It is updated Machine by Machine, so that a change
- * costs the same for ten Machines and for thousands.
+ * The Machines that one health check covers, and the health of each. Each change updates one Machine, so that it costs
+ * the same with ten Machines and with thousands.
  */
 export class MachineTracker {
   readonly #deps: MachineTrackerDeps;
@@ -33,7 +33,7 @@ export class MachineTracker {
     for (const machine of machines) this.#take(machine);
   }
 
-  /** How many targets are healthy. */
+  /** How many Machines are healthy. */
   get healthy(): number {
     return this.#healthy;
   }
@@ -42,13 +42,13 @@ export class MachineTracker {
     return this.#machines.size;
   }
 
-  /** Names of all targets, sorted. */
+  /** The names of all Machines, sorted. */
   get names(): readonly string[] {
     this.#names ??= [...this.#machines.keys()].sort();
     return this.#names;
   }
 
-  /** Names of targets that need a decision. */
+  /** The names of the Machines that need a decision. */
   get notable(): ReadonlySet<string> {
     return this.#notable;
   }
@@ -57,7 +57,7 @@ export class MachineTracker {
     return this.#machines.get(name);
   }
 
-  /** @returns whether the health check's decision may differ for it. */
+  /** @returns whether the decision of the health check may change. */
   observe({ type, object }: Change<Machine>): boolean {
     const { name } = object.metadata;
     const before = this.#drop(name);
@@ -66,7 +66,7 @@ export class MachineTracker {
     return before !== undefined || after !== undefined;
   }
 
-  /** Judges again the machines of a node. @returns whether there are any. */
+  /** Judges the Machines of a node again. @returns whether there are any. */
   observeNode(nodeName: string): boolean {
     const names = [...(this.#byNode.get(nodeName) ?? [])];
     for (const name of names) this.#judgeAgain(name);
@@ -75,11 +75,11 @@ export class MachineTracker {
 
   /** Judges all Machines again, because their Cluster has changed. */
   judgeAll(): void {
-    // A copy: each is taken out and put back.
+    // A copy, because each Machine is removed and added again.
     for (const name of Array.from(this.#machines.keys())) this.#judgeAgain(name);
   }
 
-  /** Judges the Machines again whose duration is over. */
+  /** Judges again the Machines whose duration is over. */
   advance(nowMs: number): void {
     for (const name of Array.from(this.#notable)) {
       const { health } = this.#machines.get(name) ?? {};

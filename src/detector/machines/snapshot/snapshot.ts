@@ -17,14 +17,14 @@ export interface MachineSnapshotSources {
   tracker: MachineTracker;
   observationsOf: (machine: Machine) => MachineObservations;
   template: MachineCheckSnapshot["template"];
-  /** Every remediation, of any owner. */
+  /** All remediations, with any owner. */
   remediations: readonly Remediation[];
   machineOf: (key: { namespace: string; name: string }) => Machine | undefined;
-  /** Machines whose remediation is being started at this moment. */
+  /** The Machines whose remediation is being started at this moment. */
   starting: readonly Machine[];
-  /** Another health check that finds the machine unhealthy; its name. */
+  /** Returns the name of another health check that finds the Machine unhealthy. */
   isUnhealthyToOthers: (machine: Machine) => string | undefined;
-  /** Since when the FencingTarget of the machine's node has been Ready, so that its host can be fenced. */
+  /** Since when the FencingTarget of the Machine's node has been Ready; undefined if it is not Ready. */
   fenceableSinceMs: (machine: Machine) => number | undefined;
   attemptsOf: (key: string) => readonly CountedAttempt[];
   isHistoryFull: boolean;
@@ -47,7 +47,7 @@ export function takeMachineSnapshot(sources: MachineSnapshotSources): MachineChe
     if (tracked === undefined) return [];
     const { machine, health } = tracked;
     const own = byMachine.get(machine.metadata.uid) ?? [];
-    // The object has the name of the next request, or it remediates the Machine for another controller.
+    // Another controller created this object, and it has the name of the next request or remediates the Machine.
     const peerCheck = [...(byName.get(name) ?? []), ...(byOwner.get(machine.metadata.uid) ?? [])].find(
       ({ object }) => machineUidOf(object) !== machine.metadata.uid,
     );
@@ -86,7 +86,7 @@ export function takeMachineSnapshot(sources: MachineSnapshotSources): MachineChe
   };
 }
 
-/** The Machine that owns a remediation, of any creator. */
+/** The owner reference to the Machine of a remediation, whichever controller created it. */
 function ownerOf({ metadata }: KubeObject): OwnerReference | undefined {
   return metadata.ownerReferences?.find(({ kind }) => kind === "Machine");
 }

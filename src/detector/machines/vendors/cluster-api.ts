@@ -14,7 +14,7 @@ import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import { judgeMachine } from "../decide/machine-health.ts";
 import type { MachineHealth } from "../decide/observed-machine.ts";
 
-/** Cluster API's MachineHealthCheck, of v1beta2 or v1beta1. */
+/** The MachineHealthCheck of Cluster API, in v1beta2 or v1beta1. */
 export const CLUSTER_API_CHECKS: MachineHealthCheckKind = {
   name: "machine-health-check",
   checks: servedKind(MACHINE_HEALTH_CHECK_KIND),
@@ -39,7 +39,10 @@ function servedKind(kind: string): KindVersions {
   return { group: CLUSTER_API_GROUP, kind, versions: CLUSTER_API_VERSIONS };
 }
 
-/** The owner's controller continues from here, and reports its progress in the same condition. */
+/**
+ * The condition that asks the owner for a replacement. The owner's controller reports its progress in the same
+ * condition.
+ */
 const OWNER_REMEDIATED: ConditionWrite = {
   type: "OwnerRemediated",
   status: "False",

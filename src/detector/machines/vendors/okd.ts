@@ -12,10 +12,10 @@ import type { HealthCriteria } from "../decide/machine-health.ts";
 import { judgeNode } from "../decide/machine-health.ts";
 import type { MachineHealth, ObservedMachine } from "../decide/observed-machine.ts";
 
-/** The phase of a Machine for which its provider does nothing more. */
+/** The phase of a Machine that its provider has given up on. */
 const FAILED = "Failed";
 
-/** OKD's MachineHealthCheck over its Machines, whose nodes are those of the agent's own cluster. */
+/** The MachineHealthCheck of OKD. The nodes of its Machines are in the agent's own cluster. */
 export const OKD_CHECKS: MachineHealthCheckKind = {
   name: "okd-machine-health-check",
   checks: OKD_MACHINE_HEALTH_CHECKS,
@@ -32,7 +32,7 @@ export const OKD_CHECKS: MachineHealthCheckKind = {
   healthConditions: () => [],
 };
 
-/** Upstream's order: a failed machine is unhealthy whatever its Node reports. */
+/** A Machine in the phase Failed is unhealthy, whatever its Node reports. OKD checks in the same order. */
 export function judgeOkdMachine(target: ObservedMachine, checks: HealthCriteria, nowMs: number): MachineHealth {
   const { phase } = target.machine;
   if (phase !== FAILED) return judgeNode(target, checks, nowMs);
@@ -43,12 +43,15 @@ export function judgeOkdMachine(target: ObservedMachine, checks: HealthCriteria,
   };
 }
 
-/** What OKD does: a template's request, else power fencing if the health check asks for it, else deletion. */
+/**
+ * The remedy that OKD uses: a request if the health check has a template, otherwise power fencing if the health check
+ * asks for it, otherwise deletion.
+ */
 export function chooseRemedy(check: MachineHealthCheck, machine: Machine): Remedy {
   if (check.spec.template !== undefined) return { type: "request" };
   const { annotations, deletionTimestamp, ownerReferences = [] } = machine.metadata;
   if (deletionTimestamp !== undefined) return { type: "none", reason: "it is being deleted" };
-  // A Machine in this phase may have no host that could be power-cycled.
+  // A Machine in the phase Failed may have no host to power-cycle.
   if (wantsExternalRemediation(check) && machine.phase !== FAILED) {
     return annotations?.[EXTERNAL_REMEDIATION_ANNOTATION] === undefined
       ? { type: "annotate", annotation: EXTERNAL_REMEDIATION_ANNOTATION }
