@@ -107,6 +107,19 @@ describe("a MachineHealthCheck of OKD", () => {
       await world.until("m2 is deleted", () => deletions.length === 2, 30_000);
     }));
 
+  it("a MachineHealthCheck of OKD that is annotated while it runs deletes one Machine at a time from then on", () =>
+    Okd.run({ ...DETECTOR, hosts: hosts(4) }, async (okd, world) => {
+      okd.patch("m1", { metadata: { finalizers: [FINALIZER] } });
+      okd.createHealthCheck({ maxUnhealthy: 2 });
+      await world.until("it is counted", () => okd.healthCheck?.status?.currentHealthy === 4);
+      okd.annotateHealthCheck({ "ironfence.io/one-machine-at-a-time": "true" });
+      const deletions = watchDeletions(world);
+      for (const host of hosts(2)) world.rack.host(host).hang();
+      await world.until("m1 is deleted", () => deletions.length > 0);
+      await world.clock.advance(600_000);
+      assert.equal(deletions.length, 1, "m1 is still being drained");
+    }));
+
   it("a MachineHealthCheck of OKD does nothing while too many nodes are unhealthy, reports it once and does not repeat its calls (upstream loops every 1 ms)", () => {
     let requests = 0;
     return Okd.run({ ...DETECTOR, onRequest: () => (requests += 1) }, async (okd, world) => {

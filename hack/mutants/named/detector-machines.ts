@@ -56,6 +56,14 @@ export const DETECTOR_MACHINES_MUTANTS: readonly Mutant[] = [
     "if (!context.mayStart(machine)) return;",
     OKD_HEALTH_CHECK,
   ),
+  mutant(
+    "machines-okd-one-at-a-time-edited",
+    "decide/policy",
+    "an annotation that allows one deletion at a time counts from when it is set",
+    "[ATTEMPT_BUDGET, ONE_MACHINE_AT_A_TIME]",
+    "[ATTEMPT_BUDGET]",
+    OKD_HEALTH_CHECK,
+  ),
 
   // A node of the same name in another cluster is another node; a Machine is known by its UID.
   mutant(

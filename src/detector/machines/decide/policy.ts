@@ -23,6 +23,9 @@ export interface MachinePolicy {
   oneAtATime: boolean;
 }
 
+/** The annotations of a health check that `compileMachinePolicy` reads. */
+export const MACHINE_POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, ONE_MACHINE_AT_A_TIME];
+
 /** @returns a text that says what is wrong with the spec, if it is invalid. */
 export function compileMachinePolicy(kind: MachineHealthCheckKind, check: MachineHealthCheck): MachinePolicy | string {
   const { spec, metadata } = check;

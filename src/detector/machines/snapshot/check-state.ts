@@ -1,4 +1,3 @@
-import { ATTEMPT_BUDGET } from "../../../api/names/annotations.ts";
 import type { Cluster, Machine } from "../../../api/cluster-api/cluster-api.ts";
 import { mayBeNodeOf } from "../../../api/cluster-api/cluster-api.ts";
 import { conditionOf } from "../../../api/schema/read-fields.ts";
@@ -11,7 +10,7 @@ import type { MachineHealthCheckKind } from "../decide/kind.ts";
 import type { MachineEvent, MachineObservations } from "../decide/observe.ts";
 import { NOTHING_OBSERVED_OF_MACHINE, observeMachine } from "../decide/observe.ts";
 import type { MachinePolicy } from "../decide/policy.ts";
-import { compileMachinePolicy } from "../decide/policy.ts";
+import { compileMachinePolicy, MACHINE_POLICY_ANNOTATIONS } from "../decide/policy.ts";
 import type { MachineHealth, ObservedNode } from "../decide/observed-machine.ts";
 import { MachineTracker } from "./machine-tracker.ts";
 
@@ -61,9 +60,13 @@ export function newMachineCheckState(
   };
 }
 
-/** Identifies a health check and everything that its policy is compiled from. */
+/**
+ * Identifies a health check and everything that its policy is compiled from. A change of annotations does not increase
+ * the generation.
+ */
 export function machineCheckKey({ metadata, apiVersion }: MachineHealthCheck): string {
-  return JSON.stringify([metadata.uid, metadata.generation, apiVersion, metadata.annotations?.[ATTEMPT_BUDGET]]);
+  const { uid, generation, annotations } = metadata;
+  return JSON.stringify([uid, generation, apiVersion, MACHINE_POLICY_ANNOTATIONS.map((name) => annotations?.[name])]);
 }
 
 /** Judges a Machine by the given Cluster and node. */
