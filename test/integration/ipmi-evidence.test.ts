@@ -61,7 +61,7 @@ describe("the SEL over IPMI", () => {
     world.mock.addFault({ steps: ["GetSELInfo"], action: { type: "completionCode", completionCode: 0xd4 } });
     const { entries, incomplete } = await evidenceOf(world.open());
     assert.deepEqual(entries, []);
-    assert.match(incomplete ?? "", /does not give its SEL/);
+    assert.match(incomplete ?? "", /does not let this account read its SEL/);
   });
 
   it("the SEL over IPMI that is never answered does not delay an order or a reading, nor cast doubt on an Off", async () => {

@@ -32,7 +32,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Secret } from "../../runtime/secret.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 
-/** How long the login of a session for the log may still take when the driver is closed. */
+/** How long the login for the log may still take after the driver is closed. */
 const SIDE_LOGIN_GRACE_MS = 500;
 
 /** Drives the host of one BMC over IPMI 2.0. */
@@ -48,10 +48,10 @@ export class IpmiDriver implements PowerDriver {
   readonly #password: Secret;
   #side: Client | undefined;
   #closed = false;
-  /** The identity that the caller got, and the session in which the BMC reported it. */
+  /** The identity that `identify` returned, and the session in which the BMC last confirmed it. */
   #known: { identity: HostIdentity; session: IpmiSession } | undefined;
 
-  /** @param options `openSide` opens another client of the same BMC, of whose failures the first one learns nothing. */
+  /** @param options `openSide` opens another client for the same BMC, whose failures do not affect the first one. */
   constructor(
     address: IpmiAddress,
     client: Client,
@@ -111,7 +111,7 @@ export class IpmiDriver implements PowerDriver {
     });
   }
 
-  /** In a session of its own, because a session carries one command at a time. */
+  /** Reads in a session of its own, because a session carries one command at a time. */
   async readEvidence(signal: AbortSignal): Promise<BmcEvidence> {
     if (this.#closed) throw new BmcError("Aborted", `${this.address}: closed`);
     const budget = new ReadingBudget(this.#clock, this.#precedence, this.#key, EVIDENCE_COMMANDS_MAX);
@@ -184,8 +184,8 @@ export class IpmiDriver implements PowerDriver {
    * The session for an order, or for a reading that may be a proof. At a new login, which the caller does not see, the
    * name may lead to another BMC, so the host is identified again in each session.
    *
-   * @param isOff whether the host is known to be off: then a part of its identity may be missing.
-   * @returns undefined if another host answers than the one that was reported to the caller.
+   * @param isOff Whether the host is known to be off. A part of its identity may then be missing.
+   * @returns undefined if another host answers than the one that `identify` reported.
    */
   async #sessionOfHost(what: string, isOff: boolean, signal: AbortSignal): Promise<IpmiSession | undefined> {
     const session = await this.#client.session(signal);
@@ -220,7 +220,7 @@ export class IpmiDriver implements PowerDriver {
   }
 
   async #setBoot(what: string, override: BootOverride, signal: AbortSignal): Promise<void> {
-    // Not all BMCs support this. Then the power order must follow within a minute, as it does.
+    // Not all BMCs support this. On the others the power order must follow within a minute, and it does.
     if (override === "NetworkOnce") await this.#change(what, KEEP_BOOT_FLAGS, signal);
     accepted(what, await this.#change(what, setBootFlags(override, this.#bootMode), signal));
   }

@@ -6,13 +6,13 @@ import type { Answers, SnmpValue } from "./session/values.ts";
 import type { PowerReading } from "../interface/driver.ts";
 import { BmcError } from "../interface/errors.ts";
 
-// What one answer of a PDU says about one outlet. Pure.
+// Parses what one answer of a PDU shows about one outlet. Pure.
 
 const SYS_UP_TIME = "1.3.6.1.2.1.1.3.0";
 
 /**
- * A PDU that started less than this ago may show outlets as off whose relays it has not read yet. Measured by the PDU
- * itself, so that a restart between two calls counts as well.
+ * A PDU that started less than this ago may show Off for outlets whose relays it has not read yet. The PDU's own uptime
+ * is used, so that a restart between two calls is noticed.
  */
 export const PDU_SETTLE_MS = 30_000;
 
@@ -28,7 +28,7 @@ export interface OutletStatus {
   /** The number of the outlet: on its unit, if the MIB has it, otherwise its index. */
   outlet: string;
   label: string | undefined;
-  /** False: the PDU says that the outlet has no relay, or that nothing may switch it. */
+  /** False if the PDU reports that the outlet has no relay, or that it may not be switched. */
   isSwitchable: boolean;
   meter: MeterReading;
   reading: PowerReading;
@@ -44,9 +44,9 @@ export function statusOids(table: OutletTable, outlet: string): readonly string[
 }
 
 /**
- * @param wasMetered whether the outlet is known to have a meter: then it has to show 0.
- * @throws BmcError SystemNotFound if there is no such outlet, BadResponse if the PDU does not say to which unit it
- * belongs or how long it has been up, Unsupported for a chain whose outlets have no unit.
+ * @param wasMetered Whether the outlet is known to have a meter. The meter then has to show 0.
+ * @throws BmcError SystemNotFound if there is no such outlet, BadResponse if the PDU does not report the unit of the
+ * outlet or its own uptime, Unsupported for a chain whose outlets have no unit.
  */
 export function readStatus(
   table: OutletTable,
@@ -103,7 +103,7 @@ function readPower(
   }
   if (meter.kind === "unreadable") return { state: "Unknown", raw: `${text}, but its meter shows ${meter.raw}` };
   if (meter.kind === "none" && wasMetered) {
-    return { state: "Unknown", raw: `${text}, but its meter, which it has, shows nothing` };
+    return { state: "Unknown", raw: `${text}, but its meter shows nothing now` };
   }
   const raw = meter.kind === "value" ? `${text}, and its meter shows 0 ${unit}` : text;
   return { state: "Off", raw, bmcUpMs: upMs };

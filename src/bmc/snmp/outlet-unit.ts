@@ -5,12 +5,12 @@ import type { Answers } from "./session/values.ts";
 import type { OutletIdentity } from "../interface/driver.ts";
 import { BmcError } from "../interface/errors.ts";
 
-// Which outlet of which unit an answer is about. The index of an outlet of chained PDUs becomes that of another one
-// when a unit is removed, added or renumbered, so it identifies nothing. Pure.
+// Identifies the outlet and the unit that an answer is about. If PDUs are chained, the index of an outlet may belong to
+// another outlet after a unit is removed, added or renumbered, so the index does not identify it. Pure.
 
 export const SNMP_ENGINE_ID = "1.3.6.1.6.3.10.2.1.1.0";
 
-/** The rows of the table of units that are read: a chain of APC has at most 4 units. */
+/** The rows that are read of the table of units: a chain of APC has at most 4 units. */
 const ROWS = [1, 2, 3, 4];
 
 /** The OIDs by which an outlet is identified. They are read together with its state. */
@@ -21,7 +21,10 @@ export function unitOids({ serial, chain }: OutletTable, outlet: string): string
   return [...ofOutlet.map((object) => oidOf(object, outlet)), ...ofUnits];
 }
 
-/** @throws BmcError BadResponse if the PDU does not identify the unit, Unsupported for a chain that cannot. */
+/**
+ * @throws BmcError BadResponse if the PDU does not identify the unit, Unsupported for a chain whose table of outlets
+ * cannot.
+ */
 export function findUnit(
   table: OutletTable,
   outlet: string,
@@ -52,7 +55,7 @@ export function findUnit(
   return { pdu: pduOf(own, rows.length === 1), outlet: String(number) };
 }
 
-/** @param isAlone whether the engine ID, which is that of one unit, is that of the unit of the outlet. */
+/** @param isAlone Whether the SNMP engine ID, which belongs to one unit, belongs to the unit of the outlet. */
 function serialOf(
   { serial }: OutletTable,
   outlet: string,

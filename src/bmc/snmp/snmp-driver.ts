@@ -41,7 +41,7 @@ export class SnmpDriver implements PowerDriver {
   #session: SnmpSession | undefined;
   #isClosed = false;
   #table: OutletTable | undefined;
-  /** The outlet that the caller has identified. */
+  /** The outlet that the last `identify` or `identifyOutlet` found. */
   #own: Pick<OutletStatus, "pdu" | "outlet"> | undefined;
 
   /** @throws BmcError AuthFailed for a login that no PDU accepts. */
@@ -129,7 +129,10 @@ export class SnmpDriver implements PowerDriver {
     return new BmcError("Unsupported", `${this.address}: an outlet sets no boot override`);
   }
 
-  /** The read before the order finds the engine and its time, so that the order itself is one datagram. */
+  /**
+   * Reads before the order. The read also discovers the SNMP engine and its time, so that the order itself is one
+   * datagram.
+   */
   #order(order: "off" | "on", signal: AbortSignal): Promise<void> {
     return this.#call(`order ${order}`, signal, async (what, session, signal) => {
       const { table, status } = await this.#readOwn(what, session, signal);
@@ -180,7 +183,10 @@ export class SnmpDriver implements PowerDriver {
     );
   }
 
-  /** After a failure the engine may have another time, or be another one: the next call finds it again. */
+  /**
+   * Calls `work` with the session. After a failure the session is closed, and the next call discovers the SNMP engine
+   * again: its time may have changed, or another engine may answer.
+   */
   async #withSession<T>(signal: AbortSignal, work: (session: SnmpSession) => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new BmcError("Aborted", `${this.address}: the driver is closed`);
     const session = (this.#session ??= await SnmpSession.open(
@@ -201,7 +207,8 @@ export class SnmpDriver implements PowerDriver {
   }
 }
 
-const OTHER_OUTLET = "the outlet that answers is not the one that was identified: it is another one, or of another PDU";
+const OTHER_OUTLET =
+  "the outlet that answers is not the one that was identified: another outlet or another PDU answers";
 
 async function findTable(what: string, session: SnmpSession, signal: AbortSignal): Promise<OutletTable> {
   const value = (await session.read(what, [SYS_OBJECT_ID], signal)).get(SYS_OBJECT_ID);

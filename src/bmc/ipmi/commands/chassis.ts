@@ -31,7 +31,7 @@ export const GET_SYSTEM_RESTART_CAUSE: Request = { netFn: NETFN_CHASSIS, command
 /** Restarts the BMC itself (IPMI 2.0, 20.2). */
 export const COLD_RESET: Request = { netFn: 0x06, command: 0x02, data: [] };
 
-/** Keeps the boot flags if no power order follows within a minute. Otherwise the BMC drops them after that time. */
+/** Keeps the boot flags although no power order follows within a minute. By default the BMC then drops them. */
 export const KEEP_BOOT_FLAGS: Request = {
   netFn: NETFN_CHASSIS,
   command: SET_BOOT_OPTIONS,
@@ -66,13 +66,13 @@ export function parseStartedByMains(data: Buffer): boolean | undefined {
   return STARTED_BY_MAINS.includes(cause & 0x0f);
 }
 
-/** Sets a network boot for the next boot only, or no override. */
+/** Sets a network boot for the next boot only, or clears the override. */
 export function setBootFlags(override: BootOverride, mode: BootMode): Request {
   const flags = override === "None" ? [0, 0] : [VALID | (mode === "UEFI" ? UEFI : 0), DEVICE_NETWORK << 2];
   return { netFn: NETFN_CHASSIS, command: SET_BOOT_OPTIONS, data: [BOOT_FLAGS, ...flags, 0, 0, 0] };
 }
 
-/** Parses the answer to `GET_BOOT_FLAGS`; undefined if it is not one. A persistent network override counts as set. */
+/** Parses the answer to `GET_BOOT_FLAGS`; undefined if it is not valid. A persistent network override counts as set. */
 export function parseBootFlags(data: Buffer): BootOverride | undefined {
   const [, parameter = 0, flags = 0, device = 0] = data;
   if (data.length < 7 || (parameter & 0x7f) !== BOOT_FLAGS) return undefined;

@@ -14,7 +14,7 @@ import type { FruInfo } from "./fru.ts";
 import type { Request, Response } from "../packets/message.ts";
 import type { HostIdentity } from "../../identity/host-identity.ts";
 
-/** How many bytes are requested at once. For BMCs that cannot return as many, the number is halved. */
+/** How many bytes are requested at once. If a BMC cannot return that many, the number is halved. */
 const CHUNK_BYTES = 32;
 const CHUNK_BYTES_MIN = 8;
 
@@ -44,7 +44,7 @@ export async function readFruIdentity(ask: Ask): Promise<Omit<HostIdentity, "dev
 interface Inventory {
   ask: Ask;
   info: FruInfo;
-  /** How many bytes the BMC returns at once, as far as is known. */
+  /** How many bytes the BMC is known to return at once. */
   chunkBytes: number;
 }
 

@@ -12,7 +12,7 @@ const HEADER_BYTES = 8;
 /** Offsets within the inventory count in groups of this size. */
 const GROUP_BYTES = 8;
 const FORMAT_VERSION = 1;
-/** Areas are much smaller. Nothing after this offset is read. */
+/** How many bytes of an area are read. Areas are much smaller. */
 export const AREA_BYTES_MAX = 512;
 /** How many fields are read. Custom fields follow after them. */
 const FIELDS_MAX = 8;
@@ -20,7 +20,7 @@ const NO_MORE_FIELDS = 0xc1;
 
 export const GET_FRU_INFO: Request = { netFn: NETFN_STORAGE, command: 0x10, data: [FRU_ID] };
 
-/** How large the inventory is, and whether its offsets and counts are in words of two bytes. */
+/** The size of the inventory, and whether its offsets and counts are in words of two bytes. */
 export interface FruInfo {
   sizeBytes: number;
   byWords: boolean;
@@ -79,7 +79,7 @@ export function parseProductArea(area: Buffer): Pick<HostIdentity, "manufacturer
   };
 }
 
-/** The text fields of an area, which begin after three bytes in both kinds. None if the area is damaged. */
+/** The text fields of an area, which begin after three bytes in both kinds. Empty if the area is damaged. */
 function fields(area: Buffer): (string | undefined)[] {
   const texts: (string | undefined)[] = [];
   if (area.length < GROUP_BYTES || (area.readUInt8(0) & 0x0f) !== FORMAT_VERSION || !sumsToZero(area)) return texts;

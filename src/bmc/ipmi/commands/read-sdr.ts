@@ -21,7 +21,10 @@ const ALARMS_MAX = 5;
 const RESERVATION_CANCELLED = 0xc5;
 const RESERVATIONS_MAX = 3;
 
-/** Sends one request within a budget. @returns undefined if there is no answer, or none may be asked for. */
+/**
+ * Sends one request within a budget. @returns undefined if there is no answer, or the budget does not allow the
+ * request.
+ */
 export type Ask = (what: string, request: Request) => Promise<Response | undefined>;
 
 /** Reads the sensors of the BMC, one record after the other, and returns those that show an alarm. */
@@ -50,7 +53,7 @@ async function readAlarm(ask: Ask, records: Records, id: number, sensor: Sensor)
   return parseAlarm(sensor, reading.data, name === undefined ? undefined : parseSdrName(name));
 }
 
-/** The repository of records. Parts of records are given only for a reservation, which the BMC may cancel (33.11). */
+/** The repository of records. The BMC returns parts of records only for a reservation, which it may cancel (33.11). */
 class Records {
   readonly #ask: Ask;
   #reservation: number | undefined;

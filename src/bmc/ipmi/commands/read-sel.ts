@@ -22,21 +22,22 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { Secret } from "../../../runtime/secret.ts";
 
 const ENTRIES_MAX = 12;
-/** Ids need not be consecutive: how many missing ones are passed over. */
+/** How many missing ids are skipped: ids need not be consecutive. */
 const GAPS_MAX = 4;
-/** What a BMC gives at once that cannot give a whole record. */
+/** The size of the parts in which a record is read if the BMC does not return it as a whole. */
 const PART_BYTES = 8;
 const RECORD_BYTES = 16;
-/** The bytes of a shorter password are in many records by chance. */
+/** A shorter password is not hidden, because its bytes are in many records by chance. */
 const HIDDEN_BYTES_MIN = 4;
-/** Completion codes: the record is longer than what the BMC can return (CAh, C8h), or its reservation is over (C5h). */
+/** Completion codes with which BMCs refuse to return a whole record. It is then read in parts. */
 const TOO_LONG: ReadonlySet<number> = new Set([0xc7, 0xc8, 0xca, 0xce, 0xff]);
 
 /**
  * Reads the clock of the BMC, the newest entries of its SEL, and its sensors.
  *
  * @param ask sends one command.
- * @param password of the login. A BMC may have it in its log, where others would read it.
+ * @param password It is replaced in what is read: a BMC may have written it to its log, and the result is shown to
+ * other users.
  */
 export async function readSel(
   ask: (request: Request, signal: AbortSignal) => Promise<Response>,
@@ -57,7 +58,7 @@ export async function readSel(
   const info = await read("the size of the SEL", GET_SEL_INFO);
   const count = info?.completionCode === COMPLETION.ok ? parseSelInfo(info.data) : undefined;
   const entries = count === undefined ? [] : await readNewest(read, hide, Math.min(count, ENTRIES_MAX));
-  if (info !== undefined && count === undefined) budget.note("the BMC does not give its SEL to this account");
+  if (info !== undefined && count === undefined) budget.note("the BMC does not let this account read its SEL");
   const sensors = await readSensorAlarms(read);
   const { incomplete } = budget;
   return {
@@ -71,7 +72,7 @@ export async function readSel(
 
 type Hide = (data: Buffer) => Buffer;
 
-/** The bytes of an answer, with asterisks instead of the password. */
+/** Returns the bytes of an answer with asterisks instead of the password. */
 function withoutPassword(data: Buffer, password: Secret): Buffer {
   const hidden = Buffer.from(password.reveal());
   if (hidden.length < HIDDEN_BYTES_MIN) return data;
@@ -116,6 +117,6 @@ async function readRecord(read: Ask, hide: Hide, id: number): Promise<Buffer | "
     if (part.completionCode !== COMPLETION.ok) return undefined;
     parts.push(part.data.subarray(2, 2 + PART_BYTES));
   }
-  // A part may end within the password.
+  // The password may be split between two parts.
   return hide(Buffer.concat(parts));
 }

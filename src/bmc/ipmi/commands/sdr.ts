@@ -7,9 +7,9 @@ import { stateAlarm, thresholdAlarm } from "../../evidence/sensor-alarms.ts";
 
 const NETFN_SENSOR = 0x04;
 const NETFN_STORAGE = 0x0a;
-/** Every record, up to the type of its events: what shows whether a sensor is read. */
+/** The first bytes of a record, up to the type of its events. They show whether the sensor is read. */
 export const HEAD_BYTES = 14;
-/** The record id that stands for the first record, and the one after the last. */
+/** The record ids that stand for the first record and for the end of the list. */
 export const FIRST_RECORD = 0x0000;
 export const NO_RECORD = 0xffff;
 const FULL_RECORD = 0x01;
@@ -17,7 +17,7 @@ const COMPACT_RECORD = 0x02;
 /** Where the type and length of the name are in a record. */
 const NAME_OFFSETS: Readonly<Record<number, number>> = { [FULL_RECORD]: 47, [COMPACT_RECORD]: 31 };
 const NAME_BYTES_MAX = 17;
-/** Other owners are reached over a bus behind the BMC. */
+/** The owner of a sensor. Other owners are reached over a bus behind the BMC, and are not read. */
 const BMC_ADDRESS = 0x20;
 const THRESHOLD_EVENTS = 0x01;
 const SENSOR_SPECIFIC_EVENTS = 0x6f;
@@ -47,7 +47,7 @@ export interface Sensor {
   number: number;
   type: number;
   eventType: number;
-  /** Where its name is in its record, and how many bytes it has at most. */
+  /** The offset of the name in the record, and its maximum length in bytes. */
   nameAt: { offset: number; count: number };
 }
 
@@ -56,7 +56,7 @@ export function parseNextRecord(data: Buffer): number | undefined {
   return data.length < 2 ? undefined : data.readUInt16LE(0);
 }
 
-/** The sensor of a record, of which the head is known; undefined if its reading would show nothing. */
+/** Parses the sensor in the first bytes of a record; undefined if its reading cannot show an alarm. */
 export function parseSensor(data: Buffer): Sensor | undefined {
   const head = data.subarray(2);
   if (head.length < HEAD_BYTES) return undefined;

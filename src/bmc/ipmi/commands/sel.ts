@@ -12,11 +12,11 @@ const RECORD_BYTES = 16;
 /** The record id that stands for the last entry. */
 export const LAST_RECORD = 0xffff;
 const SYSTEM_EVENT = 0x02;
-/** Record types from here on have a time, and data of a vendor. */
+/** Record types from here up to `OEM_UNTIMED` have a time, and data of a vendor. */
 const OEM_TIMED = 0xc0;
-/** And from here on no time either. */
+/** Record types from here on have data of a vendor and no time. */
 const OEM_UNTIMED = 0xe0;
-/** No time: it is not known (FFFFFFFFh), or it counts from the start of the BMC (37.1). */
+/** The time is not known (37.1). */
 const UNSPECIFIED = 0xffffffff;
 
 export const GET_SEL_INFO: Request = { netFn: NETFN_STORAGE, command: 0x40, data: [] };
@@ -52,7 +52,7 @@ export function recordBytes(data: Buffer): Buffer {
   return data.subarray(2, 2 + RECORD_BYTES);
 }
 
-/** Its own id, which differs from the id that was asked for if that stands for the last entry. */
+/** The id of the record. It differs from the id in the request if that was `LAST_RECORD`. */
 export function recordId(record: Buffer): number | undefined {
   return record.length < 2 ? undefined : record.readUInt16LE(0);
 }

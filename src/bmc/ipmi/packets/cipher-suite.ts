@@ -30,8 +30,8 @@ export const CIPHER_SUITES: Readonly<Record<CipherSuiteId, CipherSuite>> = {
 };
 
 /**
- * The keyed hash of the suite over the concatenated parts. The key is a KeyObject: with plain bytes it would cost more
- * than the hash.
+ * The keyed hash of the suite over the concatenated parts. The key is a KeyObject, because the use of plain bytes would
+ * cost more time than the hash.
  */
 export function keyedHash(suite: CipherSuite, key: KeyObject, ...parts: readonly Uint8Array[]): Buffer {
   const hmac = createHmac(suite.hash, key);

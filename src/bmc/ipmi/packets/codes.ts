@@ -6,7 +6,9 @@ export const COMPLETION = { ok: 0x00, busy: 0xc0, duplicate: 0xcf, unspecified: 
 
 type Meaning = readonly [code: BmcErrorCode, words: string];
 
-/** After C3h, CEh and CFh it is unknown whether the command was carried out: only a reading shows it. */
+/**
+ * The meanings of completion codes. After C3h, CEh and CFh only a reading shows whether the command was carried out.
+ */
 const COMPLETION_MEANINGS: Readonly<Record<number, Meaning>> = {
   0xc0: ["Busy", "node busy"],
   0xc1: ["Unsupported", "invalid command"],
@@ -22,7 +24,7 @@ const COMPLETION_MEANINGS: Readonly<Record<number, Meaning>> = {
   0xcf: ["Timeout", "taken for a duplicate"],
   0xd0: ["Busy", "SDR repository in update mode"],
   0xd1: ["Busy", "firmware in update mode"],
-  0xd2: ["Busy", "BMC initialisation in progress"],
+  0xd2: ["Busy", "BMC initialization in progress"],
   0xd4: ["PrivilegeTooLow", "insufficient privilege level"],
   0xd5: ["Refused", "not supported in present state"],
   0xd6: ["Unsupported", "command disabled"],

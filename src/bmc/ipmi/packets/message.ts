@@ -1,7 +1,7 @@
 /** IPMI messages as LAN carries them (IPMI 2.0, 13.8): addresses, network function, command, data, two checksums. */
 
 const BMC_ADDRESS = 0x20;
-/** Our own address: software id 40h, "remote console 1". */
+/** The agent's own address: software id 40h, "remote console 1". */
 const CONSOLE_ADDRESS = 0x81;
 /** Two addresses, two bytes of network function and sequence, two checksums, the command. */
 const REQUEST_BYTES_MIN = 7;

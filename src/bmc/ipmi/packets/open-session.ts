@@ -14,7 +14,7 @@ const ALGORITHM_OFFSETS = [12, 20, 28] as const;
 export type OpenResponse =
   | { kind: "Opened"; bmcSessionId: number }
   | { kind: "Refused"; status: number }
-  /** It has chosen other algorithms than the requested ones. */
+  /** The BMC chose other algorithms than the requested ones. */
   | { kind: "OtherAlgorithms" };
 
 /** RMCP+ Open Session Request (13.17): one suite, so that the BMC has no choice. */

@@ -38,7 +38,7 @@ export interface Bmc {
   guid: Buffer;
 }
 
-/** The contents of a RAKP message 2 or 4. Its code is not compared yet. */
+/** The contents of a RAKP message 2 or 4, before its code is compared. */
 export type RakpAnswer<T> = { kind: "Refused"; status: number } | ({ kind: "Answered"; code: Buffer } & T);
 
 /** The password as a key, padded with zeros. */
@@ -136,7 +136,7 @@ function parseHead(payload: Buffer, tag: number, consoleSessionId: number): { st
   const status = payload[1];
   if (status === undefined || payload[0] !== tag) return undefined;
   if (payload.length < 8) return status === 0 ? undefined : { status };
-  // In some refusals the id is empty.
+  // Some refusals have 0 as the id.
   const id = payload.readUInt32LE(4);
   return id === consoleSessionId || (status !== 0 && id === 0) ? { status } : undefined;
 }

@@ -23,7 +23,7 @@ export const PAYLOAD = {
   rakp4: 0x15,
 } as const;
 
-/** What comes before the payload of an RMCP+ datagram. */
+/** The header of an RMCP+ datagram. */
 export interface PlusHeader {
   payloadType: number;
   encrypted: boolean;
@@ -33,7 +33,7 @@ export interface PlusHeader {
 }
 
 export type Packet =
-  /** Outside of any session and without authentication. Nothing else of version 1.5 is used. */
+  /** A message outside of any session, without authentication. Nothing else of version 1.5 is used. */
   { version: "1.5"; payload: Buffer } | ({ version: "2.0"; payload: Buffer } & PlusHeader);
 
 /** An IPMI message outside of any session, as version 1.5 wraps it. */
@@ -57,7 +57,7 @@ export function encodePlus(header: PlusHeader, payload: Uint8Array): Buffer {
   return datagram;
 }
 
-/** Parses a received datagram; undefined if it is not for us or its lengths contradict each other. */
+/** Parses a received datagram; undefined if it is not IPMI or its lengths contradict each other. */
 export function parsePacket(datagram: Buffer): Packet | undefined {
   if (datagram.length > DATAGRAM_BYTES_MAX || datagram.length < V15_HEADER_BYTES) return undefined;
   // The sequence number of the RMCP header has no meaning if no acknowledgement is requested.

@@ -28,8 +28,8 @@ export function deriveKeys(suite: CipherSuite, sessionIntegrityKey: KeyObject): 
 }
 
 /**
- * The datagram of an IPMI message within a session: encrypted (13.29), then with its trailer (13.28.4), as its suite
- * requires.
+ * Returns the datagram of an IPMI message within a session: encrypted (13.29), then authenticated by a trailer
+ * (13.28.4), as the suite requires.
  */
 export function seal(keys: SessionKeys, at: { sessionId: number; sequence: number }, message: Uint8Array): Buffer {
   const { encrypts: encrypted, authenticates: authenticated } = keys.suite;
@@ -44,8 +44,8 @@ export function seal(keys: SessionKeys, at: { sessionId: number; sequence: numbe
 }
 
 /**
- * The IPMI message of a received datagram, after its trailer has proven that the other end of the session sent it.
- * Without a trailer in the suite, nothing is proven.
+ * Returns the IPMI message of a received datagram after its trailer has proven that the BMC sent it in this session. If
+ * the suite has no trailer, nothing is proven.
  *
  * @param packet the same datagram, parsed.
  * @returns `rejected` with the reason, if it cannot be trusted or decrypted.

@@ -7,8 +7,8 @@ import { abortReason } from "../../../runtime/clock.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 
 /**
- * The meaning of a received datagram. A dropped one does not end the wait, because any host on the network can send
- * one. A late one does not either: it answers a copy of a request that was answered before.
+ * The meaning of a received datagram. A dropped datagram does not end the wait, because any host on the network can
+ * send one. A late datagram does not end it either: it answers a copy of an earlier request.
  */
 export type Received<T> = { answer: T } | { dropped: string } | "late";
 
@@ -18,9 +18,9 @@ export interface Exchange<T> {
   /** The datagram to send. Called for each transmission, because each has its own sequence number. */
   encode(): Buffer;
   receive(datagram: Buffer): Received<T>;
-  /** Called before each transmission, including the repeated ones. Without it, every transmission is allowed. */
+  /** Called before each transmission, also before a repeated one. By default every transmission is allowed. */
   mayTransmit?: (() => boolean) | undefined;
-  /** How long to wait for an answer after each transmission. Their number is the number of transmissions. */
+  /** How long to wait for an answer after each transmission. There is one transmission for each entry. */
   waitsMs: readonly number[];
 }
 
@@ -78,7 +78,7 @@ export class Channel {
   }
 
   /**
-   * Sends, waits and sends again until an answer is received.
+   * Sends the request, and again after each wait, until an answer is received.
    *
    * @returns the answer and the number of transmissions, each of which may have been carried out.
    * @throws BmcError Timeout without any answer, BadResponse if all answers were dropped, Unreachable if the network
@@ -157,8 +157,8 @@ export function growingWaits(totalMs: number): readonly number[] {
 }
 
 /**
- * The waits of an order, which add up to `totalMs` as well. They are longer and fewer, because some BMCs need a second
- * for an order, and every copy may be carried out and costs a new session.
+ * The waits of an order, which also add up to `totalMs`. They are longer and fewer, because some BMCs need a second for
+ * an order, every copy may be carried out, and a repeated order ends its session.
  */
 export function orderWaits(totalMs: number): readonly number[] {
   return [0.2, 0.35, 0.45].map((share) => share * totalMs);

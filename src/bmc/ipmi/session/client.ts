@@ -18,14 +18,15 @@ import { DeadlineError, withDeadline } from "../../../runtime/deadline.ts";
 import type { Secret } from "../../../runtime/secret.ts";
 
 /**
- * The deadline for the answer to a command, including retransmissions; less if the calls of the device must be shorter.
+ * The longest deadline for the answer to a command, including retransmissions. It is shorter if the calls of the device
+ * must be shorter.
  */
 const ANSWER_TIMEOUT_MS_MAX = 5_000;
 /** A session that was idle for this long is replaced: BMCs end idle sessions after about a minute. */
 const SESSION_IDLE_MS_MAX = 25_000;
 /** The deadline for the end of the session. */
 const CLOSE_TIMEOUT_MS = 2_000;
-/** How often a read is tried while the BMC is busy. */
+/** How many times a read is sent while the BMC is busy. */
 const BUSY_TRIES_MAX = 3;
 const BUSY_PAUSE_MS = 300;
 
@@ -55,7 +56,7 @@ export class Client {
   readonly #lifetime = new AbortController();
   /** The login that is in progress or has succeeded. */
   #session: Promise<IpmiSession> | undefined;
-  /** The session of that login. */
+  /** The session that this login opened. */
   #current: IpmiSession | undefined;
   #closed: Promise<void> | undefined;
 
@@ -71,7 +72,7 @@ export class Client {
     this.#answerTimeoutMs = Math.min(ANSWER_TIMEOUT_MS_MAX, options.timeouts.callTimeoutMs / 3);
   }
 
-  /** Whether the BMC may have restarted a short time ago: it gave no usable answer to some driver of this process. */
+  /** Whether the BMC may have restarted a short time ago: it gave no usable answer to a driver of this process. */
   get mayHaveRestarted(): boolean {
     return this.#memory.possibleRestarts.has(this.#options.address.key);
   }
@@ -102,8 +103,8 @@ export class Client {
    * Sends a command that may be carried out twice, but not late: if it was sent more than once, the session is ended
    * after it, so that no delayed copy can take effect after the next order.
    *
-   * @param session the session from `session()`. An order never causes a login.
-   * @param options.isSentOnce for a command that must not be carried out twice: it is never sent again.
+   * @param session The session from `session()`. An order never causes a login.
+   * @param options.isSentOnce Set for a command that must not be carried out twice. It is never sent again.
    * @throws BmcError Timeout if the answer was lost: it is then unknown whether the command was carried out.
    */
   async order(
@@ -135,7 +136,7 @@ export class Client {
   /**
    * Ends the session, whatever has happened before. Never throws.
    *
-   * @param loginGraceMs how long a login in progress may take to end. One that is broken off leaves what the BMC has
+   * @param loginGraceMs How long a login in progress may still take. If a login is aborted, the BMC keeps what it
    * reserved for it until that expires.
    */
   close(loginGraceMs = 0): Promise<void> {
@@ -150,7 +151,7 @@ export class Client {
       await Promise.race([login, sleep(this.#clock, loginGraceMs, settled.signal).catch(() => undefined)]);
     }
     this.#lifetime.abort(new BmcError("Aborted", `${this.#options.address.text}: closed`));
-    // A login that failed was reported to its caller, and left no session.
+    // A failed login was reported to its caller, and there is no session to end.
     const session = await this.#session?.catch(() => undefined);
     if (session !== undefined) await this.#end(session);
     this.#releaseMutex();
@@ -201,7 +202,8 @@ export class Client {
 
   /**
    * Logs in with a deadline of its own instead of that of the call, because others may wait for the same login. The
-   * mutex of the BMC is held until the login ends, so that of many drivers with one wrong password only one tries it.
+   * mutex of the BMC is held until the login ends, so that only one of many drivers with the same wrong password tries
+   * it.
    */
   #logIn(): Promise<IpmiSession> {
     const { address, login, bmcKey, suites, timeouts } = this.#options;
@@ -274,7 +276,10 @@ export class Client {
     if (this.#letGo(session)) session.abandon();
   }
 
-  /** Whether the session was the present one: another call may have opened a new one in the meantime. */
+  /**
+   * Forgets the session. Returns false if it is not the present one, because another call may have opened a new one in
+   * the meantime.
+   */
   #letGo(session: IpmiSession): boolean {
     if (this.#current !== session) return false;
     this.#current = undefined;
@@ -283,10 +288,12 @@ export class Client {
   }
 }
 
-/** A BMC that no longer supports a suite looks like an attacker who wants the agent to use a weaker one. */
+/**
+ * A BMC that no longer supports a suite looks like an attacker who wants a weaker one, so the message says what to do.
+ */
 function withAdvice(error: unknown, allowed: readonly CipherSuiteId[]): unknown {
   if (!(error instanceof BmcError) || error.code !== "Unsupported") return error;
   const why = `suite ${allowed.join(", ")} worked with this BMC before, so no weaker one is tried`;
-  const advice = "name another suite in ipmi.cipherSuites if the BMC has changed";
+  const advice = "if the BMC was changed, name another suite in ipmi.cipherSuites";
   return new BmcError(error.code, `${error.message}; ${why}: ${advice}`, { cause: error });
 }

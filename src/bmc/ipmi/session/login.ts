@@ -19,23 +19,26 @@ import { BmcError } from "../../interface/errors.ts";
 import type { Secret } from "../../../runtime/secret.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** How often a stalled handshake is restarted. */
+/** How many times a stalled handshake is restarted. */
 const STALLS_MAX = 3;
 /** The part of the answer timeout for which the first handshake waits. Each further one waits twice as long. */
 const FIRST_WAIT_SHARE = 1 / 8;
 const UINT32_VALUES = 2 ** 32;
 
 /**
- * Refusals of the suite, after which the next one is tried. Some BMCs report "no session is free" or "invalid
- * parameter".
+ * Refusals of the suite, after which the next suite is tried. Some BMCs report "no session is free" or "invalid
+ * parameter" if they do not support a suite.
  */
 const SUITE_REFUSALS: ReadonlySet<number> = new Set([0x01, 0x03, 0x04, 0x05, 0x06, 0x07, 0x10, 0x11, 0x12]);
-/** Refusals of the privilege, after which a lower one is tried. Cisco reports "no such name" for an administrator. */
+/**
+ * Refusals of the privilege, after which a lower one is tried. Cisco refuses the user name if the user may not be an
+ * administrator.
+ */
 const PRIVILEGE_REFUSALS: ReadonlySet<number> = new Set([0x09, 0x0a, 0x0b, 0x0d]);
 const WRONG_INTEGRITY_CODE = 0x0f;
 /**
  * The BMC is out of step with the handshake: it no longer knows the session, or it uses another RAKP 1 than the one
- * that it has answered (a duplicated datagram). This cannot mean a wrong password, because RAKP 2 has shown that it is
+ * that it answered, after a duplicated datagram. This cannot mean a wrong password, because RAKP 2 has shown that it is
  * correct.
  */
 const OUT_OF_STEP: ReadonlySet<number> = new Set([0x02, 0x08, WRONG_INTEGRITY_CODE]);
@@ -187,8 +190,8 @@ class Handshakes {
       session = new IpmiSession(this.#channel, clock, { keys: deriveKeys(suite, key), consoleSessionId, bmcSessionId });
       await this.#agreeOnKey(console, bmc, key, signal);
     } catch (error) {
-      // From RAKP 3 on the session may be open on the BMC, which has few. Before that the BMC may have reserved one. A
-      // BMC with another session key understands only the refusal.
+      // A BMC has few sessions. From RAKP 3 on this session may be open, and before that the BMC may have reserved it.
+      // A BMC with another session key understands only the refusal.
       session?.sendClose();
       this.#refuse(bmcSessionId);
       throw error;
@@ -250,7 +253,9 @@ class Handshakes {
     throw new BmcError("Unsupported", `${what}: the BMC has its own key (K_G), and none is configured: ${next}`);
   }
 
-  /** A session begins with the lowest privilege. A BMC may refuse here what it granted before. */
+  /**
+   * Raises the privilege, because a session begins with the lowest one. A BMC may refuse here what it granted before.
+   */
   async #raisePrivilege(session: IpmiSession, privilege: Privilege, signal: AbortSignal): Promise<void> {
     const what = this.#step("set privilege");
     const waitsMs = growingWaits(this.#options.answerTimeoutMs);
@@ -270,7 +275,8 @@ class Handshakes {
   }
 
   /**
-   * Sends a step of the handshake once. A repeated step alone would not match keys that have changed in the meantime.
+   * Sends a step of the handshake once. A single step is never repeated, because the keys may have changed in the
+   * meantime.
    */
   async #ask<T>(
     what: string,

@@ -1,12 +1,12 @@
 /**
- * How many messages a received one may be behind the newest. The network may reorder; an older message cannot answer
- * the present request.
+ * By how many messages a received message may be behind the newest one, because the network may reorder them. An older
+ * message cannot answer the present request.
  */
 const WINDOW = 16;
 
 /**
- * Which numbered messages of a session were received (IPMI 2.0, 6.12.13). A number counts once: a datagram that comes
- * again, or is too old, is a replay. Use it only for authenticated messages.
+ * Remembers which numbered messages of a session were received (IPMI 2.0, 6.12.13). Each number is accepted once: a
+ * datagram that is received again, or is too old, is a replay. Use it only for authenticated messages.
  */
 export class SequenceWindow {
   #newest = 0;

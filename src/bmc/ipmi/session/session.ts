@@ -8,7 +8,7 @@ import type { SessionKeys } from "../packets/sealed.ts";
 import { SequenceWindow } from "./sequence-window.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** Requests have a sequence number of six bits. */
+/** The sequence number of a request has six bits. */
 const REQUEST_SEQUENCES = 64;
 
 /** A session that both sides have authenticated. One command at a time. */
@@ -73,7 +73,7 @@ export class IpmiSession {
     );
   }
 
-  /** Ends the session: after the answer, no delayed command can be carried out. Throws as `command`. */
+  /** Ends the session. After the answer no delayed command can be carried out. @throws as `command`. */
   async close(what: string, waitsMs: readonly number[], signal: AbortSignal): Promise<void> {
     try {
       await this.command(what, this.#closeRequest(), waitsMs, signal);
@@ -99,7 +99,10 @@ export class IpmiSession {
     return { netFn: 0x06, command: 0x3c, data: [...id] };
   }
 
-  /** Each transmission has a new number. A retransmission with the same one would be dropped as a replay. */
+  /**
+   * Seals a request for one transmission. Each has a new number: the BMC would drop a second one with the same number
+   * as a replay.
+   */
   #seal(request: Request, requestSequence: number): Buffer {
     this.#sent += 1;
     const at = { sessionId: this.#bmcSessionId, sequence: this.#sent };
@@ -116,7 +119,7 @@ export class IpmiSession {
     this.#receivedAtMs = this.#clock.monotonicMs();
     const response = parseResponse(opened.message, request, requestSequence);
     if (response === undefined) return "late";
-    // Checksums may be wrong (Supermicro) if a trailer authenticates every byte.
+    // Wrong checksums (Supermicro) are accepted if a trailer authenticates every byte.
     const isSound = this.#keys.suite.authenticates || response.checksumsHold;
     return isSound ? { answer: response } : { dropped: "a message with a wrong checksum" };
   }

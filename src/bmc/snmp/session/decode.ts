@@ -2,7 +2,8 @@ import type { NetSnmpVarbind } from "net-snmp";
 import type { Answers, SnmpValue } from "./values.ts";
 import { BmcError } from "../../interface/errors.ts";
 
-// What net-snmp has decoded, checked. Its values have the types of JavaScript, so the tag of each one decides. Pure.
+// Checks the values that net-snmp has decoded. They have JavaScript types, so the SNMP tag of each value decides what
+// it is. Pure.
 
 const INTEGER = 0x02;
 const OCTET_STRING = 0x04;
@@ -15,7 +16,7 @@ const NOTHING: ReadonlySet<number> = new Set([0x80, 0x81, 0x82]);
 /** @throws BmcError BadResponse unless the answer has a value for each OID, in the order of the request. */
 export function decodeVarbinds(what: string, oids: readonly string[], varbinds: readonly NetSnmpVarbind[]): Answers {
   const matches = varbinds.length === oids.length && varbinds.every(({ oid }, at) => oid === oids[at]);
-  if (!matches) throw new BmcError("BadResponse", `${what}: the PDU answered another question than it was asked`);
+  if (!matches) throw new BmcError("BadResponse", `${what}: the answer of the PDU does not match the request`);
   return new Map(varbinds.map(({ oid, type, value }) => [oid, decodeValue(type, value)]));
 }
 

@@ -1,5 +1,5 @@
-// The outside of an SNMP message (RFC 3412 section 6, RFC 3414 section 2.4): what net-snmp does not check before it
-// believes an answer. Pure.
+// Parses the header of an SNMP message (RFC 3412 section 6, RFC 3414 section 2.4), which net-snmp does not check before
+// it accepts an answer. Pure.
 
 const INTEGER = 0x02;
 const OCTET_STRING = 0x04;
@@ -14,9 +14,9 @@ export interface V3Envelope {
   messageId: number;
   isAuthenticated: boolean;
   isEncrypted: boolean;
-  /** Hexadecimal digits; empty in the message that asks for it. */
+  /** Hexadecimal digits; empty in the request that discovers it. */
   engineId: string;
-  /** The first OID of a Report that is not encrypted: which check of the PDU has failed. Otherwise undefined. */
+  /** The first OID of a Report that is not encrypted. It shows which check of the PDU failed. Otherwise undefined. */
   report: string | undefined;
 }
 
@@ -60,7 +60,7 @@ class BerError extends Error {
   override readonly name = "BerError";
 }
 
-/** Reads values with definite lengths, never beyond the end of what encloses them. */
+/** Reads values with definite lengths, never beyond the end of the value that contains them. */
 class BerReader {
   readonly #bytes: Uint8Array;
   #at = 0;

@@ -10,10 +10,10 @@ import { abortReason } from "../../../runtime/clock.ts";
 
 /** The largest datagram that is read: an answer has a dozen short values. */
 const DATAGRAM_BYTES_MAX = 8_192;
-/** The requests of a call whose answers are still accepted, the latest ones. */
+/** How many of the latest requests may still be answered. */
 const REQUESTS_MAX = 16;
 
-/** Which of its security checks a PDU reports as failed (RFC 3414, usmStats). */
+/** Prefix of the OIDs by which a PDU reports which of its security checks failed (RFC 3414, usmStats). */
 const USM_STATS = "1.3.6.1.6.3.15.1.1.";
 const REFUSALS: Readonly<Record<string, { code: "AuthFailed" | "Unsupported" | "BadResponse"; why: string }>> = {
   1: { code: "Unsupported", why: "the PDU does not offer this securityLevel to the user" },
@@ -23,7 +23,7 @@ const REFUSALS: Readonly<Record<string, { code: "AuthFailed" | "Unsupported" | "
   6: { code: "AuthFailed", why: "the PDU could not decrypt: privPassword or privProtocol is wrong" },
 };
 
-/** Reports of an authenticated engine about the time of a request: net-snmp answers them. */
+/** The report that the time of a request is wrong. It is authenticated, and net-snmp sends the request again. */
 const NOT_IN_TIME_WINDOW = `${USM_STATS}2.0`;
 
 export interface SecurityLevel {
@@ -32,8 +32,8 @@ export interface SecurityLevel {
 }
 
 /**
- * The socket that net-snmp gets instead of one of its own. It is connected, so that only the PDU can answer. An answer
- * that is not protected as its request was does not reach net-snmp, which would believe it. An order leaves it once.
+ * The socket that net-snmp uses instead of one of its own. It is connected, so that only the PDU can answer. It drops
+ * answers that are less protected than their requests, because net-snmp would accept them. It sends an order only once.
  */
 export class GuardedSocket extends EventEmitter {
   readonly #socket: Socket;
@@ -47,7 +47,7 @@ export class GuardedSocket extends EventEmitter {
   /** Called when the PDU or the network refuses what was sent. */
   onRefusal: (error: BmcError) => void = () => undefined;
 
-  /** @param level of SNMPv3; undefined for SNMPv2c. */
+  /** @param level The security level of SNMPv3; undefined for SNMPv2c. */
   private constructor(socket: Socket, level: SecurityLevel | undefined) {
     super();
     this.#socket = socket;
@@ -89,7 +89,7 @@ export class GuardedSocket extends EventEmitter {
     throw new BmcError("Unreachable", `${text}: no route to the PDU (${reasonOf(problem)})`, { cause: problem });
   }
 
-  /** Whether the engine answers, and nothing that is encrypted: some PDUs drop what they cannot decrypt. */
+  /** Whether the engine answers, but not to encrypted requests: some PDUs drop what they cannot decrypt. */
   get ignoresEncrypted(): boolean {
     return this.#level?.isEncrypted === true && this.#engineId !== undefined && !this.#isDecrypting;
   }
@@ -99,7 +99,7 @@ export class GuardedSocket extends EventEmitter {
     return this.#dropped;
   }
 
-  /** The next datagram is an order, until `endOrder`: it leaves once, and only while `mayTransmit` allows it. */
+  /** Until `endOrder`, the next datagram is an order. It is sent once, and only while `mayTransmit` allows it. */
   beginOrder(what: string, mayTransmit: () => boolean): void {
     this.#order = { what, mayTransmit, isSent: false };
   }
@@ -128,7 +128,7 @@ export class GuardedSocket extends EventEmitter {
     this.#socket.send(datagram, offset, length, (error) => done(error === null ? null : unreachable(error)));
   }
 
-  /** As of dgram: the driver closes its sockets, so none of them keeps the process alive for long. */
+  /** Like the methods of a dgram socket. They do nothing, because the driver closes its sockets. */
   ref(): void {}
   unref(): void {}
 
@@ -158,7 +158,7 @@ export class GuardedSocket extends EventEmitter {
     try {
       this.emit("message", datagram);
     } catch {
-      // net-snmp expects more of an answer than that it can be parsed. Nothing is kept of the error: it may hold keys.
+      // net-snmp throws for some answers that can be parsed. The error is dropped, because it may contain keys.
       this.#dropped = "not what was asked for";
     }
   }
@@ -178,7 +178,7 @@ export class GuardedSocket extends EventEmitter {
     if (!isAuthenticated) {
       if (isEncrypted || report === undefined) return "not authenticated";
       if (this.#engineId === undefined) {
-        // The answer to the discovery. What the engine says later has to be signed with the key for this ID.
+        // This is the answer to the discovery. Later answers have to be signed with the key for this ID.
         if (engineId === "") return "without an engine ID";
         this.#engineId = engineId;
         return undefined;
@@ -196,7 +196,7 @@ export class GuardedSocket extends EventEmitter {
   }
 }
 
-/** If there is no route, Node reports it only to the callback, whatever its type says. */
+/** Connects a socket. If there is no route, Node reports it only to the callback, whatever its type says. */
 function connect(socket: Socket, port: number, address: string): Promise<void> {
   return new Promise((resolve, reject) => {
     socket.once("error", reject);

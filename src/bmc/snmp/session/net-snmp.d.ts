@@ -1,4 +1,4 @@
-// What of net-snmp is used: it comes without types.
+// Types for the part of net-snmp that is used, because the package has none.
 declare module "net-snmp" {
   export interface NetSnmpVarbind {
     oid: string;

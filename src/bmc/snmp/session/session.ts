@@ -9,13 +9,13 @@ import { BmcError } from "../../interface/errors.ts";
 import { abortReason } from "../../../runtime/clock.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 
-/** How long each request of a read waits before it is sent again, or has failed. */
+/** How long to wait for an answer to each request of a read. After the last wait the read fails. */
 const READ_WAITS_MS = [800, 1_600, 3_200, 6_400];
-/** After this long net-snmp forgets a request. The deadline of the caller is shorter, and applies. */
+/** The timeout of net-snmp for a request. It is never reached, because the caller's deadline is shorter. */
 const REQUEST_MS = 120_000;
-/** Keys that net-snmp has derived, for all PDUs: deriving one takes milliseconds. */
+/** How many derived keys the cache of net-snmp keeps, for all PDUs: to derive one takes milliseconds. */
 const KEYS_MAX = 256;
-/** Shorter passwords are refused by PDUs as well (RFC 3414 section 11.2). */
+/** The shortest password that PDUs accept (RFC 3414 section 11.2). */
 const PASSWORD_LENGTH_MIN = 8;
 
 const AUTH_NAMES = {
@@ -57,7 +57,10 @@ export class SnmpSession {
     this.#clock = clock;
   }
 
-  /** Loads net-snmp, which only agents with PDUs pay for, and opens a socket. Nothing is sent. @throws BmcError */
+  /**
+   * Loads net-snmp, so that only agents with PDUs use memory for it, and opens a socket. Nothing is sent. @throws
+   * BmcError
+   */
   static async open(
     address: SnmpAddress,
     login: BmcCredentials,
@@ -72,7 +75,7 @@ export class SnmpSession {
     const options = {
       version: isV3 ? snmp.Version3 : snmp.Version2c,
       port: address.port,
-      // Repeating is up to the callers: no order is ever repeated.
+      // `#call` repeats requests, because an order must not be repeated.
       retries: 0,
       timeout: REQUEST_MS,
       idBitsSize: 32,
@@ -86,7 +89,7 @@ export class SnmpSession {
     const session = isV3
       ? snmp.createV3Session(address.hostname, userOf(snmp, login, config), options)
       : snmp.createSession(address.hostname, login.password.reveal(), options);
-    // A datagram that cannot be parsed is an event; without a listener it would end the process.
+    // net-snmp emits an error for a datagram that it cannot parse. Without a listener it would end the process.
     session.on("error", () => undefined);
     return new SnmpSession(snmp, socket, session, clock);
   }
@@ -103,8 +106,8 @@ export class SnmpSession {
   }
 
   /**
-   * Writes one INTEGER, once. The PDU has carried it out if this resolves, may have if there is no answer, and has not
-   * if it reports an error.
+   * Writes one INTEGER, once. If this resolves, the PDU has carried out the order. If there is no answer, it may have.
+   * If it reports an error, it has not.
    *
    * @throws BmcError; the reason of `signal` on abort.
    */
@@ -129,7 +132,10 @@ export class SnmpSession {
     this.#session.close();
   }
 
-  /** The first good answer to any of the requests wins. A refusal that repeating would not change ends the call. */
+  /**
+   * The first valid answer to any of the requests is the result. A refusal that a further request would not change ends
+   * the call.
+   */
   #call(
     what: string,
     signal: AbortSignal,
@@ -193,7 +199,7 @@ export class SnmpSession {
     return new BmcError("BadResponse", `${what}: no usable answer; the last one was ${dropped}`);
   }
 
-  /** The errors of net-snmp may hold the user with its keys: nothing of them but a number is kept. */
+  /** Errors of net-snmp may contain the user with its keys, so only their status is kept. */
   #failure(what: string, error: Error): BmcError {
     if (error instanceof BmcError) return error;
     if (error instanceof this.#snmp.RequestFailedError) {
@@ -244,10 +250,10 @@ export function requireUsable(login: BmcCredentials, config: SnmpConfig): void {
     return;
   }
   if (!/^[\x21-\x7e]{1,32}$/.test(login.username)) {
-    throw new BmcError("AuthFailed", "a user of SNMPv3 has 1 to 32 ASCII characters, no blanks");
+    throw new BmcError("AuthFailed", "a user of SNMPv3 must have 1 to 32 ASCII characters and no blanks");
   }
   const shortest = Math.min(password.length, (privPassword?.reveal() ?? password).length);
   if (shortest < PASSWORD_LENGTH_MIN) {
-    throw new BmcError("AuthFailed", `a password of SNMPv3 has ${PASSWORD_LENGTH_MIN} characters or more`);
+    throw new BmcError("AuthFailed", `a password of SNMPv3 must have at least ${PASSWORD_LENGTH_MIN} characters`);
   }
 }

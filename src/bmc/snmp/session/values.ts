@@ -2,7 +2,7 @@ import { printable } from "../../../runtime/text/printable.ts";
 
 // The values of an answer, whatever library has decoded them. Pure.
 
-/** One value as the PDU has sent it. `none`: there is no such object or instance. */
+/** One value that the PDU has sent. `none`: there is no such object or instance. */
 export type SnmpValue =
   | { type: "integer" | "gauge" | "ticks"; value: number }
   | { type: "bytes"; value: Uint8Array }
@@ -26,7 +26,7 @@ export function textOf(value: SnmpValue | undefined): string | undefined {
   return HAS_TEXT.test(text) ? text.slice(0, TEXT_LENGTH_MAX) : undefined;
 }
 
-/** For messages. */
+/** The value as text for messages. */
 export function shown(value: SnmpValue | undefined): string {
   if (value === undefined || value.type === "none") return "nothing";
   if (value.type === "bytes") return `the text ${JSON.stringify(textOf(value) ?? "")}`;

@@ -1,8 +1,8 @@
 import type { Mib } from "../../interface/mibs.ts";
 
-// What an outlet table of a vendor looks like. The files next to this one are data.
+// The type of a vendor's outlet table. The other files in this folder contain the tables.
 
-/** What one object says about the outlet. `Doubtful`: the value says that the state is not known now. */
+/** What one object shows about the outlet. `Doubtful`: the value means that the state is not known now. */
 export type OutletState = "Off" | "On" | "Changing" | "Doubtful";
 
 /**
@@ -15,30 +15,35 @@ export interface MibObject {
   oid: string;
 }
 
-/** An object that an Off needs besides the state of the outlet. */
+/** An object that is checked before an Off counts, in addition to the state of the outlet. */
 export interface OffCondition extends MibObject {
-  /** What its values mean; any other value is `Doubtful`. */
+  /** The meanings of its values; any other value is `Doubtful`. */
   values: Readonly<Record<number, { text: string; means: "Fine" | "Changing" | "Doubtful" }>>;
 }
 
 /** The power that the outlet delivers now. */
 export interface Meter extends MibObject {
-  /** What one step of its value is. */
+  /** The unit of the value. */
   unit: string;
-  /** While the meter works, each of these objects has one of its values. */
+  /** The meter works only while each of these objects has one of its `values`. */
   works?: readonly (MibObject & { values: readonly number[] })[];
-  /** Objects of the meter and of the outlet. Each pair has the same value if the meter is that of the outlet. */
+  /**
+   * Pairs of objects of the meter and of the outlet. The meter belongs to the outlet only if both have the same value.
+   */
   sameOutlet?: readonly (readonly [ofMeter: MibObject, ofOutlet: MibObject])[];
 }
 
 /**
- * PDUs that are chained answer at one address, with one table of outlets whose indexes change with the chain. What
- * stays is the serial number of the unit of an outlet, and the number of the outlet on it.
+ * Chained PDUs answer at one address with one table of outlets, whose indexes change with the chain. Only the serial
+ * number of a unit and the number of an outlet on that unit stay the same.
  */
 export interface Chain {
-  /** An object that each unit has. */
+  /** An object that each unit of a chain has. If `outlet` is set, its value is the number of the unit. */
   unit: MibObject;
-  /** Which unit an outlet belongs to, as `unit` says, and its number there. Without it a unit has to be alone. */
+  /**
+   * The objects with the unit of an outlet, as in `unit` above, and with its number there. Without them only a unit
+   * that is not chained can be used.
+   */
   outlet?: { unit: MibObject; number: MibObject };
 }
 
@@ -52,9 +57,9 @@ export interface OutletTable {
   vendor: string;
   /** The MIB module that defines the objects. */
   module: string;
-  /** The sysObjectID of its PDUs begins with this. */
+  /** The prefix of the sysObjectID of its PDUs. */
   sysObjectId: string;
-  /** What the numbers of an index are, for messages. */
+  /** The names of the numbers in an index, for messages. */
   index: readonly string[];
   state: MibObject & { values: Readonly<Record<number, { text: string; means: OutletState }>> };
   conditions: readonly OffCondition[];
@@ -63,12 +68,12 @@ export interface OutletTable {
   on: OutletOrder;
   /** The serial number of the PDU, or of the unit of the outlet. */
   serial: MibObject;
-  /** The unit whose engine ID the PDU sends, if an index begins with the unit. */
+  /** If an index begins with the unit: the unit whose SNMP engine ID the PDU sends. */
   firstUnit?: string;
-  /** How units are chained whose outlets have an index without the unit. */
+  /** If an index does not contain the unit: how the unit of an outlet is found in a chain. */
   chain?: Chain;
-  /** The name that a user has given the outlet. */
+  /** The name that a user gave the outlet. */
   label: MibObject;
-  /** Whether the outlet has a relay; a PDU without this object is taken to have one. */
+  /** Whether the outlet has a relay. Without this object the outlet counts as switchable. */
   switchable?: MibObject & { value: number };
 }

@@ -25,24 +25,24 @@ export function tableOf(sysObjectId: string): OutletTable | undefined {
   return Object.values(OUTLET_TABLES).find(({ sysObjectId: prefix }) => `${sysObjectId}.`.startsWith(`${prefix}.`));
 }
 
-/** The OID of an object for one outlet, and for one unit of a chain if it has a row for each. */
+/** The OID of an object for one outlet, or for the row of one unit of a chain. */
 export function oidOf({ oid }: { oid: string }, outlet: string, row = 1): string {
   return oid.replace("{index}", outlet).replace("{unit}", unitOf(outlet)).replace("{row}", String(row));
 }
 
-/** The unit of an outlet whose index begins with it. */
+/** The first number of the index of an outlet, which is the unit in some tables. */
 export function unitOf(outlet: string): string {
   return outlet.split(".", 1)[0] ?? "";
 }
 
 /**
- * Each outlet has one index, so that no second spelling of an address means the same outlet.
+ * Checks that an index has as many numbers as the table, so that no two addresses mean the same outlet.
  *
  * @throws BmcError SystemNotFound for an index with more or fewer numbers than the table has.
  */
 export function requireIndex({ index, vendor }: OutletTable, outlet: string, what: string): void {
   if (outlet.split(".").length === index.length) return;
   const form = index.map((part) => part.toUpperCase()).join(".");
-  const message = `${what}: outlet ${outlet} has not the form ${form} that the outlets of ${vendor} have`;
+  const message = `${what}: outlet ${outlet} does not have the form ${form} of the outlets of ${vendor}`;
   throw new BmcError("SystemNotFound", message);
 }

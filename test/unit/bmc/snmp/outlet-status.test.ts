@@ -286,6 +286,6 @@ test("values of a PDU count only for the objects that were asked for, in their o
   const varbind = (oid: string): { oid: string; type: number; value: number } => ({ oid, type: 2, value: 1 });
   assert.equal(decodeVarbinds("read", ["1.3.1", "1.3.2"], [varbind("1.3.1"), varbind("1.3.2")]).size, 2);
   for (const answer of [["1.3.2", "1.3.1"], ["1.3.1"], ["1.3.1", "1.3.2", "1.3.3"], ["1.3.1", "1.3.9"]]) {
-    assert.throws(() => decodeVarbinds("read", ["1.3.1", "1.3.2"], answer.map(varbind)), /another question/);
+    assert.throws(() => decodeVarbinds("read", ["1.3.1", "1.3.2"], answer.map(varbind)), /does not match the request/);
   }
 });
