@@ -1,8 +1,8 @@
 import { isIP, SocketAddress } from "node:net";
 
-// fence_kdump: what the crash kernel of a host sends while it writes a dump (docs/explanation/crash-dump.md).
+// fence_kdump messages, which the crash kernel of a host sends while it writes a dump (docs/explanation/crash-dump.md).
 
-/** Calls a listener with each datagram and the address that it came from. @returns a function that stops that. */
+/** Calls a listener with each datagram and the address of its sender. @returns a function that stops that. */
 export type KdumpSource = (listener: (datagram: Buffer, from: string) => void) => () => void;
 
 /** `unexpected`: no remediation waits for a crash dump of a node that has the address. */
@@ -11,13 +11,13 @@ export type KdumpResult = (typeof KDUMP_RESULTS)[number];
 
 /**
  * Magic number and version of the message, each a 32-bit number in the byte order of the sender (message.h of
- * fence-agents): that of all hosts that we know of with a BMC is little-endian.
+ * fence-agents). All hosts with a BMC that we know of are little-endian.
  */
 const MESSAGE = Buffer.from("402a301b01000000", "hex");
 
 /**
- * Hands fence_kdump messages to the remediations that wait for a crash dump, by the address of the node. A message is
- * not signed, and nothing of it is kept.
+ * Delivers fence_kdump messages to the remediations that wait for a crash dump, by the address of the node. A message
+ * is not authenticated, and its content is not kept.
  */
 export class KdumpMessages {
   readonly #listeners = new Map<string, Set<() => void>>();
@@ -34,7 +34,7 @@ export class KdumpMessages {
     listeners?.forEach((listener) => listener());
   }
 
-  /** Calls `listener` at each message from one of `addresses`. @returns a function that stops that. */
+  /** Calls `listener` for each message from one of `addresses`. @returns a function that stops that. */
   follow(addresses: readonly string[], listener: () => void): () => void {
     const followed = new Set(addresses.map(canonicalAddress).filter((address) => address !== undefined));
     for (const address of followed) {
@@ -51,7 +51,7 @@ export class KdumpMessages {
   }
 }
 
-/** One text for each address, also for one of IPv4 that a socket of IPv6 shows; undefined for a name. */
+/** The canonical text of an address. An IPv4 address that is mapped to IPv6 becomes IPv4. Undefined for a name. */
 function canonicalAddress(text: string): string | undefined {
   const [bare = ""] = text.split("%");
   const address = /^::ffff:([\d.]+)$/i.exec(bare)?.[1] ?? bare;

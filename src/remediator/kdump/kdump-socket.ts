@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { isIPv4 } from "node:net";
 import type { KdumpSource } from "./kdump-messages.ts";
 
-/** A UDP socket that receives fence_kdump messages. It answers nothing. */
+/** A UDP socket that receives fence_kdump messages. It sends nothing. */
 export interface KdumpSocket {
   port: number;
   subscribe: KdumpSource;
@@ -11,10 +11,10 @@ export interface KdumpSocket {
 }
 
 /**
- * Binds the socket. Node reads at most 32 datagrams in one turn of its event loop, and the kernel drops what its buffer
- * does not hold: a flood takes CPU, and lets everything else go on.
+ * Binds the socket. Node.js reads at most 32 datagrams in one turn of the event loop, and the kernel drops datagrams
+ * that do not fit into its buffer: a flood costs CPU time but blocks nothing.
  *
- * @param onError called with an error after the start; the socket stays open.
+ * @param onError called with each error after the start; the socket stays open.
  * @throws Error naming the address if it cannot be bound.
  */
 export async function openKdumpSocket(

@@ -7,7 +7,7 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import { setField } from "../../kube/objects/set-field.ts";
 import type { MachineRef } from "../../nodes/subject.ts";
 
-/** Tries of one guarded patch: Cluster API's own controllers write in between. */
+/** Tries of one guarded patch: the controllers of Cluster API write at the same time. */
 const TRIES_MAX = 5;
 
 /**
@@ -43,7 +43,8 @@ export async function handToOwner(
 }
 
 /**
- * How the Machine is served: in the version whose conditions today's Cluster API reads, else in the one it is named by.
+ * The type by which to read the Machine: the newest version of Cluster API that is served, because its conditions are
+ * the ones that controllers read, otherwise the version of the reference.
  */
 export async function machineType(
   { client }: Pick<KubeRuntime, "client">,

@@ -11,7 +11,7 @@ import { groupOf, machineOwners, machineResource } from "../../nodes/subject.ts"
 import type { MachineReading } from "../machine/model/facts/observations.ts";
 
 /**
- * Reads the one live Machine that owns an object, in any version that is served. Its UID must be the reference's.
+ * Reads the one live Machine that owns an object, in any version that is served. Its UID must match the ownerReference.
  */
 export async function readOwnerMachine(
   runtime: Pick<KubeRuntime, "client">,
@@ -34,7 +34,7 @@ export async function readOwnerMachine(
   return readLiveMachine(runtime, { apiVersion: apiVersionOf(type), kind, namespace, name, uid }, signal);
 }
 
-/** Reads a Machine live. One that was created again under the same name is another one. */
+/** Reads a Machine live. A Machine that was created again under the same name counts as gone. */
 export async function readLiveMachine(
   { client }: Pick<KubeRuntime, "client">,
   ref: MachineRef,

@@ -4,7 +4,7 @@ import type { PowerOrder, Observations, SentOrder } from "./model/facts/observat
 import { DEVICE_RETRY_MIN_MS } from "./model/decision/timings.ts";
 import { maybeEffectiveAtMs } from "./rules/orders/power-orders.ts";
 
-/** What the answer of the devices to a power order says of the order, the devices and the power. */
+/** Adds the answer of the devices to a power order, or its failure, to the observations. */
 export function orderAnswered(
   observations: Observations,
   event: Extract<RemediationEvent, { type: "OrderAnswered" }>,
@@ -29,7 +29,7 @@ export function unseenAfter(
   return unseenOffs.count > 1 ? { ...unseenOffs, count: unseenOffs.count - 1 } : undefined;
 }
 
-/** An order that was not sent leaves everything to be checked again, as after a restart. */
+/** After an order that was not sent, everything is checked again, as after a restart. */
 export function orderDropped(
   observations: Observations,
   event: Extract<RemediationEvent, { type: "OrderDropped" }>,
@@ -50,12 +50,12 @@ function earlierEffect(previous: SentOrder | undefined, action: PowerOrder): { e
   return earlierEffectAtMs === undefined ? {} : { earlierEffectAtMs };
 }
 
-/** Problems of an order that say nothing against a reading. */
+/** Problems that forbid orders but not readings. */
 const OF_ORDERS: ReadonlySet<string> = new Set(["BMCPrivilegeTooLow", "BMCUnsupported"]);
 
 /**
- * A device that permanently refuses to power the host off can still report its power: an undo and the verdict that
- * follows it come as soon as that is read, not after the long pause that keeps accounts from being locked.
+ * A device that permanently refuses to power the host off can still report its power. So it is read again soon, for an
+ * undo and its verdict, and not only after the long pause that keeps accounts from being locked.
  */
 function afterOrder(device: Observations["device"], action: PowerOrder, atMs: number): Observations["device"] {
   if (device === undefined || action !== "ForceOff" || !OF_ORDERS.has(device.reason)) return device;
@@ -63,8 +63,8 @@ function afterOrder(device: Observations["device"], action: PowerOrder, atMs: nu
 }
 
 /**
- * The outcome of an order that failed. `Unreachable`: there was no connection, or it broke. The order may be sent again
- * once. If that fails in the same way, only the power state shows whether the BMC has received one of them.
+ * The outcome of an order that failed. `Unreachable`: there was no connection, or it broke. Then the order may be
+ * repeated once. If the repeated order fails in the same way, only the power state shows whether the BMC received one.
  */
 function outcomeOf({ code, isPartlyTaken }: OrderFailure, previous: SentOrder | undefined): SentOrder["outcome"] {
   if (isPartlyTaken || code === "Timeout" || code === "BadResponse") return "Uncertain";

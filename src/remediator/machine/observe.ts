@@ -11,14 +11,14 @@ import { unseenAfter, orderAnswered, orderDropped } from "./observe-orders.ts";
 const TAINT_OFF = { taintCleared: true, taintUnansweredAtMs: undefined } as const;
 
 /**
- * Adds an event to the observations: nothing else changes them. Pure, so that a recorded log of events leads to the
- * same observations again, and `decide` to the same decisions.
+ * Adds an event to the observations. Nothing else changes them. Pure, so that replaying a log of events gives the same
+ * observations and the same decisions.
  */
 export function observe(observations: Observations, event: RemediationEvent): Observations {
   switch (event.type) {
     case "StatusStored": {
       const next = afterStatusStored(observations, event.from, event.to);
-      // What was read before the node was named is about no node.
+      // The earlier reads did not know the name of the node.
       return event.isNodeNamed ? { ...next, examined: undefined, lease: undefined } : next;
     }
     case "ApiCallsObserved":
@@ -68,7 +68,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
       return {
         ...observations,
         power: recordWhole(event.reading ?? { state: "Unknown", raw: "nothing", runs: false }, event.atMs),
-        // Only the outlets answer.
+        // The outlets answer, but the BMC does not.
         ...(event.reading?.supplied === true && cycleAway(observations)),
         unseenOffs: unseenAfter(observations, event.reading?.state),
       };
@@ -79,10 +79,10 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     case "OrderDropped":
       return orderDropped(observations, event);
     case "NmiAnswered":
-      // The checks from before an NMI say nothing of the time after it.
+      // An identity check before an NMI proves nothing about the time after it.
       return { ...observations, nmi: event.answer, ...(event.answer.outcome !== "NotSent" && { identity: undefined }) };
     case "AcCycleAnswered":
-      // What was read before says nothing of the time after it.
+      // Readings before an AC cycle prove nothing about the time after it.
       return { ...observations, acCycle: { ...event.answer, isAway: false }, identity: undefined, power: NOTHING_READ };
     case "BootOverrideRead":
       return { ...observations, override: event.override };
@@ -118,7 +118,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
       return {
         ...observations,
         taintFailure,
-        // The lease is read again before the next try: meanwhile kubelets may have got no further than that patch.
+        // The lease is read again before the next try: what made the patch fail may also have stopped kubelets.
         ...(observations.lease !== undefined && { lease: { ...observations.lease, readAtMs: -Infinity } }),
         ...(isAnswered && { taintUnansweredAtMs: earlierAtMs }),
       };
@@ -154,7 +154,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
       const { drain } = observations;
       const checks = (drain?.checks ?? 0) + 1;
       const isReported = drain?.pods === pods && drain.attachments === attachments && drain.isReported;
-      // What is left may need a further deletion: a pod changed while it was being deleted, or was bound only now.
+      // Pods that are left need a further deletion: they changed during the last one, or were bound after it.
       return { ...observations, drain: { pods, attachments, checks, atMs, isReported }, released: pods === 0 };
     }
     case "PodGone":
@@ -191,24 +191,24 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
   }
 }
 
-/** Compiles only while every event has a case of its own. */
+/** Fails to compile if an event has no case. */
 function impossible(event: never): never {
   throw new Error(`no such event: ${JSON.stringify(event)}`);
 }
 
-/** What was learned from a target's devices counts for nothing once it is edited, since they may be another host's. */
+/** Discards what the devices of an edited target have shown: its devices may now belong to another host. */
 function targetChanged(
   observations: Observations,
   { targetUid, isEdited }: Extract<RemediationEvent, { type: "TargetChanged" }>,
 ): Observations {
-  // What was taken is another target than this one, which was created again.
+  // The claim is on a target that has since been deleted and created again.
   const isOther = observations.claim?.owned === true && observations.claim.targetUid !== targetUid;
   const next = isOther ? { ...observations, claim: undefined } : observations;
   if (!isEdited) return next;
   return { ...next, identity: undefined, power: NOTHING_READ, device: undefined, override: undefined };
 }
 
-/** The BMC whose host is being cycled gives no answer. */
+/** Records that the BMC does not answer during the AC cycle, if one was ordered. */
 function cycleAway({ acCycle }: Observations): Partial<Observations> {
   return acCycle === undefined ? {} : { acCycle: { ...acCycle, isAway: true } };
 }
@@ -218,7 +218,7 @@ function deviceFailed(
   event: Extract<RemediationEvent, { type: "DeviceFailed" }>,
 ): Observations {
   const { wasOpen, jitter, atMs } = event;
-  // A password that was read a while ago may have been changed since: it is read again before that is believed.
+  // The password may have changed since the device was opened, so it is read again before the refusal counts as final.
   const isStale = wasOpen && event.problem.reason === "BMCAuthenticationFailed";
   const problem = isStale ? { ...event.problem, final: false } : event.problem;
   const failures = observations.device?.final === problem.final ? observations.device.failures + 1 : 1;
@@ -234,13 +234,13 @@ function deviceFailed(
   };
 }
 
-/** The observations after a status was stored: for example, a new attempt begins without any. */
+/** Discards the observations that do not apply to the state that was stored. */
 function afterStatusStored(observations: Observations, from: State, to: State): Observations {
   const begins = from.name !== to.name;
   switch (to.name) {
     case "Verifying": {
       const again = from.name === "Verifying" && from.attempt.id === to.attempt.id;
-      // A host that was given up just before now belongs to another remediation, or has to be claimed again.
+      // A host that was released may belong to another remediation, so it has to be claimed again.
       return again
         ? observations
         : {
@@ -250,7 +250,7 @@ function afterStatusStored(observations: Observations, from: State, to: State): 
           };
     }
     case "PoweringOff":
-      // A further order rests on a read of the node, too, which a check of the identity alone is not.
+      // A further order also needs a fresh read of the node, so the next identity check must come with one.
       return begins && from.name !== "Verifying" ? { ...observations, identity: undefined } : observations;
     case "Releasing":
       if (begins) return { ...observations, released: false, drain: undefined };
@@ -263,7 +263,7 @@ function afterStatusStored(observations: Observations, from: State, to: State): 
       return {
         ...observations,
         claim: observations.claim?.owned === true ? observations.claim : undefined,
-        // An On of one device says nothing of the others, which may have been turned off.
+        // A reading On of one device says nothing about the others, which may have been turned off.
         power: nothingObservedOfAttempt().power,
         taintCleared: false,
         marksCleared: false,
@@ -273,7 +273,7 @@ function afterStatusStored(observations: Observations, from: State, to: State): 
   }
 }
 
-/** What a process knows when it sees a remediation for the first time. */
+/** The observations of a process that has just learned of a remediation. */
 export function nothingObserved(): Observations {
   return {
     claim: undefined,

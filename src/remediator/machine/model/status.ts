@@ -7,7 +7,7 @@ import type { Attempt, Outcome, State } from "./decision/state.ts";
 import { formatAttempt, STATE_VERSION } from "./decision/state.ts";
 import type { Note } from "./decision/decision.ts";
 
-/** Entries kept of `status.timeline`: the oldest go first. */
+/** Maximum length of `status.timeline`: the oldest entries are dropped. */
 export const TIMELINE_MAX = 100;
 /** Characters kept of a message in a status: Kubernetes allows 32,768 in a condition. */
 const MESSAGE_MAX = 1_000;
@@ -33,9 +33,9 @@ export interface ConditionUpdate {
 
 /** What a step changes in the status. */
 export interface StatusStep {
-  /** Unknown: the state stays as another version has stored it. */
+  /** Unknown: the phase stays as another version has stored it. */
   to: State["name"];
-  /** Names the step in the timeline and in the event. */
+  /** Name of the step in the timeline, and reason of the Kubernetes Event. */
   step: string;
   message: string;
   warning?: boolean;
@@ -71,7 +71,7 @@ export function changeStatus(
   const { status, remediation } = snapshot;
   const message = change.message.slice(0, MESSAGE_MAX);
   const timeline = [...(status.timeline ?? [])];
-  // A wait whose message changes is one step: it must not push the others out.
+  // Repeats of one step, such as a wait whose message changes, get one entry, so that they do not push others out.
   if (timeline.at(-1)?.step !== change.step) {
     timeline.push({ step: change.step, time: toMicroTime(now.epochMs), message });
   }
@@ -92,8 +92,8 @@ export function changeStatus(
 }
 
 /**
- * What generic tools wait for (kstatus) in addition to the conditions that health checks read: Ready once the
- * remediation has succeeded, Stalled once it has failed.
+ * Adds the conditions that generic tools (kstatus) wait for to those that health checks read: Ready when the
+ * remediation has succeeded, Stalled when it has failed.
  */
 function withProgress(changes: readonly ConditionUpdate[] = []): readonly ConditionUpdate[] {
   const succeeded = changes.find(({ type }) => type === "Succeeded");
@@ -107,7 +107,7 @@ function withProgress(changes: readonly ConditionUpdate[] = []): readonly Condit
   ];
 }
 
-/** `conditions` with `changes` made; `lastTransitionTime` moves only with the status. */
+/** Applies `changes` to `conditions`. `lastTransitionTime` changes only together with the status of a condition. */
 function withConditions(
   conditions: readonly Condition[],
   changes: readonly ConditionUpdate[],
@@ -135,12 +135,12 @@ export function statusCondition(status: BareMetalRemediationStatus, type: Condit
   return status.conditions?.find((condition) => condition.type === type);
 }
 
-/** A Node that was deleted is there again: the health check need not spare the remediation any more. */
+/** The deleted Node exists again, so the health check no longer has to keep the remediation. */
 export function nodeRejoined(message: string): ConditionUpdate {
   return { type: "PermanentNodeDeletionExpected", status: "False", reason: "NodeRejoined", message };
 }
 
-/** Processing and Succeeded while the remediation is under way. */
+/** The conditions Processing and Succeeded of a remediation that has no verdict yet. */
 export function processing(reason: string, message: string): ConditionUpdate[] {
   return [
     { type: "Processing", status: "True", reason, message },

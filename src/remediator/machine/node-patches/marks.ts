@@ -9,15 +9,14 @@ import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { KnownCluster } from "../../../nodes/subject.ts";
 import { clusterKey, subjectOf } from "../../../nodes/subject.ts";
 
-// The two marks of ironfence on a node: the out-of-service taint, which stands only while the host is proven off, and
-// the quarantine. Each has an annotation with its fencing attempt. A second taint shows that the out-of-service taint
-// is ironfence's own: other users may set a taint of that key, and a kubelet can annotate its Node, but cannot taint
-// it.
+// The marks of ironfence on a node: the out-of-service taint, which stands only while the host is proven off, and the
+// quarantine. An annotation holds the signature of each. The ownership taint shows that the out-of-service taint is
+// ironfence's own. The annotation cannot show that: a kubelet can annotate its Node, but cannot taint it.
 
 /**
- * The signature of one power-off order of a remediation. On a node of another cluster than the remediation's it ends in
- * `@<namespace>/<name>` of that Cluster: an agent that lives there finds no such remediation, and must not take it for
- * lost.
+ * The signature of one power-off order of a remediation. On a node of a workload cluster it ends in
+ * `@<namespace>/<name>` of that Cluster. Without that, an agent that runs in the workload cluster would not find the
+ * remediation and would treat the marks as orphans.
  */
 export function signature(remediationUid: string, attemptId: string, cluster: KnownCluster | undefined): string {
   const order = `${remediationUid}/${attemptId}`;
@@ -25,12 +24,12 @@ export function signature(remediationUid: string, attemptId: string, cluster: Kn
   return key === "" ? order : `${order}@${key}`;
 }
 
-/** Hex digits of a cluster's digest: a taint's value has 63 characters, of which a UID takes 36. */
+/** Hex digits of a cluster's digest: a taint's value has at most 63 characters, and a UID takes 36 of them. */
 const DIGEST_DIGITS = 16;
 
 /**
- * The value of the taint that names the owner of an out-of-service taint: the UID of the remediation and, if the
- * signature names a cluster, a digest of that cluster.
+ * The value of the ownership taint: the UID of the remediation and, if the signature names a cluster, a digest of that
+ * cluster.
  */
 function voucher(signedBy: string): string {
   const [order = "", key = ""] = signedBy.split("@");
@@ -42,7 +41,7 @@ function digestOf(key: string): string {
   return key === "" ? "" : createHash("sha256").update(key).digest("hex").slice(0, DIGEST_DIGITS);
 }
 
-/** UIDs of the remediations of `cluster`'s nodes that have signed marks on one of them. */
+/** UIDs of the remediations that have signed marks on a node of `cluster`. */
 export function signersOf(node: Node, cluster: ClusterRef | undefined): string[] {
   const key = clusterKey(cluster);
   const fencer = fencerOf(node, cluster);
@@ -51,7 +50,7 @@ export function signersOf(node: Node, cluster: ClusterRef | undefined): string[]
   return [...(fencer === undefined ? [] : [fencer]), ...(quarantiner !== "" && signedFor === key ? [quarantiner] : [])];
 }
 
-/** UID of the remediation of `cluster`'s nodes that the second taint names. */
+/** UID of the remediation that the ownership taint names; undefined if it is for a node of another cluster. */
 function fencerOf(node: Node, cluster: ClusterRef | undefined): string | undefined {
   const [fencer = "", digest = ""] = voucherOn(node)?.split(".") ?? [];
   return fencer !== "" && digest === digestOf(clusterKey(cluster)) ? fencer : undefined;
@@ -62,7 +61,7 @@ export function isMarked(node: Node): boolean {
   return voucherOn(node) !== undefined || isQuarantined(node);
 }
 
-/** Whose out-of-service taint a node has. Any effect counts: Kubernetes' own controllers read the key alone. */
+/** Whose out-of-service taint a node has. Any effect counts: the controllers of Kubernetes read only the key. */
 export function outOfServiceOf(node: Node): "Ours" | "Foreign" | "None" {
   if (!taintsOf(node).some((taint) => taint.key === OUT_OF_SERVICE.key)) return "None";
   return voucherOn(node) === undefined ? "Foreign" : "Ours";
@@ -74,15 +73,14 @@ export function signedTaint(node: Node): boolean {
 }
 
 /**
- * Whether the node has the ownership taint of a remediation of `cluster`'s nodes, but no out-of-service taint, as
- * after a rollback to version 0.1.0. With it, an out-of-service taint that a user adds later would look like
- * ironfence's own.
+ * Whether a node of `cluster` has an ownership taint but no out-of-service taint, for example after a rollback to
+ * version 0.1.0. An out-of-service taint that a user adds later would then look like ironfence's own.
  */
 export function isSignedForNothing(node: Node, cluster: ClusterRef | undefined): boolean {
   return outOfServiceOf(node) === "None" && fencerOf(node, cluster) !== undefined;
 }
 
-/** Whether the node's kubelet has posted whether it is ready, and Kubernetes still believes it. */
+/** Whether the Ready condition is what the kubelet reported. Kubernetes sets it to Unknown if reports stop. */
 export function isReported(node: Node): boolean {
   return (node.status.conditions ?? []).some(({ type, status }) => type === "Ready" && status !== "Unknown");
 }
@@ -93,18 +91,18 @@ export interface MarkChange {
   quarantine?: "on" | "off";
 }
 
-/** Marks that the caller knows to have put on: they are its own even if what shows it was removed. */
+/** Marks that the caller knows that it put on. They are its own even if their signatures were removed. */
 export interface MarksPutOn {
   outOfService: boolean;
   quarantine: boolean;
 }
 
 /**
- * The patch that changes the marks of a live node as wanted, for one guarded write; empty if nothing has to change.
+ * The patch that makes `change` to the marks of a live node, for one guarded write; empty if nothing has to change.
  *
  * @param signedBy the signature of the attempt that sets marks.
- * @param ownedBy removes only marks of the remediation with this UID. Absent if the caller owns the host of the node,
- * and so may remove all marks that ironfence has signed there.
+ * @param ownedBy UID of the remediation whose marks may be removed. Absent if the caller owns the host of the node:
+ * then it may remove all marks that ironfence has signed.
  */
 export function markPatch(
   node: Node,
@@ -141,7 +139,7 @@ export function markPatch(
   return operations;
 }
 
-/** Changes the signatures alone: a watched node does not show the annotations of others. */
+/** Changes only the two signatures: a watched node is trimmed and lacks the annotations of other clients. */
 function signatureOperations(
   before: Readonly<Record<string, string>> | undefined,
   after: Readonly<Record<string, string>>,

@@ -10,16 +10,17 @@ export type Backup = NonNullable<BareMetalRemediationStatus["backup"]>;
 const NOT_SAVED: readonly string[] = [FENCED_BY, QUARANTINED_BY, MANUALLY_CONFIRMED_HEALTHY];
 
 /**
- * What a live Node object holds that a kubelet does not bring back by itself.
+ * The parts of a live Node object that a kubelet does not restore by itself.
  *
- * @param earlier a backup of the same node that may not have been given back yet: what only it has is kept.
+ * @param earlier a backup of the same node that may not have been restored yet: its other labels, annotations and
+ * taints are kept.
  */
 export function backupOf(node: Node, earlier: Backup | undefined): Backup {
   const annotations = Object.fromEntries(
     Object.entries(node.metadata.annotations ?? {}).filter(([key]) => !NOT_SAVED.includes(key)),
   );
-  // Taints of node conditions are set and lifted by Kubernetes; an out-of-service taint says what will not be true
-  // then.
+  // Kubernetes itself sets and removes the taints of node conditions. The out-of-service taint has the same prefix, and
+  // must not come back with the node.
   const taints = (node.spec.taints ?? []).filter(
     (taint) =>
       !taint.key.startsWith(CONDITION_TAINT_PREFIX) && !sameTaint(taint, QUARANTINE) && !sameTaint(taint, FENCED),
@@ -35,8 +36,8 @@ export function backupOf(node: Node, earlier: Backup | undefined): Backup {
 }
 
 /**
- * Largest backup that is kept in a status. The API server lets all annotations of an object have 256 KiB; etcd takes
- * 1.5 MiB a request, of which everything else in the status needs less than 200 KiB.
+ * Largest backup in a status. The annotations of an object have at most 256 KiB together. A request to etcd has at most
+ * 1.5 MiB, and everything else in the status needs less than 200 KiB.
  */
 export const BACKUP_BYTES_MAX = 1_048_576;
 

@@ -3,14 +3,15 @@ import { OUT_OF_SERVICE } from "../../../api/kubernetes/taints.ts";
 
 const MIRROR = "kubernetes.io/config.mirror";
 
-/** Whether a pod is to leave a node that has the out-of-service taint: mirror pods and those that tolerate it stay. */
+/** Whether a pod must leave a node that has the out-of-service taint. Mirror pods and pods that tolerate it stay. */
 export function mustLeave(pod: Pod): boolean {
   if (pod.metadata.annotations?.[MIRROR] !== undefined) return false;
   return !(pod.spec.tolerations ?? []).some(toleratesOutOfService);
 }
 
 /**
- * Kubernetes' own rule (`Toleration.ToleratesTaint`): an empty key, effect or operator matches any, any and `Equal`.
+ * The rule of Kubernetes (`Toleration.ToleratesTaint`): an empty key or effect matches any, and an empty operator means
+ * `Equal`.
  */
 function toleratesOutOfService(toleration: Toleration): boolean {
   const { key = "", operator = "Equal", value = "", effect = "" } = toleration;
@@ -20,12 +21,12 @@ function toleratesOutOfService(toleration: Toleration): boolean {
   return operator === "Equal" && key !== "" && value === OUT_OF_SERVICE.value;
 }
 
-/** Whether a pod has run to its end, so that its status must not be touched. */
+/** Whether a pod has run to its end. Then its status must not be changed. */
 export function isFinished(pod: Pod): boolean {
   return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }
 
-/** `namespace/name` of the claims that pods hold, generic ephemeral volumes included. */
+/** `namespace/name` of the volume claims that pods use, including those of generic ephemeral volumes. */
 export function volumeClaimsOf(pods: readonly Pod[]): ReadonlySet<string> {
   const claims = new Set<string>();
   for (const { metadata, spec } of pods) {
@@ -38,13 +39,14 @@ export function volumeClaimsOf(pods: readonly Pod[]): ReadonlySet<string> {
   return claims;
 }
 
-/** The attachments of one node. */
+/** The volume attachments of one node. */
 export function attachmentsOf(nodeName: string, attachments: readonly VolumeAttachment[]): VolumeAttachment[] {
   return attachments.filter((attachment) => attachment.spec.nodeName === nodeName);
 }
 
 /**
- * The status with which Kubernetes' pod GC ends the pods of a node that is out of service, so that Jobs replace them.
+ * The status that the pod garbage collector of Kubernetes gives to pods of a node that is out of service, so that Jobs
+ * replace them.
  */
 export function failedStatus(pod: Pod, nowTime: string): { phase: "Failed"; conditions: NodeCondition[] } {
   const disrupted: NodeCondition = {
