@@ -31,10 +31,7 @@ export function decide(snapshot: Snapshot, now: Now): Decision {
   return withEvidence(snapshot, now, rereadHold(snapshot, now, decideNow(snapshot, now)));
 }
 
-/**
- * Repeats a live read that has found a hold, while the remediation waits for its end: the watch may show that end
- * late.
- */
+/** Repeats a live read that found a hold while the remediation waits for the hold to end: the watch may be late. */
 function rereadHold(snapshot: Snapshot, now: Now, decision: Decision): Decision {
   const { hold } = snapshot.observations;
   const isWait = decision.status === undefined && decision.effects.length === 0;
@@ -89,7 +86,7 @@ function decideState(snapshot: Snapshot, now: Now): Decision {
 }
 
 function decideProvisioning(snapshot: AttemptSnapshot, now: Now): Decision {
-  // The spec may have been edited since the image was taken off: it must not stay off for that.
+  // The spec may have been edited since the image was removed. The image must be put back nevertheless.
   const { installation } = snapshot.status;
   const isInstalling = installation !== undefined && installation.step !== "Provisioned";
   const { via } = snapshot.strategy;
@@ -97,29 +94,29 @@ function decideProvisioning(snapshot: AttemptSnapshot, now: Now): Decision {
   return via === "NetworkBoot" ? decideNetworkBoot(snapshot, now) : decideMachineDeletion(snapshot, now);
 }
 
-/** Compiles only while every state has a case of its own. */
+/** Fails to compile if a state has no case. */
 function impossible(state: never): never {
   throw new Error(`no such state: ${JSON.stringify(state)}`);
 }
 
 /**
- * A verdict never changes. If the Node joins again later, it still gets its labels. Otherwise only our finalizer is
- * left to remove. It is removed even if no deletion is under way: nothing more is to be done, and the object must not
- * block an uninstall of the agent.
+ * Decides about a remediation that has its verdict, which never changes. A deleted Node that joins again still gets its
+ * labels back. When no such Node is awaited, the finalizer is removed even if the object is not being deleted: it must
+ * not block an uninstall of the agent.
  */
 function decideFinal(snapshot: Snapshot, now: Now): Decision {
   const { deleting, hasFinalizer } = snapshot.remediation;
   const restoring = restoreDeletedNode(snapshot, now);
   if (restoring !== undefined) return restoring;
-  // The health check that created the object waits for a node that never comes back, so it would never delete the
-  // object.
+  // The health check that created the object waits for the old node, which never comes back, so it would never delete
+  // the object.
   const successor = snapshot.status.replacement?.nodeName;
   if (!deleting && successor !== undefined && successor !== snapshot.nodeName) return run({ do: "deleteSelf" });
   const isDone = deleting || !isNodeAwaited(snapshot);
   return isDone && hasFinalizer ? run({ do: "dropFinalizer" }) : { notes: [], effects: [] };
 }
 
-/** Every state after the host is taken: an abort comes first, and nothing is done to a host that is not ours. */
+/** Decides in a state after the claim. An abort comes first, and nothing is done to a host that is not ours. */
 function onOwnHost(
   snapshot: Snapshot,
   attempt: Attempt,
@@ -142,17 +139,17 @@ function onOwnHost(
   return decideOwned({ ...snapshot, attempt }, now);
 }
 
-/** Whether power orders may be due: from Rejoining on the host is on, and what is left is done to the node. */
+/** Whether the state may need power orders. From Rejoining on, the host is on, and only the node needs work. */
 function mayBeOrdered({ name }: State): boolean {
   return name !== "Rejoining" && name !== "Restoring";
 }
 
 function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
   const { deleting, timedOut, hasFinalizer } = snapshot.remediation;
-  // If no host was taken, there is nothing to undo. If one was taken and the finalizer of another controller keeps the
+  // If no host was claimed, there is nothing to undo. If one was, and the finalizer of another controller keeps the
   // object, the remediation is undone.
   if (deleting && !hasFinalizer && snapshot.status.target === undefined) return { notes: [], effects: [] };
-  // A health check deletes its remediation as soon as the node is Ready: what is left then is the end of a success.
+  // A health check deletes its remediation when the node is Ready. Such a remediation continues to its success.
   if (deleting && isNodeBack(snapshot)) return undefined;
   const outcome: Outcome | undefined = deleting
     ? { verdict: "Deleted", reason: "RemediationDeleted", message: "the remediation is being deleted" }
@@ -161,7 +158,7 @@ function decideAbort(snapshot: Snapshot, now: Now): Decision | undefined {
       : undefined;
   if (outcome === undefined) return undefined;
   const { state } = snapshot;
-  // A host that was given back with its Machine is not powered on.
+  // If the Machine was deleted, another controller powers the host, so the undo must not power it on.
   const given =
     state.name === "Provisioning" ? recordIfDeleted({ ...snapshot, attempt: state.attempt }, now) : undefined;
   return given ?? undo(snapshot, now, outcome);

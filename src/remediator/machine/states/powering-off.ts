@@ -31,8 +31,8 @@ import type { Decision } from "../model/decision/decision.ts";
 import { decideProven } from "./proven-off.ts";
 
 /**
- * The intent is stored: ensures that the order was sent once, that its effect is proven, and that it hit the right
- * host.
+ * Decides after the intent to power off was stored: reads the power until the host is proven off, orders again if
+ * necessary, and then checks that it is the right host (`decideProven`).
  */
 export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations } = snapshot;
@@ -46,8 +46,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
       step: "PowerOffSent",
       message:
         order.outcome === "Acknowledged"
-          ? "the BMC took the order"
-          : "the BMC's answer was lost: the agent reads the power state to see whether it took the order",
+          ? "the BMC accepted the order"
+          : "the BMC's answer was lost: the agent reads the power state to see whether the BMC accepted the order",
       attempt: { ...attempt, sent: true },
     });
   }
@@ -55,7 +55,7 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
   if (returned !== undefined) return returned;
   const { power } = observations;
   if (attempt.sent && power.provenAtMs !== undefined) return decideProven(snapshot, power.provenAtMs, now);
-  // The taint is put on before that is recorded, so it may stand here, and the proof that it needs does not.
+  // The taint is put on before Releasing is stored, so it may stand in this state although there is no proof any more.
   if (!observations.taintCleared) return run({ do: "untaint" });
   const spent = isSpent(attempt, "ForceOff", order);
   const due = !spent && needsNewOrder(snapshot, order, now);
@@ -80,8 +80,8 @@ export function decidePoweringOff(snapshot: AttemptSnapshot, now: Now): Decision
 }
 
 /**
- * If the state is out of time but the node is back, waits for the time in which its last power-off order may still be
- * carried out, and fails no remediation for that order. Undefined if the node is not back.
+ * If the node is back at the deadline, waits while the last power-off order may still be carried out, and then ends the
+ * remediation as a success. Undefined if the node is not back.
  */
 function awaitSettled(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { node, nodeName, observations } = snapshot;
@@ -96,12 +96,12 @@ function awaitSettled(snapshot: AttemptSnapshot, now: Now): Decision | undefined
 }
 
 /**
- * Whether a further order is needed. It gets an id of its own, so that no id ever stands for two power-offs:
- * - the last one was refused, so it had no effect;
- * - the host was proven off by the last one, and is not off any more: each time after a longer pause;
- * - the last one has not taken effect in REORDER_AFTER_MS;
- * - this process does not know whether the last one was sent (it restarted), and the host reads Off: an order that has
- *   no effect on a host that is off, and ends a wrong reading.
+ * Whether a further order is needed, under a new id, so that no id ever stands for two power-offs. That is so if
+ * - the last order was rejected;
+ * - the host was proven off after the last order and is no longer off: then after a pause that grows;
+ * - the host still reads On REORDER_AFTER_MS after the last order; or
+ * - the process has restarted and does not know whether the last order was sent, and the host reads Off: the order does
+ *   not change a host that is off, and powers it off if the reading is wrong.
  */
 function needsNewOrder(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
   const { attempt, observations } = snapshot;
@@ -115,7 +115,7 @@ function needsNewOrder(snapshot: AttemptSnapshot, order: SentOrder | undefined, 
   return isOn && orderAgeMs(snapshot, order, now) >= REORDER_AFTER_MS;
 }
 
-/** Whether the host, once proven off in this cycle, is on again although the last order has had its time. */
+/** Whether the host was proven off in this cycle and is on again, although the last order had time to take effect. */
 function hasTurnedOn(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): boolean {
   const { attempt, observations } = snapshot;
   if (observations.power.last?.state !== "On" || attempt.offConfirmedAtMs === undefined) return false;
@@ -123,7 +123,8 @@ function hasTurnedOn(snapshot: AttemptSnapshot, order: SentOrder | undefined, no
 }
 
 /**
- * More power cuts would not keep it off. A reboot that did not last proves nothing that a reprovision could rest on.
+ * Fails the attempt of a host that comes on again each time. More orders would not keep it off. This reboot does not
+ * count as proven, so it does not allow a reprovision.
  */
 function failTurnedOn(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, status } = snapshot;
@@ -146,8 +147,8 @@ function reorder(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: N
 }
 
 /**
- * Decides while a hold keeps a further power-off from being sent. The clock of the state stands still. A node that
- * comes back meanwhile ends the remediation. The host must not stay off because of the hold:
+ * Decides while a hold prevents a further power-off. The deadline of the state does not pass. If the node comes back,
+ * the remediation ends. The host must not stay off because of the hold:
  * - If the last power-off was sent, the power is read until the host is proven off, and the remediation continues.
  * - If the agent does not know whether it was sent, no reading can prove the host off: a host that reads Off is
  *   powered on.
@@ -165,8 +166,8 @@ function holdOrder(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
 }
 
 /**
- * Reads the power now and then, by no deadline but that of a wait for what cannot be read. A device that refuses
- * permanently is not asked again.
+ * Reads the power from time to time while orders are held. Only a pause that cannot be read ends at the deadline. A
+ * device that refuses permanently fails the remediation.
  */
 function readWhileHeld(snapshot: AttemptSnapshot, hold: Hold, now: Now): Decision {
   const { device, power } = snapshot.observations;
@@ -179,7 +180,7 @@ function readWhileHeld(snapshot: AttemptSnapshot, hold: Hold, now: Now): Decisio
   return { notes: [], effects: [], nextCheckMs: Math.min(inMs, unreadPauseWaitMs(snapshot, hold) ?? Infinity) };
 }
 
-/** A node whose member of etcd may be up still: the others were read together with the node. */
+/** Checks the quorum again before a further order, while the etcd member on the host may still be up. */
 function ensureQuorumBeforeReorder(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations } = snapshot;
   return attempt.offConfirmedAtMs !== undefined || observations.members.length === 0
@@ -187,7 +188,7 @@ function ensureQuorumBeforeReorder(snapshot: AttemptSnapshot, now: Now): Decisio
     : ensureQuorum(snapshot, now);
 }
 
-/** Ends the remediation if no order was accepted so far, and the node has come back by itself. */
+/** Ends the remediation if no device has accepted an order and the node has come back by itself. */
 function endIfNothingSent(snapshot: AttemptSnapshot, order: SentOrder | undefined, now: Now): Decision | undefined {
   const { attempt, node, observations } = snapshot;
   if (order?.outcome !== "Rejected" || attempt.orders > 1 || (snapshot.status.retryCount ?? 0) > 0) return undefined;
@@ -196,7 +197,7 @@ function endIfNothingSent(snapshot: AttemptSnapshot, order: SentOrder | undefine
   if (back === undefined || effectAtMs === undefined) return back;
   const { last } = observations.power;
   if (last === undefined) return run({ do: "readPower" });
-  // A host that is off has a node that says Ready for a while; one that is on may be about to be powered off.
+  // After the host is off, its node still says Ready for a while. A host that is on may be about to be powered off.
   if (last.state === "Off") return undefined;
   return last.state === "On" && last.atMs - effectAtMs >= settledAfterMs(snapshot)
     ? back

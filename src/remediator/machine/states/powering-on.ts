@@ -32,14 +32,15 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
   if (on !== undefined) return recordOn(snapshot, on, now.monotonicMs - orderAgeMs(snapshot, order, now), now);
   if (order === undefined && attempt.orders === 0) {
     if (isEarly(snapshot) && last?.state === "On") {
-      return recordOn(snapshot, { message: "the host was powered on by others", warning: false }, now.monotonicMs, now);
+      const shown = { message: "another client powered the host on", warning: false };
+      return recordOn(snapshot, shown, now.monotonicMs, now);
     }
     const early = ensurePowerOnDue(snapshot, last?.state === "On", now);
     if (early !== undefined) return early;
     const cycling = ensureCycled(snapshot, now);
     if (cycling !== undefined) return cycling;
   }
-  // An order that one device refuses may have turned another one on: all are read before it is repeated.
+  // An order that one device refuses may have turned another one on, so all devices are read before it is repeated.
   const unsent =
     order === undefined ||
     (order.outcome === "Rejected" && last !== undefined && last.runs !== true && last.supplied !== true);
@@ -71,22 +72,22 @@ export function decidePoweringOn(snapshot: AttemptSnapshot, now: Now): Decision 
 }
 
 /**
- * Whether the outlets of the host are on, which is all that can be done while its BMC does not answer. The BMC is
- * waited for: a host may stay off until it is ordered on. At the end of that time, only its node shows whether it is.
+ * What shows that the host is on if its outlets are on and its BMC does not answer: its node, or at the deadline only
+ * the outlets. Until then the agent waits for the BMC, because a host may stay off until its BMC orders it on.
  */
 function suppliedOn(snapshot: AttemptSnapshot): ShownOn | undefined {
   const back = backBySupply(snapshot);
   const { last } = snapshot.observations.power;
   if (back !== undefined || last?.supplied !== true || snapshot.remainingMs > 0) return back;
-  const message = `the outlets of the host are on, and its BMC does not answer (${last.raw}): if its node does not come back, the host stays off when its power returns; power it on by hand, and correct that in its firmware settings`;
+  const message = `the outlets of the host are on, and its BMC does not answer (${last.raw}): if its node does not come back, the host stays off after a power loss; power it on by hand, and set its firmware to power on after a power loss`;
   return { message, warning: true, mayBeOff: true };
 }
 
-/** That the host is on, in what words. */
+/** What shows that the host is on. */
 interface ShownOn {
   message: string;
   warning: boolean;
-  /** Nothing shows it: an undo still owes the host its power. */
+  /** The host may still be off, so an undo has to power it on. */
   mayBeOff?: true;
 }
 
@@ -110,7 +111,7 @@ export function orderOn(snapshot: AttemptSnapshot, last: SentOrder | undefined, 
 function recordOn(snapshot: AttemptSnapshot, { mayBeOff, ...on }: ShownOn, onOrderedAtMs: number, now: Now): Decision {
   const { attempt, observations, strategy, status } = snapshot;
   const orderedAtMs = Math.round(now.epochMs - (now.monotonicMs - onOrderedAtMs));
-  // A host that is on does not wait forever for a record that cannot be written.
+  // At the deadline the remediation continues even if the reboot cannot be recorded: the host is on.
   if (!observations.rebootRecorded && (snapshot.remainingMs > 0 || observations.kube === undefined)) {
     return run({
       do: "recordReboot",
@@ -123,7 +124,7 @@ function recordOn(snapshot: AttemptSnapshot, { mayBeOff, ...on }: ShownOn, onOrd
     to: "Rejoining",
     step: "PoweredOn",
     ...on,
-    // An earlier power-off, or an AC cycle, may still be carried out: then the On is not the last word.
+    // If an earlier power-off or AC cycle may still be carried out, the effect of the On is not final.
     attempt: {
       ...attempt,
       sent: true,

@@ -13,12 +13,12 @@ import {
 } from "../model/decision/timings.ts";
 import type { Decision } from "../model/decision/decision.ts";
 
-/** How long a reading may take that is late already. */
+/** How long a reading may take if the proof has already ended. */
 const LATE_READ_MS = 1_000;
 
 /**
- * The host that answers is proven off. Before anything is released, the lease of its node has to be silent: otherwise
- * the devices belong to another host.
+ * Decides when the host that answers is proven off. Nothing is released before the lease of the node is silent: a lease
+ * that is renewed shows that the devices belong to another host.
  */
 export function decideProven(snapshot: AttemptSnapshot, provenAtMs: number, now: Now): Decision {
   const { attempt, observations } = snapshot;
@@ -30,7 +30,8 @@ export function decideProven(snapshot: AttemptSnapshot, provenAtMs: number, now:
   if (lease === undefined) return run({ do: "readLease" });
   const wrong = wrongHost(snapshot, provenAtMs, now);
   if (wrong !== undefined) return wrong;
-  // A kubelet that etcd refuses is silent as well. Nothing else writes to a workload cluster, so this has to be tried.
+  // The lease is also silent if etcd refuses all writes. The agent may be the only client that would notice, so it
+  // tries a write.
   const checkInMs = lease.readAtMs + LEASE_REREAD_MS - now.monotonicMs;
   if (checkInMs <= 0 && lease.answeringSinceMs === Infinity) return run({ do: "proveWritable" });
   const clearAtMs = silentAtMs(snapshot, lease, provenAtMs);
@@ -38,7 +39,7 @@ export function decideProven(snapshot: AttemptSnapshot, provenAtMs: number, now:
   if (clearInMs > 0) {
     const endless = neverSilent(snapshot, lease, provenAtMs, now);
     if (endless !== undefined) return endless;
-    // A lease that did not change proves nothing while the API server was away: a live read shows that it answers.
+    // An unchanged lease proves nothing while the API server does not answer. A live read shows that it answers.
     if (checkInMs <= 0) return run({ do: "readLease" });
     return { notes: [], effects: [], nextCheckMs: Math.min(clearInMs, checkInMs, POWER_REREAD_MS) };
   }
@@ -51,8 +52,8 @@ export function decideProven(snapshot: AttemptSnapshot, provenAtMs: number, now:
 }
 
 /**
- * A host is not kept off for calls that fail, whether its lease cannot be read or its taint cannot be put on: once that
- * is known not to stand, the attempt fails.
+ * Fails the attempt at its deadline if API calls fail, so that the lease cannot be read or the taint cannot be put on:
+ * the host must not stay off because of that.
  */
 function unreleasable(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { observations, remainingMs, attempt } = snapshot;
@@ -63,8 +64,8 @@ function unreleasable(snapshot: AttemptSnapshot, now: Now): Decision | undefined
 }
 
 /**
- * Ends a wait for silence that has taken longer than the state may last: each outage of the API server starts that wait
- * again, and the host must not stay off for it. A proof that came late still gets the time of one whole wait.
+ * Fails the attempt if the lease is not silent at the deadline: each outage of the API server starts that wait again,
+ * and the host must not stay off because of that. After a late proof there is still time for one whole wait.
  *
  * @returns undefined while there is time left.
  */
@@ -81,21 +82,21 @@ function neverSilent(
   return endUnreleased(snapshot, now, `could not be released in time: ${why}`);
 }
 
-/** Fails the attempt of a host that is off, once the taint is known not to stand. */
+/** Takes the taint off, and then fails the attempt. The host is off. */
 function endUnreleased(snapshot: AttemptSnapshot, now: Now, why: string): Decision {
   if (!snapshot.observations.taintCleared) return run({ do: "untaint" });
   return failAttempt(snapshot, now, "PowerOffTimeout", `the host is off, but node ${snapshot.nodeName} ${why}`);
 }
 
 /**
- * Keeps the proof fresh: undefined while it is. A reading that is not Off, or none in time, voids it (`recordReading`,
- * `recordFailedReading`).
+ * Reads the power again to renew the proof; undefined while the proof is fresh. A reading that is not Off voids the
+ * proof, and so does a long time without a reading (`recordReading`, `recordFailedReading`).
  */
 export function rereadPower(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { power, device } = snapshot.observations;
   const ageMs = power.offAtMs === undefined ? Infinity : now.monotonicMs - power.offAtMs;
   if (ageMs < POWER_REREAD_MS) return undefined;
-  // A device that refuses permanently is not asked again: accounts are locked by that.
+  // A device that refuses permanently is not called again, because that may lock the account.
   if (device?.final === true) return ensureDeviceUsable(snapshot, now);
   const due = readingDue(snapshot.observations, now);
   return "inMs" in due
@@ -114,7 +115,7 @@ export function readingDue({ power, device }: Observations, now: Now): { inMs: n
     : { withinMs: Math.max(leftMs, LATE_READ_MS) };
 }
 
-/** Fails permanently if the node's lease is renewed although the host that was powered off is off. */
+/** Fails permanently if the node's lease is renewed although the host is proven off. */
 export function wrongHost(snapshot: AttemptSnapshot, provenAtMs: number, now: Now): Decision | undefined {
   if (!isRenewedAfter(snapshot.observations.lease, provenAtMs)) return undefined;
   const message = `node ${snapshot.nodeName} renewed its lease after the host was proven off: the target's devices power another host; correct the FencingTarget, or the BareMetalHost`;
@@ -124,7 +125,7 @@ export function wrongHost(snapshot: AttemptSnapshot, provenAtMs: number, now: No
   ]);
 }
 
-/** Whether a kubelet has renewed the lease that cannot run on the host that was proven off. */
+/** Whether the lease was renewed so late that the kubelet cannot run on the host that was proven off. */
 export function isRenewedAfter(lease: ObservedLease | undefined, provenAtMs: number): boolean {
   return (lease?.renewedAtMs ?? -Infinity) > provenAtMs + RENEWAL_TIMEOUT_MS;
 }
@@ -134,7 +135,7 @@ function release(snapshot: AttemptSnapshot, now: Now): Decision {
   const provenAgoMs = now.monotonicMs - (observations.power.provenAtMs ?? now.monotonicMs);
   const first = attempt.offConfirmedAtMs === undefined;
   const offConfirmedAtMs = attempt.offConfirmedAtMs ?? Math.round(now.epochMs - provenAgoMs);
-  // The release does not begin with the proof: nothing may be released before the lease of the node is silent.
+  // The release begins later than the proof, because the lease of the node must be silent first.
   const releasingSinceMs = attempt.releasingSinceMs ?? now.epochMs;
   const whose =
     observations.taint?.found === "Foreign" ? "; an out-of-service taint of another owner is left as it is" : "";

@@ -10,12 +10,12 @@ import { isFresh, REREAD_MS } from "../model/facts/reprovision.ts";
 import { whyNotInstallable } from "../rules/admission/reprovision-checks.ts";
 import type { Decision } from "../model/decision/decision.ts";
 
-/** Of Metal3's operator: nothing is installed on the host. */
+/** Provisioning states of the Metal3 operator in which nothing is installed on the host. */
 const EMPTY_STATES: readonly (string | undefined)[] = ["available", "ready"];
 
 /**
- * Has a BareMetalHost installed again: what is installed is saved, taken off, and once the host is empty put on again.
- * Every step is stored before it is made, and an undo puts the image back.
+ * Has a BareMetalHost installed again: saves its image, removes it, and sets it again when the host is deprovisioned.
+ * Every step is stored before it is taken, and an undo puts the image back.
  */
 export function decideInstallation(snapshot: AttemptSnapshot, now: Now): Decision {
   const { installation } = snapshot.status;
@@ -31,7 +31,7 @@ export function decideInstallation(snapshot: AttemptSnapshot, now: Now): Decisio
     : provision(snapshot, installation, report, now);
 }
 
-/** The host is still proven off: its Node object goes, so that it joins again, and what is installed is saved. */
+/** Deletes the Node object so that the node joins again, and saves the image. The host is still proven off. */
 function beginInstallation(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, strategy, observations } = snapshot;
   if (snapshot.remainingMs <= 0) {
@@ -119,8 +119,8 @@ function outOfTime(snapshot: AttemptSnapshot, report: InstalledHost, now: Now): 
 }
 
 /**
- * Puts the image of a BareMetalHost back. Undefined if none was taken off, if it is back, or if the host now belongs
- * to another remediation.
+ * Puts the image of a BareMetalHost back, and reports when it is back or another consumer uses the host. Undefined if
+ * there is nothing to put back.
  */
 export function restoreInstallation(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations, status } = snapshot;

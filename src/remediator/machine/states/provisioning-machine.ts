@@ -10,7 +10,7 @@ import { isFresh, REREAD_MS } from "../model/facts/reprovision.ts";
 import { leaveToOwner } from "../rules/admission/reprovision-checks.ts";
 import type { Decision } from "../model/decision/decision.ts";
 
-/** The host is still proven off: announces that the Machine will be deleted, then deletes it. */
+/** Announces that the Machine will be deleted, then deletes it. The host is still proven off. */
 export function decideMachineDeletion(snapshot: AttemptSnapshot, now: Now): Decision {
   const { observations, status } = snapshot;
   if (snapshot.remainingMs <= 0) {
@@ -40,8 +40,8 @@ export function decideMachineDeletion(snapshot: AttemptSnapshot, now: Now): Deci
 }
 
 /**
- * Checks whether the Machine was deleted, and records that first. Undefined if it is recorded, or if the Machine still
- * exists and is yet to be deleted.
+ * Records that the Machine was deleted. Undefined if that is already recorded, or if the Machine is not yet being
+ * deleted.
  */
 export function recordIfDeleted(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { replacement } = snapshot.status;
@@ -53,8 +53,8 @@ export function recordIfDeleted(snapshot: AttemptSnapshot, now: Now): Decision |
 
 /**
  * Waits for the Node of the new Machine after the old Machine was deleted. From then on the host belongs to the
- * controller that deprovisions it, so ironfence neither checks nor powers it. Undefined while the Machine exists: then
- * it is yet to be deleted.
+ * controller that deprovisions it, so ironfence neither checks nor powers it. Undefined if the old Machine is not yet
+ * being deleted.
  */
 export function decideReplacement(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { observations, status } = snapshot;
@@ -63,8 +63,7 @@ export function decideReplacement(snapshot: AttemptSnapshot, now: Now): Decision
   const report = observations.replacement;
   if (report === undefined) return run({ do: "checkReplacement" });
   const isOver = snapshot.remainingMs <= 0;
-  // What held the host off goes once its deprovisioning has begun: with it gone earlier, the old system would come up
-  // again.
+  // The host is released when its deprovisioning has begun. If it were released earlier, the old system would boot.
   if (report.mayLetGo || report.nodeName !== undefined || isOver) {
     if (!observations.devicesClosed) return run({ do: "closeDevices" });
     if (!observations.hostReleased) return run({ do: "releaseHost", asItIs: observations.successor?.waiting === true });
@@ -72,15 +71,15 @@ export function decideReplacement(snapshot: AttemptSnapshot, now: Now): Decision
   if (report.nodeName !== undefined) return succeed(snapshot, replacement, report.nodeName, now);
   if (isOver) {
     const { kind, name } = replacement.owner;
-    const message = `Machine ${status.machine?.name ?? ""} was deleted, but no other one of ${kind} ${name} has become a Ready node in time`;
+    const message = `Machine ${status.machine?.name ?? ""} was deleted, but ${kind} ${name} has no new Machine that became a Ready node in time`;
     return fail(snapshot, now, "ReplacementTimeout", message);
   }
   return checkAgain(snapshot, report, now);
 }
 
 /**
- * For an undo after the Machine was deleted: keeps the host off until its deprovisioning has begun, at most until the
- * deadline of the undo. Undefined if the host may be released.
+ * For an undo after the Machine was deleted: keeps the host off until its deprovisioning has begun or the deadline of
+ * the undo is reached. Undefined if the host may be released.
  */
 export function awaitDeprovisioning(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   if (snapshot.status.replacement?.deletedAt === undefined || snapshot.remainingMs <= 0) return undefined;
@@ -126,7 +125,7 @@ function succeed(snapshot: AttemptSnapshot, replacement: Replacement, nodeName: 
       { type: "NodeRestored", status: "True", reason: "Replaced", message },
       { type: "Processing", status: "False", reason: "Succeeded", message },
       { type: "Succeeded", status: "True", reason: "NodeRestored", message },
-      // A Node of another name never comes back: this is all that a waiting health check learns.
+      // A health check waits for a Node with the old name. A Node with another name does not end that wait.
       ...(nodeName === snapshot.nodeName ? [nodeRejoined(message)] : []),
     ],
     fields: { replacement: { ...replacement, nodeName } },

@@ -8,7 +8,8 @@ import { run, transition, wait } from "../rules/transitions.ts";
 import { recordNode } from "../rules/outage/node-of-machine.ts";
 
 /**
- * Whether a node is in another boot than the one that the attempt ended, and in the Node object that it should be in.
+ * Whether a node is in another boot than the one that the attempt ended. If its Node was deleted, it must also have a
+ * new Node object.
  */
 export function isNewBoot(snapshot: Pick<AttemptSnapshot, "status">, node: Node): boolean {
   const { uid, bootID } = snapshot.status.node ?? {};
@@ -18,17 +19,17 @@ export function isNewBoot(snapshot: Pick<AttemptSnapshot, "status">, node: Node)
   return bootID === undefined || (present !== undefined && present !== bootID);
 }
 
-/** The host is on: waits for its kubelet in a new boot, and takes the quarantine off. */
+/** Decides after the power-on: waits for the kubelet in a new boot, and takes the quarantine off. */
 export function decideRejoining(snapshot: AttemptSnapshot, now: Now): Decision {
   const { observations, node, attempt } = snapshot;
   if (!observations.devicesClosed) return run({ do: "closeDevices" });
   const named = recordNode(snapshot, now);
   if (named !== undefined) return named;
-  // Only a change of the lease that this process saw after power-on counts: the clocks of nodes may differ from ours.
+  // Only a renewal that this process saw after the power-on counts: the clock of the node may differ from ours.
   const onOrderedAtMs = observations.order?.action === "On" ? observations.order.atMs : -Infinity;
   const renewed = (observations.lease?.renewedAtMs ?? -Infinity) > onOrderedAtMs;
   const rejoined = node !== undefined && isNewBoot(snapshot, node) && renewed;
-  // Another power cycle would not help a node that has rejoined, and that only a failing API keeps from going on.
+  // If the node has rejoined and only the API fails, another power cycle would not help.
   if (snapshot.remainingMs <= 0 && !(rejoined && observations.kube !== undefined)) {
     return failAttemptOnceAdmitted(
       snapshot,
@@ -49,7 +50,7 @@ export function decideRejoining(snapshot: AttemptSnapshot, now: Now): Decision {
   return transition(snapshot, now, { to: "Restoring", step: "NodeRejoined", message, attempt, conditions });
 }
 
-/** Gives the new Node object of a node that we deleted back what the old one had: at once, before it is Ready. */
+/** Restores the backup of a Node that we deleted on its new Node object, even before the node is Ready. */
 export function restoreLabels(snapshot: Snapshot): Decision | undefined {
   const { node, status, observations } = snapshot;
   const { backup } = status;

@@ -18,8 +18,8 @@ import {
 import type { Decision } from "../model/decision/decision.ts";
 
 /**
- * The host is proven off: releases its workloads for as long as the proof lasts, and checks by live reads when they
- * are gone.
+ * Decides in Releasing: releases the workloads of the host while it is proven off, until live reads show that they are
+ * gone.
  */
 export function decideReleasing(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
@@ -45,7 +45,7 @@ export function decideReleasing(snapshot: AttemptSnapshot, now: Now): Decision {
   if (drain !== undefined) {
     const gapMs = Math.min(DRAIN_CHECK_MAX_MS, DRAIN_CHECK_MIN_MS * 2 ** Math.min(drain.checks - 1, 10));
     const inMs = drain.atMs + gapMs - now.monotonicMs;
-    // Never past the next reading of the power, nor past the deadline.
+    // The wait ends before the next reading of the power and before the deadline.
     if (inMs > 0)
       return { notes: [], effects: [], nextCheckMs: Math.min(inMs, untilReread(snapshot, now), snapshot.remainingMs) };
   }
@@ -56,8 +56,8 @@ export function decideReleasing(snapshot: AttemptSnapshot, now: Now): Decision {
 }
 
 /**
- * Stores how many pods and volumes have left, once for each count that differs from the one before: a CRD of an older
- * version does not keep it. It is for users, and nothing is decided from it.
+ * Stores how many pods and volume attachments are left, once for each new count, because a CRD of an older version
+ * drops the field and it would otherwise be stored again and again. It is for users: nothing is decided from it.
  */
 function drainProgress({ status, attempt, observations }: AttemptSnapshot): Decision | undefined {
   const { drain, podsToRelease } = observations;
@@ -82,8 +82,8 @@ function untilProofEnds(snapshot: AttemptSnapshot, now: Now): number {
 }
 
 /**
- * Reads the power again in time. Undefined while the host is proven off; else stops everything: the taint comes off,
- * and the host is forced off and proven again.
+ * Renews the proof in time. If the proof is lost, takes the taint off and returns to PoweringOff, where the host is
+ * forced off again. Undefined while the host is proven off.
  */
 export function keepProof(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { power, device } = snapshot.observations;
@@ -102,12 +102,12 @@ export function keepProof(snapshot: AttemptSnapshot, now: Now): Decision | undef
 function loseProof(snapshot: AttemptSnapshot, now: Now): Decision {
   const { observations, attempt, strategy } = snapshot;
   const { last } = observations.power;
-  // A BMC that does not answer says nothing of the host; one that shows it on, or about to be, says that it is back.
+  // A BMC that does not answer shows nothing about the host. Any reading other than Off shows that it comes back.
   const isBack = observations.device === undefined && last !== undefined && last.state !== "Off";
   if (isEarly(snapshot) && snapshot.state.name === "Releasing" && isBack) {
     return storeReturn(snapshot, now, `the host is no longer off (its BMC says ${last.raw})`);
   }
-  // Whatever the strategy says now: it may have been edited since the taint was put on.
+  // The strategy is not asked: it may have been edited since the taint was put on.
   if (snapshot.state.name === "Releasing" && !observations.taintCleared) return run({ do: "untaint" });
   const why = observations.device?.message ?? `its BMC says ${observations.power.last?.raw ?? "nothing"}`;
   const message = `the host is no longer proven off (${why}): releases stop, and it is forced off and proven off again`;
@@ -124,10 +124,11 @@ function loseProof(snapshot: AttemptSnapshot, now: Now): Decision {
   });
 }
 
-/** One guarded patch takes the taint off and puts the quarantine on; only then may the host be powered on. */
+/** Takes the taint off and puts the quarantine on in one guarded patch. Only then may the host be powered on. */
 function endRelease(snapshot: AttemptSnapshot, drained: boolean, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
-  // Without the quarantine the node may take pods a little early; without the power it never runs again.
+  // If the API fails until the deadline, the host is powered on without the quarantine: its node may get pods too
+  // early, but otherwise the host would stay off.
   const isUnmarked = snapshot.remainingMs <= 0 && observations.kube !== undefined && observations.taintCleared;
   if (!observations.swapped && !isUnmarked) return run({ do: "swapMarks", attemptId: attempt.id });
   const left = `${observations.drain?.pods ?? "unknown"} pods, ${observations.drain?.attachments ?? "unknown"} volume attachments`;
@@ -182,14 +183,15 @@ export function beginPowerOn(
 }
 
 /**
- * The host is still proven off: its next boot is set to the network, and its Node object goes, so that it joins again.
+ * Sets the next boot of the host to the network, and deletes its Node object so that the node joins again. The host is
+ * still proven off.
  */
 export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations } = snapshot;
   if (snapshot.remainingMs <= 0) {
     const { reason, message } = observations.device ?? {
       reason: "ProvisionTimeout" as const,
-      message: "the boot override could not be set and the node not be deleted in time",
+      message: "setting the boot override and deleting the node took too long",
     };
     return failAttempt(snapshot, now, reason, message);
   }
@@ -221,8 +223,9 @@ export function decideNetworkBoot(snapshot: AttemptSnapshot, now: Now): Decision
 }
 
 /**
- * Saves the node's labels, annotations, taints and cordon, announces the deletion (or the health check would take the
- * remediation for done), and deletes the Node object that was saved. Undefined once that object is gone.
+ * Saves the node's labels, annotations, taints and cordon, announces the deletion, and deletes the Node object that was
+ * saved. Without the announcement, the health check would consider the remediation finished. Undefined if that object
+ * is gone.
  */
 export function deleteNode(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { observations, status, node } = snapshot;
@@ -231,7 +234,7 @@ export function deleteNode(snapshot: AttemptSnapshot, now: Now): Decision | unde
     return undefined;
   if (observations.backup === undefined) return run({ do: "backupNode" });
   const announced = statusCondition(status, "PermanentNodeDeletionExpected")?.status === "True";
-  // The API server hands what was stored back with its keys in another order.
+  // The comparison is deep because the API server may return the keys in another order.
   if (announced && isDeepStrictEqual(status.backup, observations.backup.status)) return run({ do: "deleteNode" });
   const message = `node ${snapshot.nodeName} is saved and will be deleted, so that it joins again`;
   return transition(snapshot, now, {

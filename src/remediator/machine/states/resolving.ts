@@ -31,7 +31,8 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
     return blocked("NodeNotFound", `there is no node ${nodeName}`);
   }
   if (!host.found) return blocked(host.reason, host.message);
-  // A host that its last owner may have left off is taken under the stop switch, too: it may be owed an On.
+  // A host that its last owner may have left off is claimed even during a pause: this remediation may have to power it
+  // on.
   const mayBeOff = attempt !== undefined && mayHaveTurnedOff(attempt);
   const { hold } = snapshot;
   if (hold !== undefined && (!mayBeOff || holdsOrder(hold, "On"))) return blocked(hold.reason, hold.message);
@@ -42,10 +43,10 @@ export function decideResolving(snapshot: Snapshot, attempt: Attempt | undefined
   // From here on there may be something to take back. A remediation that is blocked before has nothing.
   if (!remediation.hasFinalizer) return run({ do: "addFinalizer" });
   const { claim } = observations;
-  // Another target may serve the node now than the one that was claimed.
+  // The claim may be on an earlier target of the node.
   if (claim === undefined || (claim.owned && claim.targetUid !== host.facts.ref.uid)) return run({ do: "claimHost" });
   if (!claim.owned) {
-    // The watch says that the owner has gone; it may lag behind the answer to the claim, so there is a pause.
+    // If the watch shows another owner, it may be older than the answer to the claim, so the next claim waits as well.
     const freed = host.facts.owner?.uid !== claim.by.uid;
     const inMs = claim.atMs + (freed ? FREED_RECHECK_MS : CLAIM_RECHECK_MS) - now.monotonicMs;
     if (inMs <= 0) return run({ do: "claimHost" });
@@ -69,7 +70,7 @@ function resolve(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): De
   const isOld = now.monotonicMs - read.atMs >= CLAIM_RECHECK_MS;
   if (!read.found) {
     const { reason, message } = read;
-    // No Machine comes back under its UID.
+    // A deleted Machine never comes back with the same UID.
     if (reason !== "MachineUnreadable") return fail(snapshot, now, reason, message);
     return isOld ? run({ do: "resolveSubject" }) : block(snapshot, attempt, now, reason, message);
   }
@@ -106,7 +107,7 @@ function identityOf({ clusterUid, isOwnCluster }: Snapshot): Pick<KnownCluster, 
   return clusterUid === undefined ? {} : { uid: clusterUid };
 }
 
-/** What waits for the operator has a deadline; what waits for other remediations or for the stop switch has not. */
+/** Waits that may last as long as needed. Every other wait in Resolving ends in a failure at its deadline. */
 const WAITS_WITHOUT_DEADLINE: readonly Reason[] = [
   "HostBusy",
   "WaitingForTurn",
@@ -132,7 +133,7 @@ function block(
   }
   const timeoutMs = snapshot.strategy.powerOffTimeoutMs;
   const base = attempt ?? newAttempt(snapshot, now, firstKind(snapshot), undefined, timeoutMs);
-  // Who has waited for a host may be handed one that its last owner left off: an undo then owes it an On.
+  // The owner may hand the host over while it is off. Then an undo of this remediation has to power it on.
   const inherits = reason === "HostBusy" && base.action === "None";
   return transition(snapshot, now, {
     to: "Resolving",
@@ -145,8 +146,7 @@ function block(
       deadlineMs: reported?.reason === reason ? base.deadlineMs : now.epochMs + timeoutMs,
     },
     conditions: processing(reason, message),
-    // The node's present state shows later that it has come back meanwhile: by itself, or in another boot by the host's
-    // owner.
+    // The state of the node now is stored, so that a later comparison shows whether the node came back during the wait.
     ...(snapshot.node !== undefined && snapshot.clusterProblem === undefined && { fields: startRecord(snapshot) }),
   });
 }
@@ -156,7 +156,7 @@ function firstKind(snapshot: Snapshot): Attempt["kind"] {
 }
 
 function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, facts: HostFacts, now: Now): Decision {
-  const message = `host ${facts.ref.namespace}/${facts.ref.name} is taken`;
+  const message = `host ${facts.ref.namespace}/${facts.ref.name} is claimed`;
   return transition(snapshot, now, {
     to: "Verifying",
     step: "HostClaimed",
@@ -174,8 +174,8 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 }
 
 /**
- * The subject as it is when its remediation begins. A remediation that has waited for its host or for admission has
- * stored it before.
+ * The subject as it is when its remediation begins. A remediation that waited for its host or for admission has already
+ * stored this.
  */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
   const { node, status, zone, subject } = snapshot;
@@ -184,7 +184,7 @@ function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "mac
   return {
     node: {
       ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
-      // One that was let begin since its node was not Ready is not about a Ready node, whatever the watch shows since.
+      // A live read that allowed the remediation to begin because the node was not Ready outweighs the watch.
       wasReady:
         status.node?.wasReady ??
         (node !== undefined && isReady(node) && snapshot.observations.request?.isReady !== false),

@@ -8,14 +8,15 @@ import { CONTRADICTED_FOR_MS, POLL_SLOW_MS } from "../model/decision/timings.ts"
 import { pendingOffMessage, settledAfterMs } from "../rules/orders/power-orders.ts";
 import { isNewBoot, restoreLabels } from "./rejoining.ts";
 
-/** The node is back: waits until it is Ready, leaves no mark behind, and only then says so. */
+/** Decides after the node has rejoined: waits until it is Ready, releases the host, and then stores the success. */
 export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
   const { attempt, observations, node } = snapshot;
-  // A node that came back by itself, before any power order, is in the boot that it was in.
+  // A node that came back by itself before any power order may still be in the same boot.
   const isBack = node !== undefined && isReady(node) && (attempt.action === "None" || isNewBoot(snapshot, node));
   const pending = isBack ? awaitPendingOff(snapshot, now) : undefined;
   if (pending !== undefined) return pending;
-  // The rest of the work for a node that is back may end late, unless its boot override is left and a device fails.
+  // If the node is back, the rest of the work may take longer than the deadline. Only a device that fails while its
+  // boot override must still be cleared ends it.
   const isHindered = attempt.bootOverride && observations.device !== undefined && observations.kube === undefined;
   if (snapshot.remainingMs <= 0 && (!isBack || isHindered)) {
     const { reason, message } = observations.device ?? {
@@ -56,19 +57,19 @@ export function decideRestoring(snapshot: AttemptSnapshot, now: Now): Decision {
 }
 
 /**
- * Waits while a power-off order may still be carried out that has shown no effect, and then for a reading On: a Node
+ * Waits while a BMC may still carry out a power-off order that has shown no effect, and then for a reading On: a Node
  * may be Ready for a while after its host was powered off. Undefined if there is no such order.
  */
 function awaitPendingOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations } = snapshot;
   if (attempt.action !== "On" || attempt.done) return undefined;
-  // A process that has begun since did not see the last power-off. It came before the intent of the On.
+  // After a restart, the process does not know when the last power-off was sent. It was before the intent of the On.
   const lastOffAtMs = observations.unseenOffs?.lastAtMs ?? snapshot.intentSeenAtMs;
   const settledAtMs = lastOffAtMs + settledAfterMs(snapshot);
   const { last } = observations.power;
   if (last?.state === "On" && last.atMs >= settledAtMs) return undefined;
-  // No reading On comes from a BMC that does not answer. A kubelet that has renewed its lease since then shows as much.
-  // One that goes on saying that the host is not on is wrong if the kubelet still renews its lease a minute later.
+  // If the BMC does not answer, a renewal of the lease after that time also shows that the host is on. If the BMC still
+  // reports that the host is not on, the BMC is wrong if the lease is renewed a minute after that time.
   const isSilent = last?.supplied === true || observations.device !== undefined;
   const aliveSinceMs = isSilent ? settledAtMs : settledAtMs + CONTRADICTED_FOR_MS;
   if ((observations.lease?.renewedAtMs ?? -Infinity) >= aliveSinceMs) return undefined;

@@ -20,7 +20,7 @@ import type { Decision } from "../model/decision/decision.ts";
 import { allowsOn } from "../../../bmc/identity/identity-check.ts";
 import type { IdentityCheck } from "../../../bmc/identity/identity-check.ts";
 
-/** Clears the boot override and powers the host on. Undefined once that is done, not owed, or given up. */
+/** Clears the boot override and powers the host on. Undefined if that is done, not needed, or given up. */
 export function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, observations } = snapshot;
   const owesOn = mayHaveTurnedOff(attempt);
@@ -30,7 +30,7 @@ export function restorePower(snapshot: AttemptSnapshot, now: Now): Decision | un
     if (successor === undefined) return run({ do: "checkSuccessor" });
     const isOld = now.monotonicMs - successor.atMs > SUCCESSOR_AGE_MAX_MS;
     if (isOld && snapshot.siblings.some((sibling) => sibling.waiting)) return run({ do: "checkSuccessor" });
-    // A successor orders nothing off while power-offs are held, so the host would stay off for as long.
+    // During a hold the successor does not fence the host, so the host would stay off until the hold ends.
     if (successor.waiting && !attempt.bootOverride && snapshot.hold === undefined) return undefined;
   }
   const isHeld = holdsOrder(snapshot.hold, "On");
@@ -49,18 +49,18 @@ function isTakenBack({ host }: AttemptSnapshot): boolean {
 }
 
 /**
- * Tries of a device that refuses us permanently before the host is left as it is: the operator may have fixed it before
- * the second.
+ * Tries of a device that refuses permanently, before the host is left as it is. The operator may fix the cause before
+ * the second try.
  */
 const FINAL_TRIES = 2;
 
 /**
  * Whether the undo has stopped trying to power the host on. A remediation that is being deleted continues to try,
- * unless another operator powers the host.
+ * unless another party powers the host.
  */
 function hasGivenUp(snapshot: AttemptSnapshot): boolean {
   const { device, kube } = snapshot.observations;
-  // No device has refused: an API that fails, and keeps credentials from being read, answers again some time.
+  // No device was called yet, because the API fails and credentials cannot be read. The API will answer again.
   if (device === undefined && kube !== undefined && snapshot.observations.power.last === undefined) return false;
   if (
     (snapshot.remediation.deleting && !isTakenBack(snapshot)) ||
@@ -121,7 +121,7 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
     if (!check.verified && !allowsOn(check)) return waitForIdentity(snapshot, check, now);
     return orderOn(snapshot, order, now);
   }
-  // The devices do not say how they are while they are not accepted, which may have changed.
+  // Devices whose identity is refused report no power state. The identity may have become acceptable since.
   const { identity } = observations;
   if (last?.state === "Unknown" && (identity === undefined || !allowsOn(identity.check))) {
     const check = freshIdentityCheck(snapshot, now);
@@ -140,7 +140,7 @@ function powerOn(snapshot: AttemptSnapshot, now: Now): Decision {
   return waitBecause(snapshot, now, "PowerOnTimeout", message, inMs);
 }
 
-/** Whether the host may simply not have carried out an On yet that a late device let out only after the deadline. */
+/** Whether an On was ordered so recently, perhaps after the deadline, that the host may not have carried it out yet. */
 function isOrderYoung({ attempt, intentAtMs }: AttemptSnapshot, now: Now): boolean {
   return attempt.action === "On" && now.monotonicMs - intentAtMs < ON_AWAITED_MS;
 }
@@ -155,8 +155,8 @@ function waitForIdentity(
 }
 
 /**
- * Whether the host is ordered on although it reads On: some BMCs report an old state for a long time, and nothing else
- * would power the host on. False if no order may be sent now: then the reading has to be trusted.
+ * Whether the undo must order the host on although it reads On: some BMCs report an old state for a long time, and
+ * nothing else would power the host on. False if no order may be sent now: then the agent has to trust the reading.
  */
 function isOnOwed(snapshot: AttemptSnapshot, now: Now): boolean {
   const { attempt, observations, hold, remainingMs } = snapshot;
@@ -168,7 +168,7 @@ function isOnOwed(snapshot: AttemptSnapshot, now: Now): boolean {
   return check === undefined || allowsOn(check);
 }
 
-/** Whether an order has left this process: its intent, which is stored before, says nothing of that. */
+/** Whether this process has sent the order. The intent, which is stored earlier, does not show that. */
 function wasSent({ outcome, problem }: SentOrder): boolean {
   return outcome !== "Rejected" || problem !== undefined;
 }

@@ -15,9 +15,9 @@ import { powerOffAnnotation } from "../../../api/metal3/metal3.ts";
 import { restorePower } from "./undoing-power.ts";
 
 /**
- * Undoes what was done, in the order in which it is safe: the out-of-service taint off, the boot override cleared, the
- * host on, the quarantine off, the host given up; then the verdict. With a successor waiting the host is handed over as
- * it is: the successor proves and powers it again.
+ * Undoes what was done, in a safe order: takes the out-of-service taint off, clears the boot override, powers the host
+ * on, takes the quarantine off, releases the host, and then stores the verdict. If a successor waits for the host, the
+ * host is handed over with its power as it is: the successor proves it off and powers it on.
  */
 export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; outcome: Outcome }, now: Now): Decision {
   const { observations, host } = snapshot;
@@ -31,7 +31,7 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
   if (host.found && observations.claim === undefined) return run({ do: "claimHost" });
   const owned = host.found && ownsHost(observations);
   if (!owned && inherits(withAttempt)) {
-    // The owner may be about to hand the host over to this remediation: then the On is ours to send.
+    // The owner may be about to hand the host over to this remediation, which then has to power it on.
     if (observations.claim?.owned === false && observations.claim.undoing) return reclaim(withAttempt, now);
   }
   if (owned && !isLeftAsItIs(withAttempt)) {
@@ -50,8 +50,8 @@ export function decideUndoing(snapshot: Snapshot, state: { attempt: Attempt; out
 }
 
 /**
- * A target that is gone may be created again for the same host: an undo that owes it something waits for that for a
- * while.
+ * Waits until the deadline for a target that is gone to be created again, if the host may be off or have a boot
+ * override. Undefined if there is nothing to wait for.
  */
 function awaitTarget(snapshot: AttemptSnapshot, gone: string, now: Now): Decision | undefined {
   const owes = mayHaveTurnedOff(snapshot.attempt) || snapshot.attempt.bootOverride;
@@ -60,15 +60,15 @@ function awaitTarget(snapshot: AttemptSnapshot, gone: string, now: Now): Decisio
   return waitBecause(snapshot, now, "TargetGone", message, snapshot.remainingMs);
 }
 
-/** Whether there is nothing left to take back in the node's cluster, since that was deleted. */
+/** Whether there is nothing left to undo in the node's cluster because its Cluster was deleted. */
 function isClusterGone({ clusterProblem, observations }: Snapshot): boolean {
   return clusterProblem !== undefined && observations.cluster?.gone === true;
 }
 
 /**
- * Whether the host stays off. A Cluster that was deleted here may have been moved to another management cluster: its
- * node may still exist with our out-of-service taint, and must not run then. A host that is not in use may be powered
- * on.
+ * Whether the undo leaves the host off. A Cluster that was deleted here may have been moved to another management
+ * cluster. Then its node may still exist with our out-of-service taint, so its host must not run. A host that is not in
+ * use may be powered on.
  */
 function isLeftAsItIs(snapshot: AttemptSnapshot): boolean {
   const { attempt, host, observations } = snapshot;
@@ -82,9 +82,9 @@ function manualSteps(snapshot: AttemptSnapshot): string {
   const { target } = status;
   const { uid } = remediation;
   const isLeft = isLeftAsItIs(snapshot);
-  const first = isLeft ? "take the out-of-service taint off its node if the node still exists, then " : "";
+  const first = isLeft ? "remove the out-of-service taint from its node if the node still exists, then " : "";
   if (target?.kind !== "BareMetalHost" || (host.found && !isLeft)) return `${first}power it on by hand`;
-  return `${first}remove annotation ${powerOffAnnotation({ uid })} from BareMetalHost ${target.namespace}/${target.name} by hand: while it stands, the Metal3 operator keeps the host off`;
+  return `${first}remove annotation ${powerOffAnnotation({ uid })} from BareMetalHost ${target.namespace}/${target.name} by hand: the Metal3 operator keeps the host off as long as the annotation exists`;
 }
 
 function inherits(snapshot: AttemptSnapshot): boolean {
@@ -105,8 +105,8 @@ function reclaim(snapshot: AttemptSnapshot, now: Now): Decision {
 }
 
 /**
- * Gives a Node that this remediation deleted its labels back after it has joined again, and reports that. Undefined if
- * there is nothing to give back, or if the Node has not joined yet.
+ * Restores a Node that this remediation deleted when it has joined again, and reports that. Undefined if there is
+ * nothing to restore, or if the Node has not joined yet.
  */
 export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | undefined {
   if (!isNodeAwaited(snapshot)) return undefined;
@@ -114,7 +114,7 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
   if (node === undefined || node.metadata.uid === status.backup?.nodeUID) return undefined;
   const restoring = restoreLabels(snapshot);
   if (restoring !== undefined) return restoring;
-  const message = `node ${snapshot.nodeName} has joined again and has its labels back`;
+  const message = `node ${snapshot.nodeName} has joined again, and its labels, annotations and taints are restored`;
   return transition(snapshot, now, {
     to: snapshot.state.name,
     step: "NodeRejoined",
@@ -124,15 +124,15 @@ export function restoreDeletedNode(snapshot: Snapshot, now: Now): Decision | und
 }
 
 /**
- * Whether this remediation has deleted the Node object and it has not joined again yet. With its Machine gone it never
- * will.
+ * Whether this remediation has deleted the Node object and the node has not joined again yet. A node whose Machine was
+ * deleted is not awaited: it never joins again.
  */
 export function isNodeAwaited({ status }: Pick<Snapshot, "status">): boolean {
   const announced = statusCondition(status, "PermanentNodeDeletionExpected")?.status === "True";
   return announced && status.backup !== undefined && status.replacement?.deletedAt === undefined;
 }
 
-/** A remediation that is being deleted takes the saved labels with it, so it waits for the node for a while. */
+/** Waits for the node, until the deadline, if the remediation is being deleted: its saved labels would be lost. */
 function awaitNode(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const restoring = restoreDeletedNode(snapshot, now);
   if (restoring !== undefined) return restoring;
@@ -141,7 +141,7 @@ function awaitNode(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   return waits && snapshot.remainingMs > 0 ? { notes: [], effects: [], nextCheckMs: snapshot.remainingMs } : undefined;
 }
 
-/** What was fenced may be another host than the Machine's. */
+/** Failures after which the fenced host may not be the host of the Machine. */
 const NOT_ITS_HOST: readonly string[] = [
   "WrongHost",
   "IdentityMismatch",
@@ -155,8 +155,8 @@ const NOT_ITS_HOST: readonly string[] = [
 ] satisfies Reason[];
 
 /**
- * Whether a Machine of Cluster API is left to its owner, which may delete it and have its host installed again: as
- * before every reprovision the host must have been proven off, unless that is waived.
+ * Whether a Machine of Cluster API is left to its owner, which may delete it and so have its host installed again. As
+ * before every reprovision, the host must have been proven off, unless `requireReboot` is false.
  */
 function isUpToOwner(
   { remediation, subject, status, strategy }: AttemptSnapshot,
@@ -170,7 +170,7 @@ function isUpToOwner(
 }
 
 function conclude(snapshot: AttemptSnapshot, outcome: Outcome, now: Now): Decision {
-  // If our finalizer was removed, and one of another controller keeps the object, it gets its verdict.
+  // If our finalizer was removed, and one of another controller keeps the object, the verdict is stored.
   if (outcome.verdict === "Deleted" && snapshot.remediation.hasFinalizer) return run({ do: "dropFinalizer" });
   const handsOver = isUpToOwner(snapshot, outcome);
   const isRefused = snapshot.observations.kube?.refused === true;

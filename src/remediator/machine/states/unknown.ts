@@ -35,7 +35,7 @@ export function decideUnknown(snapshot: Snapshot, state: UnknownState, now: Now)
   const first = state.of === "spec" ? "run an agent of that version" : "run that version again";
   const next = `${first} until the remediation has ended, or delete the remediation to undo it`;
   const message = `${whatIsUnknown(snapshot, state)}: its out-of-service taint is off, and nothing is done to the host, which may be OFF; ${next}`;
-  // It is checked again, too, once its time is over: from then on it counts as overdue, and its slot lapses.
+  // The check is repeated even if nothing changes: after its deadline the remediation is overdue, and its slot lapses.
   const inMs = observations.taintCleared ? UNKNOWN_RECHECK_MS : UNREAD_RECHECK_MS;
   return waitBecause(snapshot, now, "UnknownState", message, inMs);
 }
@@ -45,8 +45,8 @@ const PARTS = { replacement, backup, node, machine, target };
 
 /**
  * The status without the parts that this version cannot read. An undo that stored an unreadable part could not read its
- * own status and would restart at every reconcile. The record of an image that was taken off is kept, so that the image
- * is put back, and so is every field of the other parts that can be read.
+ * own status and would restart at every reconcile. Readable fields are kept, and so is the record of an image that was
+ * removed, so that the image is put back.
  */
 function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
   const { installation: taken, ...rest } = status;
@@ -58,7 +58,7 @@ function withoutUnknown(status: Snapshot["status"]): Snapshot["status"] {
     if (part === undefined) delete known[name];
     else known[name] = part;
   }
-  // Each part has been read by its schema, and the rest is as it was.
+  // Each part has passed its schema, and the rest is unchanged.
   return { ...(known as Snapshot["status"]), ...(taken !== undefined && kept !== undefined && { installation: kept }) };
 }
 
@@ -77,8 +77,8 @@ function readablePart(schema: PartSchema, part: unknown): unknown {
 }
 
 /**
- * Without its cluster a node's name is that of another node, in the agent's own cluster; and without its UID a cluster
- * may be another one now. Then it is not known which node is meant.
+ * The readable part of the node's record; undefined if it no longer identifies the node. Without its cluster, the name
+ * would mean a node of the agent's own cluster. Without its UID, the cluster may be another one with the same name.
  */
 function readableNode(part: unknown): unknown {
   const { cluster } = (part ?? {}) as { cluster?: { uid?: unknown } };
@@ -92,5 +92,5 @@ function whatIsUnknown({ status }: Snapshot, { of, why }: UnknownState): string 
   if (of === "spec") return `this agent cannot act on the spec: ${why}`;
   const writer =
     status.writtenBy === undefined ? "an agent that does not say its version" : `agent ${status.writtenBy}`;
-  return `${writer} wrote a status that this one cannot act on, since it knows state version ${STATE_VERSION} (${why})`;
+  return `${writer} wrote a status that this agent, which knows state version ${STATE_VERSION}, cannot act on (${why})`;
 }

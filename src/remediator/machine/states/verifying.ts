@@ -63,7 +63,7 @@ export function decideVerifying(snapshot: AttemptSnapshot, now: Now): Decision {
   // did not answer.
   if (observations.examined === undefined || freshIdentityCheck(snapshot, now) === undefined)
     return run({ do: "examine" });
-  // A taint that an earlier remediation left must not stand on a host of which nothing is proven.
+  // A taint that an earlier remediation left must not stand while the host is not proven off.
   if (node !== undefined && signedTaint(node) && !observations.marksCleared) return run({ do: "clearMarks" });
   const tooLarge = refuseBackup(snapshot, node, now);
   if (tooLarge !== undefined) return tooLarge;
@@ -88,8 +88,8 @@ export function ensureUndisputed(snapshot: AttemptSnapshot, now: Now): Decision 
 }
 
 /**
- * Returns to Resolving, and so releases the slot, while power orders are held before any was sent: the hold may last.
- * A host that may be off keeps its slot.
+ * Returns to Resolving and so releases the slot if a hold begins before the first order: the hold may last long. A
+ * remediation whose host may be off keeps its slot.
  */
 function giveUpSlot(snapshot: AttemptSnapshot, hold: NonNullable<AttemptSnapshot["hold"]>, now: Now): Decision {
   const { attempt, observations, strategy } = snapshot;
@@ -106,9 +106,9 @@ function giveUpSlot(snapshot: AttemptSnapshot, hold: NonNullable<AttemptSnapshot
 
 /**
  * Ends the remediation, and so powers the host on, if power-offs are held and the host reads Off because of an earlier
- * order: the hold may last, and the host must not stay off for it. If the stop switch only cannot be read, this waits
- * until the deadline of the state. Undefined if the host cannot be off because of this remediation, or if maintenance
- * holds power-ons as well.
+ * order: the hold may last long, and the host must not stay off because of it. If the stop switch cannot be read, this
+ * first waits until the deadline of the state. Undefined if the host cannot be off because of this remediation, or if
+ * maintenance holds power-ons as well.
  */
 export function powerOnMeanwhile(snapshot: AttemptSnapshot, hold: Hold, now: Now): Decision | undefined {
   const { attempt, observations, strategy } = snapshot;
@@ -148,14 +148,14 @@ function whyNotVerified(snapshot: AttemptSnapshot): { reason: Reason; message: s
   return observations.device ?? { reason: "VerifyTimeout", message: "the host could not be verified in time" };
 }
 
-/** Refuses to power a host off whose Node would have to be deleted, and cannot be saved before. */
+/** Refuses to power off a host whose Node would have to be deleted but is too large to be saved first. */
 function refuseBackup(snapshot: AttemptSnapshot, node: Node | undefined, now: Now): Decision | undefined {
   const { strategy, attempt, status, nodeName } = snapshot;
   const deletes = strategy.workloadRelease === "DeleteNode" || attempt.kind === "Reprovision";
   if (!deletes || node === undefined) return undefined;
   const sizeBytes = backupBytes(backupOf(node, status.backup));
   if (sizeBytes <= BACKUP_BYTES_MAX) return undefined;
-  const message = `labels, annotations and taints of node ${nodeName} have ${sizeBytes} bytes, and no more than ${BACKUP_BYTES_MAX} can be saved, so it must not be deleted: take some off, or use workloadRelease OutOfServiceTaint`;
+  const message = `labels, annotations and taints of node ${nodeName} have ${sizeBytes} bytes, and no more than ${BACKUP_BYTES_MAX} can be saved, so the node must not be deleted: remove some of them, or use workloadRelease OutOfServiceTaint`;
   return fail(snapshot, now, "BackupTooLarge", message);
 }
 
@@ -193,12 +193,12 @@ export function orderOff(snapshot: AttemptSnapshot, now: Now, id: string, messag
   );
 }
 
-/** The target, and who the host is by it. */
+/** The target, with the identity of the host. */
 function targetRecord({ host }: AttemptSnapshot): Pick<Snapshot["status"], "target"> {
   return host.found ? { target: { ...host.facts.ref, ...host.facts.identity } } : {};
 }
 
-/** The node as it is now, with the fields that the status keeps permanently. */
+/** The node as it is now, with the fields that the status keeps from the beginning of the remediation. */
 export function nodeRecord(snapshot: Snapshot, node: Node | undefined): NonNullable<Snapshot["status"]["node"]> {
   const { wasReady, bootIDAtStart, zone, cluster } = snapshot.status.node ?? {};
   if (node === undefined) return snapshot.status.node ?? { name: snapshot.nodeName };
