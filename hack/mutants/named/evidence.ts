@@ -107,8 +107,8 @@ export const EVIDENCE_MUTANTS: readonly Mutant[] = [
     "evidence-stops-decision",
     "machine/rules/diagnosis/evidence",
     "no decision fails for what a BMC shows",
-    "} catch {\n    return undefined;\n  }\n}\n\n/** Whether a power-off order is out",
-    "} catch (error) {\n    throw error;\n  }\n}\n\n/** Whether a power-off order is out",
+    "} catch {\n    return undefined;\n  }\n}\n\n/** Whether a power-off order was sent",
+    "} catch (error) {\n    throw error;\n  }\n}\n\n/** Whether a power-off order was sent",
     "test/unit/remediator/machine/rules/diagnosis/evidence.test.ts",
   ),
   bmc(

@@ -8,9 +8,9 @@ import { CLAIM_RECHECK_MS, DEVICE_FINAL_RETRY_MS } from "../model/decision/timin
 import type { Decision } from "../model/decision/decision.ts";
 import { run, transition, waitBecause } from "./transitions.ts";
 
-// How an attempt ends: in the next one, in a verdict, or in an undo.
+// How an attempt ends: with the next attempt, or with an undo that leads to the verdict.
 
-/** The attempt did not help: the next one begins, or the verdict is Failed. */
+/** Ends an attempt that did not help: begins the next one, or fails if none is left. */
 export function failAttempt(snapshot: AttemptSnapshot, now: Now, reason: Reason, message: string): Decision {
   const { strategy, status, attempt } = snapshot;
   const begun = (status.retryCount ?? 0) + 1;
@@ -22,12 +22,12 @@ export function failAttempt(snapshot: AttemptSnapshot, now: Now, reason: Reason,
     const why = `${reason}: ${message}; not reprovisioned: only ${proven} of ${budget} reboots proved the host off`;
     return fail(snapshot, now, "RebootsNotProven", why);
   }
-  return beginAttempt(snapshot, now, "Reprovision", `${reason}: ${message}; the reboots are spent`);
+  return beginAttempt(snapshot, now, "Reprovision", `${reason}: ${message}; no reboots are left`);
 }
 
 /**
- * The same from a state in which the host is on and the remediation has released its slot: a further power cycle waits
- * for admission, and the node may come back meanwhile.
+ * Like `failAttempt`, in a state in which the host is on and the remediation has released its slot: a further power
+ * cycle waits for admission, and the node may come back during the wait.
  */
 export function failAttemptOnceAdmitted(
   snapshot: AttemptSnapshot,
@@ -44,9 +44,7 @@ export function failAttemptOnceAdmitted(
   return waits ? waitBecause(snapshot, now, admission.reason, admission.message, CLAIM_RECHECK_MS) : next;
 }
 
-/**
- * Begins a further power cycle. What the last one did to the host's power is carried over: an undo may owe it an On.
- */
+/** Begins a further power cycle. The last power order is kept: an undo may have to power the host on because of it. */
 function beginAttempt(snapshot: AttemptSnapshot, now: Now, kind: Attempt["kind"], why: string): Decision {
   const { strategy, status, attempt } = snapshot;
   const retryCount = (status.retryCount ?? 0) + 1;
@@ -62,7 +60,7 @@ function beginAttempt(snapshot: AttemptSnapshot, now: Now, kind: Attempt["kind"]
   });
 }
 
-/** A fresh attempt in its first state. */
+/** A new attempt of which nothing has been done. */
 export function newAttempt(
   snapshot: Snapshot,
   now: Now,
@@ -87,7 +85,7 @@ export function newAttempt(
   };
 }
 
-/** The conditions of a power cycle of which nothing has been done. */
+/** The conditions at the beginning of a power cycle. */
 export function notYetDone(reason: string, message: string): ConditionUpdate[] {
   return (["PowerOffConfirmed", "WorkloadsReleased", "PoweredOn", "NodeRestored"] as const).map((type) => ({
     type,
@@ -97,7 +95,7 @@ export function notYetDone(reason: string, message: string): ConditionUpdate[] {
   }));
 }
 
-/** No attempt follows: all is taken back, then Succeeded=False with this reason. */
+/** Fails without a further attempt: undoes everything, then stores Succeeded=False with this reason. */
 export function fail(
   snapshot: Snapshot,
   now: Now,
@@ -116,7 +114,7 @@ export function undo(
   conditions: readonly ConditionUpdate[] = [],
 ): Decision {
   const { strategy, state } = snapshot;
-  // A device that refuses us permanently is asked again, after a while: there must be time for that.
+  // A device that refuses permanently is called again after DEVICE_FINAL_RETRY_MS, so the undo must last longer.
   const patienceMs = snapshot.observations.device?.final === true ? DEVICE_FINAL_RETRY_MS : 0;
   // A reading On counts only once an AC cycle can no longer cut the host off.
   const beginsInMs = Math.max(patienceMs, cycleSettledAtMs(snapshot) - now.monotonicMs);
@@ -130,7 +128,7 @@ export function undo(
     step: outcome.reason,
     message: outcome.message,
     warning: outcome.verdict !== "Deleted",
-    // What was ordered on so far does not count: the host must not be left off for it.
+    // Earlier power-on orders do not count, so that the undo can still power the host on.
     attempt: { ...begun, orders: begun.action === "On" ? 0 : begun.orders, deadlineMs },
     outcome,
     conditions: [...processing("Undoing", outcome.message), ...conditions],

@@ -9,9 +9,9 @@ import { run, waitBecause } from "./transitions.ts";
 // What has to be done before an order. A function that begins with `ensure` returns undefined if nothing is left to do.
 
 /**
- * Hands the lease over if the agent runs on the node that is to be powered off: an agent that powered its own host off
- * could not power it on again. If no other agent takes the lease, the state reaches its deadline. The reason is stored
- * first, so that the lease is handed over once.
+ * Hands the agent lease over if the agent runs on the node that is to be powered off: an agent that powered its own
+ * host off could not power it on again. If no other agent takes the lease, the state reaches its deadline. The reason
+ * is stored first, so that the lease is handed over once.
  */
 export function ensureNotOwnNode(snapshot: Snapshot, now: Now): Decision | undefined {
   if (!snapshot.runsHere) return undefined;
@@ -40,7 +40,7 @@ export function ensureDeviceUsable(snapshot: AttemptSnapshot, now: Now): Decisio
 /**
  * Verifies the identity of the host. Undefined if it is verified now.
  *
- * @param order an On needs less: the host was verified before its power-off.
+ * @param order an On needs less (`allowsOn`), because the host was verified before its power-off.
  */
 export function ensureIdentity(
   snapshot: AttemptSnapshot,

@@ -12,7 +12,7 @@ export function run(effect: Effect): Decision {
 }
 
 /**
- * Checks again in `inMs` milliseconds, earlier if something changes, and never later than the deadline of the state.
+ * Decides again in `inMs` milliseconds, earlier if something changes, and at the latest at the deadline of the state.
  */
 export function wait(snapshot: Snapshot, inMs: number): Decision {
   return { notes: [], effects: [], nextCheckMs: Math.max(0, Math.min(inMs, Math.max(snapshot.remainingMs, 0))) };
@@ -29,8 +29,8 @@ export function transition(
 }
 
 /**
- * Stays in the state and reports why. Checks again in `inMs` milliseconds, or only when something changes if `inMs` is
- * absent.
+ * Stays in the state and reports why. Decides again in `inMs` milliseconds or after a change, or only after a change if
+ * `inMs` is absent.
  */
 export function waitBecause(snapshot: Snapshot, now: Now, reason: Reason, message: string, inMs?: number): Decision {
   const reported = statusCondition(snapshot.status, "Processing");

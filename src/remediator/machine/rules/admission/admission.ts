@@ -4,50 +4,50 @@ import type { EtcdMember } from "../../model/facts/observations.ts";
 import type { Admission } from "../../model/facts/snapshot.ts";
 
 /**
- * How many hosts, of all clusters together, may be remediated at the same moment: from the check before the power-off
- * until they read On.
+ * How many hosts may be remediated at the same time, from the check before the power-off until they read On.
  */
 export interface AdmissionLimits {
+  /** In all clusters together. */
   hosts: number;
-  /** Of one workload cluster of Cluster API; the agent's own cluster is bounded by `hosts` alone. */
+  /** In one workload cluster. Only `hosts` limits the agent's own cluster. */
   perCluster: number;
-  /** Of one failure zone. Nodes without a zone count towards `hosts` alone. */
+  /** In one failure zone. Only the other two limit nodes without a zone. */
   perZone: number;
 }
 
-/** A remediation that has a host under way, or waits to. */
+/** A remediation that is working on a host, or waits for admission. */
 export interface Contender {
   uid: string;
   /** `namespace/name`, for messages. */
   name: string;
-  /** `clusterKey` of its node's cluster: zones and etcd are each cluster's own. */
+  /** `clusterKey` of its node's cluster. Each cluster has its own zones and its own etcd. */
   cluster: string;
-  /** Undefined for a Machine that has not become a node. */
+  /** Undefined for a Machine that has no node yet. */
   node: string | undefined;
   zone: string | undefined;
   createdAtMs: number;
   /** Another remediation may have left the host off for this one. */
   inherits: boolean;
-  /** Power cycles that it has begun already. */
+  /** How many power cycles it has begun. */
   attempts: number;
   /** Whether it occupies a slot. A remediation that has begun may have released its slot before its node is up. */
   holdsSlot: boolean;
 }
 
 /**
- * How much younger a remediation may be that goes before one whose host was power-cycled before; longer, and that one
- * would starve.
+ * A remediation whose host was already power-cycled counts as this much younger. The time is limited, so that newer
+ * remediations do not keep it waiting forever.
  */
 const CYCLED_GIVES_WAY_MS = 600_000;
-/** Names in one message. */
+/** Maximum number of names in one message. */
 const NAMES_MAX = 3;
 
 /**
  * Decides which remediations are admitted. The order is:
  * - first, remediations that may have inherited a host that is off;
- * - then the zone with the fewest hosts under way, so that the failure of a whole rack does not delay a single host
- *   elsewhere;
- * - within a zone the oldest, and a host that was power-cycled before counts as ten minutes younger.
+ * - then the zone with the fewest hosts that hold a slot, so that the failure of a whole rack does not delay a single
+ *   host elsewhere;
+ * - within a zone the oldest; a remediation whose host was already power-cycled counts as ten minutes younger.
  * A remediation that a limit or the quorum of etcd refuses does not block the ones behind it. For the quorum, every
  * remediation that has begun counts, because a node may still be down when its host is on. Pure.
  */
@@ -79,7 +79,7 @@ export function admit(
   return admissions;
 }
 
-/** Those that wait, in the order in which they would begin. */
+/** The waiting remediations in the order in which they are admitted. */
 function* inOrder(waiting: readonly Contender[], busy: readonly Contender[]): Generator<Contender> {
   const inZone = new Map<string | undefined, number>();
   const count = (contender: Contender): unknown => {
@@ -116,7 +116,8 @@ function byRank(a: Contender, b: Contender): number {
 }
 
 /**
- * What ran on a host that was cycled before is released already, so it lets those go first that are not much younger.
+ * The time by which a remediation is ordered. The workloads of a host that was already power-cycled are released, so
+ * other remediations are more urgent.
  */
 function queuedAtMs({ attempts, createdAtMs }: Contender): number {
   return createdAtMs + (attempts > 0 ? CYCLED_GIVES_WAY_MS : 0);
@@ -128,8 +129,8 @@ function zoneKey({ cluster, zone }: Contender): string | undefined {
 }
 
 /**
- * Why one remediation is not admitted while others are under way; undefined if it is. Those that have released their
- * slot count for the quorum alone. Pure.
+ * Why one remediation is not admitted while others are under way; undefined if it is. Remediations that have released
+ * their slot count only for the quorum. Pure.
  */
 export function admissionRefusal(
   next: Contender,
@@ -161,7 +162,11 @@ function refusedByLimit(next: Contender, busy: readonly Contender[], limits: Adm
   return { reason: "WaitingForTurn", message };
 }
 
-/** A member of etcd that another remediation has under way comes back by itself; one that is down may not. */
+/**
+ * Why the quorum refuses a remediation; undefined if it does not. A member whose host is being remediated will come
+ * back, so that is a wait for admission. A member that is down may not come back: then the reason is
+ * ControlPlaneQuorum.
+ */
 function refusedByQuorum(
   { cluster, node }: Contender,
   busy: readonly Contender[],
@@ -176,13 +181,13 @@ function refusedByQuorum(
   if (keepsQuorum(left, node)) return undefined;
   const later = members.map((member) => ({ ...member, up: member.up || nodes.has(member.node) }));
   if (keepsQuorum(later, node)) {
-    const message = `etcd needs the node while others of the control plane are being remediated: ${namesOf(inWork, cluster)}`;
+    const message = `etcd needs the node while other control plane nodes are being remediated: ${namesOf(inWork, cluster)}`;
     return { reason: "WaitingForTurn", message };
   }
   return { reason: "ControlPlaneQuorum", message: quorumMessage(left, node) };
 }
 
-/** Those of the same cluster by name; of others only how many, since the message is read by users of one cluster. */
+/** Names remediations of the same cluster, and only counts the others: the users of one cluster read the message. */
 function namesOf(contenders: readonly Contender[], cluster: string): string {
   const same = contenders.filter((contender) => contender.cluster === cluster);
   const names = same.slice(0, NAMES_MAX).map(({ name }) => name);
@@ -192,7 +197,7 @@ function namesOf(contenders: readonly Contender[], cluster: string): string {
   return names.join(", ");
 }
 
-/** The failure zone of a node by its label; an empty one is none. */
+/** The failure zone in the label of a node; undefined if the label is empty. */
 export function zoneOf(node: Node | undefined, label: string): string | undefined {
   const zone = node?.metadata.labels?.[label];
   return zone === "" ? undefined : zone;

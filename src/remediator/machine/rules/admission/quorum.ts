@@ -4,8 +4,8 @@ import { isControlPlane } from "../../../../nodes/control-plane.ts";
 import type { EtcdMember } from "../../model/facts/observations.ts";
 
 /**
- * The nodes that run etcd, according to their labels: the nodes with the role of etcd if any node has it (etcd on
- * machines of its own within the cluster), otherwise the control plane. Pure.
+ * The nodes that run etcd, according to their labels: the nodes with the etcd role if any node has it (etcd then runs
+ * on dedicated nodes), otherwise the control plane. Pure.
  */
 export function etcdNodes(nodes: Iterable<Node>): Node[] {
   const all = [...nodes];
@@ -31,14 +31,14 @@ export function keepsQuorum(members: readonly EtcdMember[], node: string): boole
   return others > members.length / 2;
 }
 
-/** Why a node is not powered off that the control plane needs. */
+/** The message about a node that is not powered off because the control plane needs it. */
 export function quorumMessage(members: readonly EtcdMember[], node: string): string {
   const down = members.filter((member) => member.node !== node && !member.up);
   const why = down.length === 0 ? `there are only ${members.length} members` : whyDown(down);
   if (!members.some(({ external }) => external === true))
-    return `etcd would lose its quorum of ${members.length} members without node ${node} (${why}): it is not powered off`;
+    return `etcd would lose its quorum of ${members.length} members without node ${node} (${why}): the node is not powered off`;
   const alone = down.length === 0 ? "it is the only one" : why;
-  return `the cluster would have no control plane node without node ${node} (${alone}): it is not powered off`;
+  return `the cluster would have no control plane node without node ${node} (${alone}): the node is not powered off`;
 }
 
 function whyDown(down: readonly EtcdMember[]): string {

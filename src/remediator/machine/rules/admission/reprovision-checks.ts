@@ -13,14 +13,14 @@ import type { InstalledHost, MachineReport } from "../../model/facts/reprovision
 import type { Decision } from "../../model/decision/decision.ts";
 
 /**
- * Ensures that the host may be reprovisioned, before it is powered off for that. Returns a check that is still needed,
- * or a failure; undefined if the host may be reprovisioned.
+ * Refuses to power off a host that must not be reprovisioned. Returns a check that is still needed, or a failure;
+ * undefined if the host may be reprovisioned.
  *
  * @param node the Node as it is now; undefined if there is none.
  */
 export function refuseReprovision(snapshot: AttemptSnapshot, node: Node | undefined, now: Now): Decision | undefined {
   if (snapshot.strategy.via === "MachineDeletion") return refuseReplacement(snapshot, node, now);
-  // A reboot may have deleted the Node, and a kubelet does not bring its roles back: what was saved counts as well.
+  // A reboot may have deleted the Node, and a kubelet does not restore its roles, so the backup counts as well.
   if (hasControlPlaneRole(snapshot, node)) {
     return fail(snapshot, now, "ControlPlaneNode", `${controlPlaneText(snapshot)}: it is never reprovisioned`);
   }
@@ -49,7 +49,7 @@ function controlPlaneText({ nodeName }: AttemptSnapshot): string {
 }
 
 function refuseUnproven(snapshot: AttemptSnapshot, node: Node | undefined, now: Now): Decision | undefined {
-  // Escalate has proven its own reboots; a second cycle of a reprovision follows a first that was allowed.
+  // Escalate has proven its own reboots. A further attempt follows one that was allowed.
   if (
     snapshot.strategy.type === "Escalate" ||
     !snapshot.strategy.requireReboot ||
@@ -72,9 +72,7 @@ function refuseReplacement(snapshot: AttemptSnapshot, node: Node | undefined, no
   return leaveToOwner(snapshot, observations.machine, hasControlPlaneRole(snapshot, node), now);
 }
 
-/**
- * A remediation that was asked for by a node's name: the node says whose it is, and the Machine has to say the same.
- */
+/** Finds the Machine of a remediation that names only a node. The node names its Machine, and must be named by it. */
 function findMachine(snapshot: AttemptSnapshot, now: Now): Decision {
   const { nodeMachine } = snapshot.observations;
   if (nodeMachine === undefined) return run({ do: "findMachine" });
@@ -90,8 +88,8 @@ function findMachine(snapshot: AttemptSnapshot, now: Now): Decision {
 }
 
 /**
- * Fails, and informs the owner of the Machine that the decision is its own, if the Machine must not be deleted: the
- * controller of the control plane knows which of its members it can lose. Undefined if the Machine may be deleted.
+ * If the Machine must not be deleted, informs the owner of the Machine that it decides, and fails: for example, the
+ * controller of the control plane knows which member can be replaced. Undefined if the Machine may be deleted.
  */
 export function leaveToOwner(
   snapshot: AttemptSnapshot,
@@ -100,7 +98,7 @@ export function leaveToOwner(
   now: Now,
 ): Decision | undefined {
   const { nodeName } = snapshot.subject;
-  // Nor is its owner informed of it: it would delete a Machine that is well.
+  // The owner is not informed either, because it might delete a healthy Machine.
   if (report.nodeName !== undefined && nodeName !== undefined && report.nodeName !== nodeName) {
     const message = `Machine ${snapshot.status.machine?.name ?? ""} is node ${report.nodeName}, not ${nodeName}, so it is not deleted: correct the remediation's ownerReferences or annotation`;
     return fail(snapshot, now, "SubjectMismatch", message);
@@ -110,7 +108,7 @@ export function leaveToOwner(
   const { owner, state } = report;
   const whoDecides = owner === undefined ? "" : `; whether to replace it is up to ${owner.kind} ${owner.name}`;
   const message = `${why.message}: Machine ${snapshot.status.machine?.name ?? ""} is not deleted${whoDecides}`;
-  // OKD's owners know no such condition.
+  // The owners of OKD do not know the condition.
   const readsCondition =
     owner !== undefined && groupOf(snapshot.status.machine?.apiVersion ?? "") === CLUSTER_API_GROUP;
   const informsOwner = readsCondition && state === "Present" && !snapshot.observations.handedToOwner;
@@ -130,14 +128,14 @@ function whyKept(
   if (report.externallyProvisioned)
     return kept("its host is externally provisioned, so nothing would install it again");
   if (report.owner === undefined) return kept("it has no controller, so no controller would create another one");
-  if (!report.isReplaced) return kept("its controller would not make another one now");
+  if (!report.isReplaced) return kept("its controller would not create another one now");
   return undefined;
 }
 
 /**
- * Waits for admission to have the Machine replaced, before the host is powered off for that. One Machine is replaced
- * at a time, so that a wrong health check costs one Machine. The time of the wait does not count toward the deadline of
- * the state. Undefined if there is nothing to wait for.
+ * Waits until the Machine may be replaced, before the host is powered off for that. One Machine is replaced at a time,
+ * so that a wrong health check costs only one Machine. The wait does not count towards the deadline of the state.
+ * Undefined if there is nothing to wait for.
  */
 export function ensureReplacementAdmitted(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, strategy, observations, status } = snapshot;
@@ -181,7 +179,7 @@ function refuseInstallation(snapshot: AttemptSnapshot, now: Now): Decision | und
   return why === undefined ? undefined : fail(snapshot, now, "HostNotInstallable", why);
 }
 
-/** Why a BareMetalHost is not to be deprovisioned and provisioned again by us. */
+/** Why ironfence must not deprovision a BareMetalHost and provision it again; undefined if it may. */
 export function whyNotInstallable({ status }: AttemptSnapshot, report: InstalledHost): string | undefined {
   const name = `BareMetalHost ${status.target?.namespace ?? ""}/${status.target?.name ?? ""}`;
   if (report.isGone) return `${name} is gone`;

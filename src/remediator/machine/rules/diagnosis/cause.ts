@@ -4,21 +4,22 @@ import { ourTimeOf, usableClockAhead } from "../../../../bmc/evidence/bmc-time.t
 import type { BmcEvidence, CauseClass, BmcLogEntry } from "../../../../bmc/evidence/model.ts";
 import { toTime } from "../../../../runtime/time.ts";
 
-/** An entry that is older than this when the node is lost is about something else. */
+/** An entry that is older than this when the node is lost does not concern the outage. */
 const BEFORE_LOSS_MS = 15 * 60_000;
-/** BMCs write whole seconds, and their clocks are read in whole seconds. */
+/** Tolerance for times of a BMC: entries and the clock of a BMC have whole seconds. */
 const RESOLUTION_MS = 2_000;
-/** Entries without a usable time count only if they are among the newest of their log. */
+/** How many of the newest entries of a log may count although they have no usable time. */
 const UNTIMED_MAX = 3;
-/** Entries this close to each other have one cause: the first of them shows it. */
+/** Entries within this time of each other have one cause, and the first of them shows it. */
 const SAME_CAUSE_MS = 60_000;
 
 /** The times of an outage, in milliseconds since the epoch. */
 export interface OutageTimes {
   /** When the node last showed that it lives; undefined if that is not known. */
   lostAtMs: number | undefined;
-  /** When this attempt began, and its power-off was ordered: what is logged from then on may be our own doing. */
+  /** When this attempt began. Entries about power from then on may be caused by ironfence. */
   startedAtMs: number;
+  /** When its power-off was ordered. All entries from then on may be caused by ironfence. */
   orderedAtMs: number;
   /** When an NMI was ordered; undefined if none can have been sent. */
   nmiAtMs?: number;
@@ -29,7 +30,7 @@ interface TimedEntry {
   atMs: number | undefined;
 }
 
-/** Judges what a BMC shows of why its host died; pure. */
+/** Finds the most probable cause of the outage in what a BMC shows. Pure. */
 export function judgeEvidence(found: BmcEvidence, readAtMs: number, outage: OutageTimes): Evidence {
   const timed = found.entries.map((entry) => ({
     entry,
@@ -66,7 +67,7 @@ export function judgeEvidence(found: BmcEvidence, readAtMs: number, outage: Outa
   };
 }
 
-/** The entries that may be about this outage: neither older nor newer, nor written because of our own order. */
+/** The entries that may concern this outage: not too old, and not written because of our own order. */
 function concerning(timed: readonly TimedEntry[], outage: OutageTimes): TimedEntry[] {
   const sinceMs = (outage.lostAtMs ?? outage.orderedAtMs) - BEFORE_LOSS_MS;
   const known = timed.filter(({ entry, atMs }) => {
@@ -78,26 +79,26 @@ function concerning(timed: readonly TimedEntry[], outage: OutageTimes): TimedEnt
   return [...known, ...unknown.filter(({ entry }) => outage.nmiAtMs === undefined || !isOfNmi(entry))];
 }
 
-/** From then on our own orders write such entries. */
+/** The time from which an order of ironfence may have caused such an entry. */
 function untilMs(entry: BmcLogEntry, { startedAtMs, orderedAtMs, nmiAtMs }: OutageTimes): number {
   if (entry.topic === "Power") return startedAtMs - RESOLUTION_MS;
   if (nmiAtMs !== undefined && isOfNmi(entry)) return nmiAtMs - RESOLUTION_MS;
   return orderedAtMs + RESOLUTION_MS;
 }
 
-/** Whether an NMI writes such entries: the interrupt (IPMI 2.0, table 42-3, 13h), and the panic of the kernel (20h). */
+/** Whether an NMI may cause such an entry: the interrupt (IPMI 2.0, table 42-3, 13h) or the kernel panic (20h). */
 function isOfNmi({ topic, text }: BmcLogEntry): boolean {
   return topic === "PCIe" || topic === "Watchdog" || /\bNMI\b/.test(text);
 }
 
-/** Entries of one log without a time, if no later entry shows that they are old. Readers give the newest first. */
+/** Entries of one log without a time, if no entry with a time is newer. The newest entry of a log comes first. */
 function newestUntimed(timed: readonly TimedEntry[]): TimedEntry[] {
   const firstTimed = timed.findIndex(({ atMs }) => atMs !== undefined);
   const newest = firstTimed === -1 ? timed : timed.slice(0, firstTimed);
   return newest.slice(0, UNTIMED_MAX).filter(({ entry }) => entry.topic !== "Power");
 }
 
-/** The entry that shows the cause: of the gravest ones the nearest to the loss, and of those close to it the first. */
+/** The entry that shows the cause: among the gravest entries, the first of those that are closest to the loss. */
 function causeAmong(concerned: readonly TimedEntry[], { lostAtMs, orderedAtMs }: OutageTimes): TimedEntry | undefined {
   const causes = concerned.filter(({ entry }) => entry.rank > 0 && classOf(entry) !== "None");
   const gravest = Math.max(...causes.map(gravity));
@@ -110,8 +111,8 @@ function causeAmong(concerned: readonly TimedEntry[], { lostAtMs, orderedAtMs }:
 }
 
 /**
- * A watchdog reset has a cause of its own, so other entries rank higher. An entry without a time may be of another
- * outage.
+ * How strongly an entry shows the cause. A watchdog reset has itself a cause, so other entries outrank it. An entry
+ * without a time may be about another outage.
  */
 function gravity({ entry, atMs }: TimedEntry): number {
   return entry.rank * 4 - (entry.topic === "Watchdog" ? 5 : 0) - (atMs === undefined ? 2 : 0);
@@ -129,7 +130,7 @@ function classOf({ topic }: BmcLogEntry): CauseClass {
   return topic === "Power" ? "None" : topic;
 }
 
-/** One event is often in several logs of a BMC. */
+/** Removes duplicates: one event is often in several logs of a BMC. */
 function unique(timed: readonly TimedEntry[]): TimedEntry[] {
   const seen = new Map<string, TimedEntry>();
   for (const one of timed) {
@@ -151,7 +152,7 @@ function nothingFound(
   const isRecent = lastResetMs !== undefined && lastResetMs >= (outage.lostAtMs ?? outage.orderedAtMs) - BEFORE_LOSS_MS;
   const reset =
     isRecent && power === undefined ? `; the host was last reset ${agoWords(lastResetMs, outage.lostAtMs)}` : "";
-  const unread = isWhole ? "" : " in what was read, which is not all";
+  const unread = isWhole ? "" : " in the part of its logs that was read";
   return `The BMC shows no cause${unread}${switched}${reset}`;
 }
 

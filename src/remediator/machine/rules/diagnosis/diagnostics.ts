@@ -10,20 +10,20 @@ import { endIfReturned, isRebooted } from "../outage/outage-over.ts";
 import { ensureDeviceUsable } from "../preconditions.ts";
 import { transition, wait } from "../transitions.ts";
 
-// A crash dump before the first power-off (docs/explanation/crash-dump.md). An NMI proves nothing: after it, or
-// without it, the power-off and its proof are what they always are.
+// A crash dump before the first power-off (docs/explanation/crash-dump.md). An NMI proves nothing: the power-off and
+// its proof are the same with and without it.
 
-/** How much of an answer of a BMC is kept. */
+/** Characters kept of a message. */
 const MESSAGE_MAX = 512;
 
 /**
- * Stores that an NMI is sent, and sends it: once in a remediation, before its first power-off, when everything has been
- * checked that the power-off needs. Undefined if none is to be sent.
+ * Stores that an NMI is sent, and then sends it: at most once in a remediation, before its first power-off, after all
+ * checks that the power-off needs. Undefined if none is to be sent.
  */
 export function orderDump(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { strategy, status, attempt } = snapshot;
   if (strategy.diagnostics !== "NMI" || strategy.diagnosticsTimeoutMs <= 0) return undefined;
-  // What is stored counts as sent, also if another agent stored it: a second NMI would break off the dump.
+  // A stored NMI counts as sent, even if another agent stored it: a second NMI would interrupt the dump.
   if (status.diagnostics !== undefined) return undefined;
   // A host that may be off has nothing to dump.
   if (attempt.action !== "None" || isEarly(snapshot)) return undefined;
@@ -40,7 +40,7 @@ export function orderDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
 }
 
 /**
- * Waits for the end of a crash dump: until its time is over, its crash kernel has ended, or the node is Ready in
+ * Waits for the end of a crash dump: until the timeout, until the crash kernel has ended, or until the node is Ready in
  * another boot. Undefined if there is nothing to wait for.
  */
 export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
@@ -80,8 +80,8 @@ export function awaitDump(snapshot: AttemptSnapshot, now: Now): Decision | undef
 }
 
 /**
- * A hold, or an outage of the API, has begun the time of the state again: it would be over before the dump is.
- * Undefined if that time begins at the end of the wait.
+ * Moves the deadline of the state behind the end of the wait again, if the end of a hold or of another wait has set it
+ * earlier. Undefined if the deadline is late enough.
  */
 function beginStateAfter(snapshot: AttemptSnapshot, now: Now, endsAtMs: number): Decision | undefined {
   const { status, attempt, strategy } = snapshot;
@@ -89,15 +89,15 @@ function beginStateAfter(snapshot: AttemptSnapshot, now: Now, endsAtMs: number):
   if (diagnostics === undefined || attempt.deadlineMs >= endsAtMs + strategy.powerOffTimeoutMs) return undefined;
   return store(snapshot, now, {
     step: "CrashDumpAwaited",
-    message: `the power-off still waits for the crash dump, no longer than until ${diagnostics.endsAt}`,
+    message: `the power-off still waits for the crash dump, until ${diagnostics.endsAt} at the latest`,
     endsAtMs,
     diagnostics,
   });
 }
 
 /**
- * Waits while the crash kernel of the node sends messages, if it has sent any, and no longer than without. They are not
- * signed: a forged one can end the wait early, and no more.
+ * Waits while the crash kernel of the node sends messages; without any message, waits until the timeout. Messages do
+ * not extend the timeout. They are not authenticated: a forged one can only end the wait early.
  */
 function awaitCrashKernel(snapshot: AttemptSnapshot, now: Now, leftMs: number): Decision {
   const { status, observations, nodeName } = snapshot;
@@ -113,7 +113,7 @@ function awaitCrashKernel(snapshot: AttemptSnapshot, now: Now, leftMs: number): 
       endsAtMs: now.epochMs,
       diagnostics: { ...diagnostics, endsAt: toMicroTime(now.epochMs) },
     });
-  const message = `the crash kernel of node ${nodeName} runs (fence_kdump): the power-off waits until ${seconds} s after its last message, and no longer than until ${diagnostics.endsAt}`;
+  const message = `the crash kernel of node ${nodeName} runs (fence_kdump): the power-off waits until ${seconds} s after its last message, or until ${diagnostics.endsAt} at the latest`;
   if (statusCondition(status, "Processing")?.message === message) return wait(snapshot, Math.min(leftMs, silentInMs));
   return store(snapshot, now, {
     step: "CrashKernelRuns",
@@ -129,12 +129,12 @@ const WORDS = {
   NotSent: "no NMI was sent, so the power-off does not wait",
 } as const;
 
-/** What is left of the wait on the process's own clock: the deadline of the state is that long after its end. */
+/** The rest of the wait by the monotonic clock. The deadline of the state is later than the end of the wait. */
 function timeLeftMs({ remainingMs, attempt, strategy }: AttemptSnapshot, endsAtMs: number): number {
   return Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.diagnosticsTimeoutMs);
 }
 
-/** Stays in Verifying, whose own time begins at the end of the wait. */
+/** Stores a step of the crash dump. The state stays Verifying, and its own time begins at the end of the wait. */
 function store(
   snapshot: AttemptSnapshot,
   now: Now,

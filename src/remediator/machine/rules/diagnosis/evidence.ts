@@ -8,10 +8,10 @@ import type { Decision } from "../../model/decision/decision.ts";
 import type { Now, Snapshot } from "../../model/facts/snapshot.ts";
 import type { Attempt, State } from "../../model/decision/state.ts";
 
-/** The reason of the Event, and the step of the timeline. */
+/** Reason of the Kubernetes Event and step of the timeline. */
 export const CAUSE_OF_DEATH = "CauseOfDeath";
 
-/** From the first power-off order until the verdict. */
+/** The states from the first power-off order until the verdict. */
 const AFTER_ORDER: readonly State["name"][] = [
   "PoweringOff",
   "Releasing",
@@ -23,8 +23,8 @@ const AFTER_ORDER: readonly State["name"][] = [
 ];
 
 /**
- * Adds to a decision what concerns the cause of death. It never comes first: reading begins while the remediation
- * would only wait, and what was found is stored with the next status, or by itself once the host is proven off.
+ * Adds the search for the cause of death to a decision, without delaying anything else. The evidence is read while the
+ * remediation only waits. The result is stored with the next status, or alone when the host is proven off.
  */
 export function withEvidence(snapshot: Snapshot, now: Now, decision: Decision): Decision {
   const { state, status, observations } = snapshot;
@@ -54,7 +54,7 @@ export function withEvidence(snapshot: Snapshot, now: Now, decision: Decision): 
   };
 }
 
-/** What a BMC shows is foreign data: whatever it is, no decision may fail for it. The fence then goes on without it. */
+/** Judges the evidence; undefined if that fails. Data of a BMC may have any content, and must not stop a fence. */
 function judgeOrNone(found: BmcEvidence, readAtMs: number, outage: OutageTimes): Evidence | undefined {
   try {
     return judgeEvidence(found, readAtMs, outage);
@@ -63,11 +63,11 @@ function judgeOrNone(found: BmcEvidence, readAtMs: number, outage: OutageTimes):
   }
 }
 
-/** Whether a power-off order is out, and the devices are open: the host was identified for it. */
+/** Whether a power-off order was sent and the devices are open. The host was identified for that order. */
 function isOrderOut({ observations }: Snapshot, attempt: Attempt): boolean {
   const { order, power } = observations;
   const isAnswered = order?.action === "ForceOff" && order.outcome !== "Rejected";
-  // An agent that has just started reads the power first.
+  // After a restart, the order is not known, and a reading of the power shows that the devices are open.
   return attempt.action === "ForceOff" && (isAnswered || power.last !== undefined);
 }
 

@@ -8,17 +8,17 @@ import { ensureNotHeld } from "../waits/holds.ts";
 import { ensureDeviceUsable, freshIdentityCheck } from "../preconditions.ts";
 import { run, transition, wait } from "../transitions.ts";
 
-// An AC cycle between the release and the power-on (docs/explanation/ac-cycle.md). It proves nothing.
+// An AC cycle between the release and the power-on (docs/explanation/ac-cycle.md). It does not prove the host off.
 
-/** How much of a message of a BMC is kept. */
+/** Characters kept of a message. */
 const MESSAGE_MAX = 512;
 
 /** How an AC cycle ends. */
 const ENDS = {
   Done: { step: "ACCycleDone", message: "the BMC lost its power and answers again" },
-  DoneBySupply: { step: "ACCycleDone", message: "all outlets of the host were off, and are switched on with it" },
-  NotSent: { step: "ACCycleNotSent", message: "no AC cycle was ordered, the host is powered on without it" },
-  Unseen: { step: "ACCycleUnseen", message: "the AC cycle was not seen to end in time, the host is powered on" },
+  DoneBySupply: { step: "ACCycleDone", message: "all outlets of the host were off; the power-on switches them on" },
+  NotSent: { step: "ACCycleNotSent", message: "no AC cycle was ordered: the host is powered on without one" },
+  Unseen: { step: "ACCycleUnseen", message: "the end of the AC cycle was not seen in time: the host is powered on" },
 } as const;
 
 type AcCycle = NonNullable<AttemptSnapshot["status"]["acCycle"]>;
@@ -41,13 +41,13 @@ export function ensureCycled(snapshot: AttemptSnapshot, now: Now): Decision | un
 function orderCycle(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { strategy, status, attempt, observations, hold } = snapshot;
   if (strategy.powerOn !== "ACCycle" || strategy.acCycleTimeoutMs <= 0 || snapshot.remainingMs <= 0) return undefined;
-  // A boot override may not outlast a BMC that loses its power.
+  // A BMC that loses its power may forget a boot override.
   if (attempt.kind !== "Reboot" || attempt.bootOverride) return undefined;
   const isReleased = statusCondition(status, "WorkloadsReleased")?.status === "True";
   if (attempt.offConfirmedAtMs === undefined || !isReleased) return undefined;
   const paused = ensureNotHeld(snapshot, now, "On", attempt, strategy.powerOnTimeoutMs);
   if (paused !== undefined) return paused;
-  // The host must not stay off for a pause, nor be cut off during one.
+  // During a pause or a failure of the API, the host is powered on without an AC cycle: it must not stay off for one.
   if (hold !== undefined || observations.kube !== undefined) return undefined;
   if (!observations.taintCleared) return run({ do: "untaint" });
   const waiting = ensureDeviceUsable(snapshot, now);
@@ -79,14 +79,14 @@ function awaitCycle(snapshot: AttemptSnapshot, cycle: AcCycle, now: Now): Decisi
       step,
       message,
       warning: result !== "Done",
-      // The BMC starts only once the outlets are on, so its time counts on top of that for the power-on.
+      // The BMC boots only after the power-on has switched the outlets on, so the power-on gets its time as well.
       endsAtMs: how === "DoneBySupply" ? endsAtMs : now.epochMs,
       acCycle: { ...cycle, endsAt: toMicroTime(now.epochMs), result, message: message.slice(0, MESSAGE_MAX) },
     });
   };
   if (acCycle?.outcome === "NotSent") return end("NotSent", acCycle.message);
   const leftMs = Math.min(remainingMs - (attempt.deadlineMs - endsAtMs), strategy.acCycleTimeoutMs);
-  // An agent before may have switched the outlets off, and ended before their answer.
+  // An agent that has since ended may have switched the outlets off: then only the reading shows it.
   if (acCycle?.bySupply === true || power.last?.bySupply === true) {
     const inMs = Math.min(leftMs, SUPPLY_CUT_MS - (strategy.acCycleTimeoutMs - leftMs));
     return inMs <= 0 ? end("DoneBySupply") : wait(snapshot, inMs);
@@ -111,7 +111,7 @@ function hasRestarted(bmcUpMs: number | undefined, { orderedAt }: AcCycle, now: 
   return bmcUpMs !== undefined && orderedAtMs !== undefined && bmcUpMs < now.epochMs - orderedAtMs;
 }
 
-/** Stays in PoweringOn, whose own time begins at the end of the wait. */
+/** Stores a step of the AC cycle. The state stays PoweringOn, and its own time begins at the end of the wait. */
 function store(
   snapshot: AttemptSnapshot,
   now: Now,

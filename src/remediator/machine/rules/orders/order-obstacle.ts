@@ -4,19 +4,20 @@ import type { Observations, PowerOrder } from "../../model/facts/observations.ts
 import { IDENTITY_AGE_MAX_MS } from "../../model/decision/timings.ts";
 import { holdsOrder } from "../waits/holds.ts";
 
-/** What a power order depends on besides the identity of its host, read at the moment of the call. */
+/** What a power order depends on in addition to the identity of its host, read immediately before the order is sent. */
 export interface OrderFacts {
-  /** Whether the host is still the one that was decided on, configured as it was, and was not taken back. */
+  /** Whether the host and its configuration are still those of the decision, and the host was not taken back. */
   isSameHost: boolean;
-  /** The hold by the watches. */
+  /** The hold that the watches show. */
   watchedHold: Hold | undefined;
-  /** What was read live together with the identity, so it is as old as an order allows; undefined if nothing was. */
+  /** The hold that was read live together with the identity, so it is fresh enough; undefined if none was read. */
   readHold: Observations["hold"];
 }
 
 /**
- * IdentityTooOld: the process stood still, or API calls took too long. IdentityRefused: another host may answer.
- * HostChanged: its target was edited, or it was taken back. Held: by pause or maintenance, or the holds were not read.
+ * IdentityTooOld: the process was suspended, or API calls took too long. IdentityRefused: another host may answer.
+ * HostChanged: the target was edited, or the host was taken back. Held: pause or maintenance holds the order, or the
+ * holds were not read.
  */
 export type OrderObstacle = "IdentityTooOld" | "IdentityRefused" | "HostChanged" | "Held";
 
@@ -28,12 +29,12 @@ export function orderObstacle(
   nowMs: number,
 ): OrderObstacle | undefined {
   if (identity === undefined || identityLeftMs(identity, nowMs) < 0) return "IdentityTooOld";
-  // A power-off was refused by `ensureIdentity` already, whose check is the one that is still fresh here.
+  // For a power-off, `ensureIdentity` has already refused an identity that is not verified.
   if (action === "On" && !allowsOn(identity.check)) return "IdentityRefused";
   return obstacleBesidesIdentity(action, facts);
 }
 
-/** The same for an order whose identity was checked a moment ago, after a call to the API server. Pure. */
+/** Like `orderObstacle`, after a call to the API server, for an order whose identity was already checked. Pure. */
 export function obstacleBesidesIdentity(
   action: PowerOrder,
   { isSameHost, watchedHold, readHold }: OrderFacts,

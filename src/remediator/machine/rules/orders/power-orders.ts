@@ -13,15 +13,14 @@ import {
 } from "../../model/decision/timings.ts";
 
 /**
- * Orders of one action in one power cycle that may take effect, and again those of an undo. A host that something else
- * turns on, or that heeds no order, is not ordered forever. The count is stored with each intent, so no restart forgets
- * it.
+ * Maximum number of orders of one action in one power cycle; an undo counts again from 0. So the agent does not forever
+ * send orders to a host that ignores them or that something else turns on. The count is stored with each intent, so it
+ * survives a restart.
  */
 export const ORDERS_MAX = 4;
 
 /**
- * The attempt with the intent of one more order. The next order replaces one that was refused, which therefore does
- * not count.
+ * The attempt with the intent of one more order. An order that was rejected does not count: the next one replaces it.
  */
 export function withIntent(
   attempt: Attempt,
@@ -35,37 +34,37 @@ export function withIntent(
 }
 
 /**
- * Failures after which an order is sent again although the BMC may have received it: the connection broke, or a
- * gateway answered 503 for the BMC.
+ * Rejections after which the BMC may have received the order nevertheless: the connection broke, or a gateway answered
+ * 503 instead of the BMC.
  */
 const MAY_HAVE_EFFECT: ReadonlySet<Reason | undefined> = new Set(["BMCUnreachable", "BMCBusy"]);
 
-/** When the last order of its action went out that may have had an effect: this one, or one before it. */
+/** When the last order of this action that may have had an effect was sent: this order or an earlier one. */
 export function maybeEffectiveAtMs(order: SentOrder): number | undefined {
   const unheard = order.outcome === "Rejected" && !MAY_HAVE_EFFECT.has(order.problem?.reason);
   return unheard ? order.earlierEffectAtMs : order.atMs;
 }
 
-/** Whether neither an order nor one of its action before it can have had an effect. */
+/** Whether neither this order nor an earlier one of its action can have had an effect. */
 export function hadNoEffect(order: SentOrder): boolean {
   return maybeEffectiveAtMs(order) === undefined;
 }
 
-/** The message about an order that was not sent in time because of the API. */
+/** The reason and message if an order was not sent because API calls took too long; undefined otherwise. */
 export function latenessOf(order: SentOrder | undefined): { reason: Reason; message: string } | undefined {
   if (order?.isLate !== true) return undefined;
   const message = `the API is too slow: more than ${IDENTITY_AGE_MAX_MS / 1_000} s passed between the check of the host's identity and the power order, so the order was not sent; look at the load of the API server`;
   return { reason: "ApiFailing", message };
 }
 
-/** Whether nothing has powered the host off: the last order was refused, and there was none before it. */
+/** Whether this remediation cannot have powered the host off: its only order was rejected. */
 export function hadNoPowerOff({ attempt, status }: AttemptSnapshot, last: SentOrder): boolean {
   return hadNoEffect(last) && attempt.orders <= 1 && (status.retryCount ?? 0) === 0;
 }
 
 /**
- * Whether the reading On of `readAtMs` can be trusted: a power-off order that had not shown an effect at that time may
- * have taken effect later.
+ * Whether a reading On at `readAtMs` can be trusted, because no earlier power-off order or AC cycle can take effect
+ * after it.
  */
 export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now): boolean {
   const { attempt, observations } = snapshot;
@@ -83,17 +82,17 @@ export function isSettled(snapshot: AttemptSnapshot, readAtMs: number, now: Now)
   return ageMs - (now.monotonicMs - readAtMs) >= settledMs;
 }
 
-/** How long after a power-off order that was not seen to work a reading On cannot be trusted. */
+/** How long a reading On cannot be trusted after a power-off order that has shown no effect. */
 export function settledAfterMs({ host }: Pick<AttemptSnapshot, "host">): number {
   return host.found && host.facts.isPoweredByMark ? MARK_SETTLED_AFTER_MS : ORDER_SETTLED_AFTER_MS;
 }
 
-/** What is reported while a power-off order may still be carried out that has shown no effect. */
+/** The message while a BMC may still carry out a power-off order that has shown no effect. */
 export function pendingOffMessage(nodeName: string): string {
   return `a power-off order for the host of node ${nodeName} has shown no effect, and its BMC may still carry it out: the agent waits up to ${ORDER_SETTLED_AFTER_MS / 1_000} s, and then reads the power again`;
 }
 
-/** Whether no further order of that action may go out in this power cycle. */
+/** Whether no further order of that action may be sent in this power cycle. */
 export function isSpent(attempt: Attempt, action: SentOrder["action"], last: SentOrder | undefined): boolean {
   return attempt.action === action && attempt.orders >= ORDERS_MAX && last?.outcome !== "Rejected";
 }
@@ -104,20 +103,20 @@ export function orderAgeMs({ intentAtMs }: AttemptSnapshot, last: SentOrder | un
 }
 
 /**
- * Whether a host that was proven off, and is not any more, may be ordered off again now: each time after a longer
- * pause.
+ * Whether a host that was proven off and is no longer off may be ordered off again now, after a pause that grows with
+ * each order.
  */
 export function isPauseOver(snapshot: AttemptSnapshot, last: SentOrder | undefined, now: Now): boolean {
   return orderAgeMs(snapshot, last, now) >= REORDER_PAUSE_MS * (snapshot.attempt.orders - 1);
 }
 
 /**
- * Whether an order to power on is due, for a host that does not read On: at once if this process knows of no order or
- * the last one was refused, then each time after a longer pause.
+ * Whether a power-on order is due for a host that does not read On: at once if this process knows of no order or the
+ * last one was rejected, otherwise after a pause that grows with each order.
  *
- * @param options.unbounded the host must not be left off, however many orders that takes.
- * @param options.runs the host already runs, though not on all of its devices: then a refused order is also repeated
- * after the pause.
+ * @param options.unbounded the number of orders is not limited, because the host must not be left off.
+ * @param options.runs the host already runs, though not on all of its devices: then even a rejected order is repeated
+ * only after the pause.
  */
 export function isOnDue(
   snapshot: AttemptSnapshot,
@@ -134,8 +133,8 @@ export function isOnDue(
 }
 
 /**
- * Whether a host came back whose outlets are on, and whose BMC does not answer: its node renews its lease in a new boot
- * since the power-on. In what words; undefined if nothing shows that.
+ * What shows that a host is on if its outlets are on and its BMC does not answer: since the power-on, its node has
+ * renewed its lease in a new boot. Undefined if that is not so.
  */
 export function backBySupply({
   observations,
@@ -147,7 +146,7 @@ export function backBySupply({
   const { order, power, lease } = observations;
   const [before, present] = [status.node?.bootID, node?.status.nodeInfo?.bootID];
   const isNewBoot = before !== undefined && present !== undefined && before !== present;
-  // A process that has begun since knows when the order was about to be sent.
+  // After a restart, the process knows only when the intent was stored.
   const intendedAtMs = attempt.action === "On" && attempt.sent ? intentAtMs : Infinity;
   const onOrderedAtMs = order?.action === "On" ? order.atMs : intendedAtMs;
   if (power.last?.supplied !== true || !isNewBoot || (lease?.renewedAtMs ?? -Infinity) <= onOrderedAtMs) {
@@ -157,8 +156,8 @@ export function backBySupply({
 }
 
 /**
- * Whether the host is on by the last reading of all its devices, and in what words. One that runs although some device
- * does not read On is given up on that device once the state is out of time: another power cycle would not help it.
+ * What the last reading of all devices shows if the host is on; undefined if it is not. After the deadline, a host that
+ * runs counts as on even if some device does not read On: another power cycle would not help.
  */
 export function readsOn({
   observations,

@@ -18,21 +18,19 @@ import { fail } from "../attempts.ts";
 import { ensureDeviceUsable } from "../preconditions.ts";
 import { run, transition } from "../transitions.ts";
 
-// A remediation that began before the duration of its node was over, because its host was proven off. Until the end
-// of that duration the host may come back by itself, as it may without ironfence: then it is not powered off again.
-// docs/explanation/early-release.md
+// A remediation that began before the duration of its node was over, because its host was proven off. Until the
+// duration is over, the host may come back by itself, as it could without ironfence: then it is not powered off again.
+// See docs/explanation/early-release.md.
 
 /** Whether the duration of the node is not over yet. */
 export function isEarly({ earlyForMs }: Pick<Snapshot, "earlyForMs">): boolean {
   return earlyForMs > 0;
 }
 
-/** The condition by which a status holds that the host came back by itself before the end of the duration. */
+/** The condition that stores that the host came back by itself before the duration was over. */
 const RETURNED = { type: "PowerOffConfirmed", reason: "HostReturned" } as const;
 
-/**
- * Whether it is stored that the host came back by itself, so that nothing more is released before the duration is over.
- */
+/** Whether the status says that the host came back by itself. Then nothing is released before the duration is over. */
 export function hasReturned({ status }: Pick<Snapshot, "status">): boolean {
   return statusCondition(status, RETURNED.type)?.reason === RETURNED.reason;
 }
@@ -42,17 +40,17 @@ export function isRenewed({ observations }: Pick<Snapshot, "observations">): boo
   return observations.lease?.renewedAtMs !== undefined;
 }
 
-/** Why nothing more is released before the duration is over; undefined if nothing speaks against it. */
+/** Why nothing may be released before the duration is over; undefined if workloads may be released. */
 function whyReturned(snapshot: Snapshot): string | undefined {
   if (isRenewed(snapshot)) return `node ${snapshot.nodeName} has renewed its lease`;
-  // Whether it was renewed since the proof is not known.
+  // Without the proven version, the agent does not know whether the lease was renewed since the proof.
   if (snapshot.strategy.provenLease === undefined) return "spec.earlyProof is missing";
   return undefined;
 }
 
 /**
- * What has to be done before a power-off order is sent early: the host was read Off a moment ago, and its lease is
- * still silent. A host that is coming back is left alone. Undefined if the order may be sent.
+ * What has to be done before an early power-off order. The order needs a fresh reading of Off and a lease that is still
+ * silent. A host that comes back is not powered off. Undefined if the order may be sent.
  */
 export function ensureStillOff(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   if (!isEarly(snapshot)) return undefined;
@@ -63,8 +61,8 @@ export function ensureStillOff(snapshot: AttemptSnapshot, now: Now): Decision | 
 }
 
 /**
- * In PoweringOff, before the end of the duration: a host that has come back, or shows that it comes back, is not
- * forced off again. Undefined if nothing shows that.
+ * In PoweringOff before the duration is over: does not force a host off again that has come back or is coming back.
+ * Undefined if nothing shows that.
  */
 export function keepReturned(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   if (!isEarly(snapshot)) return undefined;
@@ -77,20 +75,20 @@ export function keepReturned(snapshot: AttemptSnapshot, now: Now): Decision | un
   const why = whyReturned(snapshot);
   if (why !== undefined) return storeReturn(snapshot, now, why);
   if (attempt.sent && provenAtMs !== undefined) return undefined;
-  // An order that was refused, or of which nothing is known, is repeated only for a host that reads Off now.
+  // If the order was rejected, or the agent does not know whether it was sent, a further one needs a reading of Off.
   if (last === undefined) return ensureDeviceUsable(snapshot, now) ?? run({ do: "readPower" });
   return last.state === "Off" ? undefined : awaitReturn(snapshot, now);
 }
 
-/** In Releasing, before the end of the duration: the first sign that the host comes back ends the release. */
+/** In Releasing before the duration is over: ends the release at the first sign that the host comes back. */
 export function endEarlyRelease(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const why = isEarly(snapshot) ? whyReturned(snapshot) : undefined;
   return why === undefined ? undefined : storeReturn(snapshot, now, why);
 }
 
 /**
- * In Releasing, before the end of the duration: reads the lease live as often as the power, since its watch may lag
- * while the BMC still says Off. Undefined while the last reading is recent.
+ * In Releasing before the duration is over: reads the lease live as often as the power, because the watch may lag while
+ * the BMC still says Off. Undefined while the last read is recent.
  */
 export function rereadLease({ earlyForMs, observations }: AttemptSnapshot, now: Now): Decision | undefined {
   const ageMs = now.monotonicMs - (observations.lease?.readAtMs ?? -Infinity);
@@ -116,8 +114,9 @@ export function storeReturn(snapshot: AttemptSnapshot, now: Now, why: string): D
 }
 
 /**
- * Waits for the node of a host that is not off: it is back once it is Ready in another boot. A node that still renews
- * its lease in the old boot was never off: the target's devices belong to another host or report a wrong state.
+ * Waits for the node of a host that is coming back. The node is back when it is Ready in another boot. If the node
+ * still renews its lease in the old boot, its host was never off: the devices of the target belong to another host or
+ * report a wrong state.
  */
 function awaitReturn(snapshot: AttemptSnapshot, now: Now): Decision {
   const alive = failIfSameBoot(snapshot, now);
@@ -135,7 +134,7 @@ function awaitReturn(snapshot: AttemptSnapshot, now: Now): Decision {
   return { notes: [], effects: [], nextCheckMs: Math.min(inMs, earlyForMs) };
 }
 
-/** The time of the state begins when the duration is over: until then nothing is done that could take too long. */
+/** Extends the deadline, so that the time of the state begins when the duration is over: until then it only waits. */
 function extendDeadline(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { attempt, earlyForMs, strategy, state } = snapshot;
   if (attempt.deadlineMs >= now.epochMs + earlyForMs) return undefined;
@@ -149,7 +148,7 @@ function extendDeadline(snapshot: AttemptSnapshot, now: Now): Decision | undefin
   });
 }
 
-/** Fails permanently if the node has been renewing its lease for a while in the boot that was to be over. */
+/** Fails permanently if the node has renewed its lease for SAME_BOOT_AFTER_MS without reporting another boot. */
 function failIfSameBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { node, observations, nodeName } = snapshot;
   const sinceMs = observations.lease?.firstRenewedAtMs;
@@ -164,8 +163,8 @@ function failIfSameBoot(snapshot: AttemptSnapshot, now: Now): Decision | undefin
 }
 
 /**
- * Waits for the end of the duration before the host is powered on. Other clients may power it on before. Undefined
- * if the host may be powered on now.
+ * Waits for the end of the duration before the host is powered on. Another client may power it on earlier. Undefined if
+ * the host may be powered on now.
  *
  * @param readsOn whether the last reading of all devices shows the host on.
  */
@@ -182,8 +181,8 @@ export function ensurePowerOnDue(snapshot: AttemptSnapshot, readsOn: boolean, no
 }
 
 /**
- * The monotonic time at which the silence of the lease that this agent has seen is long enough for an early release,
- * for any state of the host; Infinity if the agent has seen none.
+ * The monotonic time at which the agent has seen the lease unchanged for long enough for an early release; Infinity if
+ * it has not seen this version of the lease, or has seen a renewal.
  */
 export function unchangedSilentAtMs({ leaseUnchanged }: Snapshot, lease: ObservedLease): number {
   const isSame = leaseUnchanged?.uid === lease.uid && leaseUnchanged.resourceVersion === lease.resourceVersion;

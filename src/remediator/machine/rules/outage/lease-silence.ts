@@ -14,25 +14,23 @@ import {
   RENEWAL_WAIT_MIN_MS,
 } from "../../model/decision/timings.ts";
 
-// What the renewals of a node's lease say of whether its kubelet lives, although the host that was powered off is off.
+// Whether the renewals of a node's lease show that its kubelet lives, although the host that was powered off is off.
 
-/** A kubelet's lease without a duration of its own: its default. */
+/** The duration of a lease that names none: the default of the kubelet. */
 const LEASE_DURATION_SECONDS = 40;
-/**
- * The part of its lease's duration after which a kubelet renews it, and by how much more that is spread out at most.
- */
+/** A kubelet renews its lease after this fraction of the lease duration, plus up to 4 % of that time as jitter. */
 const RENEWAL_FRACTION = 0.25;
 const RENEWAL_JITTER = 0.04;
 /** The API server stamps writes with whole seconds, rounded down. */
 const STAMP_RESOLUTION_MS = 1_000;
 
 /**
- * Pure: the next view of a lease. A watch event that is older than a live read changes nothing. A renewal need not
- * bring a later time: the node's clock may have been set back.
+ * The lease after one more read. A version that is older than the known one changes nothing. Any change of the renew
+ * time counts as a renewal, even to an earlier time: the node's clock may have been set back. Pure.
  *
  * @param readAtMs when it was read live; undefined for a watch event.
- * @param proven the version that was silent when the host was proven off before the duration of its node: a process
- *   that sees another one first has missed a renewal.
+ * @param proven the version that was silent when the remediation began early. A process whose first read shows a later
+ *   version has missed a renewal.
  */
 export function observeNodeLease(
   known: ObservedLease | undefined,
@@ -69,15 +67,16 @@ export function observeNodeLease(
 }
 
 /**
- * The latest time at which the lease may have been written, on our monotonic clock. It is computed from the clock of
- * the API server alone, which stamps each write and dates each answer. Neither the clock of the node nor our own wall
- * clock counts. A write from before that clock was set may have happened just then. Undefined if there is no stamp.
+ * The latest time at which the lease may have been written, on our monotonic clock. It is computed only from the clock
+ * of the API server, which stamps each write and dates each answer. Neither the clock of the node nor our own wall
+ * clock counts. If the clock of the API server was set, a write from before may have happened at the moment when it was
+ * set. Undefined if there is no stamp.
  */
 function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): number | undefined {
   const { serverTimeMs, clockSteadySinceMs, areClocksApart } = contact;
   const stamps = (lease?.metadata.managedFields ?? []).flatMap(({ time }) => parseTimeMs(time) ?? []);
   if (stamps.length === 0 || serverTimeMs === undefined) return undefined;
-  // By the clock of another API server than the one that stamped it, it may look old although it was written just now.
+  // By the clock of another API server than the one that stamped the write, a new write may look old.
   if (areClocksApart === true) return nowMs;
   const ageMs = Math.min(serverTimeMs - Math.max(...stamps) - STAMP_RESOLUTION_MS, nowMs - clockSteadySinceMs);
   return nowMs - Math.max(ageMs, 0);
@@ -91,8 +90,8 @@ function writtenAt(lease: Lease | undefined, nowMs: number, contact: Contact): n
  *   renewal since.
  * - If Kubernetes already considers the node dead, its silence before the order counts too, by the clock of the API
  *   server if it stamps writes. A single lost request costs a kubelet one more time-out.
- * - If the remediation began early, its node may say that it is Ready long after its host has lost its power. Then the
- *   all silence counts that this process has seen since the last change of the lease, before the order and after it.
+ * - If the remediation began early, its node may say that it is Ready long after its host has lost power. Then all
+ *   silence counts that this agent has seen since the last change of the lease, before the order and after it.
  * - Silence does not count while the API server was unreachable, or before this process had contact with it.
  */
 export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, provenAtMs: number): number {
@@ -109,27 +108,27 @@ export function silentAtMs(snapshot: AttemptSnapshot, lease: ObservedLease, prov
     const lastMs = Math.max(lease.writtenAtMs, renewedAtMs);
     return Math.max(Math.min(chanceAtMs, lastMs + silenceMs), afterOutageMs);
   }
-  // Only the node's own clock is left. It may be wrong, so only an age above the whole duration of the lease counts.
+  // Only the node's own clock shows the age of the lease. It may be wrong, so the lease must be expired by it.
   const isRecent =
     provenAtMs - renewedAtMs < lease.durationMs ||
     (lease.renewTimeMs !== undefined && attempt.actionAtMs - lease.renewTimeMs < lease.durationMs);
   return isRecent ? Math.max(chanceAtMs, afterOutageMs) : afterOutageMs;
 }
 
-/** A live kubelet renews its lease within this time, and the renewal is observed within it. */
+/** Within this time, a live kubelet renews its lease and the agent sees the renewal. */
 function renewalWait(durationMs: number): number {
   const countedMs = Math.min(durationMs, LEASE_DURATION_COUNTED_MAX_MS);
   return Math.max(countedMs * RENEWAL_FRACTION * (1 + RENEWAL_JITTER) + RENEWAL_SLACK_MS, RENEWAL_WAIT_MIN_MS);
 }
 
-/** The same, if one of its requests is lost. An expired lease is silent in any case. */
+/** The same time if one request of the kubelet is lost. An expired lease is silent in any case. */
 function silenceFor(durationMs: number): number {
   return Math.min(renewalWait(durationMs) + RENEWAL_TIMEOUT_MS, durationMs);
 }
 
 /**
- * Milliseconds from a proof within which a lease is known to be silent, unless the API server cannot be reached or its
- * kubelet lives.
+ * The longest wait for silence after a proof, in milliseconds, if the API server answers and no kubelet renews the
+ * lease.
  */
 export function longestSilenceMs({ durationMs }: ObservedLease): number {
   return renewalWait(durationMs) + RENEWAL_TIMEOUT_MS;

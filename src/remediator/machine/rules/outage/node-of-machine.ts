@@ -9,8 +9,8 @@ import { IDENTITY_AGE_MAX_MS } from "../../model/decision/timings.ts";
 import type { Decision } from "../../model/decision/decision.ts";
 
 /**
- * What the live Machine says that the record does not: it is gone, the node is another one's, or it has named its node
- * since.
+ * Compares the live Machine with the status. Fails if the Machine is gone or the node is not its own, and records the
+ * node if the Machine has got one since. Undefined if they agree.
  */
 export function checkMachine(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { subjectMachine: machine } = snapshot.observations;
@@ -19,7 +19,7 @@ export function checkMachine(snapshot: AttemptSnapshot, now: Now): Decision | un
     const { reason, message, atMs } = machine;
     if (reason !== "MachineUnreadable") return fail(snapshot, now, reason, message);
     if (snapshot.subject.cluster === undefined) return undefined;
-    // Nothing says then whose node it is.
+    // Without the Machine, the agent does not know whose node it is.
     const inMs = atMs + IDENTITY_AGE_MAX_MS - now.monotonicMs;
     if (inMs <= 0) return run({ do: "examine" });
     return waitBecause(snapshot, now, reason, message, Math.min(snapshot.remainingMs, inMs));
@@ -39,13 +39,13 @@ function whyNotNodeOf(node: Node, machine: Machine): string | undefined {
   const isStrict = clusterOf(machine) !== undefined;
   const [nodeText, machineText] = [`node ${node.metadata.name}`, `Machine ${namespace}/${name}`];
   if (isStrict && machine.providerID === undefined) {
-    return `${machineText} has no spec.providerID, so only a name says that ${nodeText} is its own`;
+    return `${machineText} has no spec.providerID, so only the name connects it with ${nodeText}`;
   }
   if (isStrict && node.spec.providerID === undefined) {
-    return `${nodeText} has no spec.providerID, so only a name says that it is that of ${machineText}`;
+    return `${nodeText} has no spec.providerID, so only the name connects it with ${machineText}`;
   }
   if (mayBeNodeOf(node, machine)) return undefined;
-  return `${nodeText} has another providerID than ${machineText}: look whether the kubeconfig leads to the Machine's cluster`;
+  return `${nodeText} has another providerID than ${machineText}: check whether the kubeconfig is for the Machine's cluster`;
 }
 
 /**

@@ -36,8 +36,8 @@ export function endIfBack(
 ): Decision | undefined {
   const { nodeName, observations, attempt, status } = snapshot;
   const rebooted = action !== "None" && (isRebooted(snapshot, node) || hasJoinedSince(snapshot));
-  // A node whose host was read Off while the node was Ready has come back if it renews its lease in another boot.
-  // So has one that is in another boot after an NMI, although it was Ready when the remediation began.
+  // A node that was Ready when the remediation began was away if it renews its lease in another boot and the
+  // remediation began early, or if it is in another boot after an NMI.
   const wasAway =
     status.node?.wasReady === false ||
     (snapshot.earlyForMs > 0 && isBackEarly(snapshot, node)) ||
@@ -53,7 +53,7 @@ export function endIfBack(
   const [step, message] = !rebooted
     ? ["Recovered", `node ${nodeName} is Ready again by itself: its host is not powered off`]
     : snapshot.state.name === "PoweringOff"
-      ? ["BroughtBack", `node ${nodeName} is Ready in another boot, and its host On: it is not powered off again`]
+      ? ["BroughtBack", `node ${nodeName} is Ready in another boot, so its host is not powered off again`]
       : action === "Inherited"
         ? ["BroughtBack", `node ${nodeName} was brought back by another remediation while this one waited for its host`]
         : ["BackLate", `node ${nodeName} came back after the deadline of its attempt`];
@@ -62,26 +62,26 @@ export function endIfBack(
     to: "Restoring",
     step,
     message,
-    // From here on the host needs no power-on.
+    // With these fields, no later step powers the host on.
     attempt: {
       ...attempt,
       ...(rebooted ? { action: "On", done: true } : { action: "None" }),
       deadlineMs: now.epochMs + snapshot.strategy.timeoutMs,
     },
     conditions: [...processing("Restoring", message), ...(wasDeleted ? [nodeRejoined(message)] : [])],
-    // Only the boot from before the outage does not count as a new one.
+    // Every boot other than the one before the outage counts as a new one.
     ...(rebooted && { fields: { node: withBoot(status.node, status.node?.bootIDAtStart) } }),
   });
 }
 
-/** Whether a node has begun another boot since its remediation began, before the end of its duration, and lives. */
+/** Whether the node of an early remediation is in another boot and has renewed its lease. */
 function isBackEarly(snapshot: AttemptSnapshot, node: Node): boolean {
   return snapshot.observations.lease?.renewedAtMs !== undefined && isRebooted(snapshot, node);
 }
 
 /**
- * Ends the remediation if the live node is back in another boot: it may have come back while the agent was stopped or
- * its orders were held, or before the proof was lost. Every further power-off needs this check. Undefined if the node
+ * Ends the remediation if the live node is back in another boot: it may have come back while the agent was stopped,
+ * while orders were held, or before the proof was lost. Every further power-off needs this check. Undefined if the node
  * is not back.
  */
 export function endIfReturned(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
@@ -95,8 +95,8 @@ export function endIfReturned(snapshot: AttemptSnapshot, now: Now): Decision | u
 }
 
 /**
- * The same while power orders are held and the watched node seems to be back: then there is no reason to wait.
- * Undefined otherwise.
+ * Like `endIfReturned`, but only while power orders are held and the watched node seems to be back. Undefined
+ * otherwise.
  */
 export function endWhileHeld(snapshot: AttemptSnapshot, now: Now): Decision | undefined {
   const { hold, node, observations } = snapshot;
@@ -113,7 +113,7 @@ function withBoot(record: NodeRecord, bootID: string | undefined): NodeRecord {
   return record === undefined || bootID === undefined ? record : { ...record, bootID };
 }
 
-/** Whether a node is in another boot than the attempt found it in, or than when the remediation began. */
+/** Whether a node is in another boot than at the start of the attempt or at the start of the remediation. */
 export function isRebooted({ status }: Pick<AttemptSnapshot, "status">, node: Node): boolean {
   const present = node.status.nodeInfo?.bootID;
   const { bootID, bootIDAtStart } = status.node ?? {};
@@ -121,16 +121,16 @@ export function isRebooted({ status }: Pick<AttemptSnapshot, "status">, node: No
 }
 
 /**
- * Whether the host of a node that says that it is back is on: what a Node says may be older than that. Off takes two
- * readings in a row, and what shows neither is read again.
+ * Whether the host of a node that is Ready again is on: the status of the Node may be older than a power-off. `Off`
+ * needs two readings in a row. Until the power is clear, it is read again.
  */
 function readIfOn(snapshot: AttemptSnapshot, now: Now): "On" | "Off" | Decision {
   const { last, offReads } = snapshot.observations.power;
   const ageMs = last === undefined ? Infinity : now.monotonicMs - last.atMs;
   if (last !== undefined && ageMs <= IDENTITY_AGE_MAX_MS) {
-    // A power-off that has had no effect so far may be about to.
+    // A power-off that has shown no effect may still take effect.
     if (last.state === "On" && isSettled(snapshot, last.atMs, now)) {
-      // Of several devices one may have taken the power-off, and stay off while another one reads On.
+      // If there are several devices, one may have carried out the power-off while another one reads On.
       const isWhole = last.runs !== undefined || snapshot.attempt.action !== "ForceOff";
       return isWhole ? "On" : run({ do: "readWhole" });
     }
@@ -141,22 +141,21 @@ function readIfOn(snapshot: AttemptSnapshot, now: Now): "On" | "Off" | Decision 
   return ensureDeviceUsable(snapshot, now) ?? (inMs <= 0 ? run({ do: "readPower" }) : wait(snapshot, inMs));
 }
 
-/** The node is back, but a device that its power-off reached is off: only an undo powers that on again. */
+/** Fails if the node is back but one of its devices is off because of the power-off: the undo powers that device on. */
 function powerOnAll(snapshot: AttemptSnapshot, raw: string, now: Now): Decision {
   const message = `node ${snapshot.nodeName} is Ready in another boot, but some power devices of its host are not On (${raw}): the agent powers them on`;
   return fail(snapshot, now, "PowerOnTimeout", message);
 }
 
 /**
- * Whether a Machine that had no node when its host was powered off has become one whose kubelet lives since the last
- * order.
+ * Whether a Machine that had no node when its host was powered off has a node now whose kubelet has renewed its lease
+ * after the last order.
  */
 function hasJoinedSince({ subject, status, attempt, intentAtMs, observations }: AttemptSnapshot): boolean {
   if (subject.machine === undefined || status.node?.uid !== undefined) return false;
   const { renewedAtMs, renewTimeMs } = observations.lease ?? {};
   if (renewedAtMs !== undefined) return renewedAtMs > intentAtMs + RENEWAL_TIMEOUT_MS;
-  // Before a further power-off the node's own clock is believed, too: a process that has just begun has seen no
-  // renewal.
+  // Before a further power-off, the node's own clock counts as well: after a restart, the process has seen no renewal.
   if (attempt.action !== "ForceOff" || renewTimeMs === undefined) return false;
   return renewTimeMs > attempt.actionAtMs + RENEWAL_TIMEOUT_MS;
 }

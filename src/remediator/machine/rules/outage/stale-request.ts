@@ -8,16 +8,16 @@ import { REQUEST_AGE_MAX_MS, REQUEST_RECHECK_MAX_MS, REQUEST_RECHECK_MIN_MS } fr
 import type { Decision } from "../../model/decision/decision.ts";
 
 /**
- * Waits for a confirmation by a user if a remediation may be about an outage that is over: it is old, or a backup tool
- * has restored it, and has not begun; its node is Ready, and no health check reports the node as unhealthy. Undefined
- * if the remediation may begin. Pure.
+ * Waits for a confirmation by a user if a remediation may be about an outage that is over. That is so if the
+ * remediation is old or was restored by a backup tool, has not begun, its node is Ready, and no health check reports
+ * the node as unhealthy. Undefined if the remediation may begin. Pure.
  */
 export function ensureNotStale(snapshot: Snapshot, attempt: Attempt | undefined, now: Now): Decision | undefined {
   const { remediation, status, observations, node, nodeName, clusterProblem } = snapshot;
   const reported = statusCondition(status, "Processing")?.reason;
   const isOld = remediation.isRestored || remediation.ageMs >= REQUEST_AGE_MAX_MS;
   if (wasAllowedToBegin(snapshot, attempt) || (!isOld && reported !== "StaleRequest")) return undefined;
-  // What serves a request of another kind goes with that request.
+  // A remediation that serves a request of another kind is deleted with that request, so it is never stale.
   if (remediation.isRequested || remediation.isConfirmed || clusterProblem !== undefined) return undefined;
   const request = observations.request;
   const ageMs = request === undefined ? Infinity : now.monotonicMs - request.atMs;
@@ -30,8 +30,8 @@ export function ensureNotStale(snapshot: Snapshot, attempt: Attempt | undefined,
 }
 
 /**
- * Whether the remediation was allowed to begin before: its status has a record that is only stored after that. An
- * attempt alone does not show it, because a wait for the cluster of the node or for the Machine also stores one.
+ * Whether the remediation was already allowed to begin: its status has a field that is stored only after this check. An
+ * attempt alone does not show that, because a wait for the cluster of the node or for the Machine also stores one.
  */
 function wasAllowedToBegin({ status }: Snapshot, attempt: Attempt | undefined): boolean {
   const hasAction = attempt !== undefined && attempt.action !== "None";

@@ -3,17 +3,18 @@ import type { WholeReading } from "../../../../bmc/devices/topology.ts";
 import type { ObservedPower } from "../../model/facts/observations.ts";
 import { POWER_PROOF_AGE_MAX_MS } from "../../model/decision/timings.ts";
 
-/** Before any reading, and after every power-off order: what was read before an order proves nothing about it. */
+/** The power before any reading, and after every power order: readings before an order prove nothing about it. */
 export const NOTHING_READ: ObservedPower = { last: undefined, offReads: 0, offAtMs: undefined, provenAtMs: undefined };
 
 /**
- * After so long without a reading an Off one begins a new row. Longer than a proof may go unread, since a reading takes
- * time.
+ * If the last reading of Off is this old, the next one counts as the first of a new row. It is longer than the maximum
+ * age of a proof, because a reading takes time.
  */
 const ROW_GAP_MAX_MS = 2 * POWER_PROOF_AGE_MAX_MS;
 
 /**
- * Two Off readings in a row prove a host off. Any other reading voids the proof, and so does a long time without one.
+ * Adds a reading. Two readings of Off in a row prove a host off. Any other reading voids the proof, and so does a long
+ * time without a reading.
  */
 export function recordReading(power: ObservedPower, reading: PowerReading, atMs: number): ObservedPower {
   const last = { ...reading, atMs };
@@ -24,14 +25,14 @@ export function recordReading(power: ObservedPower, reading: PowerReading, atMs:
   return { last, offReads, offAtMs: atMs, provenAtMs: power.provenAtMs ?? (offReads >= 2 ? atMs : undefined) };
 }
 
-/** A reading for a host that is to be on: its `Off` is of one device, and never a step towards a proof. */
+/** Adds a reading of all devices of a host that must be on. `Off` then means that one device is off: no proof. */
 export function recordWhole(reading: WholeReading, atMs: number): ObservedPower {
   return { ...NOTHING_READ, last: { ...reading, atMs } };
 }
 
 /**
- * A reading that failed ends the row that was to become a proof, since the BMC may have restarted meanwhile. A proof
- * that stands holds until it could not be renewed in time.
+ * Adds a reading that failed. Without a proof, the row begins again, because the BMC may have restarted. A proof stays
+ * until its last reading is older than POWER_PROOF_AGE_MAX_MS.
  */
 export function recordFailedReading(power: ObservedPower, atMs: number): ObservedPower {
   if (power.offAtMs === undefined || power.provenAtMs === undefined) return NOTHING_READ;

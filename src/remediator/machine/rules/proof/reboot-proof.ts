@@ -3,15 +3,17 @@ import { parseTimeMs } from "../../../../runtime/time.ts";
 import type { Sibling } from "../../model/facts/snapshot.ts";
 import type { LastReboot } from "../../model/facts/host-facts.ts";
 
-/** How long after a reboot a node may still move from one not-Ready state to another because of it. */
+/** How long after a reboot the Ready condition may still change because of it, for example from Unknown to False. */
 const BOOT_MAX_MS = 30 * 60_000;
 
 /**
- * Whether the last proven reboot of a host belongs to the outage that its node is in now: the node is not Ready, and
- * - its Ready condition has not changed since the host was proven off, and it is not in another boot, which shows the
- *   end of an outage even if the clocks that wrote the two times differ; or
- * - it moved soon after (a kubelet that comes up and reports False instead of Unknown), and the remediation that made
- *   the reboot still exists and has not succeeded: health checks delete their remediations when the outage ends.
+ * Whether the last proven reboot of a host belongs to the present outage of its node. That is so if the node is not
+ * Ready, and
+ * - its Ready condition has not changed since the host was proven off, and the node is not in another boot. Another
+ *   boot shows the end of an outage even if the clocks that wrote the two times differ. Or
+ * - its Ready condition changed soon after (a kubelet that starts reports False instead of Unknown), and the
+ *   remediation that rebooted the host still exists and has not succeeded: health checks delete it when the outage
+ *   ends.
  */
 export function rebootOfThisOutage(
   lastReboot: LastReboot | undefined,
@@ -31,7 +33,7 @@ export function rebootOfThisOutage(
   return unfinished && sinceMs - offMs <= BOOT_MAX_MS;
 }
 
-/** A target's times have whole seconds, a remediation's have more. */
+/** Whether two times are equal in whole seconds: those of a target have no fractions, those of a remediation have. */
 function sameSecond(aMs: number | undefined, bMs: number): boolean {
   return aMs !== undefined && Math.floor(aMs / 1_000) === Math.floor(bMs / 1_000);
 }

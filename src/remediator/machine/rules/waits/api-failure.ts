@@ -6,9 +6,9 @@ import { statusCondition, processing } from "../../model/status.ts";
 import { API_REPORT_AFTER_MS } from "../../model/decision/timings.ts";
 import type { Decision } from "../../model/decision/decision.ts";
 
-// What a remediation says of calls to the API that keep failing. Pure.
+// What a remediation reports about API calls that keep failing. Pure.
 
-/** What a remediation waits for already, and counts its time by. */
+/** Reasons that decide about the deadline when their wait ends, so ApiFailing must not replace them. */
 const WAITS_FOR_OTHERS: readonly (string | undefined)[] = [
   "Paused",
   "PauseUnknown",
@@ -19,8 +19,8 @@ const WAITS_FOR_OTHERS: readonly (string | undefined)[] = [
 ] satisfies Reason[];
 
 /**
- * Reports once that an API call which the remediation needs keeps failing, and what this means for the host.
- * Undefined if there is nothing to report, or if the status cannot be stored either.
+ * Reports once that an API call that the remediation needs keeps failing, and what this means for the host. Undefined
+ * if there is nothing to report, or if the failing call is the one that stores the status.
  */
 export function reportApiFailure(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, observations, status } = snapshot;
@@ -40,14 +40,14 @@ export function reportApiFailure(snapshot: Snapshot, now: Now): Decision | undef
 }
 
 /**
- * Reports that API calls succeed again; undefined if no failure was reported. An undo gets new time for what it could
- * not do.
+ * Reports that API calls succeed again; undefined if no failure was reported. An undo gets its time again for the steps
+ * that failed.
  */
 export function reportApiRecovered(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, observations, status } = snapshot;
   if (observations.kube !== undefined || isFinal(state.name)) return undefined;
   if (statusCondition(status, "Processing")?.reason !== "ApiFailing") return undefined;
-  const message = "no call to the API fails";
+  const message = "calls to the API succeed again";
   const deadlineMs = now.epochMs + snapshot.strategy.powerOnTimeoutMs;
   return transition(snapshot, now, {
     to: state.name,
@@ -58,7 +58,7 @@ export function reportApiRecovered(snapshot: Snapshot, now: Now): Decision | und
   });
 }
 
-/** What an operator has to do. */
+/** The next step for the operator. */
 function nextStepOf({ state, observations, nodeName }: Snapshot): string {
   const advice = `look for a failing admission webhook, a missing RBAC permission, or an overloaded API server`;
   const isOff = "attempt" in state && state.attempt !== undefined && mayHaveTurnedOff(state.attempt);

@@ -6,15 +6,15 @@ import type { Hold } from "../../model/facts/hold.ts";
 import type { Decision } from "../../model/decision/decision.ts";
 import { waitBecause, transition } from "../transitions.ts";
 
-/** Whether `hold` holds this order: the stop switch holds power-offs alone, so that no host stays off for it. */
+/** Whether `hold` holds this order. The stop switch holds only power-offs, so that no host stays off because of it. */
 export function holdsOrder(hold: Hold | undefined, action: SentOrder["action"]): boolean {
   return hold !== undefined && (action === "ForceOff" || hold.reason === "Maintenance");
 }
 
 /**
- * What holds a power order, in a state that is about to send it. The remediation waits. A pause or
- * maintenance stops its clock: once the order may be sent, the state begins again with `timeoutMs`. A switch that
- * cannot be read does not, else reads that fail now and then would keep a host off without end.
+ * Waits while a power order is held, in a state that is about to send it. After a pause or maintenance, the state gets
+ * `timeoutMs` again. After a wait for a pause that could not be read, it does not: otherwise reads that fail now and
+ * then would keep a host off forever. Undefined if the order may be sent.
  */
 export function ensureNotHeld(
   snapshot: Snapshot,
@@ -41,8 +41,9 @@ export function ensureNotHeld(
 }
 
 /**
- * Reports that a pause or maintenance can no longer be read. The clock of the state stood still for it, so the
- * deadline may be long past: the time of the state begins again. Undefined if no pause or maintenance was reported.
+ * Reports that the agent can no longer read whether the pause or maintenance it has reported still stands. The deadline
+ * may have passed during the hold, so the state gets `timeoutMs` again. Undefined if no pause or maintenance was
+ * reported.
  */
 export function pauseUnknown(
   snapshot: Snapshot,
@@ -64,9 +65,8 @@ export function pauseUnknown(
 }
 
 /**
- * How long to wait for a switch that cannot be read: no operator is known to have stopped anything, so nothing is
- * undone before the time of the state is over. Undefined for a pause or maintenance that was read, and once that time
- * is over.
+ * How long to wait for a pause that cannot be read: until the deadline of the state, because there may be no pause.
+ * Undefined after the deadline, and for a pause or maintenance that was read.
  */
 export function unreadPauseWaitMs({ remainingMs }: Snapshot, hold: Hold): number | undefined {
   return hold.reason === "PauseUnknown" && remainingMs > 0 ? remainingMs : undefined;

@@ -11,7 +11,7 @@ import { CLUSTER_RECHECK_MS, POWER_REREAD_MS } from "../../model/decision/timing
 import type { Decision, Effect } from "../../model/decision/decision.ts";
 import type { ClusterProblem } from "../../model/facts/cluster-problem.ts";
 
-// What happens to a remediation whose node lies in a cluster that cannot be reached, or that is another now. Pure.
+// Decides about a remediation whose node is in a cluster that cannot be reached or was replaced by another one. Pure.
 
 /** States that can do nothing without the cluster of the node. The other states continue to check the power. */
 const WAITING_STATES: readonly State["name"][] = ["Verifying", "Provisioning", "Rejoining", "Restoring"];
@@ -38,12 +38,12 @@ const NEEDS_CLUSTER: ReadonlySet<Effect["do"]> = new Set<Effect["do"]>([
   "clearMarks",
 ]);
 
-/** The message when that for which a remediation waited is back, by the reason of its wait. */
+/** Step and message when a wait is over, by the reason of the wait. */
 const RESUMED: ReadonlyMap<string, { step: string; message: string }> = new Map(
   Object.entries({
     ClusterUnreachable: { step: "ClusterReached", message: "the node's cluster can be reached again" },
     ClusterExchanged: { step: "ClusterReached", message: "the node's cluster can be reached again" },
-    UnknownState: { step: "StateKnown", message: "the agent knows the state that is stored again" },
+    UnknownState: { step: "StateKnown", message: "the agent knows the stored state and the spec again" },
     InputUnread: { step: "InputRead", message: "everything that the remediation needs can be read again" },
   } satisfies Partial<Record<Reason, { step: string; message: string }>>),
 );
@@ -87,7 +87,7 @@ export function decideWithoutCluster(
       conditions: processing(problem.reason, problem.message),
     });
   }
-  // Before a host was taken no mark can have been put on.
+  // Before a host is claimed, no mark can have been put on.
   const unmarked = state.name === "Undoing" && status.target === undefined;
   const known = unmarked
     ? { ...snapshot, observations: { ...observations, taintCleared: true, marksCleared: true } }
@@ -108,7 +108,7 @@ function waitForCluster(snapshot: Snapshot, now: Now, problem: ClusterProblem, r
   return inMs <= 0 ? run({ do: "findCluster" }) : { ...waiting, nextCheckMs: Math.min(inMs, recheckMs) };
 }
 
-/** The Cluster was deleted: its nodes and their marks are gone with it, or another management cluster's now. */
+/** Ends a remediation whose Cluster was deleted: its node is gone, or another management cluster manages it now. */
 function decideClusterDeleted(
   snapshot: Snapshot,
   now: Now,
@@ -119,7 +119,7 @@ function decideClusterDeleted(
   return abort(snapshot, now) ?? fail(snapshot, now, "ClusterGone", message);
 }
 
-/** The cause of a wait is over: the state that waited begins its time again. Undefined if the state did not wait. */
+/** Reports the end of a wait in RESUMED, and gives the state its time again. Undefined if the state did not wait. */
 export function resumeAfterWait(snapshot: Snapshot, now: Now): Decision | undefined {
   const { state, strategy } = snapshot;
   const waitedFor = RESUMED.get(statusCondition(snapshot.status, "Processing")?.reason ?? "");

@@ -4,9 +4,9 @@ import { UNREAD_RECHECK_MS, UNREAD_REPORT_AFTER_MS } from "../../model/decision/
 import type { Decision } from "../../model/decision/decision.ts";
 
 /**
- * Decides while something that the remediation needs cannot be read: nothing is known of its host then, so it waits,
- * and says for what once that takes longer than a start does. Its out-of-service taint does not wait with it: see
- * unvouched-taints.ts. Pure.
+ * Decides while something that the remediation needs cannot be read, such as its host. The remediation waits, and
+ * reports that if the wait takes longer than usual after a start. Its out-of-service taint does not stay on during the
+ * wait: see unvouched-taints.ts. Pure.
  */
 export function decideUnread(snapshot: Snapshot, now: Now, unread: NonNullable<Snapshot["unread"]>): Decision {
   if (unread.forMs < UNREAD_REPORT_AFTER_MS) return { notes: [], effects: [], nextCheckMs: UNREAD_RECHECK_MS };

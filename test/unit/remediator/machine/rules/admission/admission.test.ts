@@ -158,7 +158,7 @@ describe("etcd's quorum", () => {
     assert.deepEqual(outcome(admissions), { begin: ["1"], wait: ["2"] });
     const told = admissions.get("2");
     assert.ok(told?.granted === false && told.reason === "WaitingForTurn");
-    assert.match(told.message, /others of the control plane are being remediated: ns\/1/);
+    assert.match(told.message, /other control plane nodes are being remediated: ns\/1/);
   });
 
   it("etcd's quorum refuses a node while another member is down, and says which", () => {

@@ -78,7 +78,7 @@ describe("the judgement of what a BMC shows", () => {
 
   it("the judgement of what a BMC shows says that a log was not read whole, if what was read shows no cause", () => {
     const incomplete = "GET /SEL/Entries: no answer in 5 s";
-    assert.equal(judge([], { incomplete }).message, "The BMC shows no cause in what was read, which is not all");
+    assert.equal(judge([], { incomplete }).message, "The BMC shows no cause in the part of its logs that was read");
     assert.match(judge([entry(41)], { incomplete }).message, /^Uncorrectable ECC/);
   });
 
