@@ -89,7 +89,8 @@ export class OtlpExporter {
       }
     } catch (error) {
       this.#dropped += spans.length;
-      if (!this.#isFailing) logger.warn({ err: error }, "traces cannot be sent, and are dropped until they can");
+      if (!this.#isFailing)
+        logger.warn({ err: error }, "traces cannot be sent, and are dropped until the collector accepts them");
       this.#isFailing = true;
     }
   }

@@ -39,7 +39,7 @@ export async function runEffect(context: EffectContext, effect: Effect, signal: 
     case "withdrawAdmission":
       return context.admissions.withdraw(session.uid);
     case "handOver":
-      return context.handOver(`it runs on node ${nodeName ?? ""}, which is to be powered off`);
+      return context.handOver(`this agent runs on node ${nodeName ?? ""}, which must be powered off`);
     case "claimHost":
       return claimHost(context, signal);
     case "releaseHost":

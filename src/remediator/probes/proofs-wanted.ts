@@ -49,7 +49,7 @@ export function watchProofsWanted(runtime: KubeRuntime, onChange: () => void, si
   let announcing: readonly Announcing[] = [];
   const followers = new Set<() => void>();
   const waiting = new Set<() => void>();
-  const onAbsent = (): void => runtime.logger.debug("no health checks are served: no host is proven off beforehand");
+  const onAbsent = (): void => runtime.logger.debug("no NodeHealthChecks are served, so none requests a proof of Off");
   const watch = async (): Promise<void> => {
     try {
       await whenServed(runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);

@@ -109,7 +109,7 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   const { phase, lastRemediated } = request;
   if (annotations[SERVED_BY] === undefined) {
     if (phase === undefined || isEnded(request)) return undefined;
-    return `status.phase says ${phase}, which ironfence did not write`;
+    return `status.phase is ${phase}, which ironfence did not write`;
   }
   if (!finalizers.includes(METAL3_REMEDIATION_FINALIZER)) return "its finalizer was removed";
   if (child === undefined) return undefined;
@@ -121,7 +121,7 @@ function otherController({ request, child, host }: Metal3Snapshot): string | und
   const isAhead =
     (phase === "Deleting machine" && state !== "Failed" && attempt?.kind !== "Reprovision") ||
     (phase === "Waiting" && poweredOnAt === undefined && retryCount === 0 && !mayHaveWaited(child));
-  return isAhead ? `status.phase says ${phase}, which ironfence did not write` : undefined;
+  return isAhead ? `status.phase is ${phase}, which ironfence did not write` : undefined;
 }
 
 /** Whether ironfence may have set the phase of the request to Waiting, now or before the undo of the child. */

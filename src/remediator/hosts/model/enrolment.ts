@@ -82,7 +82,7 @@ function whyMisplaced(target: FencingTarget): string | undefined {
   const levels = [...new Set(outletsOf(target).map(({ level }) => level))];
   if (levels.length > 1) {
     const which = levels.toSorted((a, b) => a - b).join(" and ");
-    return `spec.devices has outlets at levels ${which}, but the host is off only without all of them: give all outlets of the host the same level`;
+    return `spec.devices has outlets at levels ${which}, but the host is off only if all of them are off: give all outlets of the host the same level`;
   }
   const isMixed = target.spec.devices.some(({ address, level }) => level === levels[0] && !isOutletAddress(address));
   if (!isMixed) return undefined;
@@ -147,7 +147,7 @@ function describe({ pdu, outlet, label }: { pdu: string; outlet: string; label?:
 }
 
 function endedText(target: FencingTarget, { time }: Enrolment, why: string): string {
-  return `the enrolment of the outlets of ${time} has ended, since ${why}: ${nextStep(target)}`;
+  return `the enrolment of the outlets of ${time} has ended, because ${why}: ${nextStep(target)}`;
 }
 
 function nextStep({ metadata: { name } }: FencingTarget): string {

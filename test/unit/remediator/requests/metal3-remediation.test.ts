@@ -274,7 +274,7 @@ describe("a Metal3Remediation that the Metal3 provider's controller serves as we
     world.start();
     await world.clock.advance(5_000);
     assert.deepEqual(world.children(), []);
-    assert.match(refusal(world), /^ConflictingController: status\.phase says Running/u);
+    assert.match(refusal(world), /^ConflictingController: status\.phase is Running/u);
     assert.equal(world.phase(), "Running");
     assert.deepEqual(world.reasons(), ["ConflictingController"]);
   });

@@ -25,7 +25,10 @@ export function judgeHost(
   const answered = meaningfulUuid(answer.systemUUID);
   if (uuid !== undefined && answered !== undefined) {
     if (sameUuid(uuid, answered)) {
-      return { verified: true, message: `${answer.device} has system UUID ${answered}, as the node of ${text}` };
+      return {
+        verified: true,
+        message: `${answer.device} has system UUID ${answered}, the same as the node of ${text}`,
+      };
     }
     return mismatch(text, `${answer.device} has system UUID ${answered}, but the node runs on ${uuid}`);
   }
@@ -37,7 +40,7 @@ export function judgeHost(
       return mismatch(text, what);
     }
     if (host.consumerRef !== undefined && sameSerial === undefined) {
-      return { verified: true, message: `${answer.device} has serial number ${serial}, as ${text}` };
+      return { verified: true, message: `${answer.device} has serial number ${serial}, the same as ${text}` };
     }
   }
   const missing = [

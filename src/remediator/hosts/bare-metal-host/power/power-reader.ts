@@ -59,7 +59,7 @@ export class BmcPowerReader implements PowerReader {
     const check = this.#check ?? (await this.verify(undefined, signal));
     if (check.verified) return;
     const code = check.reason === "Mismatch" ? "SystemNotFound" : "Unsupported";
-    throw new BmcError(code, `no order is given: ${check.message}`);
+    throw new BmcError(code, `no order is sent: ${check.message}`);
   }
 
   async read(signal: AbortSignal): Promise<PowerReading> {

@@ -112,7 +112,7 @@ export function watchHosts(
 function whyUnread<T extends KubeObject>(what: string, view: View<T>): string | undefined {
   if (view === "Absent" || (view !== "Unknown" && view.synced)) return undefined;
   const problem = view === "Unknown" ? undefined : view.problem;
-  return `${what} are not read yet (${problem ?? "try again in a moment"})`;
+  return `${what} are not read yet (${problem ?? "wait a moment"})`;
 }
 
 function whyUnreadable<T extends KubeObject>(what: string, view: View<T>): Unreadable | undefined {
