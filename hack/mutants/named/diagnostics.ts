@@ -35,7 +35,7 @@ export const DIAGNOSTICS_MUTANTS: readonly Mutant[] = [
   ),
   remediator(
     "dump-by-leader-clock",
-    "controller/session/session",
+    "controller/session/stored-times",
     "a leader whose clock is behind waits no longer for a crash dump",
     "const mostMs = isDumping ? dumpMs : longestMs + DEVICE_FINAL_RETRY_MS;",
     "const mostMs = longestMs + DEVICE_FINAL_RETRY_MS;",

@@ -335,7 +335,7 @@ export const REMEDIATOR_CALLS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "late-undo-gives-up",
-    "controller/session/session",
+    "controller/session/stored-times",
     "a process that comes late to an undo has time to power the host on",
     'const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;',
     "const leastMs = Math.min(0, UNDO_MIN_MS);",

@@ -499,7 +499,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "clock-keeps-order-young",
-    "controller/session/session",
+    "controller/session/stored-times",
     "a wall clock that is behind does not keep the power-off of an agent before young: an undo waits for it no longer",
     "monotonicMs - Math.max(epochMs - actionAtMs, 0)",
     "monotonicMs - (epochMs - actionAtMs)",
@@ -548,7 +548,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "clock-jump-ages-order",
-    "controller/session/session",
+    "controller/session/stored-times",
     "a jump of the wall clock makes no order old or young: the monotonic clock measures its age",
     "if (this.#intent?.key !== key) {",
     "if (key !== undefined) {",
@@ -556,7 +556,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "clock-jump-ends-state",
-    "controller/session/session",
+    "controller/session/stored-times",
     "a jump of the wall clock ends no state",
     "return this.#deadline.atMs - now.monotonicMs;",
     "return state.attempt.deadlineMs - now.epochMs;",
@@ -564,7 +564,7 @@ export const REMEDIATOR_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "deadline-of-wrong-clock",
-    "controller/session/session",
+    "controller/session/stored-times",
     "no state takes longer than it may, whatever a wrong clock has written",
     "Math.min(Math.max(storedMs, leastMs), mostMs)",
     "Math.max(storedMs, leastMs, 0 * mostMs)",

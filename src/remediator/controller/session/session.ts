@@ -1,4 +1,6 @@
 import { EarlyWait } from "./early-wait.ts";
+import { NodeDowntime } from "./node-downtime.ts";
+import { StoredTimes } from "./stored-times.ts";
 import { CONFIRM, NHC_TIMED_OUT, NODE_NAME } from "../../../api/names/annotations.ts";
 import type {
   BareMetalRemediation,
@@ -26,7 +28,6 @@ import type { NodeCluster, NodeClusters } from "../../clusters/node-clusters.ts"
 import type { Subject } from "../../../nodes/subject.ts";
 import { clusterKey, clusterOf, isUnresolved, subjectOf } from "../../../nodes/subject.ts";
 import type { FencedHost, HostPower } from "../../hosts/model/host.ts";
-import { DEVICE_FINAL_RETRY_MS, UNDO_MIN_MS } from "../../machine/model/decision/timings.ts";
 import { nothingObserved, observe } from "../../machine/observe.ts";
 import type { RemediationEvent } from "../../machine/model/facts/event.ts";
 import { nameOf } from "../../../kube/watched.ts";
@@ -61,13 +62,6 @@ export class RemediationSession {
   readonly apiFailures = new ApiFailures();
   /** Monotonic time at which the present state was entered, for metrics. */
   enteredAtMs: number;
-  /**
-   * When the node left Ready before it was fenced, by the clock of its API server; undefined if this process has not
-   * seen it. For metrics.
-   */
-  #downSinceMs: number | undefined;
-  /** When the lease was last renewed before an early remediation, by the monotonic clock. For metrics. */
-  #silentSinceMs: number | undefined;
   /** Whether the release of the workloads was counted. */
   isReleaseCounted = false;
   readonly #runtime: KubeRuntime;
@@ -76,15 +70,14 @@ export class RemediationSession {
   readonly #clusters: NodeClusters;
   readonly #rewinds: number | undefined;
   readonly #earlyWait = new EarlyWait();
+  readonly #times = new StoredTimes();
+  readonly #downtime = new NodeDowntime();
   readonly #watches: SessionWatches;
   readonly #lifetime = new AbortController();
   readonly wake: () => void;
   #heldKey = "";
   #release: () => void = () => undefined;
   #targetVersion: string | undefined;
-  #deadline: { key: string; atMs: number } | undefined;
-  #intent: { key: string; atMs: number; seenAtMs: number } | undefined;
-  #cycle: { key: string; seenAtMs: number } | undefined;
   #state: { of: BareMetalRemediation; state: State } | undefined;
   #unreadSinceMs: number | undefined;
   #strategy: (ParsedStrategy & { generation: number | undefined }) | undefined;
@@ -153,34 +146,9 @@ export class RemediationSession {
     return { uid, name: `${namespace ?? ""}/${name}`, nodeName, createdMs: parseTimeMs(creationTimestamp) };
   }
 
-  /**
-   * For how long the node has been down; undefined if this process has not seen the beginning, or if the node was Ready
-   * and renewed its lease when it was fenced.
-   *
-   * @param leases of all nodes, if they are watched.
-   */
+  /** How long the node has been down (`NodeDowntime`). */
   downtime(leases: Pick<KubeletLeases, "of"> | undefined): Downtime | undefined {
-    const { nodeName, cluster, provenLease, status } = this;
-    if (nodeName === undefined) return undefined;
-    if (provenLease !== undefined) {
-      const lease = leases?.of(nodeName);
-      const isProven = lease?.uid === provenLease.uid && lease.resourceVersion === provenLease.resourceVersion;
-      // Without gaps, this process has seen no renewal: `sinceMs` is then the time at which it first saw the lease.
-      if (isProven && lease.gapsMs.length > 0) this.#silentSinceMs = lease.sinceMs;
-      if (this.#silentSinceMs === undefined) return undefined;
-      return { since: "renewal", seconds: (this.now().monotonicMs - this.#silentSinceMs) / 1_000 };
-    }
-    const node = cluster.nodes.get({ name: nodeName });
-    const ready = node?.status.conditions?.find(({ type }) => type === "Ready");
-    const sinceMs = ready?.status === "True" ? undefined : parseTimeMs(ready?.lastTransitionTime);
-    // A node that was Ready when its fence began left Ready because of the fence.
-    const isOfFence = status.attempt !== undefined && (sinceMs ?? 0) > (parseTimeMs(status.attempt.startedAt) ?? 0);
-    if (!isOfFence) this.#downSinceMs ??= sinceMs;
-    if (this.#downSinceMs === undefined) return undefined;
-    return {
-      since: "notReady",
-      seconds: Math.max(0, serverTimeMs(cluster.runtime) - this.#downSinceMs) / 1_000,
-    };
+    return this.#downtime.measure(this, leases);
   }
 
   get status(): BareMetalRemediationStatus {
@@ -297,60 +265,19 @@ export class RemediationSession {
     return { epochMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
   }
 
-  /**
-   * The time that is left in the present state. The stored deadline is a wall-clock time. After this process has seen
-   * it once, only its own monotonic clock counts, so that a jump of the wall clock ends no state early.
-   */
+  /** The time that is left in the present state. */
   remainingMs(state: State, strategy: BoundedStrategy): number {
-    if (!("attempt" in state) || state.attempt === undefined) return Infinity;
-    const key = `${state.name} ${state.attempt.deadlineMs}`;
-    const now = this.now();
-    if (this.#deadline?.key !== key) {
-      const longestMs = Math.max(
-        strategy.timeoutMs,
-        strategy.powerOffTimeoutMs,
-        strategy.powerOnTimeoutMs,
-        strategy.drainTimeoutMs,
-      );
-      // If the clocks of two leaders differ, the power-off is still not delayed for longer than the strategy says.
-      const dumpMs = strategy.diagnosticsTimeoutMs + strategy.powerOffTimeoutMs;
-      const isDumping = state.name === "Verifying" && this.status.diagnostics !== undefined;
-      const mostMs = isDumping ? dumpMs : longestMs + DEVICE_FINAL_RETRY_MS;
-      // An undo whose deadline passed while no agent ran still gets time to power the host on.
-      const leastMs = state.name === "Undoing" ? UNDO_MIN_MS : 0;
-      const storedMs = state.attempt.deadlineMs - now.epochMs;
-      const leftMs = Math.min(Math.max(storedMs, leastMs), mostMs);
-      this.#deadline = { key, atMs: now.monotonicMs + leftMs };
-    }
-    return this.#deadline.atMs - now.monotonicMs;
+    return this.#times.remainingMs(state, strategy, this.status, this.now());
   }
 
-  /**
-   * When the intent of the last order was stored, on this process's own clock. The stored time is a wall-clock time. It
-   * is converted once, when this process first sees it, and a time in the future counts as now: a jump of the wall
-   * clock makes no order older or younger. The process that stored it may have had another clock, so only
-   * `intentSeenAtMs` is certain: the intent was stored no later.
-   */
+  /** When the intent of the last order was stored (`StoredTimes`). */
   intentTimes(state: State): Pick<Snapshot, "intentAtMs" | "intentSeenAtMs"> {
-    if (!("attempt" in state) || state.attempt === undefined) {
-      return { intentAtMs: -Infinity, intentSeenAtMs: -Infinity };
-    }
-    const { id, action, actionAtMs } = state.attempt;
-    const key = `${id} ${action} ${actionAtMs}`;
-    const { epochMs, monotonicMs } = this.now();
-    if (this.#intent?.key !== key) {
-      this.#intent = { key, atMs: monotonicMs - Math.max(epochMs - actionAtMs, 0), seenAtMs: monotonicMs };
-    }
-    return { intentAtMs: this.#intent.atMs, intentSeenAtMs: this.#intent.seenAtMs };
+    return this.#times.intentTimes(state, this.now());
   }
 
   /** When this process first saw that an AC cycle was ordered; -Infinity if none was. */
   get cycleSeenAtMs(): number {
-    const { acCycle } = this.status;
-    if (acCycle === undefined) return -Infinity;
-    const key = `${acCycle.attemptID} ${acCycle.orderedAt}`;
-    if (this.#cycle?.key !== key) this.#cycle = { key, seenAtMs: this.now().monotonicMs };
-    return this.#cycle.seenAtMs;
+    return this.#times.cycleSeenAtMs(this.status, this.now());
   }
 
   /**
