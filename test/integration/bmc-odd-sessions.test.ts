@@ -169,7 +169,7 @@ describe("a plain HTTP address that redirects", () => {
     await using device = openFake(bmc);
     await assert.rejects(
       device.identify(forever()),
-      hasCode("Unsupported", /redirects to https:\/\/bmc\.example: give that/),
+      hasCode("Unsupported", /redirects to https:\/\/bmc\.example: use that/),
     );
     assert.ok(!JSON.stringify(bmc.requests).includes(PASSWORD));
     assert.ok(bmc.requests.every(({ headers }) => headers.authorization === undefined));
@@ -182,7 +182,7 @@ describe("a service that serves nothing over plain HTTP", () => {
       await using bmc = await startFakeBmc();
       bmc.override = () => ({ status });
       await using device = openFake(bmc);
-      await assert.rejects(device.identify(forever()), hasCode("Unsupported", /give its https address/));
+      await assert.rejects(device.identify(forever()), hasCode("Unsupported", /use its https address/));
       assert.ok(!JSON.stringify(bmc.requests).includes(PASSWORD));
       assert.ok(bmc.requests.every(({ headers }) => headers.authorization === undefined));
     });

@@ -159,7 +159,7 @@ export const BMC_REDFISH_MUTANTS: readonly Mutant[] = [
     "named-chassis-may-be-missing",
     "system/off-check",
     "a chassis that the configuration names must exist and be off",
-    'if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };',
+    'if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not found)" };',
     "if (resource === undefined) return undefined;",
     BMC_OFF_WAY,
   ),

@@ -41,7 +41,7 @@ const CALLS_AT_ONCE_MAX = 4;
 /** Drives one ComputerSystem of a Redfish service (DSP0266, DSP0268). */
 export class RedfishDriver implements PowerDriver {
   readonly address: string;
-  /** The same for every driver of this host. */
+  /** Equal in all drivers of this host. */
   readonly #key: string;
   readonly #service: Service;
   readonly #callTimeoutMs: number;
@@ -132,14 +132,14 @@ export class RedfishDriver implements PowerDriver {
     return this.#call("read of the supported orders", signal, async (signal) => {
       const { reset } = await this.#system.read(signal);
       const allowed = reset === undefined ? [] : await readAllowedTypes(this.#service, reset, signal);
-      // Throws if the orders could not be sent.
+      // Throws if the target is not usable.
       if (reset !== undefined) resetTarget(this.#service.origin, reset);
       return supportedOrders(allowed, (await this.#boot.find(signal))?.body);
     });
   }
 
   async findOffObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
-    const found = await this.#call("rehearsal of a power-off", signal, async (signal) => {
+    const found = await this.#call("check of a power-off", signal, async (signal) => {
       const system = await this.#system.read(signal);
       const ofOrder = await findOrderObstacle(this.#service, this.address, system, signal);
       return ofOrder ?? (await this.#system.findProofObstacle(system, signal));
@@ -148,7 +148,10 @@ export class RedfishDriver implements PowerDriver {
     return obstacle && { ...obstacle, message: this.#service.sentSecrets.hide(obstacle.message) };
   }
 
-  /** Privileges that cannot be read, or not in time, are not an obstacle: an order will show whether they suffice. */
+  /**
+   * Checks the privileges of the account. If they cannot be read in time, they are not an obstacle: an order will show
+   * whether they suffice.
+   */
   async #findPrivilegeObstacle(signal: AbortSignal): Promise<OffObstacle | undefined> {
     const { account } = this.#service;
     const { sufficientPrivileges } = this.#gate.memory;

@@ -11,11 +11,11 @@ export interface RedfishAnswer {
   header(name: string): string | undefined;
   /** The JSON object; empty if the answer had none and needed none. */
   body: JsonObject;
-  /** Hides the credentials that were sent, in a text of the BMC that is shown to others. */
+  /** Replaces the credentials that were sent in a text of the BMC, before the text is shown. */
   hide: (text: string) => string;
 }
 
-/** Message ids that are more precise than the HTTP status: from the Base registry of DMTF, then from iDRAC and iLO. */
+/** Message ids that are more precise than the HTTP status, from the Base registry of DMTF, iDRAC and iLO. */
 const NOT_READY =
   /\b(?:ServiceTemporarilyUnavailable|ServiceShuttingDown|ServiceInUnknownState|SYS518|SWC0700|ResourceNotReadyRetry|UnableToModifyDuringSystemPOST)\b/;
 const NOT_IN_THIS_STATE = /\b(?:ResourceInUse|ResourceInStandby|PSU50[12]|InvalidOperationForSystemState)\b/;
@@ -72,7 +72,7 @@ function codeOf(answer: RedfishAnswer): BmcErrorCode {
   if (status === 403 || hasMessage(NO_PRIVILEGE)) return "PrivilegeTooLow";
   if (status === 401) return "AuthFailed";
   if (status === 405 || status === 501 || hasMessage(NOT_OFFERED)) return "Unsupported";
-  // iDRAC may report this with status 500, which alone would leave open whether the order was carried out.
+  // iDRAC may report this with status 500. The status alone would not show whether the order was carried out.
   if (hasMessage(NOT_IN_THIS_STATE)) return "Refused";
   if (status === 404 || status === 410 || status >= 500) return "BadResponse";
   return "Refused";
@@ -81,7 +81,7 @@ function codeOf(answer: RedfishAnswer): BmcErrorCode {
 const MESSAGES_SHOWN_MAX = 3;
 const MESSAGE_LENGTH_MAX = 200;
 
-/** The texts of the BMC, in whatever language, shortened and cleaned for a log line. */
+/** The texts of the BMC, in the language of the BMC, shortened and cleaned for a log line. */
 function explain({ body, hide }: RedfishAnswer): string {
   const error = objectAt(body, "error");
   const texts = extendedInfo(body).flatMap((info) => stringAt(info, "Message") ?? stringAt(info, "MessageId") ?? []);
@@ -89,7 +89,7 @@ function explain({ body, hide }: RedfishAnswer): string {
   return texts
     .slice(0, MESSAGES_SHOWN_MAX)
     .map((text) =>
-      // Before it is shortened: a part of a password is a secret as well.
+      // Hide before shortening: a part of a password is a secret as well.
       hide(text)
         .slice(0, MESSAGE_LENGTH_MAX)
         .replaceAll(/[\p{C}\p{Z}]+/gu, " ")
@@ -101,6 +101,6 @@ function explain({ body, hide }: RedfishAnswer): string {
 function extendedInfo(body: JsonObject): readonly JsonObject[] {
   const name = "@Message.ExtendedInfo";
   const error = objectAt(body, "error");
-  // Some services have one message there instead of a list of one.
+  // Some services have one message here instead of a list.
   return (arrayAt(error, name) ?? arrayAt(body, name) ?? [objectAt(error, name)]).filter((item) => isRecord(item));
 }

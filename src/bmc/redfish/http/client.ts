@@ -6,7 +6,10 @@ import type { DeviceTls } from "../../interface/device-config.ts";
 
 /** All headers of one answer together. */
 const HEADER_BYTES_MAX = 16_384;
-/** Many BMCs close idle connections after five seconds. Ours closes first, so that no order is sent on a closed one. */
+/**
+ * Many BMCs close idle connections after five seconds. The agent closes them earlier, so that it sends no order on a
+ * closed connection.
+ */
 const IDLE_MS_MAX = 3_000;
 
 export interface HttpClientOptions {
@@ -22,7 +25,8 @@ export interface HttpClientOptions {
 }
 
 /**
- * One connection to one device: one request at a time, opened on demand and reused while it lives.
+ * Creates a client with one connection to one device. It sends one request at a time, opens the connection on demand
+ * and reuses it.
  *
  * @throws BmcError TlsUntrusted for TLS settings that cannot be used.
  */
@@ -35,7 +39,7 @@ export function createHttpClient(options: HttpClientOptions): Client {
     maxHeaderSize: HEADER_BYTES_MAX,
     keepAliveTimeout: IDLE_MS_MAX,
     keepAliveMaxTimeout: IDLE_MS_MAX,
-    // The deadline of the caller applies, on the injected clock.
+    // The deadline of the caller applies instead, on the injected clock.
     headersTimeout: 0,
     bodyTimeout: 0,
   });

@@ -48,10 +48,10 @@ export interface AnswerStart {
   bytes: number;
 }
 
-/** One connection to one origin: one request at a time, opened on demand and reused while it lives. */
+/** One connection to one origin. It sends one request at a time, is opened on demand and reused. */
 export class Connection {
   readonly origin: string;
-  /** Until when the certificate is valid that the service has shown last. */
+  /** The end of validity of the last certificate that the service sent. */
   certificateUntilMs: number | undefined;
   readonly sentSecrets = new SentSecrets();
   readonly #options: ConnectionOptions;
@@ -72,9 +72,9 @@ export class Connection {
   }
 
   /**
-   * Sends one request, once, and reads its whole answer, whatever its status. Redirects are not followed.
+   * Sends one request, once, and reads its whole answer, with any status. Redirects are not followed.
    *
-   * @throws BmcError for everything but a complete answer, in time and within bounds.
+   * @throws BmcError unless a complete answer arrives in time and within bounds.
    */
   async send(call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
     const what = `${call.method} ${this.origin}${call.path}`;
@@ -120,13 +120,16 @@ export class Connection {
     }
   }
 
-  /** Another connection to the same service, with the same trust. Its requests do not wait for those of this one. */
+  /**
+   * Creates another connection to the same service, with the same TLS settings. Its requests do not wait for those of
+   * this connection.
+   */
   sibling(): Connection {
     return new Connection(this.#options);
   }
 
   /**
-   * Reads the first `bytesMax` bytes of a resource, once. What follows is not received: the connection is closed.
+   * Reads the first `bytesMax` bytes of a resource, once. If there are more, the connection is closed.
    *
    * @throws BmcError if there is no answer.
    */
@@ -195,7 +198,7 @@ async function readBytes(
   return { bytes: Buffer.concat(chunks), isWhole: true };
 }
 
-/** What the beginning of a gzip holds. */
+/** Decompresses the beginning of a gzip. */
 async function unzipStart(bytes: Buffer): Promise<Buffer> {
   try {
     return await unzip(bytes, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: BODY_BYTES_MAX });
@@ -214,7 +217,7 @@ function parseBody(method: Method, status: number, text: string, what: string): 
   }
 }
 
-/** The code for a failed request. */
+/** Converts the error of a failed request. */
 export function toBmcError(error: unknown, what: string, signal: AbortSignal): BmcError {
   if (signal.aborted) {
     const cause = abortReason(signal);

@@ -30,7 +30,7 @@ export function parseJsonObject(text: string, what: string): JsonObject {
   return value;
 }
 
-/** Without the byte order mark that some BMCs put before their JSON, and the zeros that some put after it. */
+/** Removes the byte order mark that some BMCs put before their JSON, and the zeros that some put after it. */
 function withoutPadding(text: string): string {
   let end = text.length;
   while (text.charCodeAt(end - 1) === 0) end -= 1;

@@ -3,8 +3,8 @@ import { BmcError } from "../../interface/errors.ts";
 const REFERENCE_LENGTH_MAX = 2_048;
 
 /**
- * The path of a reference of a BMC (`@odata.id`, the `target` of an action, a `Location`) on its own origin. A
- * reference to any other host is refused: to follow it would send the session token to that host.
+ * Returns the path of a reference of a BMC (`@odata.id`, the `target` of an action, a `Location`) on its own origin. A
+ * reference to any other host is refused, because a request to it would send the session token to that host.
  *
  * @param what names the reference in the error.
  * @throws BmcError BadResponse.

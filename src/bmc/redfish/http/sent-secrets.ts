@@ -3,9 +3,12 @@ import { BmcError } from "../../interface/errors.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
 const HIDDEN = "[secret]";
-/** A shorter one would be replaced in ordinary words. */
+/** A shorter secret is not replaced, because ordinary words may contain it. */
 const LENGTH_MIN = 4;
-/** Each login sends the password again and gives one token, so the password is never the oldest. */
+/**
+ * How many secrets are kept. Each login sends the password again and adds one token, so the password is never the
+ * oldest.
+ */
 const KEPT_MAX = 16;
 
 /**
@@ -14,10 +17,10 @@ const KEPT_MAX = 16;
  */
 export class SentSecrets {
   #sent: readonly string[] = [];
-  /** The forms in which they may come back. The longest is first, since one may be a part of another. */
+  /** The forms in which a BMC may repeat them. The longest is first, because one form may be a part of another. */
   #forms: readonly string[] = [];
 
-  /** Takes note of the credentials in a request, right before it is sent. */
+  /** Records the credentials in a request, right before it is sent. */
   note(headers: Readonly<Record<string, string>>, body: Readonly<Record<string, unknown>>): void {
     const { authorization, "x-auth-token": token } = headers;
     const encoded = authorization?.replace(/^Basic /u, "");
@@ -34,12 +37,12 @@ export class SentSecrets {
     this.#add(Buffer.from(`${String(user)}:${password}`).toString("base64"));
   }
 
-  /** `text` without what was sent, however the BMC has encoded it. */
+  /** Replaces what was sent in `text`, in every encoding that a BMC may use. */
   hide(text: string): string {
     return this.#forms.reduce((hidden, form) => hidden.replaceAll(form, HIDDEN), text);
   }
 
-  /** `body` with each of its texts as `hide` gives it: before any of them is changed, so that none is overlooked. */
+  /** Applies `hide` to each text in `body`. Call it before a text is changed, so that every secret is found. */
   hideInBody(body: JsonObject): JsonObject {
     return Object.fromEntries(Object.entries(body).map(([name, value]) => [name, this.#hideInValue(value)]));
   }
@@ -50,7 +53,10 @@ export class SentSecrets {
     return isRecord(value) ? this.hideInBody(value) : value;
   }
 
-  /** `error`, or if it repeats what was sent, one that does not: without its causes, which repeat it as well. */
+  /**
+   * Returns `error`, or if it repeats what was sent, an error that does not. That one has no causes, because they may
+   * repeat it as well.
+   */
   hideIn(error: BmcError): BmcError {
     const isRepeated = chainOf(error).some(({ message }) => this.hide(message) !== message);
     return isRepeated ? new BmcError(error.code, this.hide(error.message)) : error;
@@ -66,8 +72,7 @@ export class SentSecrets {
 function formsOf(value: string): readonly string[] {
   const escaped = JSON.stringify(value).slice(1, -1);
   const encoded = encodeURIComponent(value.toWellFormed());
-  // What encodeURIComponent leaves alone, others encode; and some write hexadecimal digits in lower case, or a blank as
-  // a plus.
+  // Other encoders also encode these characters, write hexadecimal digits in lower case, or write a blank as a plus.
   const strictly = encoded.replaceAll(/[!'()*]/gu, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
   const lower = (text: string): string => text.replaceAll(/%[0-9A-F]{2}/gu, (code) => code.toLowerCase());
   const forms = [value, escaped, escaped.replaceAll("/", "\\/"), encoded, strictly, lower(encoded), lower(strictly)];

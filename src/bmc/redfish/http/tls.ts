@@ -9,14 +9,14 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 
 /**
  * Creates the function that opens connections: TCP, and TLS with the trust settings and the client certificate in
- * `tls`. `onCertificate` is called after each handshake with the time until which the certificate is valid that the
- * device has shown, trusted or not.
+ * `tls`. `onCertificate` is called after each handshake with the end of validity of the device's certificate, trusted
+ * or not.
  *
- * A pinned certificate is trusted, independent of its issuer and its names. The pin is compared after the handshake,
- * in which the device has proven that it has the key, and before the first byte of a request.
+ * A pinned certificate is trusted, whatever its issuer and its names are. The pin is compared after the handshake, in
+ * which the device has proven that it has the key, and before the first byte of a request.
  *
- * @throws BmcError TlsUntrusted if `ca` or the fingerprint cannot be parsed: the wrong roots would be trusted
- * otherwise.
+ * @throws BmcError TlsUntrusted if `ca` or the fingerprint cannot be parsed: the wrong certificate authorities would be
+ * trusted otherwise.
  */
 export function createConnector(
   tls: DeviceTls & { certificate?: ClientCertificate | undefined },
@@ -29,9 +29,9 @@ export function createConnector(
     timeout: connectTimeoutMs,
     // BMCs speak HTTP/1.1. Some hang if HTTP/2 is offered.
     allowH2: false,
-    // A resumed session would skip the certificate, and with it the pin.
+    // A resumed session has no certificate to compare with the pin.
     maxCachedSessions: 0,
-    // `distrust` decides, so that its error can name the certificate. No request is written before that.
+    // `distrust` decides instead, so that the error can name the certificate. No request is sent before that.
     rejectUnauthorized: false,
     secureContext: contexts.get(tls),
   });
@@ -57,15 +57,15 @@ function distrust(socket: TLSSocket, pin: string | undefined, insecureSkipVerify
     return found === pin ? undefined : `the SHA-256 of the certificate is ${found}, not the pinned one`;
   }
   if (insecureSkipVerify || socket.authorized) return undefined;
-  // Node gives the code or the error, although the type differs.
+  // Node returns either a code or an error, whatever the type says.
   const why: unknown = socket.authorizationError;
   const code = why instanceof Error && "code" in why ? why.code : why;
   return `certificate not trusted (${String(code)}); set tls.caSecretRef (--ca-file), or, if its SHA-256 ${found} is that of the BMC, pin it in tls.sha256Fingerprint (--sha256-fingerprint)`;
 }
 
 /**
- * The error of a handshake with a BMC that supports only old TLS, or has a key that is too short; undefined for any
- * other.
+ * The error for a failed handshake with a BMC that supports only old TLS, or has a key that is too short. Undefined for
+ * any other failure.
  */
 export function tooOld(error: Error): BmcError | undefined {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
@@ -88,6 +88,6 @@ function parseFingerprint(text: string): string {
 
 function fingerprintOf(socket: TLSSocket): string | undefined {
   const { raw } = socket.getPeerCertificate(false);
-  // Node gives an empty object if the peer sent no certificate, although the type does not allow it.
+  // Node returns an empty object if the peer sent no certificate, whatever the type says.
   return Buffer.isBuffer(raw) ? createHash("sha256").update(raw).digest("hex") : "(none)";
 }

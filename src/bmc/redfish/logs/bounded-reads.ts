@@ -6,21 +6,21 @@ import type { Service } from "../session/service.ts";
 import type { ReadingBudget } from "../../gate/limits/reading-budget.ts";
 import { BmcError } from "../../interface/errors.ts";
 
-/** No single answer takes more than this of the budget, so that the next log is read as well. */
+/** How many bytes of the budget one answer may use, so that the next log can be read as well. */
 const ANSWER_BYTES_MAX = 28_672;
 
-/** A resource, as far as it was read. */
+/** A resource, or its beginning. */
 export interface ReadResource {
   status: number;
-  /** Empty unless the status is 200. It repeats nothing that was sent. */
+  /** Empty unless the status is 200. Credentials that were sent are replaced in it. */
   body: JsonObject;
-  /** Whether it was longer than what was read. */
+  /** Whether only its beginning was read. */
   isCut: boolean;
   /** The time of the answer by the clock of the BMC. */
   date: string | undefined;
 }
 
-/** Reads resources besides the calls of a service, within a budget. */
+/** Reads resources next to the calls of a service, within a budget. */
 export class BoundedReads {
   readonly #service: Service;
   readonly #budget: ReadingBudget;
@@ -50,7 +50,7 @@ export class BoundedReads {
     return this.#service.sentSecrets.hide(text);
   }
 
-  /** @param reference as the BMC gives it. @returns undefined if there is no answer. */
+  /** @param reference The reference that the BMC gives. @returns undefined if there is no answer. */
   async get(reference: string): Promise<ReadResource | undefined> {
     const path = this.#pathOf(reference);
     if (path === undefined) return undefined;

@@ -9,22 +9,22 @@ import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.t
 export interface FoundLog {
   name: string;
   entries: string;
-  /** Entries that the service gives with the log itself; undefined if it gives none. */
+  /** The entries that the log itself contains; undefined if it contains none. */
   inlined: JsonObject | undefined;
 }
 
 const LOGS_MAX = 3;
-/** How many logs of a collection are looked at. */
+/** How many members of a collection of logs are considered. */
 const LISTED_MAX = 64;
-/** The logs of what has happened to the hardware, by the names of vendors; the better one first. */
+/** Names of logs with events of the hardware, the more useful ones first. */
 const USEFUL = [/^(?:sel|iml|log1|systemevent)/i, /fault|platform|active|standard|event/i, /^(?:lclog|iel|system)/i];
-/** Logs of who did what, of firmware, and of large dumps. */
+/** Names of logs of user actions and firmware, and of logs with large dumps. */
 const USELESS =
   /audit|security|^sl$|dump|post-?code|journal|debug|telemetry|crash|hostlogger|maintenance|remote|^sol|tracing/i;
 
 /**
- * Finds the logs in collections of LogServices, the most useful first. Each is looked at only when it is asked for: of
- * a slow BMC no more than one is read in time.
+ * Finds the logs in collections of LogServices, the most useful first. Each log is read when the caller needs it,
+ * because a slow BMC may have time for only one.
  */
 export async function* findLogs(reads: BoundedReads, collections: readonly string[]): AsyncGenerator<FoundLog> {
   const services: { name: string; path: string; body: JsonObject }[] = [];

@@ -8,13 +8,13 @@ import { nameOfSensorType, topicOfSensorName } from "../../evidence/sensor-event
 import { topicOfId, topicOfWords } from "../../evidence/topics.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
-/** What says only that something began or ended. */
+/** A text that shows only that an event began or ended. */
 const DIRECTION = /^(?:de-?)?assert(?:ed|ion)?\.?$/i;
-/** The name or description of an entry as such. */
+/** A name or description that does not say what happened, such as `Log Entry 12`. */
 const GENERIC = /^(?:[\w-]+ ){0,4}(?:entry|log)\b[\w #:.-]{0,24}$|^\d*$/i;
-/** The bytes of a record of the SEL, in place of a text. */
+/** The bytes of a record of the SEL instead of a text. */
 const BYTES = /^(?:(?:0x)?[0-9a-f]{2}h?[\s,:]*){3,}$/i;
-/** The end of an event, of a sensor with thresholds too (IPMI 2.0, table 42-2). */
+/** A text that shows that an event ended, also an event of a threshold (IPMI 2.0, table 42-2). */
 const OVER = /de-?assert|upper .*going low|lower .*going high/i;
 const TIMES = ["Created", "EventTimestamp", "Timestamp", "Updated"] as const;
 const IDS = ["MessageId", "MessageID", "EventId", "EventID"] as const;
@@ -31,10 +31,10 @@ const CPER_SECTIONS: Readonly<Record<string, Topic>> = {
 };
 
 /**
- * Reads a LogEntry (DSP0268) of any vendor, as far as it makes sense.
+ * Parses a LogEntry (DSP0268) of any vendor.
  *
- * @param zone the local time of the BMC, for times without a zone.
- * @returns undefined for what says nothing, such as a link.
+ * @param zone The offset of the BMC's local time, for times without a zone.
+ * @returns undefined for a body without a text, such as a link.
  */
 export function parseEntry(log: string, body: JsonObject, zone: string | undefined): BmcLogEntry | undefined {
   const messageId = IDS.map((name) => stringAt(body, name)).find((id) => id !== undefined && id !== "");
@@ -65,7 +65,7 @@ export function parseEntry(log: string, body: JsonObject, zone: string | undefin
   };
 }
 
-/** Whether the BMC, or the vendor in a field of its own, says that the event is over. */
+/** Whether a field of the standard or of the vendor shows that the event has ended. */
 function isEnded(body: JsonObject): boolean {
   const vendors = Object.values(objectAt(body, "Oem")).filter(isRecord);
   return [body, ...vendors].some(
@@ -77,7 +77,7 @@ function isEnded(body: JsonObject): boolean {
   );
 }
 
-/** A text that says more than that there is an entry. */
+/** The text; undefined if it does not say what happened. */
 function specific(text: string | undefined): string | undefined {
   return text === undefined || GENERIC.test(text) ? undefined : text;
 }
@@ -107,31 +107,32 @@ function topicOf({
 }): Topic {
   const byId = messageId === undefined ? undefined : topicOfId(messageId);
   const ofWords = topicOfWords(words);
-  // "Power" is the least specific: an id that means a change of power may come with the words of its cause.
-  // A part that is too hot is reported under the ids of the part.
+  // The words override the id in two cases: an entry with an id for a change of power may name its cause, and the
+  // overheating of a part is reported under an id of the part.
   const isGeneral = byId === "Power" ? ofWords !== "None" : ofWords === "Thermal";
   if (byId !== undefined && !isGeneral) return byId;
   if (section !== undefined) return section;
   const bySensor = sensorType === undefined ? undefined : topicOfSensorName(sensorType);
-  // What is too hot is named after its part.
+  // The words of a temperature sensor name the part that it measures.
   if (bySensor === "Thermal") return bySensor;
-  // A processor can be too hot, and a power unit merely switched: the words say more than the type.
+  // The words are more specific than the type of the sensor: a processor can be too hot. Words about a change of power
+  // are less specific.
   if (ofWords !== "None" && !(ofWords === "Power" && bySensor !== undefined)) {
-    // A shutdown that is a fault has a cause, of which the words may say nothing.
+    // If a change of power is a fault, the fields of the vendor may name its cause.
     const byHints = ofWords === "Power" && rank > 0 ? topicOfWords(hints) : "None";
     return byHints === "None" ? ofWords : byHints;
   }
   return bySensor ?? topicOfWords(hints);
 }
 
-/** What the section of an error record is about. */
+/** The topic of an error record, by its section. */
 function sectionOf(body: JsonObject): Topic | undefined {
   const cper = objectAt(body, "CPER");
   const section = stringAt(cper, "SectionType") ?? stringAt(cper, "NotificationType");
   return section === undefined ? undefined : CPER_SECTIONS[section.toLowerCase()];
 }
 
-/** An id of the vendor besides one of the DMTF. */
+/** The message id in a field of the vendor. */
 function vendorId(body: JsonObject): string | undefined {
   return Object.values(objectAt(body, "Oem"))
     .filter(isRecord)
@@ -139,15 +140,15 @@ function vendorId(body: JsonObject): string | undefined {
     .find((id) => id !== undefined);
 }
 
-/** A value of the schema, or that of the vendor if the first says no more than that there is one. */
+/** The value of a property of the standard. If it is missing or `OEM`, that of the vendor's property. */
 function ownOr(body: JsonObject, name: string, ofVendor: string): string | undefined {
   const value = textOf(body, name);
   return value === undefined || value.toUpperCase() === "OEM" ? textOf(body, ofVendor) : value;
 }
 
 /**
- * The message, with the arguments of its registry put in if the service has left that to its reader. Together they have
- * a bound: a short message can name a long argument thousands of times.
+ * The message, with `%1` and similar placeholders replaced by its arguments. Its length is bounded, because a short
+ * message can name a long argument thousands of times.
  */
 function messageOf(body: JsonObject): string | undefined {
   const message = textOf(body, "Message") ?? specific(textOf(body, "Description")) ?? textOf(body, "EventMessage");
@@ -166,7 +167,7 @@ function argumentsOf(body: JsonObject): readonly string[] {
   return stringsAt(body, "MessageArgs") ?? [];
 }
 
-/** What vendors say of an entry in their own fields: its class, its category, its part. */
+/** What vendors report about an entry in their own fields: its class, category and part. */
 function vendorWords(body: JsonObject): string {
   const oem = objectAt(body, "Oem");
   const texts = Object.values(oem)

@@ -7,9 +7,8 @@ const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 
 /**
- * Parses the beginning of a JSON object that is longer than what was read of it: everything up to the last complete
- * value, and nothing after brackets that are nested too deep. A log whose service cannot page is often longer than what
- * is read.
+ * Parses the beginning of a JSON object that was not read completely: everything up to the last complete value, or up
+ * to brackets that are nested too deep. The log of a service without paging is often longer than what is read.
  *
  * @returns an empty object if nothing is complete.
  */
@@ -36,7 +35,7 @@ export function parseStart(text: string, what: string): JsonObject {
     } else if (code === COMMA) cut = { at, depth: closing.length };
   }
   if (cut === undefined) return EMPTY;
-  // Since the cut brackets have only been opened: the first ones are those that were open at it.
+  // After the cut, brackets were only opened, so the first ones in the list are those that were open there.
   const closers = closing.slice(0, cut.depth).toReversed().join("");
   return parseOrEmpty(text.slice(0, cut.at) + closers, what);
 }

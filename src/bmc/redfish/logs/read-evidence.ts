@@ -15,10 +15,11 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
 /**
- * Reads the logs and sensors of a host besides the calls that fence it: the clock of its BMC first, then the logs, then
- * the sensors. What cannot be read is missing.
+ * Reads the evidence of a host next to the calls that fence it: first the clock of its BMC, then the logs, then the
+ * sensors. What cannot be read is left out.
  *
- * @param system as the fence has read it. It is not read again: it can be as large as all that may be read.
+ * @param system The System as the fence has read it. It is not read again, because it can be as large as the whole
+ * budget.
  */
 export async function readEvidence(
   service: Service,
@@ -47,7 +48,7 @@ export async function readEvidence(
     }
   };
   await readAll(findLogs(reads, collections));
-  // Older BMCs of Cisco have their log only there.
+  // Older BMCs of Cisco have their log only in the Chassis.
   if (logs === 0 && chassis !== undefined) await readAll(findChassisLogs(reads, chassis, system, service));
   if (logs === 0) reads.note("the BMC shows no log of its hardware");
   const sensors = chassis === undefined ? [] : await readSensors(reads, chassis);
@@ -61,7 +62,7 @@ export async function readEvidence(
   };
 }
 
-/** The logs of a Chassis that holds this host alone: that of an enclosure is about other hosts as well. */
+/** The logs of a Chassis that contains only this host. The log of an enclosure is also about other hosts. */
 async function* findChassisLogs(
   reads: BoundedReads,
   path: string,

@@ -8,13 +8,13 @@ import { parseBmcTime } from "../../evidence/bmc-time.ts";
 import type { BmcLogEntry } from "../../evidence/model.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
-/** How many of the newest entries of a log are asked for. */
+/** How many of the newest entries of a log are read. */
 export const ENTRIES_MAX = 16;
-/** Entries that are links are read one by one. */
+/** How many entries that are only links are read, one by one. */
 const LINKED_MAX = 8;
-/** How many pages are followed to the end of a log that is not paged otherwise. */
+/** How many pages are followed towards the end of a log whose service does not support `$skip`. */
 const PAGES_MAX = 4;
-/** Of a number at the end of an id so many digits are read: a longer one would be rounded. */
+/** How many characters at the end of an id are searched for its number. A longer number would be rounded. */
 const NUMBER_DIGITS_MAX = 15;
 
 /**
@@ -37,7 +37,7 @@ export async function readLog(reads: BoundedReads, log: FoundLog, zone: string |
   return whole.flatMap((body) => parseEntry(log.name, body, zone) ?? []);
 }
 
-/** The newest entries first, as far as their order can be seen. */
+/** The newest entries of a log, newest first if their order is known. */
 async function newestMembers(reads: BoundedReads, log: FoundLog): Promise<JsonObject[]> {
   if (log.inlined !== undefined && (membersOf(log.inlined).length > 0 || log.entries === "")) {
     return newest(membersOf(log.inlined));
@@ -65,7 +65,7 @@ interface FirstPage {
   known: readonly JsonObject[];
   total: number | undefined;
   next: string | undefined;
-  /** What comes after an entry that is longer than an answer may be was not read. */
+  /** Whether only the beginning of the first page was read. */
   isCut: boolean;
 }
 
@@ -113,7 +113,7 @@ function nextOf(body: JsonObject): string | undefined {
   );
 }
 
-/** Some services give plain paths instead of links. */
+/** The members of a page. Some services give plain paths instead of links. */
 function membersOf(body: JsonObject): JsonObject[] {
   const members = arrayAt(body, "Members") ?? arrayAt(body, "Items") ?? [];
   return members.flatMap((member): JsonObject[] => {
@@ -130,7 +130,7 @@ function keyOf(member: JsonObject | undefined): string {
   return member === undefined ? "" : (stringAt(member, "@odata.id") ?? JSON.stringify(member));
 }
 
-/** What orders entries: their time, or else the number in their id. */
+/** The values that show the order of entries: their time, and the number in their id. */
 function orderOf(member: JsonObject): { time: number | undefined; number: number | undefined } {
   const time = parseBmcTime(member["Created"]) ?? parseBmcTime(member["EventTimestamp"]);
   const id = stringAt(member, "Id") ?? lastOf(stringAt(member, "@odata.id") ?? "");
@@ -138,7 +138,7 @@ function orderOf(member: JsonObject): { time: number | undefined; number: number
   return { time, number: digits === undefined ? undefined : Number(digits) };
 }
 
-/** Whether the first entries are the newest; undefined if nothing shows it. */
+/** Whether the first entries are the newest; undefined if that is not known. */
 export function isNewestFirst(members: readonly JsonObject[]): boolean | undefined {
   const [first, last] = [members[0], members.at(-1)];
   if (first === undefined || last === undefined) return undefined;

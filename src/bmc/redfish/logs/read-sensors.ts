@@ -58,7 +58,7 @@ function alarmOf(item: JsonObject, { topic, unit, readings }: Part): SensorAlarm
   return alarm(topic, nameOf(item), { reading, limit, unit, health: stringAt(objectAt(item, "Status"), "Health") });
 }
 
-/** A Sensor (DSP0268): what it measures is in its type. */
+/** The alarm of a Sensor (DSP0268), whose `ReadingType` shows what it measures. */
 function sensorAlarm(sensor: JsonObject): SensorAlarm[] {
   const type = stringAt(sensor, "ReadingType") ?? "";
   const thresholds = objectAt(sensor, "Thresholds");
@@ -92,7 +92,7 @@ function alarm(
 }
 
 function isAbove(reading: number | undefined, limit: number): boolean {
-  // A limit of 0 stands for none.
+  // A limit of 0 means that there is no limit.
   return reading !== undefined && limit > 0 && reading >= limit;
 }
 

@@ -19,25 +19,28 @@ interface Known {
   parameters?: Readonly<Record<string, string>>;
 }
 
-/** The standard's `PowerCycle` is none of them: it leaves the BMC and the standby power on (DSP0268, ResetType). */
+/**
+ * The reset type of the standard that interrupts mains power. `PowerCycle` does not: it leaves the BMC and the standby
+ * power on (DSP0268, ResetType).
+ */
 const STANDARD = "FullPowerCycle";
 
-// Actions of vendors come first: on some hosts the standard's does not reach each board.
+// Actions of vendors come first: on some hosts the action of the standard does not reach every board.
 const OF_SYSTEM: readonly Known[] = [
   { action: "#HpeComputerSystemExt.SystemReset", type: "AuxCycle" },
   { action: "#LenovoComputerSystem.SystemReset", type: "ACPowerCycle" },
   { action: "#ComputerSystem.Reset", type: STANDARD },
 ];
 const OF_CHASSIS: readonly Known[] = [
-  // Off, so that the host starts by our order, after its identity was verified again.
+  // The final state is Off, so that the agent powers the host on after it has verified the identity again.
   { action: "#DellOemChassis.ExtendedReset", type: "PowerCycle", parameters: { FinalPowerState: "Off" } },
   { action: "#NvidiaChassis.AuxPowerReset", type: "AuxPowerCycle" },
   { action: "#Chassis.Reset", type: STANDARD },
 ];
 
 /**
- * The action of the System, or of a Chassis that has the power of this System alone. Undefined if there is none: a
- * Chassis with other hosts is never cycled.
+ * Finds the action of the System, or of a Chassis that powers only this System. Undefined if there is none: a Chassis
+ * with other hosts is never cycled.
  */
 export async function findAcCycle(
   service: Service,
@@ -78,7 +81,7 @@ async function offered(
   return undefined;
 }
 
-/** The places of actions: those of the standard, of OEMs, and of HPE, which has them in its own object. */
+/** The objects that may contain actions: those of the standard and of OEMs, and that of HPE. */
 function actionsOf(body: JsonObject): JsonObject[] {
   const actions = objectAt(body, "Actions");
   const vendors = Object.values(objectAt(body, "Oem")).filter((vendor) => isRecord(vendor));

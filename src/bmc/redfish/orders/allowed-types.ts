@@ -9,7 +9,7 @@ import type { BmcErrorCode } from "../../interface/errors.ts";
 import { BmcError } from "../../interface/errors.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
-/** Failures that mean only that the service does not show the ActionInfo. */
+/** Failures after which the ActionInfo counts as missing. */
 const INFO_UNREADABLE: ReadonlySet<BmcErrorCode> = new Set([
   "BadResponse",
   "PrivilegeTooLow",
@@ -52,7 +52,7 @@ async function typesOfInfo(
 ): Promise<readonly string[] | undefined> {
   if (reset.actionInfo === undefined) return undefined;
   const path = pathOnOrigin(service.origin, reset.actionInfo, "the link to the Reset action's info");
-  // Types that cannot be read count as not listed: they must not keep an Off from being sent.
+  // An ActionInfo that cannot be read counts as missing, because it must not prevent a power-off.
   const info = await service.find(path, signal).catch((error: unknown) => {
     if (error instanceof BmcError && INFO_UNREADABLE.has(error.code)) return undefined;
     throw error;

@@ -16,7 +16,7 @@ import type { Resource, Service } from "../session/service.ts";
 import type { BootOverride } from "../../interface/driver.ts";
 import { BmcError } from "../../interface/errors.ts";
 
-/** What the boot settings need of their driver. */
+/** What the boot settings need from their driver. */
 export interface BootSettingsDeps {
   /** For error messages. */
   address: string;
@@ -35,7 +35,9 @@ export class BootSettings {
     this.#deps = deps;
   }
 
-  /** The resource whose Boot object takes writes: the settings object if it has one, otherwise the System. */
+  /**
+   * Returns the resource whose Boot object accepts writes: the settings object if that has one, otherwise the System.
+   */
   async find(signal: AbortSignal): Promise<Resource | undefined> {
     const { service } = this.#deps;
     const system = await this.#deps.readSystem(signal);
@@ -65,7 +67,7 @@ export class BootSettings {
       if (refusal?.code !== "Refused" && refusal?.code !== "Unsupported") break;
     }
     if (refusal !== undefined) throw refusal;
-    // Some BMCs (Supermicro) fall back to their default mode when the target changes: then the mode is written as well.
+    // Some BMCs (Supermicro) change to their default mode when the target changes. The mode is then written as well.
     const withMode = patches.at(-1);
     if (override === "None" || withMode === undefined || bootMode(boot.body) === undefined) return;
     const written = await this.#read(signal);
@@ -90,7 +92,7 @@ export class BootSettings {
       const isUnmet = answer.status === 412 || answer.status === 428;
       if (!isUnmet) return this.#deps.refusals.refusalOf(what, answer, signal);
       if (precondition === "*") throw failure(what, answer);
-      // Another client may have changed the resource between our read and our write.
+      // Another client may have changed the resource between the read and the write.
       ({ path, etag } = await this.#read(signal));
     }
   }

@@ -8,20 +8,23 @@ import type { JsonObject } from "../http/json.ts";
 const NETWORK_TARGETS = ["Pxe", "UefiHttp"] as const;
 
 /**
- * Whether this resource has the override: the System itself, or the settings object that some vendors require for
- * writes (AMI). A settings object may have only the boot order (Lenovo, Dell). Then it is not used for the override.
+ * Whether this resource has the override. It is the System, or the settings object that some vendors (AMI) require for
+ * writes. The settings object of other vendors (Lenovo, Dell) has only the boot order, and is not used.
  */
 export function hasBoot(body: JsonObject): boolean {
   const boot = objectAt(body, "Boot");
   return has(boot, "BootSourceOverrideEnabled") || has(boot, "BootSourceOverrideTarget");
 }
 
-/** The settings object that takes writes in place of the System, if it names one (DSP0266, "Settings resource"). */
+/**
+ * The settings object that accepts writes instead of the System, if the System names one (DSP0266, "Settings
+ * resource").
+ */
 export function settingsReference(system: JsonObject): string | undefined {
   return stringAt(objectAt(objectAt(system, "@Redfish.Settings"), "SettingsObject"), "@odata.id");
 }
 
-/** Whether the BMC lists its boot sources, without the network among them. */
+/** Whether the BMC lists its boot sources and the network is not one of them. */
 export function lacksNetworkBoot(body: JsonObject): boolean {
   return networkTarget(body) === undefined;
 }
@@ -54,15 +57,15 @@ export function bootPatches(override: BootOverride, body: JsonObject): readonly 
 }
 
 /**
- * The value of `If-Match` at each try, from 1 on, until one is not answered with 412 or 428. A service may require
- * none, the tag as it gives it, or, if it compares strictly (RFC 9110, section 13.1.1: weak tags never match), the tag
- * as a strong one. Some give it with additional quotes, or none, and compare the text inside.
+ * The value of `If-Match` for each attempt, from 1 on. The next attempt follows an answer of 412 or 428. A service may
+ * require no tag, the tag as it gives it, or the tag as a strong one (RFC 9110, section 13.1.1: weak tags never match).
+ * Some services give the tag with additional quotes, or none, and compare the text inside.
  */
 export function ifMatch(etag: string | undefined, tries: number): string | undefined {
   if (etag === undefined) return tries === 1 ? undefined : "*";
   const inner = etag.replace(/^W\//, "").replaceAll(/["\\]/g, "");
   const strong = etag.replace(/^W\//, "");
-  // The tag is read again before each try, so the second try also covers a concurrent change.
+  // The tag is read again before each attempt, so the second one also succeeds after a concurrent change.
   const tags = [etag, strong, ...(strong === `"${inner}"` ? [] : [`"${inner}"`])];
   return tags[tries - 1] ?? "*";
 }

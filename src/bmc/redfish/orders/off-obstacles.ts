@@ -22,7 +22,7 @@ export async function findOrderObstacle(
   // Some BMCs show the action only while the host is on.
   if (reset === undefined && power.state === "Off") return undefined;
   if (reset === undefined) return notOffered("the System has no Reset action: use IPMI, or another device");
-  // Throws if the order could not be sent.
+  // Throws if the target is not usable.
   resetTarget(service.origin, reset);
   // Some BMCs list only what they allow in the present state: for a host that is off, a missing ForceOff means nothing.
   if (power.state !== "On" || (await chooseResetType(service, "Off", reset, signal)) !== undefined) return undefined;

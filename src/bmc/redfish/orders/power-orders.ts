@@ -10,11 +10,11 @@ import type { ResetAction } from "../../gate/memory/reset-actions.ts";
 import type { RedfishAddress } from "../../interface/address.ts";
 import { BmcError } from "../../interface/errors.ts";
 
-/** A power order as it is sent. */
+/** A power order that is about to be sent. */
 interface ResetOrder {
   target: string;
   type: string;
-  /** The login in which the host was read Off, if the order must not reach a host that is on. */
+  /** If the order must not reach a host that is on: the login in which the host was read Off. */
   offAtLogin?: number;
 }
 
@@ -54,8 +54,8 @@ export class PowerOrders {
     const answer = await this.#post(call, conditions, signal);
     const refusal = await this.#refusals.refusalOf(`${text}: order ${order.type}`, answer, signal);
     if (refusal === undefined) return;
-    // iLO answers 400 and iDRAC 409 to an order for the present state. The power state shows whether that is the
-    // reason.
+    // iLO answers 400 and iDRAC 409 to an order for the present state. The power state shows whether this is such a
+    // refusal.
     const isRefused = refusal.code === "Refused" || refusal.code === "Unsupported";
     // Any other failure may come from a gateway, although the BMC has carried out the order.
     if (isRefused && wanted === "On") this.#memory.orderedOn.delete(key);
@@ -102,13 +102,16 @@ export class PowerOrders {
     return this.#system.change({ ...call, headers: { "if-match": "*" } }, conditions, signal);
   }
 
-  /** The order to send; undefined if the host already has that state and the BMC allows no such order in it. */
+  /**
+   * The order to send; undefined if the host is already in the wanted state and the BMC does not allow the order in
+   * that state.
+   */
   async #choose(wanted: "Off" | "On", signal: AbortSignal): Promise<ResetOrder | undefined> {
     const { text } = this.#address;
     const known = this.#system.lastResetAction;
     const knownType = known && (await chooseResetType(this.#service, wanted, known, signal));
     if (known !== undefined && knownType !== undefined) return { target: this.#targetOf(known), type: knownType };
-    // Some BMCs list only what they allow in the present state, so a list from before the last order does not count.
+    // Some BMCs list only what they allow in the present state, so a list from before the last order is not used.
     const system = await this.#system.read(signal);
     const { power } = system;
     const reset = this.#system.resetActionOf(system);
@@ -118,18 +121,18 @@ export class PowerOrders {
     if (power.state === wanted) return undefined;
     const allowed = await readAllowedTypes(this.#service, reset, signal);
     if (wanted === "On" && allowed?.includes(POWER_BUTTON) === true) return this.#pushButton(reset, signal);
-    // A list from another state does not count either, if the BMC shows no action in this one.
+    // If the BMC shows no action in this state, the list is from another state and does not count either.
     if (system.reset === undefined) return { target: this.#targetOf(reset), type: RESET_TYPES[wanted][0] };
     const offered = allowed?.join(", ").slice(0, 200) ?? "";
     throw new BmcError("Unsupported", `${text}: the BMC offers no ${RESET_TYPES[wanted][0]}, only: ${offered}`);
   }
 
   /**
-   * The power button is the only way that the BMC allows to power a host on. It would power a running host off, so it
-   * is pushed only right after a fresh Off, and not while an earlier order to power on may still take effect, whatever
-   * its answer was.
+   * Orders a push of the power button, if the BMC allows no other way to power a host on. A push would power a running
+   * host off. It is therefore sent only right after a fresh Off, and not while an earlier order to power on may still
+   * take effect.
    *
-   * @throws BmcError Busy while that is so, Refused if the host is not known to be off.
+   * @throws BmcError Busy while an earlier order may take effect, Refused if the host is not known to be off.
    */
   async #pushButton(reset: ResetAction, signal: AbortSignal): Promise<ResetOrder> {
     const { key, text } = this.#address;

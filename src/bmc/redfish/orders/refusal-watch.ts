@@ -9,7 +9,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 
 /**
  * How long an order that runs as a task is watched for an early refusal. After that the order counts as accepted: the
- * power state shows the rest, and sooner than most tasks do.
+ * power state shows its effect, usually before the task ends.
  */
 const TASK_WATCH_MS = 600;
 
@@ -27,7 +27,8 @@ export class RefusalWatch {
 
   /**
    * @param what names the change in the error.
-   * @returns the reason for which the service refuses the change, in its answer or, a short time later, in a task.
+   * @returns why the service refuses the change, in its answer or, a short time later, in a task. Undefined if it
+   * accepts it.
    */
   async refusalOf(what: string, answer: RedfishAnswer, signal: AbortSignal): Promise<BmcError | undefined> {
     if (answer.status < 200 || answer.status >= 300) return failure(what, answer);

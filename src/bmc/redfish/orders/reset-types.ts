@@ -2,7 +2,7 @@ import type { SupportedOrders } from "../../interface/driver.ts";
 import { lacksNetworkBoot } from "./boot.ts";
 import type { JsonObject } from "../http/json.ts";
 
-// Which of our orders a service supports, by the lists that it gives (DSP0266, "Actions"). Pure.
+// Which power orders a service supports, by its lists of reset types (DSP0266, "Actions"). Pure.
 
 /** `On` is the standard's name; some services know `ForceOn` only. Fencing uses only `ForceOff`. */
 export const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const;
@@ -16,8 +16,7 @@ export const NMI_RESET_TYPE = "Nmi";
 /**
  * The type to send for an order; undefined if no allowed type does it.
  *
- * @param allowed what the service lists. A list is optional: without one, the type that the standard has always had is
- * tried.
+ * @param allowed What the service lists. A list is optional. Without one, the oldest type of the standard is tried.
  */
 export function resetType(wanted: "Off" | "On", allowed: readonly string[] | undefined): string | undefined {
   const types = RESET_TYPES[wanted];

@@ -4,7 +4,7 @@ import { stringAt } from "../http/json.ts";
 import { BmcError } from "../../interface/errors.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 
-/** How long to wait before the next read of a task if its answer does not say. */
+/** The shortest wait before the next read of a task. The answer may name a longer one. */
 const TASK_POLL_MS = 250;
 
 /** The progress of an order that runs as a task. Its success proves nothing: only PowerState does. */
@@ -26,7 +26,7 @@ export function parseTask(what: string, answer: RedfishAnswer): TaskProgress {
   }
   const ended = state === undefined ? answer.status !== 202 : state === "Completed";
   if (answer.status < 300) return ended ? { state: "Ended" } : { state: "Running", retryAfterMs: retryAfterMs(answer) };
-  // A monitor that no longer exists has ended. The answer of a busy BMC shows nothing about the task.
+  // The task of a monitor that no longer exists has ended. The answer of a busy BMC shows nothing about the task.
   if (answer.status === 404 || answer.status === 410) return { state: "Ended" };
   const error = failure(what, answer);
   return error.code === "Busy" ? { state: "Running", retryAfterMs: retryAfterMs(answer) } : { state: "Failed", error };

@@ -6,8 +6,8 @@ import { withDeadline } from "../../../runtime/deadline.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 
 /**
- * A session that may be open on the BMC, and what ends it: its own token, so that no other session can be ended by
- * mistake.
+ * A session that may be open on the BMC, with the headers that end it. They contain its own token, so that no other
+ * session is ended by mistake.
  */
 export interface OpenSession {
   /** Undefined if the service does not report the path of the session: it can be used, but not ended. */
@@ -15,7 +15,10 @@ export interface OpenSession {
   headers: Readonly<Record<string, string>>;
 }
 
-/** How often the end of a session is tried: a BMC that denies valid sessions at random denies their end as well. */
+/**
+ * How many times the end of a session is requested: a BMC that denies valid sessions at random may deny this request as
+ * well.
+ */
 const TRIES_MAX = 3;
 
 /**
@@ -42,9 +45,10 @@ export class AbandonedSessions {
   }
 
   /**
-   * Starts to end them in the background.
+   * Starts to end the sessions in the background.
    *
-   * @param used the path of the session in use. It may have the id of an abandoned one, if the BMC reuses ids.
+   * @param used The path of the session in use, which is not ended. An abandoned session may have the same path if the
+   * BMC reuses ids.
    */
   end(used: string | undefined): void {
     const left = this.#left.filter(({ path }) => path === undefined || path !== used);
@@ -53,7 +57,7 @@ export class AbandonedSessions {
     this.#ending = Promise.all([this.#ending, ...left.map((session) => this.#end(session))]);
   }
 
-  /** Waits until all have been ended, or have reached their deadline. Never throws. */
+  /** Waits until every session has been ended or has reached its deadline. Never throws. */
   async ended(): Promise<void> {
     await this.#ending;
   }
@@ -71,7 +75,10 @@ export class AbandonedSessions {
   }
 }
 
-/** Ends a session. One that the BMC does not know any more has ended. @throws BmcError if it may still be open. */
+/**
+ * Ends a session. A session that the BMC does not know, or denies each time, has ended already. @throws BmcError if it
+ * may still be open.
+ */
 export async function endSession(connection: Connection, session: OpenSession, signal: AbortSignal): Promise<void> {
   const { path, headers } = session;
   if (path === undefined) throw new BmcError("BadResponse", "the BMC has not reported its location");

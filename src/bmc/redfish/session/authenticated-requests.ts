@@ -14,14 +14,14 @@ import { BmcError } from "../../interface/errors.ts";
 import { sleep } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** How many new sessions may be denied in one call: a BMC with a full session table evicts them. */
+/** How many sessions one call opens if each is denied: a BMC with a full session table evicts new ones. */
 const SESSIONS_TRIED_MAX = 3;
 /** How many 401s in a row mean that a session is lost: BMCs of HPE, AMI and NVIDIA deny valid sessions at random. */
 const DENIALS_MAX = 3;
 /** If no session was free, one is requested again after this time. */
 const SESSION_AGAIN_MS = 60_000;
 
-/** Checks right before each transmission whether the call may be sent. `isAgain`: it was sent before, and denied. */
+/** Throws right before a transmission if the call may not be sent. `isAgain`: the call was sent before, and denied. */
 export type RequestPrecondition = (signal: AbortSignal, isAgain: boolean) => Promise<void>;
 
 export interface AuthenticatedRequestsDeps {
@@ -36,27 +36,29 @@ export interface AuthenticatedRequestsDeps {
   gate: BmcGate;
   clock: Clock;
   callTimeoutMs: number;
-  /** Ends a login in progress. */
+  /** Aborts a login in progress. */
   abandonLogin: AbortSignal | undefined;
 }
 
-/** Requests with the access of one account. The first one logs in, and one that is denied is sent again. */
+/**
+ * Sends requests with the access of one account. The first request logs in, and a request that is denied is sent again.
+ */
 export class AuthenticatedRequests {
   readonly #deps: AuthenticatedRequestsDeps;
   readonly #login: GuardedLogin;
   readonly #lifetime = new AbortController();
   #access: Promise<Access> | undefined;
-  /** When a session is requested again, if none was free. */
+  /** If no session was free: when one is requested again. */
   #sessionAgainAtMs = Infinity;
   /** When the BMC last gave an authenticated answer. */
   #knownAtMs = -Infinity;
-  /** 401s since then, in the present session. */
+  /** How many times the BMC has answered 401 since then, in the present session. */
   #denials = 0;
   #isBasicAccepted = false;
-  /** Whether a 401 to working basic authentication was taken for spurious, and no other answer has come since. */
+  /** Whether a 401 to basic authentication that had worked was taken for spurious, and no other answer has followed. */
   #hasSpurious401 = false;
   #logins = 0;
-  /** The refusal of our credentials. It is kept, because more tries lock accounts. */
+  /** The refusal of the credentials. It is kept, because further attempts lock accounts. */
   #refusal: BmcError | undefined;
 
   constructor(deps: AuthenticatedRequestsDeps) {
@@ -68,15 +70,15 @@ export class AuthenticatedRequests {
     });
   }
 
-  /** How often a login has succeeded. At each one the name of the origin may lead to another BMC. */
+  /** How many logins have succeeded. After each of them the name in the origin may lead to another BMC. */
   get logins(): number {
     return this.#logins;
   }
 
-  /** Ends all requests, and returns the access that is then left, if any. */
+  /** Ends all requests, and returns the access that is left, if any. */
   async end(): Promise<Access | undefined> {
     this.#lifetime.abort(new BmcError("Aborted", `${this.#origin}: closed`));
-    // A login that failed was reported to its caller, and left no session.
+    // A failed login was reported to its caller, and there is no session to end.
     return this.#access?.catch(() => undefined);
   }
 
@@ -105,7 +107,7 @@ export class AuthenticatedRequests {
       let login = this.currentAccess();
       let access = await login;
       await check?.(signal, isAgain);
-      // The reads of the check may have needed another login. That login is the one that was checked.
+      // The check may have needed another login for its reads. It has then checked that login.
       login = this.#access ?? login;
       access = await login;
       const answer = await this.#sendWith(access, login, call, signal);
@@ -113,7 +115,7 @@ export class AuthenticatedRequests {
         this.#recordAuthenticated(access);
         return answer;
       }
-      // A session that was just given has not ended, so the account lacks the privilege.
+      // A new session has not expired, so the account lacks the privilege.
       const isLacking = lacksPrivilege(answer) && (access.kind === "Basic" || logins > 1);
       if (isLacking) return answer;
       if (access.kind === "Basic") {
@@ -124,9 +126,9 @@ export class AuthenticatedRequests {
       if (!this.#recordDenial(answer)) continue;
       this.#drop(login, access);
       if (logins === SESSIONS_TRIED_MAX) {
-        // User and password were correct each time, so they are not the reason why the session was denied.
+        // Each login succeeded, so user and password are not the reason for the 401.
         const what = `${call.method} ${this.#origin}${call.path}: HTTP 401`;
-        throw new BmcError("Busy", `${what}: the BMC denies each session that it has just given, ${logins} in a row`);
+        throw new BmcError("Busy", `${what}: the BMC denied ${logins} new sessions in a row`);
       }
       logins += 1;
     }
@@ -136,10 +138,10 @@ export class AuthenticatedRequests {
     return this.#deps.connection.origin;
   }
 
-  /** Records an answer that shows that the access is valid. */
+  /** Records that an answer has shown the access to be valid. */
   #recordAuthenticated(access: Access): void {
     const { gate, login, clock, abandoned } = this.#deps;
-    // Spurious 401s with other answers in between do not add up to a refusal.
+    // Spurious 401s with another answer between them do not add up to a refusal.
     if (this.#hasSpurious401) gate.loginBreaker.recordAccepted(this.#origin, login);
     this.#hasSpurious401 = false;
     this.#knownAtMs = clock.monotonicMs();
@@ -151,8 +153,7 @@ export class AuthenticatedRequests {
   #recordDenial(answer: RedfishAnswer): boolean {
     this.#denials += 1;
     const isLost = this.#denials >= DENIALS_MAX || lacksPrivilege(answer);
-    // A session that works again at once does not mean a restart. After a while without answers the BMC may have
-    // restarted.
+    // If a session works again at once, the BMC has not restarted. After a longer time without answers it may have.
     if (isLost || this.#deps.clock.monotonicMs() - this.#knownAtMs > RESTART_MS_MIN) {
       this.#deps.monitored.recordPossibleRestart();
     }
@@ -169,11 +170,11 @@ export class AuthenticatedRequests {
     this.#logins += 1;
   }
 
-  /** Makes the next call log in again. */
+  /** Drops an access, so that the next call logs in again. */
   #drop(login: Promise<Access>, access: Access): void {
     if (this.#access !== login) return;
     this.#access = undefined;
-    // The BMC may accept a session again that it denies now.
+    // The BMC may later accept a session that it denies now, so it has to be ended.
     if (access.kind === "Session") this.#deps.abandoned.add(access);
   }
 
@@ -201,7 +202,7 @@ export class AuthenticatedRequests {
           return answer;
         }
         monitored.recordInterruption();
-        // The next login starts only after this is settled.
+        // The mutex stays held during the wait, so that no other login starts.
         await this.#waitForSpurious(call, login, access, signal);
       }
     });
@@ -230,7 +231,7 @@ export class AuthenticatedRequests {
     const access = this.#login.run(this.#lifetime.signal);
     access.catch((error: unknown) => {
       if (error instanceof BmcError && error.code === "AuthFailed") this.#refusal = error;
-      // The next call logs in again, unless we were refused.
+      // The next call logs in again, unless the credentials were refused.
       if (this.#access === access) this.#access = undefined;
     });
     return access;

@@ -11,7 +11,7 @@ import { sleep } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 
-/** The part of the time of a call that its login may take. */
+/** The share of the time of a call that its login may take. */
 const LOGIN_SHARE = 0.9;
 export const NO_SESSION_FREE = "no session is free, and basic authentication is refused";
 
@@ -22,16 +22,16 @@ export interface GuardedLoginDeps {
   login: BmcCredentials;
   /** Identifies the account and its BMC. */
   account: string;
-  /** One login at a time at one BMC, so that of many drivers with one wrong password only one tries it. */
+  /** Allows one login at a time at one BMC, so that only one of many drivers with the same wrong password tries it. */
   mutex: Mutex;
   gate: BmcGate;
   clock: Clock;
   callTimeoutMs: number;
-  /** Ends a login in progress. */
+  /** Aborts a login in progress. */
   abandonLogin: AbortSignal | undefined;
   /** Whether basic authentication has worked for this device. */
   isBasicAccepted: () => boolean;
-  /** Called when the service has given access, before the next login at this BMC starts. */
+  /** Called after a successful login, before the next login at this BMC starts. */
   onAccess: (access: Access) => void;
 }
 
@@ -44,10 +44,10 @@ export class GuardedLogin {
   }
 
   /**
-   * Logs in with a deadline of its own instead of that of the call: a login that is aborted halfway would leave an
-   * unknown session behind, and BMCs have few. Only `abandonLogin` ends it sooner.
+   * Logs in with a deadline of its own instead of that of the call: an aborted login may leave an unknown session
+   * behind, and BMCs have few. Only `abandonLogin` ends a login sooner.
    *
-   * @param lifetime ends the wait for other logins at this BMC.
+   * @param lifetime Ends the wait for other logins at this BMC.
    */
   run(lifetime: AbortSignal): Promise<Access> {
     const { clock, mutex, connection, callTimeoutMs } = this.#deps;

@@ -30,27 +30,31 @@ export interface BasicAccess {
   headers: Readonly<Record<string, string>>;
   /** Basic authentication is tried only because no session was free. */
   sessionsFull: boolean;
-  /** A session without a token: it cannot be used, and has to be ended. */
+  /** A session for which the BMC gave no token. It cannot be used, and has to be ended. */
   unusable?: OpenSession;
 }
 
-/** The path at nearly all services. Reading the service root first would cost every fence a request. */
+/** The path of the sessions at nearly all services. To read the service root first would cost every fence a request. */
 const SESSIONS = "/redfish/v1/SessionService/Sessions";
 
-/** What a login needs of its service. */
+/** What a login needs from its service. */
 export interface LoginDeps {
   connection: Connection;
   login: BmcCredentials;
-  /** Returns the service root, which names the collection of sessions if it is not the usual one. */
+  /** Returns the service root, which names the collection of sessions. */
   readRoot: (signal: AbortSignal) => Promise<JsonObject>;
-  /** Services whose root names another collection. Their password is not tried at the usual path again. */
+  /**
+   * Services whose root names another collection than the usual one. The password is not sent to the usual path of
+   * these again.
+   */
   unusualPaths: ExpiringSet;
-  /** Whether there is time for one more try: one that is cut off may leave an unknown session behind. */
+  /** Whether there is time for one more attempt: an attempt that is aborted may leave an unknown session behind. */
   hasTime: () => boolean;
 }
 
 /**
- * Logs in: with a session if the service supports it, otherwise with basic authentication (which sends nothing yet).
+ * Logs in: with a session if the service supports it, otherwise with basic authentication, for which nothing is sent
+ * yet.
  *
  * @throws BmcError AuthFailed if user or password are refused.
  */
@@ -63,13 +67,16 @@ export async function logIn(deps: LoginDeps, signal: AbortSignal): Promise<Acces
   if (sessionsFull(first)) return basic(login, true);
   if (sessionsDisabled(first)) return basic(login, false);
   if (lacksPrivilege(first)) throw loginFailure(`POST ${origin}${start}`, first);
-  // Whatever has answered, the root shows whether that answer came from the sessions of this service.
+  // The root shows whether this answer came from the sessions of the service.
   const path = await sessionsPath(deps, signal);
   if (path === undefined) return basic(login, false);
   const isAnswered = path === start || answersFor(path, first);
   if (!isAnswered) unusualPaths.add(origin);
   if (!isAnswered && !deps.hasTime()) {
-    throw new BmcError("Timeout", `POST ${origin}${path}: too slow to log in there as well: set a longer timeout`);
+    throw new BmcError(
+      "Timeout",
+      `POST ${origin}${path}: no time is left for a login at this path: set a longer timeout`,
+    );
   }
   const answer = isAnswered ? first : await postLogin(connection, path, login, signal);
   if (isCreated(answer)) return session(origin, path, login, answer);
@@ -101,7 +108,9 @@ function isMissing({ status }: RedfishAnswer): boolean {
   return status === 404 || status === 405 || status === 501;
 }
 
-/** Whether the answer to the first try came from the sessions at `path`: a wrong password must not be sent twice. */
+/**
+ * Whether the answer to the first attempt came from the sessions at `path`. A wrong password must not be sent twice.
+ */
 function answersFor(path: string, first: RedfishAnswer): boolean {
   const isUsual = withoutTrailingSlashes(path) === SESSIONS;
   // iLO redirects to the same path with a slash, and its link has one.
@@ -109,8 +118,8 @@ function answersFor(path: string, first: RedfishAnswer): boolean {
 }
 
 /**
- * DSP0266, "Session management": the service root links to the sessions; older services leave the link to
- * SessionService.
+ * The path of the sessions in the service root (DSP0266, "Session management"). Older services have only the link to
+ * SessionService there.
  */
 function sessionsReference(root: JsonObject): string | undefined {
   const linked = stringAt(objectAt(objectAt(root, "Links"), "Sessions"), "@odata.id");
@@ -127,8 +136,8 @@ function session(origin: string, collection: string, login: BmcCredentials, answ
 }
 
 /**
- * The path of the new session. Behind a forwarded port a BMC may use its name on its own network: then only the path is
- * used, with the known origin. Some BMCs give only an id, or only the id in the body.
+ * The path of the new session. Behind a forwarded port a BMC may report its address on its own network. Only the path
+ * of that is used, with the known origin. Some BMCs give only an id, or only the id in the body.
  */
 export function sessionPath(origin: string, collection: string, answer: RedfishAnswer): string | undefined {
   const members = withoutTrailingSlashes(collection);
@@ -138,7 +147,7 @@ export function sessionPath(origin: string, collection: string, answer: RedfishA
   const named = [location, stringAt(answer.body, "@odata.id"), elsewhere, id === undefined ? id : `${members}/${id}`];
   for (const reference of named) {
     const path = usablePath(origin, reference);
-    // Only a session is ever deleted.
+    // The path is used for a DELETE later, so it must be that of a session.
     if (path !== undefined && /\/Sessions?\/[^/]+\/?$/i.test(path)) return path;
   }
   return undefined;
@@ -159,7 +168,8 @@ function basic({ username, password }: BmcCredentials, sessionsFull: boolean): B
 }
 
 /**
- * The message does not contain the text of the answer: a service may repeat what it was sent, including the password.
+ * The error for a failed login. Its message does not contain the text of the answer, because a service may repeat the
+ * password in it.
  */
 function loginFailure(what: string, answer: RedfishAnswer): BmcError {
   const ids = messageIds(answer.body)

@@ -4,7 +4,7 @@ import type { RedfishAnswer } from "../http/answer.ts";
 import type { PossibleRestarts } from "../../gate/memory/possible-restarts.ts";
 import { BmcError, orderNotAllowed } from "../../interface/errors.ts";
 
-/** Sends requests, and records what may have been a restart of the BMC. */
+/** Sends requests, and records events that may mean that the BMC restarted. */
 export class MonitoredConnection {
   readonly origin: string;
   readonly #connection: Connection;
@@ -23,12 +23,15 @@ export class MonitoredConnection {
     this.#isOrderAllowed = options.isOrderAllowed ?? (() => true);
   }
 
-  /** How often a request has failed, a session was lost, or the BMC was not ready: it may have restarted each time. */
+  /**
+   * How many times a request failed, a session was lost, or the BMC was not ready. Each time the BMC may have
+   * restarted.
+   */
   get interruptions(): number {
     return this.#interruptions;
   }
 
-  /** Whether a short time ago the BMC was unreachable, or denied a session that it had given. */
+  /** Whether a short time ago the BMC was unreachable, or denied a session that it had created. */
   get mayHaveRestarted(): boolean {
     return this.#possibleRestarts.has(this.origin);
   }
@@ -67,7 +70,7 @@ export class MonitoredConnection {
     }
   }
 
-  /** As `send`, but only a broken connection is recorded. A read may be sent again, because it changes nothing. */
+  /** Sends a read, and sends it again if the connection breaks. Only a broken connection is recorded. */
   async sendRead(call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
     try {
       return await this.#connection.send(call, signal);

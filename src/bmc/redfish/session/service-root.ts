@@ -12,7 +12,7 @@ const ROOT = "/redfish/v1/";
 export const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 307, 308]);
 
 /**
- * Forbidden, and Upgrade Required (RFC 9110, section 15.5): the answers of a service that does not serve plain HTTP.
+ * The statuses of a service that does not serve plain HTTP: Forbidden and Upgrade Required (RFC 9110, section 15.5).
  */
 const NOT_BY_PLAIN_HTTP: ReadonlySet<number> = new Set([403, 426]);
 
@@ -21,7 +21,7 @@ export interface ServiceRootDeps {
   memory: BmcMemory;
   /** Sends a read without credentials. */
   send: (call: Call, signal: AbortSignal) => Promise<RedfishAnswer>;
-  /** Called if the service does not serve Redfish now, although it did a short time ago: it may have restarted. */
+  /** Called if the service does not serve Redfish now, although it did before: the BMC may have restarted. */
   onMissing: () => void;
 }
 
@@ -34,7 +34,7 @@ export class ServiceRoot {
     this.#deps = deps;
   }
 
-  /** Reads the root once: it names the collections, and changes only with the firmware. */
+  /** Reads the root. It is read only once, because it changes only with the firmware. */
   async read(signal: AbortSignal): Promise<JsonObject> {
     if (this.#root !== undefined) return this.#root;
     const { origin, send } = this.#deps;
@@ -43,7 +43,8 @@ export class ServiceRoot {
       const path = pathOnOrigin(origin, answer.header("location"), "the redirect from the root");
       answer = await send({ method: "GET", path }, signal);
     }
-    // DSP0266 requires a root that any client can read. If it is not, the usual paths and basic authentication must do.
+    // DSP0266 requires a root that any client can read. If it cannot be read, the usual paths and basic authentication
+    // are used.
     if (answer.status === 401) return EMPTY;
     if (answer.status === 404) throw this.#servesNothing();
     if (answer.status !== 200) throw failure(`GET ${origin}${ROOT}`, answer);
@@ -56,7 +57,7 @@ export class ServiceRoot {
     const what = `${origin} serves no Redfish (HTTP 404 at ${ROOT})`;
     if (!memory.redfishOrigins.has(origin)) return new BmcError("Unsupported", what);
     onMissing();
-    return new BmcError("Busy", `${what}: it did a short time ago, and a BMC that starts may not yet`);
+    return new BmcError("Busy", `${what}: it did before, so the BMC may still be starting`);
   }
 
   /**
@@ -74,11 +75,11 @@ export class ServiceRoot {
     const target = location === undefined ? undefined : URL.parse(location, origin)?.origin;
     if (target !== undefined && target !== origin) {
       const what = `${origin} redirects to ${target.slice(0, 200)}`;
-      throw new BmcError("Unsupported", `${what}: give that address; no password has been sent`);
+      throw new BmcError("Unsupported", `${what}: use that address; no password has been sent`);
     }
     if ((isRedirect || NOT_BY_PLAIN_HTTP.has(answer.status)) && target === undefined) {
       const what = `${origin} answers HTTP ${answer.status} to plain HTTP`;
-      throw new BmcError("Unsupported", `${what}: give its https address; no password has been sent`);
+      throw new BmcError("Unsupported", `${what}: use its https address; no password has been sent`);
     }
     if (answer.status === 200) this.#root = answer.body;
     memory.plainHttpOrigins.add(origin);

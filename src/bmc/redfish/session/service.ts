@@ -19,12 +19,12 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 
-/** The deadline for the end of the session: some BMCs need 6 s for an answer, and a login in progress comes first. */
+/** The deadline for the end of the session: a login in progress ends first, and some BMCs need 6 s for an answer. */
 const CLOSE_TIMEOUT_MS = 15_000;
 
 /** A resource that was read just now. */
 export interface Resource {
-  /** Its path, after a redirect within the service. */
+  /** The path from which it was read, after redirects within the service. */
   path: string;
   body: JsonObject;
   etag: string | undefined;
@@ -107,37 +107,40 @@ export class Service {
     return this.#connection.origin;
   }
 
-  /** Until when the certificate is valid that the service has shown last. */
+  /** The end of validity of the last certificate that the service sent. */
   get certificateUntilMs(): number | undefined {
     return this.#connection.certificateUntilMs;
   }
 
-  /** Secrets that were sent to the BMC. They are removed from texts of the BMC that others see. */
+  /** Secrets that were sent to the BMC. They are replaced in texts of the BMC before these are shown. */
   get sentSecrets(): SentSecrets {
     return this.#connection.sentSecrets;
   }
 
-  /** How often a login has succeeded. At each one the name of the origin may lead to another BMC. */
+  /** How many logins have succeeded. After each of them the name in the origin may lead to another BMC. */
   get logins(): number {
     return this.#requests.logins;
   }
 
-  /** How often a request has failed, a session was lost, or the BMC was not ready: it may have restarted each time. */
+  /**
+   * How many times a request failed, a session was lost, or the BMC was not ready. Each time the BMC may have
+   * restarted.
+   */
   get interruptions(): number {
     return this.#monitored.interruptions;
   }
 
-  /** Whether a short time ago the BMC was unreachable, or denied a session that it had given. */
+  /** Whether a short time ago the BMC was unreachable, or denied a session that it had created. */
   get mayHaveRestarted(): boolean {
     return this.#monitored.mayHaveRestarted;
   }
 
-  /** The service root, which is read once. */
+  /** Reads the service root. It is read only once. */
   root(signal: AbortSignal): Promise<JsonObject> {
     return this.#root.read(this.#requests.until(signal));
   }
 
-  /** Reads a resource. @throws BmcError for everything but a JSON object. */
+  /** Reads a resource. @throws BmcError unless the answer is a JSON object. */
   async get(path: string, signal: AbortSignal): Promise<Resource> {
     const resource = await this.find(path, signal);
     if (resource === undefined)
@@ -149,7 +152,7 @@ export class Service {
    * Reads a resource, if it exists. A connection that was closed is opened again once, and one redirect within the
    * service is followed (iLO adds a slash to its paths that way).
    *
-   * @throws BmcError for everything but a JSON object and "not found".
+   * @throws BmcError unless the answer is a JSON object or "not found".
    */
   async find(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     let at = path;
@@ -168,10 +171,9 @@ export class Service {
   }
 
   /**
-   * Reads a resource that is useful but not required: once, with the present access. If the account gets a 401 for it,
-   * the session stays.
+   * Reads a resource that is useful but not required: once, with the present access. A 401 does not end the session.
    *
-   * @returns undefined for everything but a resource. @throws BmcError if there is no answer.
+   * @returns undefined unless the answer is a resource. @throws BmcError if there is no answer.
    */
   async getOptional(path: string, callerSignal: AbortSignal): Promise<JsonObject | undefined> {
     const signal = this.#requests.until(callerSignal);
@@ -181,8 +183,8 @@ export class Service {
   }
 
   /**
-   * Reads the beginning of a resource on a connection of its own, with the present access, once: nothing of the service
-   * waits for it, and its failure says nothing about the BMC to others.
+   * Reads the beginning of a resource over a separate connection, with the present access, once. No other request waits
+   * for it, and its failure does not count as an interruption.
    *
    * @throws BmcError if there is no answer.
    */
@@ -193,14 +195,14 @@ export class Service {
     return this.#side.readStart(path, headers, bytesMax, signal);
   }
 
-  /** Closes the connection of `readBesides`. Never throws. */
+  /** Closes the separate connection of `readBesides`. Never throws. */
   async endBesides(): Promise<void> {
     const side = this.#side;
     this.#side = undefined;
     await side?.destroy().catch(() => undefined);
   }
 
-  /** Reads a task monitor, with any status. */
+  /** Reads a task monitor. Every status is returned. */
   monitor(path: string, signal: AbortSignal): Promise<RedfishAnswer> {
     return this.#requests.send({ method: "GET", path }, signal);
   }
@@ -208,7 +210,7 @@ export class Service {
   /**
    * Sends a change to the host, at most once, and returns any answer that shows that the BMC received it.
    *
-   * @param check called before each transmission, in the login that is used for it. If it throws, nothing is sent.
+   * @param check Called before each transmission, in the login that is used for it. If it throws, nothing is sent.
    * @throws BmcError if there is no such answer: it is then unknown whether the change took effect.
    */
   change(

@@ -9,14 +9,14 @@ import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.t
 
 const SYSTEMS = "/redfish/v1/Systems";
 const NAMES_SHOWN_MAX = 8;
-/** How many Systems are read: more than a BMC with several nodes or accelerators has. */
+/** How many Systems are read. BMCs with several nodes or accelerators have fewer. */
 const SYSTEMS_READ_MAX = 16;
 
 /**
- * Finds the System for an address: by its path, by its id, the only System, or the only one that `isHost` accepts. It
- * never guesses: the wrong System would be powered off.
+ * Finds the System for an address: by its path or its id, or as the only System, or as the only one that `isHost`
+ * accepts. It never guesses, because the wrong System would be powered off.
  *
- * @param system a path, a bare id, or undefined (see `RedfishAddress.system`).
+ * @param system A path, a bare id, or undefined (see `RedfishAddress.system`).
  * @throws BmcError SystemAmbiguous, SystemNotFound, or what the reads throw.
  */
 export async function chooseSystem(
@@ -27,7 +27,7 @@ export async function chooseSystem(
 ): Promise<string> {
   if (system?.startsWith("/") === true) return system;
   if (system !== undefined) return `${withoutTrailingSlashes(await linkedSystems(service, signal))}/${system}`;
-  // DSP0266 has fixed this path for a long time; older services link to their own.
+  // DSP0266 defines this path. Older services may link to another one.
   const usual = await service.find(SYSTEMS, signal);
   const found = usual ?? (await service.find(await linkedSystems(service, signal), signal));
   if (found === undefined) throw new BmcError("SystemNotFound", `${service.origin} has no Systems`);
@@ -35,7 +35,7 @@ export async function chooseSystem(
   const members = linksAt(body, "Members");
   const [only] = members;
   const memberCount = arrayAt(body, "Members")?.length ?? 0;
-  // A member without a link, one that is counted but not listed, and a next page mean another System as well.
+  // A member without a link, a member that is counted but not listed, and a next page also mean another System.
   const counted = body["Members@odata.count"];
   const isMissing = typeof counted === "number" && counted > Math.max(memberCount, 1);
   const hasNextPage = (stringAt(body, "Members@odata.nextLink") ?? "") !== "";
@@ -46,7 +46,7 @@ export async function chooseSystem(
     const names = members.slice(0, NAMES_SHOWN_MAX).join(", ").slice(0, 400);
     throw new BmcError(
       "SystemAmbiguous",
-      `${service.origin} has several Systems (${names}): add one's path to the address`,
+      `${service.origin} has several Systems (${names}): add the path of one of them to the address`,
     );
   }
   if (only === undefined) throw new BmcError("SystemNotFound", `${service.origin} has no System`);

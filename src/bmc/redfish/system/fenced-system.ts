@@ -18,20 +18,26 @@ import type { Clock } from "../../../runtime/clock.ts";
 export interface ChangeConditions {
   /** Whether a host that no longer reports its identity is accepted. */
   mayBeUnknown: boolean;
-  /** The login in which the host was read Off, if the change must not reach a host that is on. */
+  /** If the change must not reach a host that is on: the login in which the host was read Off. */
   offAtLogin?: number | undefined;
 }
 
-/** The ComputerSystem of the host that is fenced: its reads, its identity, and changes that reach no other host. */
+/**
+ * The ComputerSystem of the host that is fenced. It reads the System and its identity, and sends changes to no other
+ * host.
+ */
 export class FencedSystem {
   readonly #address: RedfishAddress;
   readonly #service: Service;
   readonly #memory: BmcMemory;
   readonly #isHost: IsHost | undefined;
   readonly #offCheck: OffCheck;
-  /** The last identity that was read, and its login: the power of any other host does not count. */
+  /**
+   * The identity that `identify` returned, and the login in which it was last confirmed. The power of any other host
+   * does not count.
+   */
   #identified: { identity: HostIdentity; login: number } | undefined;
-  // Kept from the first read while the driver is open, unlike the power state.
+  // Kept while the driver is open. The power state is read again each time.
   #path: string | undefined;
   #reset: ResetAction | undefined;
   #lastReset: string | undefined;
@@ -58,12 +64,12 @@ export class FencedSystem {
     return this.#lastReset;
   }
 
-  /** As it was last read; undefined before that. */
+  /** The System at its last read; undefined before the first one. */
   get lastRead(): System | undefined {
     return this.#lastRead;
   }
 
-  /** The Reset action of the last read that showed one: some BMCs show none while the host is off. */
+  /** The Reset action of the last read that had one: some BMCs show none while the host is off. */
   get lastResetAction(): ResetAction | undefined {
     return this.#reset;
   }
@@ -94,16 +100,16 @@ export class FencedSystem {
     } catch (error) {
       if (!(error instanceof BmcError) || error.code !== "SystemNotFound" || !this.#memory.readSystems.has(key))
         throw error;
-      const why = "it existed a short time ago, and a BMC that starts may not know it yet";
+      const why = "it existed before, so the BMC may still be starting";
       throw new BmcError("Busy", `${error.message}: ${why}`, { cause: error });
     }
   }
 
-  /** Reads the power. `Unknown` for an Off in doubt, and while another host answers. */
+  /** Reads the power. It is `Unknown` for an Off in doubt, and while another host answers. */
   async readPower(signal: AbortSignal): Promise<PowerReading> {
     const system = await this.read(signal);
     const known = this.#identified?.identity;
-    // A value that is not reported now, as after a power-on, does not make it another host.
+    // A value that is missing, for example after a power-on, does not mean another host.
     if (known !== undefined && compareHosts(known, system.identity, { isOff: true }) === "Other") {
       const { systemUUID, serialNumber } = system.identity;
       return { state: "Unknown", raw: `another host answers now: ${systemUUID ?? serialNumber ?? ""}` };
@@ -111,12 +117,12 @@ export class FencedSystem {
     return system.power.state === "Off" ? this.#offCheck.assess(system, signal) : system.power;
   }
 
-  /** How long the BMC of the System that was read last has been up, if it dates its start. */
+  /** How long the BMC of the System has been up; undefined if it does not report the time of its start. */
   async readBmcUpMs(signal: AbortSignal): Promise<number | undefined> {
     return this.#offCheck.readUpMs(this.#lastRead ?? (await this.read(signal)), signal);
   }
 
-  /** What would prevent a proof of Off for this System, whatever its power is now. */
+  /** Finds what would prevent a proof of Off for this System, whatever its power is now. */
   findProofObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
     return this.#offCheck.findObstacle(system, signal);
   }
@@ -126,7 +132,7 @@ export class FencedSystem {
     this.#offCheck.forget();
   }
 
-  /** The Reset action of this System, or the one that it showed before, if it shows none now. */
+  /** The Reset action of this System. If it shows none now, the one that it showed before. */
   resetActionOf(system: System): ResetAction | undefined {
     return system.reset ?? this.#memory.resetActions.get(this.#resetKey(system));
   }
@@ -150,8 +156,8 @@ export class FencedSystem {
   }
 
   /**
-   * At a new login, which the caller does not see, the name may lead to another BMC. So the host is identified again in
-   * each new login before a change is sent, and before a change that was denied is sent again, because time has passed.
+   * Identifies the host again before a change is sent in a new login, because the name may then lead to another BMC,
+   * and before a change that was denied is sent again, because time has passed.
    */
   async #requireSameHost(
     { mayBeUnknown, offAtLogin }: ChangeConditions,
@@ -177,7 +183,10 @@ export class FencedSystem {
     this.#identified = { ...known, login: this.#service.logins };
   }
 
-  /** By the System that answers: an address without a System may mean each host of its BMC. */
+  /**
+   * The key of a Reset action: the System that answers, because an address without a System may mean any host of the
+   * BMC.
+   */
   #resetKey({ path }: System): string {
     return `${this.#service.origin}${path}`;
   }

@@ -10,20 +10,22 @@ import { BMC_SETTLE_MS, RESTART_MS_MIN } from "../../gate/memory/possible-restar
 import type { Clock } from "../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 
-/** No host is powered on and off again within this time. */
+/**
+ * How much two reports of the same `LastResetTime` may differ. No host is powered on and off again within this time.
+ */
 const RESET_JITTER_MS = 1_000;
-/** One read of the Chassis is valid for the readings of this time: the two readings of a proof share one. */
+/** For how long a read of the Chassis is used again, so that the two readings of a proof share one. */
 export const CHASSIS_VALID_MS = 1_000;
 
-/** Redfish was published in August 2015. A BMC that says that it started before that had not set its clock yet. */
+/** Redfish was published in August 2015. A BMC that reports an earlier start had not set its clock then. */
 const CLOCK_SET_FROM_MS = 1_438_387_200_000;
 
-/** Failures that another try does not change, unlike those of a BMC that is unreachable or busy. */
+/** Failures that another attempt does not change, unlike those of a BMC that is unreachable or busy. */
 const UNREADABLE: ReadonlySet<BmcErrorCode> = new Set(["PrivilegeTooLow", "BadResponse", "Unsupported", "Refused"]);
 const CHASSIS_ADVICE =
   "name the Chassis with the power of the host in devices[].redfish.powerChassis, or none ([]), give the account permission to read it, or update the firmware";
 
-/** How long a BMC has been up, or, if its start is not dated, for how long this driver has seen it up. */
+/** How long a BMC has been up. If the date of its start is not usable: how long this driver has known that start. */
 interface BmcAge {
   ms: number;
   isDated: boolean;
@@ -37,23 +39,23 @@ interface BmcAge {
 export class OffCheck {
   readonly #service: Service;
   readonly #clock: Clock;
-  /** The chassis whose power counts, if the configuration names them. */
+  /** The Chassis whose power counts, if the configuration names them. */
   readonly #named: readonly string[] | undefined;
-  /** The interruptions of the service at the last reading that showed that the BMC reads the state of its host. */
+  /** The number of interruptions of the service when the BMC last showed that it knows the state of its host. */
   #soundAt: number | undefined;
   #readAtMs = -Infinity;
   /** `LastResetTime` of the last Off, if no other state was read since. */
   #lastReset: { value: string | undefined } | undefined;
-  /** The last read of the Chassis that did not contradict an Off. */
+  /** The last read of the Chassis, if it did not contradict an Off. */
   #chassisOff: { atMs: number; interruptions: number; agrees: boolean } | undefined;
   /**
    * Chassis that do not have the power of this System, each with the time until which it is not read again. A Chassis
    * without content may be incomplete while the BMC starts; HGX has many that stay so.
    */
   readonly #ignoredChassis = new Map<string, { untilMs: number; interruptions: number }>();
-  /** Since when the BMC has been up, on our monotonic clock, if it has reported that since it may have restarted. */
+  /** When the BMC started, on the monotonic clock, if it has reported that since its last possible restart. */
   #upSinceMs: number | undefined;
-  /** Since when each Manager has shown its present start time. */
+  /** When each Manager first showed its present start time. */
   readonly #starts = new Map<string, { startedMs: number; atMs: number; interruptions: number }>();
 
   constructor(service: Service, clock: Clock, powerChassis: readonly string[] | undefined) {
@@ -68,17 +70,17 @@ export class OffCheck {
     this.#chassisOff = undefined;
   }
 
-  /** Records every reading of the System, whatever it was made for. */
+  /** Records the state of every reading of the System, for whatever purpose it was read. */
   noteState(state: PowerState): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#readAtMs > RESTART_MS_MIN) this.#soundAt = undefined;
     this.#readAtMs = nowMs;
     if (state !== "Off") this.forget();
-    // After a restart a BMC may show Off without having read the state. One that shows On has read it.
+    // After a restart a BMC may show Off before it has read the state. A BMC that shows On has read it.
     if (state === "On") this.#soundAt = this.#service.interruptions;
   }
 
-  /** The power of a System that shows Off: Off, or Unknown in doubt. */
+  /** The power of a System that shows Off: `Off`, or `Unknown` if the Off is in doubt. */
   async assess(system: System, signal: AbortSignal): Promise<PowerReading> {
     const doubt =
       (system.isStale ? "from a cache" : undefined) ??
@@ -136,7 +138,10 @@ export class OffCheck {
     return agrees ? { ...reading, agrees } : reading;
   }
 
-  /** How long the BMC has been up, of several the one that has for longest; undefined if one of them has no date. */
+  /**
+   * How long the BMC has been up. If there are several Managers, the longest time. Undefined if the date of a start is
+   * not usable.
+   */
   async readUpMs({ managers }: System, signal: AbortSignal): Promise<number | undefined> {
     let longest: number | undefined;
     for (const path of this.#managersOf(managers)) {
@@ -147,7 +152,7 @@ export class OffCheck {
     return longest;
   }
 
-  /** What would prevent a proof of Off for this System, whatever its power is now. */
+  /** Finds what would prevent a proof of Off for this System, whatever its power is now. */
   async findObstacle(system: System, signal: AbortSignal): Promise<OffObstacle | undefined> {
     return (await this.#chassisObstacle(system, signal)) ?? (await this.#managerObstacle(system, signal));
   }
@@ -189,7 +194,7 @@ export class OffCheck {
   }
 
   /**
-   * The paths of the chassis whose power may count: those in the configuration, otherwise those to which the System
+   * The paths of the Chassis whose power may count: those in the configuration, otherwise those to which the System
    * links.
    */
   #chassisOf(system: System): readonly string[] {
@@ -203,10 +208,13 @@ export class OffCheck {
     });
   }
 
-  /** The power of a chassis; undefined if it does not count, or shows none. */
+  /**
+   * The power of a Chassis; undefined if it does not count, or shows none. A Chassis in the configuration always
+   * counts.
+   */
   async #chassisPower(path: string, system: System, signal: AbortSignal): Promise<PowerReading | undefined> {
     const resource = await this.#service.find(path, signal);
-    if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not there)" };
+    if (resource === undefined) return this.#named && { state: "Unknown", raw: "(not found)" };
     const chassis = parseChassis(this.#service.origin, resource.body, system.paths);
     if (this.#named !== undefined) return chassis.power ?? { state: "Unknown", raw: "(no PowerState)" };
     if (chassis.whose === "System") return chassis.power;
@@ -216,9 +224,9 @@ export class OffCheck {
   }
 
   /**
-   * How long the BMC has been up (`LastResetTime` of the Manager), if it reports it: by its own clock, or by ours if
-   * the clock of the BMC does not advance. A BMC without a battery starts in 1970, and may stamp its start before its
-   * clock is set.
+   * How long the BMC has been up by the `LastResetTime` of its Manager, if it reports that: by its own clock, or by the
+   * agent's if the clock of the BMC does not advance. A BMC without a battery starts in 1970, and may stamp its start
+   * before its clock is set.
    */
   #ageOf(path: string, manager: Resource | undefined): BmcAge | undefined {
     if (manager === undefined) return undefined;
@@ -239,7 +247,7 @@ export class OffCheck {
     return { ms: Math.abs(ageMs) < BMC_SETTLE_MS ? Math.max(ageMs, atMs - start.atMs) : ageMs, isDated: true };
   }
 
-  /** The account may not have permission to read the managers. Then they are ignored. */
+  /** Reads a Manager. A Manager that the account has no permission to read is ignored. */
   async #findReadable(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     try {
       return await this.#service.find(path, signal);
@@ -250,7 +258,7 @@ export class OffCheck {
   }
 }
 
-/** Some BMCs compute this time at each reading, and it can differ by a second. */
+/** Whether two times mean the same reset. Some BMCs compute the time at each reading, and it can differ by a second. */
 function isSameReset(before: string | undefined, now: string | undefined): boolean {
   const beforeMs = parseTimeMs(before);
   const nowMs = parseTimeMs(now);

@@ -3,14 +3,14 @@ import type { JsonObject } from "../http/json.ts";
 import { pathOnOrigin } from "../http/reference.ts";
 import type { Service } from "../session/service.ts";
 
-/** How many accounts are read to find our own: iDRAC has 16, most of them empty. */
+/** How many accounts are read to find the agent's own: iDRAC has 16, most of them empty. */
 const ACCOUNTS_READ_MAX = 16;
 /** The privilege for an order to a ComputerSystem (base privilege registry of DMTF, DSP8011). */
 const NEEDED = "ConfigureComponents";
 
 /**
- * The privilege that our account lacks to power its host, if the account may read that (DSP0266, "Privilege model").
- * Vendors have their own privileges. If those may matter, nothing is concluded.
+ * Finds the privilege that the account lacks to power its host, if the account may read that (DSP0266, "Privilege
+ * model"). If privileges of the vendor may matter, nothing is concluded.
  *
  * @returns undefined if nothing shows that a privilege is missing.
  */
@@ -25,7 +25,7 @@ export async function findMissingPrivilege(service: Service, signal: AbortSignal
   if (role === undefined || (arrayAt(role, "OemPrivileges") ?? []).length > 0) return undefined;
   if (Object.keys(objectAt(role, "Oem")).length > 0) return undefined;
   const granted = stringsAt(role, "AssignedPrivileges");
-  // A list without the privilege to log in does not belong to this account, which has just logged in.
+  // The account has just logged in, so a list without Login is not its list.
   if (granted?.includes("Login") !== true || granted.includes(NEEDED)) return undefined;
   const name = stringAt(account, "RoleId") ?? stringAt(role, "Id") ?? "";
   return `${who} has the role ${name.slice(0, 60)}, which lacks ${NEEDED}`;
@@ -40,7 +40,8 @@ async function findAccount(
   for (const link of linksAt(collection ?? {}, "Members").slice(0, ACCOUNTS_READ_MAX)) {
     const account = await service.getOptional(pathOnOrigin(service.origin, link, "the link to an account"), signal);
     const isOurs = account !== undefined && stringAt(account, "UserName") === service.username;
-    // A disabled account has not just logged in: another one with the same name may follow in the list.
+    // The account has just logged in, so it is not a disabled one: another account with the same name may follow in the
+    // list.
     if (isOurs && account["Enabled"] !== false) return account;
   }
   return undefined;
@@ -58,7 +59,7 @@ async function follow(
     : service.getOptional(pathOnOrigin(service.origin, link, `the link to ${name}`), signal);
 }
 
-/** The privilege of HPE, which alone decides on an iLO. */
+/** Whether the account has HPE's own privilege, the only one that an iLO checks; undefined on other BMCs. */
 function virtualPower(account: JsonObject): boolean | undefined {
   const oem = objectAt(account, "Oem");
   const privileges = ["Hpe", "Hp"].map((maker) => objectAt(objectAt(oem, maker), "Privileges"));

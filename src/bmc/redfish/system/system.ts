@@ -8,19 +8,19 @@ import type { Resource } from "../session/service.ts";
 import type { ResetAction } from "../../gate/memory/reset-actions.ts";
 import { withoutTrailingSlashes } from "../../../runtime/text/trailing-slashes.ts";
 
-/** What we use of a ComputerSystem (DSP0268). */
+/** The parts of a ComputerSystem that are used (DSP0268). */
 export interface System {
   path: string;
   identity: HostIdentity;
   power: PowerReading;
   /** Whether a cache answered instead of the BMC. */
   isStale: boolean;
-  /** `LastResetTime` as it was reported: the end of the last reset of the host. */
+  /** The reported `LastResetTime`: the end of the last reset of the host. */
   lastReset: string | undefined;
   reset: ResetAction | undefined;
   /** Its paths: the one that was read, and the one that the System itself reports. */
   paths: readonly string[];
-  // References are kept as the service gives them. An invalid one fails only the call that needs it.
+  // References are kept as the service gives them. An invalid reference fails only the call that needs it.
   chassis: readonly string[];
   /** The BMCs that manage it. */
   managers: readonly string[];
@@ -28,7 +28,10 @@ export interface System {
   logServices: string | undefined;
 }
 
-/** A blade links to its enclosure and possibly its rack, which do not have the power of the host. */
+/**
+ * How many links to Chassis are followed. A blade also links to its enclosure and possibly its rack, whose power is not
+ * that of the host.
+ */
 const CHASSIS_LINKS_MAX = 4;
 const MANAGER_LINKS_MAX = 2;
 /**
@@ -38,7 +41,7 @@ const MANAGER_LINKS_MAX = 2;
 const SYSTEM_TYPE = /^#(?:\w+_)?ComputerSystem(?:\.|$)/;
 
 /**
- * Reads a ComputerSystem.
+ * Parses a ComputerSystem.
  *
  * @throws BmcError SystemNotFound for a resource of another type: its PowerState would not be that of a host.
  */
@@ -84,7 +87,7 @@ function parseIdentity(path: string, body: JsonObject): HostIdentity {
   const model = textAt(body, "Model");
   return {
     device: path,
-    // In SMBIOS all zeros or all ones mean "not set" (DSP0134, System UUID): that is not an identity.
+    // In SMBIOS all zeros or all ones mean "not set" (DSP0134, System UUID).
     ...(systemUUID === undefined || /^[0-]+$|^[f-]+$/.test(systemUUID) ? {} : { systemUUID }),
     ...(serialNumber === undefined ? {} : { serialNumber }),
     ...(sku === undefined ? {} : { sku }),
@@ -126,11 +129,14 @@ export function parseAllowed(parent: JsonObject, name: string): readonly string[
   return allowed?.length === 0 ? undefined : allowed;
 }
 
-/** What a Chassis shows about the power of its System. */
+/** What a Chassis shows about the power of the System that links to it. */
 export interface Chassis {
-  /** What its power belongs to: only this System, permanently something else, or no System that it names now. */
+  /**
+   * What its power belongs to: only this System, permanently something else, or nothing yet, because it names no System
+   * now.
+   */
   whose: "System" | "Other" | "None";
-  /** Undefined if it shows none now, which may last for a while after a restart of the BMC. */
+  /** Undefined if it shows none now, which is possible for some time after a restart of the BMC. */
   power: PowerReading | undefined;
 }
 
@@ -150,7 +156,7 @@ const SHARED_CHASSIS = new Set([
 /** Chassis types for a part of a host: the module of a BMC or a GPU baseboard stays on while the host is off. */
 const PART_CHASSIS = new Set(["Card", "Cartridge", "Component", "Expansion", "Module"]);
 
-/** Reads a Chassis that the System at one of `systemPaths` links to. */
+/** Parses a Chassis that the System at one of `systemPaths` links to. */
 export function parseChassis(origin: string, body: JsonObject, systemPaths: readonly string[]): Chassis {
   const systems = linksAt(objectAt(body, "Links"), "ComputerSystems").map((link) =>
     comparable(pathOnOrigin(origin, link, "the link of the chassis to its System")),
@@ -158,22 +164,22 @@ export function parseChassis(origin: string, body: JsonObject, systemPaths: read
   const own = systemPaths.map(comparable);
   const type = stringAt(body, "ChassisType") ?? "";
   const isOfOther = SHARED_CHASSIS.has(type) || PART_CHASSIS.has(type);
-  // Its contents decide: a chassis that names no System may be the enclosure, whatever its type is.
+  // A Chassis that names no System may be an enclosure, whatever its type is.
   const hasNone = systems.length === 0;
   const isOwn = systems.every((path) => own.includes(path));
   const power = stringAt(body, "PowerState") === undefined ? undefined : parsePower(body);
   return { whose: isOfOther || !isOwn ? "Other" : hasNone ? "None" : "System", power };
 }
 
-/** Whether a Chassis that the System at one of `systemPaths` links to holds this host alone, by what it shows. */
+/** Whether a Chassis that the System at one of `systemPaths` links to contains only this host. */
 export function isOfOneHost(origin: string, body: JsonObject, systemPaths: readonly string[]): boolean {
   const { whose } = parseChassis(origin, { ...body, ChassisType: "" }, systemPaths);
   return whose === "System" && !SHARED_CHASSIS.has(stringAt(body, "ChassisType") ?? "");
 }
 
 /**
- * The reading of the System combined with those of its Chassis. After a restart, OpenBMC can show a running host as Off
- * while the chassis is On (openbmc issue 2224), so an Off that the chassis contradicts does not count.
+ * Combines the reading of the System with those of its Chassis. After a restart, OpenBMC can show a running host as Off
+ * while its Chassis is On (openbmc issue 2224), so an Off that the Chassis contradicts does not count.
  */
 export function combineWithChassis(system: PowerReading, chassis: readonly PowerReading[]): PowerReading {
   const other = chassis.find(({ state }) => state !== "Off");
@@ -181,7 +187,10 @@ export function combineWithChassis(system: PowerReading, chassis: readonly Power
   return { state: "Unknown", raw: `${system.raw}, but its chassis ${other.raw}` };
 }
 
-/** Some services ignore the case of paths, and give them with or without a slash at the end. */
+/**
+ * A path in a form that can be compared: some services ignore the case of paths, and write them with or without a slash
+ * at the end.
+ */
 function comparable(path: string): string {
   return withoutTrailingSlashes(path).toLowerCase();
 }
