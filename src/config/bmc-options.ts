@@ -13,7 +13,7 @@ import { SNMP_OPTIONS } from "./snmp-options.ts";
 
 /**
  * How a command reaches the BMC at a given address. The password is not an option, because every user of a machine can
- * read its command lines: it comes from `IRONFENCE_BMC_PASSWORD`, a file, or the prompt.
+ * read its command lines. It comes from `IRONFENCE_BMC_PASSWORD`, a file, or the prompt.
  */
 export const BMC_OPTIONS = {
   username: {
@@ -37,7 +37,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_CLIENT_CERT_FILE",
     defaultText: undefined,
     placeholder: "file",
-    brief: "PEM client certificate for a driver server; without a user, no user and password are asked for",
+    brief: "PEM client certificate for a driver server; the command then needs a password only if --username is given",
     parse: parseText,
   } satisfies Option<string>,
   clientKeyFile: {
@@ -45,7 +45,7 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_CLIENT_KEY_FILE",
     defaultText: undefined,
     placeholder: "file",
-    brief: "PEM key of the client certificate, without passphrase",
+    brief: "PEM key of the client certificate, without a passphrase",
     parse: parseText,
   } satisfies Option<string>,
   caFile: {
@@ -53,7 +53,8 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_CA_FILE",
     defaultText: undefined,
     placeholder: "file",
-    brief: "PEM bundle that signed the certificate of the BMC; by default the certificate authorities of this machine",
+    brief:
+      "PEM bundle of the authority that signed the certificate of the BMC; by default those that this machine trusts",
     parse: parseText,
   } satisfies Option<string>,
   sha256Fingerprint: {
@@ -87,7 +88,8 @@ export const BMC_OPTIONS = {
     env: "IRONFENCE_BMC_CIPHER_SUITES",
     defaultText: "17,3",
     placeholder: "list",
-    brief: "IPMI cipher suites to try, in order; 2 and 16 do not encrypt, 1 and 15 do not authenticate either",
+    brief:
+      "IPMI cipher suites to try, in order; 2 and 16 do not encrypt, 1 and 15 neither encrypt nor authenticate messages",
     parse: parseCipherSuites,
   } satisfies Option<(1 | 2 | 3 | 15 | 16 | 17)[]>,
   ...SNMP_OPTIONS,
@@ -138,7 +140,7 @@ export const DRAIN_TIMEOUT_OPTION: Option<number> = {
   parse: parseTimeout,
 };
 
-/** How long `pause` holds power-offs; without it, until `resume`. */
+/** How long `pause` holds power-offs; by default until `resume`. */
 export const PAUSE_FOR_OPTION: Option<number> = {
   name: "for",
   env: "IRONFENCE_PAUSE_FOR",

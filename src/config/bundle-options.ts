@@ -2,7 +2,7 @@ import type { Option } from "./option.ts";
 import { parseText, parseTimeout } from "./parsers.ts";
 
 const UNITS: Readonly<Record<string, number>> = { Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 };
-/** The whole bundle is in memory while it is made. */
+/** The bundle is held in memory until it is written. */
 const BYTES_MAX = 512 * 2 ** 20;
 const BYTES_MIN = 64 * 2 ** 10;
 
@@ -13,7 +13,7 @@ export const BUNDLE_OPTIONS = {
     env: "IRONFENCE_BUNDLE_FILE",
     defaultText: undefined,
     placeholder: "file",
-    brief: "File to write, which must not exist; ironfence-bundle-TIME.tar.gz by default",
+    brief: "File to write, which must not exist; by default ironfence-bundle-TIME.tar.gz",
     parse: parseText,
   } satisfies Option<string>,
   maxSize: {
@@ -21,7 +21,7 @@ export const BUNDLE_OPTIONS = {
     env: "IRONFENCE_BUNDLE_MAX_SIZE",
     defaultText: "64Mi",
     placeholder: "size",
-    brief: "Limit on the contents before compression; the oldest lines of logs are cut first",
+    brief: "Size limit for the contents before compression; the oldest lines of logs are cut first",
     parse: parseSize,
   } satisfies Option<number>,
   timeout: {
@@ -29,12 +29,12 @@ export const BUNDLE_OPTIONS = {
     env: "IRONFENCE_BUNDLE_TIMEOUT",
     defaultText: "5m",
     placeholder: "duration",
-    brief: "Limit on the whole command; parts that are not read by then are left out",
+    brief: "Time limit for the whole command; parts that are not read by then are left out",
     parse: parseTimeout,
   } satisfies Option<number>,
 };
 
-/** A size such as 64Mi. @returns bytes. */
+/** Parses a size such as 64Mi. @returns bytes. */
 function parseSize(text: string): number {
   const [, digits = "", unit = ""] = /^(\d{1,9})(Ki|Mi|Gi)$/u.exec(text) ?? [];
   const bytes = Number(digits) * (UNITS[unit] ?? 0);

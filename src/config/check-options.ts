@@ -4,7 +4,7 @@ import { parseTimeout } from "./parsers.ts";
 const FORMATS = ["text", "json", "junit"] as const;
 export type CheckFormat = (typeof FORMATS)[number];
 
-/** From which level on `check` exits with 1. */
+/** The levels of results that can make `check` exit with 1. */
 const FAIL_LEVELS = ["failed", "warning"] as const;
 export type FailLevel = (typeof FAIL_LEVELS)[number];
 
@@ -16,7 +16,7 @@ export const CHECK_OUTPUT_OPTION: Option<CheckFormat> = {
   placeholder: "format",
   brief: "text for reading, json for scripts, junit for CI systems",
   parse: (text) => {
-    // The other commands call it so, and share the variable.
+    // Other commands call this format `table`, and share the environment variable.
     if (text === "table") return "text";
     const format = FORMATS.find((candidate) => candidate === text);
     if (format === undefined) throw new Error(`must be one of ${FORMATS.join(", ")}`);
@@ -46,7 +46,7 @@ export const LIVE_TIMEOUT_OPTION: Option<number> = {
   env: "IRONFENCE_CHECK_LIVE_TIMEOUT",
   defaultText: "5m",
   placeholder: "duration",
-  brief: "Limit on all probes of --live together; a target that was not probed by then fails the check",
+  brief: "Time limit for all probes of --live together; a target that was not probed by then fails the check",
   parse: parseTimeout,
 };
 
@@ -56,6 +56,6 @@ export const CHECK_WAIT_OPTION: Option<number> = {
   env: "IRONFENCE_CHECK_WAIT",
   defaultText: undefined,
   placeholder: "duration",
-  brief: "How long to repeat the checks until they pass, such as 5m; once by default",
+  brief: "How long to repeat the checks until they pass, such as 5m; by default they run once",
   parse: parseTimeout,
 };

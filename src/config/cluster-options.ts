@@ -3,14 +3,15 @@ import { requireOption, resolveOption } from "./option.ts";
 import type { OutputFormat } from "./parsers.ts";
 import { parseKubernetesName, parseOutputFormat, parseText, proposeOutputs } from "./parsers.ts";
 
-/** Which cluster a command speaks to, and which namespace of it is the agent's own. Every command has these. */
+/** Which cluster a command connects to, and which namespace in it is the agent's own. Every command has these. */
 export const CLUSTER_OPTIONS = {
   kubeconfig: {
     name: "kubeconfig",
     env: "IRONFENCE_KUBECONFIG",
     defaultText: undefined,
     placeholder: "file",
-    brief: "Kubeconfig of the cluster; without it $KUBECONFIG, ~/.kube/config, then the service account of the pod",
+    brief:
+      "Kubeconfig of the cluster; by default $KUBECONFIG, then ~/.kube/config, then the service account of the pod",
     parse: parseText,
   },
   context: {
@@ -18,7 +19,7 @@ export const CLUSTER_OPTIONS = {
     env: "IRONFENCE_CONTEXT",
     defaultText: undefined,
     placeholder: "name",
-    brief: "Context of the kubeconfig; without it the current one",
+    brief: "Context of the kubeconfig; by default the current one",
     parse: parseText,
   },
   namespace: {
@@ -49,7 +50,7 @@ export interface ClusterOptions {
   namespace: string;
 }
 
-/** @throws OptionError naming the flag or variable at fault. */
+/** @throws OptionError that names the flag or variable whose value is not valid. */
 export function resolveClusterOptions(flags: FlagTexts, env: FlagTexts): ClusterOptions {
   return {
     kubeconfig: resolveOption(CLUSTER_OPTIONS.kubeconfig, flags, env),

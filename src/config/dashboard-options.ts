@@ -6,10 +6,10 @@ export const DASHBOARD_PORT_OPTION: Option<number> = {
   env: "IRONFENCE_DASHBOARD_PORT",
   defaultText: "0",
   placeholder: "number",
-  brief: "Port of 127.0.0.1; 0 for any free one",
+  brief: "Port on 127.0.0.1; 0 for any free port",
   parse: (text) => {
     const port = /^\d{1,5}$/.test(text) ? Number(text) : Infinity;
-    if (port > 65_535) throw new Error("must be a port, or 0 for any free one");
+    if (port > 65_535) throw new Error("must be a port, or 0 for any free port");
     return port;
   },
 };

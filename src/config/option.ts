@@ -8,18 +8,21 @@ export interface Option<T> {
   /** The default as a user would write it; undefined if there is none and the option may be absent. */
   defaultText: string | undefined;
   placeholder: string;
-  /** One line for `--help` and docs/reference/options.md. */
+  /** One line for `--help`. */
   brief: string;
-  /** Reads the text of a flag or variable; throws an Error that says what would be right. */
+  /** Parses the text of a flag or variable. Throws an Error that says what a valid value is. */
   parse: (text: string) => T;
-  /** What a shell may complete the beginning of a value to; absent if that is anything. */
+  /** The values to which a shell may complete the beginning of one; absent if any text is valid. */
   propose?: (partial: string) => readonly string[];
 }
 
-/** Flags, or environment variables, by name: the text of each that was given. */
+/** The texts of flags or environment variables, by name. */
 export type FlagTexts = Readonly<Record<string, string | undefined>>;
 
-/** An option's value that cannot be used: names the option, where the value came from, and what would be right. */
+/**
+ * The value of an option is not valid. The message names the flag or variable that it came from, and what a valid value
+ * is.
+ */
 export class OptionError extends Error {
   override readonly name = "OptionError";
 }
@@ -30,8 +33,8 @@ export function flagName(name: string): string {
 }
 
 /**
- * The value of one option: the flag's, else the environment variable's (an empty one counts as absent), else the
- * default.
+ * Returns the value of one option: that of the flag, otherwise that of the environment variable if it is not empty,
+ * otherwise the default.
  *
  * @throws OptionError if the text cannot be parsed.
  */
@@ -51,7 +54,7 @@ export function resolveOption<T>(option: Option<T>, flags: FlagTexts, env: FlagT
   }
 }
 
-/** Same, for options that always have a value. */
+/** As `resolveOption`, for options that must have a value. @throws OptionError also if there is none. */
 export function requireOption<T>(option: Option<T>, flags: FlagTexts, env: FlagTexts): T {
   const value = resolveOption(option, flags, env);
   if (value === undefined) throw new OptionError(`${flagName(option.name)} (or ${option.env}) is required`);

@@ -1,7 +1,7 @@
 import { parseDurationMs } from "../runtime/duration.ts";
 import type { LogLevel } from "../telemetry/logger.ts";
 
-// What the text of an option may be. Each throws an Error that says what would be right.
+// Parsers for the texts of options. Each throws an Error that says what a valid value is.
 
 export const COMPONENTS = ["detector", "remediator"] as const;
 export type Component = (typeof COMPONENTS)[number];
@@ -25,20 +25,20 @@ export interface BindAddress {
   port: number;
 }
 
-/** A DNS-1123 label: what a namespace or a lease may be called. */
+/** Parses a DNS-1123 label, such as the name of a namespace or a Lease. */
 export function parseKubernetesName(text: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)) return text;
   throw new Error("must be a Kubernetes name: lower-case letters, digits and '-', at most 63 characters");
 }
 
-/** An object of a namespace, as `namespace/name`. */
+/** Parses the name of an object in a namespace, as `namespace/name`. */
 export function parseNamespacedName(text: string): { namespace: string; name: string } {
   const [namespace = "", name = "", ...rest] = text.split("/");
   if (rest.length > 0 || namespace === "" || name === "") throw new Error("must be namespace/name");
   return { namespace: parseKubernetesName(namespace), name: parseKubernetesName(name) };
 }
 
-/** Names of clusters; `own` is the agent's, which the result has as the empty text. */
+/** Parses names of clusters. `own` means the agent's own cluster, which is the empty text in the result. */
 export function parseExternalEtcd(text: string): ReadonlySet<string> {
   return new Set(
     text.split(",").map((entry) => {
@@ -54,7 +54,10 @@ export function parseText(text: string): string {
   return text;
 }
 
-/** The URL of a service over HTTP, without credentials: the log and other users of the machine can read options. */
+/**
+ * Parses the URL of an HTTP service, without credentials, because options appear in the log and other users of the
+ * machine can read them.
+ */
 export function parseHttpUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol))
@@ -69,14 +72,14 @@ export function parseBoolean(text: string): boolean {
   throw new Error("must be true or false");
 }
 
-/** A duration above zero, in Go's form. @returns milliseconds. */
+/** Parses a duration above zero, in Go's form. @returns milliseconds. */
 export function parseTimeout(text: string): number {
   const timeoutMs = parseDurationMs(text);
   if (timeoutMs === undefined || timeoutMs < 1) throw new Error("must be a duration above zero, such as 90s or 5m");
   return timeoutMs;
 }
 
-/** SHA-256 in hex, with or without colons. */
+/** Parses a SHA-256 in hex, with or without colons. */
 export function parseFingerprint(text: string): string {
   if (/^([0-9a-fA-F]{2}:?){31}[0-9a-fA-F]{2}$/.test(text)) return text;
   throw new Error("must be a SHA-256 in hex, with or without colons");
@@ -84,7 +87,7 @@ export function parseFingerprint(text: string): string {
 
 const TLS_VERSIONS = ["1.0", "1.1", "1.2", "1.3"] as const;
 
-/** One of the names that are known, as they are written. */
+/** Returns a parser that accepts exactly the known names. */
 export function parseOneOf<T extends string>(known: readonly T[]): (text: string) => T {
   return (text) => {
     const name = known.find((candidate) => candidate === text);
@@ -97,7 +100,7 @@ export const parseTlsVersion = parseOneOf(TLS_VERSIONS);
 
 const CIPHER_SUITES = [1, 2, 3, 15, 16, 17] as const;
 
-/** Cipher suites of IPMI, in the order in which they are tried; 0, which asks for no password, is not allowed. */
+/** Parses a list of IPMI cipher suites. Suite 0, which needs no password, is not allowed. */
 export function parseCipherSuites(text: string): (typeof CIPHER_SUITES)[number][] {
   return text.split(",").map((part) => {
     const suite = CIPHER_SUITES.find((candidate) => String(candidate) === part.trim());
@@ -106,13 +109,13 @@ export function parseCipherSuites(text: string): (typeof CIPHER_SUITES)[number][
   });
 }
 
-/** How many of something may be at once; 0 for any number. */
+/** Parses an upper limit; 0 means no limit. */
 export function parseLimit(text: string): number {
   if (!/^\d{1,6}$/.test(text)) throw new Error("must be a whole number, or 0 for no limit");
   return text === "0" ? Infinity : Number(text);
 }
 
-/** The key of a label. */
+/** Parses the key of a label. */
 export function parseLabelKey(text: string): string {
   if (/^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(text)) return text;
   throw new Error("must be the key of a label, such as topology.kubernetes.io/zone");
@@ -126,7 +129,7 @@ export function parseFamilies(text: string): ReadonlySet<Family> {
   return parseSet(text, FAMILIES);
 }
 
-/** Proposes the values of which a text is the beginning. */
+/** Returns a function that proposes the values that begin with a text. */
 export const proposeOf =
   (values: readonly string[]) =>
   (partial: string): string[] =>
@@ -139,7 +142,9 @@ export const proposeTlsVersions = proposeOf(TLS_VERSIONS);
 export const proposeComponents = (partial: string): string[] => proposeList(partial, COMPONENTS);
 export const proposeFamilies = (partial: string): string[] => proposeList(partial, FAMILIES);
 
-/** Continuations of a comma-separated list whose last name is not complete, by names that are not in it yet. */
+/**
+ * Proposes completions of a comma-separated list whose last name is not complete, with names that are not in it yet.
+ */
 function proposeList(partial: string, known: readonly string[]): string[] {
   const before = partial.slice(0, partial.lastIndexOf(",") + 1);
   const begun = partial.slice(before.length);
@@ -174,7 +179,7 @@ export function parseOutputFormat(text: string): OutputFormat {
   throw new Error("must be table or json");
 }
 
-/** `host:port`, `:port` for every interface, `[v6]:port`, or `0` for no server at all (undefined). */
+/** Parses `host:port`, `:port` for every interface, `[v6]:port`, or `0` for no server. */
 export function parseBindAddress(text: string): BindAddress | "off" {
   if (text === "0") return "off";
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);

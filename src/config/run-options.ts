@@ -92,7 +92,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_MAX_HOSTS_PER_CLUSTER",
     defaultText: "25",
     placeholder: "number",
-    brief: "The same in one workload cluster of Cluster API, so that no cluster uses all slots",
+    brief: "As --max-hosts, for each workload cluster of Cluster API, so that no cluster uses all slots",
     parse: parseLimit,
   } satisfies Option<number>,
   maxHostsPerZone: {
@@ -100,7 +100,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_MAX_HOSTS_PER_ZONE",
     defaultText: "0",
     placeholder: "number",
-    brief: "The same in one failure zone (--zone-label)",
+    brief: "As --max-hosts, for each failure zone (--zone-label)",
     parse: parseLimit,
   } satisfies Option<number>,
   zoneLabel: {
@@ -117,7 +117,7 @@ export const RUN_OPTIONS = {
     defaultText: undefined,
     placeholder: "list",
     brief:
-      "Clusters whose etcd runs on machines outside of them: own for the agent's, namespace/name for one of Cluster API; a control plane node of such a cluster is powered off while another one is Ready",
+      "Clusters whose etcd runs on machines outside of them: own for the agent's, namespace/name for one of Cluster API; a control plane node of such a cluster is powered off only while another one is Ready",
     parse: parseExternalEtcd,
   } satisfies Option<ReadonlySet<string>>,
   nodeName: {
@@ -141,7 +141,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_RECORD_DECISIONS",
     defaultText: undefined,
     placeholder: "file",
-    brief: "Log of every decision, for ironfence replay: a file, or - for standard output; none by default",
+    brief: "Log of every decision, for ironfence replay: a file, or - for standard output; by default none",
     parse: parseText,
   } satisfies Option<string>,
   otlpEndpoint: {
@@ -149,7 +149,7 @@ export const RUN_OPTIONS = {
     env: "OTEL_EXPORTER_OTLP_ENDPOINT",
     defaultText: undefined,
     placeholder: "url",
-    brief: "OpenTelemetry collector that takes a trace of each fence by OTLP over HTTP; none by default",
+    brief: "OpenTelemetry collector that receives a trace of each fence by OTLP over HTTP; by default none",
     parse: parseHttpUrl,
   } satisfies Option<string>,
   allowLocalWorkloadClusters: {
@@ -158,7 +158,7 @@ export const RUN_OPTIONS = {
     defaultText: "false",
     placeholder: "bool",
     brief:
-      "Connect to API servers of workload clusters at loopback and link-local addresses, too; for tests on one machine",
+      "Also connect to API servers of workload clusters at loopback and link-local addresses; for tests on one machine",
     parse: parseBoolean,
     propose: proposeBooleans,
   } satisfies Option<boolean>,
@@ -175,7 +175,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_METRICS_SECURE",
     defaultText: "false",
     placeholder: "bool",
-    brief: "Serve /metrics over TLS, to users that the API server allows to read it (apply deploy/secure-metrics)",
+    brief: "Serve /metrics over TLS, only to users with permission from the API server (apply deploy/secure-metrics)",
     parse: parseBoolean,
     propose: proposeBooleans,
   } satisfies Option<boolean>,
@@ -184,7 +184,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_METRICS_CERT_PATH",
     defaultText: "/etc/ironfence/metrics-tls",
     placeholder: "folder",
-    brief: "tls.crt and tls.key for --metrics-secure; they are read again when they are renewed",
+    brief: "Folder with tls.crt and tls.key for --metrics-secure; they are read again when they are renewed",
     parse: parseText,
   } satisfies Option<string>,
   statusBindAddress: {
@@ -193,7 +193,7 @@ export const RUN_OPTIONS = {
     defaultText: "0",
     placeholder: "address",
     brief:
-      "Where the dashboard is served, over TLS and to users that the API server allows to read it (apply deploy/secure-metrics); 0 turns it off",
+      "Address that serves the dashboard over TLS, only to users with permission from the API server (apply deploy/secure-metrics); 0 switches it off",
     parse: parseBindAddress,
   } satisfies Option<BindAddress | "off">,
   statusCertPath: {
@@ -201,7 +201,7 @@ export const RUN_OPTIONS = {
     env: "IRONFENCE_STATUS_CERT_PATH",
     defaultText: "/etc/ironfence/status-tls",
     placeholder: "folder",
-    brief: "tls.crt and tls.key for --status-bind-address; they are read again when they are renewed",
+    brief: "Folder with tls.crt and tls.key for --status-bind-address; they are read again when they are renewed",
     parse: parseText,
   } satisfies Option<string>,
   healthProbeBindAddress: {
@@ -218,7 +218,7 @@ export const RUN_OPTIONS = {
     defaultText: "0",
     placeholder: "address",
     brief:
-      "UDP address that receives the fence_kdump messages of crash kernels (docs/explanation/crash-dump.md), usually :7410; 0 turns it off",
+      "UDP address that receives the fence_kdump messages of crash kernels (docs/explanation/crash-dump.md), usually :7410; 0 switches it off",
     parse: parseBindAddress,
   } satisfies Option<BindAddress | "off">,
   logLevel: {
@@ -238,11 +238,11 @@ interface OwnClusterName {
   name: string;
 }
 
-/** What `ironfence run` was asked to do. */
+/** The options of `ironfence run`. */
 export interface RunOptions extends ClusterOptions {
   components: ReadonlySet<Component>;
   families: ReadonlySet<Family>;
-  /** Whether it only observes. */
+  /** Whether the agent only observes. */
   observe: boolean;
   leaderElect: boolean;
   leaseName: string;
@@ -255,19 +255,19 @@ export interface RunOptions extends ClusterOptions {
   externalEtcd: ReadonlySet<string>;
   nodeName: string | undefined;
   ownCluster: OwnClusterName | undefined;
-  /** Where decisions are recorded, `-` for standard output; undefined for nowhere. */
+  /** The file in which decisions are recorded, `-` for standard output; undefined if they are not recorded. */
   recordDecisions: string | undefined;
-  /** Where traces are sent; undefined if they are not sent. */
+  /** The URL to which traces are sent; undefined if they are not sent. */
   otlpEndpoint: string | undefined;
   allowLocalWorkloadClusters: boolean;
   metricsBindAddress: BindAddress | "off";
-  /** Where the certificate is; undefined for metrics over plain HTTP, for every client. */
+  /** The folder with the certificate; undefined if metrics are served over plain HTTP, to every client. */
   metricsCertPath: string | undefined;
-  /** Where the dashboard is served. */
+  /** The address that serves the dashboard. */
   statusBindAddress: BindAddress | "off";
   statusCertPath: string;
   healthProbeBindAddress: BindAddress | "off";
-  /** Where messages of crash kernels are received. */
+  /** The address that receives messages of crash kernels. */
   kdumpBindAddress: BindAddress | "off";
   logLevel: LogLevel;
   /**
@@ -277,21 +277,23 @@ export interface RunOptions extends ClusterOptions {
   instance: string;
 }
 
-/** Health checks; the remediator has work without any family. */
+/**
+ * The families of health checks. An agent with the detector alone needs one of them; the remediator needs no family.
+ */
 const DETECTOR_FAMILIES: readonly Family[] = ["node-health-check", "machine-health-check", "okd-machine-health-check"];
 
 const OBSERVING = "-observe";
 
 /**
- * The Lease of an agent that only observes. Its name differs from that of an agent that acts, so that neither takes the
- * other's place.
+ * The name of the Lease of an agent that only observes. It differs from that of an agent that acts, so that neither
+ * replaces the other as the leader.
  */
 export function observingLeaseName(leaseName: string): string {
   return `${leaseName}${OBSERVING}`;
 }
 
 /**
- * Whether the agent only observes. A mistake here would let it act, so what is doubtful is refused.
+ * Whether the agent only observes. After a mistake here it would act, so every doubtful setting is refused.
  *
  * @throws OptionError for an empty variable, for an observer without a detector, and for an agent that acts under the
  * Lease of one that observes.
@@ -304,11 +306,11 @@ function resolveObserve(
 ): boolean {
   const { observe: option } = RUN_OPTIONS;
   if (flags[option.name] === undefined && env[option.env] === "")
-    throw new OptionError(`${option.env}: it is set, but empty: set it to true or false, or unset it`);
+    throw new OptionError(`${option.env}: it is set, but empty; set it to true or false, or unset it`);
   const observe = requireOption(option, flags, env);
   if (observe && !components.has("detector"))
     throw new OptionError(
-      `${flagName("observe")}: it is the detector that observes; add it to ${flagName("components")}`,
+      `${flagName("observe")}: only the detector observes; add detector to ${flagName("components")}`,
     );
   if (!observe && leaseName.endsWith(OBSERVING))
     throw new OptionError(
@@ -317,7 +319,7 @@ function resolveObserve(
   return observe;
 }
 
-/** @throws OptionError naming the flag or variable at fault. */
+/** @throws OptionError that names the flag or variable whose value is not valid. */
 export function resolveRunOptions(flags: FlagTexts, env: FlagTexts): RunOptions {
   const components = requireOption(RUN_OPTIONS.components, flags, env);
   const families = requireOption(RUN_OPTIONS.families, flags, env);

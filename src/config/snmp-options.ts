@@ -7,14 +7,14 @@ const AUTH_PROTOCOLS = ["SHA-512", "SHA-384", "SHA-256", "SHA-224", "SHA", "MD5"
 const PRIV_PROTOCOLS = ["AES", "AES-256", "AES-256-C"] as const;
 const MIBS = ["APC-rPDU2", "APC-rPDU", "Raritan", "Eaton", "Vertiv", "ServerTech-3", "ServerTech-4"] as const;
 
-/** How a command speaks to the PDU of an outlet. User and password are those of a BMC. */
+/** How a command talks to the PDU of an outlet. The options for user and password are those for a BMC. */
 export const SNMP_OPTIONS = {
   snmpVersion: {
     name: "snmpVersion",
     env: "IRONFENCE_SNMP_VERSION",
     defaultText: "v3",
     placeholder: "version",
-    brief: "v3, or v2c: its community, asked for as the password, and its answers cross the network unprotected",
+    brief: "v3 or v2c; with v2c the password is the community, and it and the answers cross the network unprotected",
     parse: parseOneOf(VERSIONS),
     propose: proposeOf(VERSIONS),
   } satisfies Option<(typeof VERSIONS)[number]>,
@@ -23,7 +23,7 @@ export const SNMP_OPTIONS = {
     env: "IRONFENCE_SNMP_SECURITY_LEVEL",
     defaultText: "authPriv",
     placeholder: "level",
-    brief: "authPriv, or authNoPriv: messages of SNMPv3 are signed and not encrypted",
+    brief: "authPriv, or authNoPriv to sign messages of SNMPv3 without encryption",
     parse: parseOneOf(LEVELS),
     propose: proposeOf(LEVELS),
   } satisfies Option<(typeof LEVELS)[number]>,
@@ -50,11 +50,13 @@ export const SNMP_OPTIONS = {
     env: "IRONFENCE_SNMP_MIB",
     defaultText: undefined,
     placeholder: "name",
-    brief: `Table of outlets of the vendor: ${MIBS.join(", ")}; by default the one of the PDU's sysObjectID`,
+    brief: `Table of outlets of the vendor: ${MIBS.join(", ")}; by default the sysObjectID of the PDU selects it`,
     parse: parseOneOf(MIBS),
     propose: proposeOf(MIBS),
   } satisfies Option<(typeof MIBS)[number]>,
 } as const;
 
-/** The environment variable from which the password for the encryption of SNMPv3 is read, if it is another one. */
+/**
+ * The environment variable from which the password for encryption with SNMPv3 is read, if it differs from the password.
+ */
 export const SNMP_PRIV_PASSWORD_ENV = "IRONFENCE_SNMP_PRIV_PASSWORD";
