@@ -16,8 +16,8 @@ const SETTLE_MS = 5_000;
 const POLL_MS = 50;
 const BATCH = 25;
 /**
- * Of one remediation that waits for the end of a maintenance: the lease of its node, the remediation and its status. The
- * nodes are proven current for all of them together, and on a busy machine some are read one by one.
+ * Of one remediation that waits for the end of a maintenance: the lease of its node, the remediation and its status.
+ * The nodes are proven current for all of them together, and on a busy machine some are read one by one.
  */
 const REQUESTS_MAX = 3.5;
 

@@ -19,7 +19,7 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
     case "StatusStored": {
       const next = afterStatusStored(observations, event.from, event.to);
       // The earlier reads did not know the name of the node.
-      return event.isNodeNamed ? { ...next, examined: undefined, lease: undefined } : next;
+      return event.isNodeNamed ? { ...next, examined: undefined, lease: undefined, unreported: undefined } : next;
     }
     case "ApiCallsObserved":
       return { ...observations, kube: event.oldest };
@@ -28,6 +28,11 @@ export function observe(observations: Observations, event: RemediationEvent): Ob
         ...observations,
         request: { isReady: event.isReady, isFoundUnhealthy: event.isFoundUnhealthy, atMs: event.atMs },
       };
+    case "ReportPutOff":
+      // The first report counts, if it knew the node.
+      return observations.unreported === undefined && event.node?.wasReady !== undefined
+        ? { ...observations, unreported: event.node }
+        : observations;
     case "ClusterChecked":
       return { ...observations, cluster: { gone: event.isGone, atMs: event.atMs } };
     case "HoldsRead":
@@ -295,6 +300,7 @@ function nothingObservedOfAttempt(): Omit<
     examined: undefined,
     subjectMachine: undefined,
     request: undefined,
+    unreported: undefined,
     cluster: undefined,
     members: [],
     identity: undefined,

@@ -174,20 +174,20 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 }
 
 /**
- * The subject as it is when its remediation begins. A remediation that waited for its host or for admission has already
- * stored this.
+      ...(waited ?? (node === undefined ? unknown : nodeRecord(snapshot, node))),
+      // A live read that allowed the remediation to begin because the node was not Ready outweighs the watch.
  */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
-  const { node, status, zone, subject } = snapshot;
-  const waited = status.node?.wasReady !== undefined;
-  const bootIDAtStart = waited ? status.node?.bootIDAtStart : node?.status.nodeInfo?.bootID;
+  const { node, status, zone, subject, observations } = snapshot;
+  const waited = status.node?.wasReady === undefined ? observations.unreported : status.node;
+  const bootIDAtStart = waited === undefined ? node?.status.nodeInfo?.bootID : waited.bootIDAtStart;
+  const unknown = status.node ?? { name: snapshot.nodeName };
   return {
     node: {
-      ...(waited || node === undefined ? (status.node ?? { name: snapshot.nodeName }) : nodeRecord(snapshot, node)),
+      ...(waited ?? (node === undefined ? unknown : nodeRecord(snapshot, node))),
       // A live read that allowed the remediation to begin because the node was not Ready outweighs the watch.
       wasReady:
-        status.node?.wasReady ??
-        (node !== undefined && isReady(node) && snapshot.observations.request?.isReady !== false),
+        waited?.wasReady ?? (node !== undefined && isReady(node) && snapshot.observations.request?.isReady !== false),
       ...(bootIDAtStart !== undefined && { bootIDAtStart }),
       ...(zone !== undefined && { zone }),
     },

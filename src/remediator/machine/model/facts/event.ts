@@ -32,6 +32,8 @@ export type RemediationEvent =
   | { type: "ApiCallsObserved"; oldest: ApiFailure | undefined }
   /** A live read for a remediation whose outage may be over. */
   | { type: "RequestExamined"; isReady: boolean; isFoundUnhealthy: boolean; atMs: number }
+  /** The report that it waits is stored later. `node`: what it says of the node. */
+  | { type: "ReportPutOff"; node: BareMetalRemediationStatus["node"] }
   | { type: "ClusterChecked"; isGone: boolean; atMs: number }
   /** A live read of what holds power orders. `failed`: part of it could not be read. */
   | { type: "HoldsRead"; found: Hold | undefined; failed: boolean; atMs: number };

@@ -1,0 +1,54 @@
+import type { Decision } from "../machine/model/decision/decision.ts";
+import type { State } from "../machine/model/decision/state.ts";
+
+/** Reports that are stored at the same time. */
+const AT_ONCE = 4;
+/** When a remediation tries again that was not woken before: the one that was woken instead may have ended. */
+const TRY_AGAIN_MS = 5_000;
+
+/**
+ * Stores the reports of remediations that only wait a few at a time. Half of all nodes may fail at once: what thousands
+ * of remediations write that do nothing yet must not delay the creation of others, nor the power-offs of those that
+ * begin.
+ */
+export class WaitReports {
+  readonly #wake: (key: string) => void;
+  readonly #waiting = new Set<string>();
+  #count = 0;
+
+  constructor(wake: (key: string) => void) {
+    this.#wake = wake;
+  }
+
+  /**
+   * Whether the remediation may store its report now. Then `end` has to be called. If not, it is woken when another
+   * report has been stored, and decides again.
+   */
+  begin(key: string): { granted: true } | { granted: false; tryAgainMs: number } {
+    if (this.#count >= AT_ONCE) {
+      this.#waiting.add(key);
+      return { granted: false, tryAgainMs: TRY_AGAIN_MS };
+    }
+    this.#waiting.delete(key);
+    this.#count += 1;
+    return { granted: true };
+  }
+
+  end(): void {
+    this.#count -= 1;
+    for (const key of this.#waiting) {
+      this.#waiting.delete(key);
+      this.#wake(key);
+      return;
+    }
+  }
+}
+
+/**
+ * Whether a decision only says what a remediation waits for that has not begun. The report of one that may inherit a
+ * host does not wait: the host's owner looks for it before it powers the host on.
+ */
+export function isWaitReport({ name }: State, { status, effects }: Decision): boolean {
+  const { phase, attempt } = status ?? {};
+  return name === "Resolving" && phase === "Resolving" && attempt?.action === "None" && effects.length === 0;
+}
