@@ -174,8 +174,8 @@ function beginFirstAttempt(snapshot: Snapshot, attempt: Attempt | undefined, fac
 }
 
 /**
-      ...(waited ?? (node === undefined ? unknown : nodeRecord(snapshot, node))),
-      // A live read that allowed the remediation to begin because the node was not Ready outweighs the watch.
+ * The subject as it is when its remediation begins. A remediation that waited for its host or for admission has already
+ * stored this, or has put its report off.
  */
 function startRecord(snapshot: Snapshot): Pick<Snapshot["status"], "node" | "machine"> {
   const { node, status, zone, subject, observations } = snapshot;
