@@ -209,35 +209,36 @@ export async function runRemediator(deps: RemediatorDeps, signal: AbortSignal): 
   countProbes(deps.registry, { targets, records, clock: runtime.clock });
 
   const awaitedNodes = new AwaitedNodes(clusters);
+  const serve = async (key: string, signal: AbortSignal): Promise<{ requeueAfterMs?: number } | void> => {
+    const watched = remediations.get(parseKey(key));
+    // After a restore of etcd, the observations of a session belong to another history. A new session begins without
+    // any, as after a restart.
+    const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
+    if (watched === undefined || isOther) await sessions.end(key);
+    if (watched === undefined) return awaitedNodes.follow(key, undefined);
+    const session = sessions.get(key) ?? sessions.begin(key, watched, remediations.rewinds);
+    session.absorb(watched);
+    if (mayBeLate(session)) {
+      if (!(await refresh(runtime, session, running))) return sessions.end(key);
+      if (!session.wasReadLive) return { requeueAfterMs: REREAD_MS };
+    }
+    admissions.reviewIfOld();
+    const hadSlot = slotOf(session.status, runtime.clock.nowMs()) !== "None";
+    const work = (): Promise<number | undefined> => reconcile(shell, session, signal);
+    const requeueAfterMs = await (deps.tracer === undefined ? work() : deps.tracer.within(session.traced, work));
+    sessions.count(key, session);
+    admissions.observe(session.remediation);
+    awaitedNodes.follow(key, session.remediation);
+    // A released slot lets another remediation begin.
+    if (hadSlot && slotOf(session.status, runtime.clock.nowMs()) === "None") admissions.review();
+    if (requeueAfterMs !== undefined) return { requeueAfterMs };
+    if (isFinal(session.status.phase)) await sessions.end(key);
+  };
   const controller: Controller = new Controller(runtime, {
     name: "remediation",
     concurrency: deps.options.concurrency,
     maxBackoffMs: ERROR_BACKOFF_MAX_MS,
-    reconcile: async (key, signal) => {
-      const watched = remediations.get(parseKey(key));
-      // After a restore of etcd, the observations of a session belong to another history. A new session begins without
-      // any, as after a restart.
-      const isOther = sessions.get(key)?.isOf(watched, remediations.rewinds) !== true;
-      if (watched === undefined || isOther) await sessions.end(key);
-      if (watched === undefined) return awaitedNodes.follow(key, undefined);
-      const session = sessions.get(key) ?? sessions.begin(key, watched, remediations.rewinds);
-      session.absorb(watched);
-      if (mayBeLate(session)) {
-        if (!(await refresh(runtime, session, running))) return sessions.end(key);
-        if (!session.wasReadLive) return { requeueAfterMs: REREAD_MS };
-      }
-      admissions.reviewIfOld();
-      const hadSlot = slotOf(session.status, runtime.clock.nowMs()) !== "None";
-      const work = (): Promise<number | undefined> => reconcile(shell, session, signal);
-      const requeueAfterMs = await (deps.tracer === undefined ? work() : deps.tracer.within(session.traced, work));
-      sessions.count(key, session);
-      admissions.observe(session.remediation);
-      awaitedNodes.follow(key, session.remediation);
-      // A released slot lets another remediation begin.
-      if (hadSlot && slotOf(session.status, runtime.clock.nowMs()) === "None") admissions.review();
-      if (requeueAfterMs !== undefined) return { requeueAfterMs };
-      if (isFinal(session.status.phase)) await sessions.end(key);
-    },
+    reconcile: (key, signal) => serve(key, signal).finally(() => shell.waitReports.reconciled(key)),
   });
 
   const isServed = (node: NodeId): boolean =>

@@ -171,6 +171,7 @@ export const BEYOND_SAFETY: readonly { guards: string; mutants: readonly string[
       "remediation-news-unheard",
       "refused-record-unreported",
       "wait-reports-stuck",
+      "wait-reports-cut-off",
     ],
   },
 ];

@@ -336,6 +336,14 @@ export const REMEDIATOR_BEGINNING_MUTANTS: readonly Mutant[] = [
     WAIT_REPORTS,
   ),
   mutant(
+    "wait-reports-cut-off",
+    "controller/wait-reports",
+    "a remediation that has ended does not keep others from saying that they wait",
+    "if (this.#woken.delete(key)) this.#wakeNext();",
+    "this.#woken.delete(key);",
+    WAIT_REPORTS,
+  ),
+  mutant(
     "wait-reports-stuck",
     "controller/wait-reports",
     "each remediation that waits says so",

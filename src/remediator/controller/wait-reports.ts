@@ -3,8 +3,8 @@ import type { State } from "../machine/model/decision/state.ts";
 
 /** Reports that are stored at the same time. */
 const AT_ONCE = 4;
-/** When a remediation tries again that was not woken before: the one that was woken instead may have ended. */
-const TRY_AGAIN_MS = 5_000;
+/** When a remediation tries again that was not woken before. */
+const TRY_AGAIN_MS = 60_000;
 
 /**
  * Stores the reports of remediations that only wait a few at a time. Half of all nodes may fail at once: what thousands
@@ -14,6 +14,8 @@ const TRY_AGAIN_MS = 5_000;
 export class WaitReports {
   readonly #wake: (key: string) => void;
   readonly #waiting = new Set<string>();
+  /** Woken, and not reconciled since. */
+  readonly #woken = new Set<string>();
   #count = 0;
 
   constructor(wake: (key: string) => void) {
@@ -25,6 +27,7 @@ export class WaitReports {
    * report has been stored, and decides again.
    */
   begin(key: string): { granted: true } | { granted: false; tryAgainMs: number } {
+    this.#woken.delete(key);
     if (this.#count >= AT_ONCE) {
       this.#waiting.add(key);
       return { granted: false, tryAgainMs: TRY_AGAIN_MS };
@@ -36,8 +39,18 @@ export class WaitReports {
 
   end(): void {
     this.#count -= 1;
+    this.#wakeNext();
+  }
+
+  /** To be called after each reconcile: a remediation that was woken may have ended, or have something else to do. */
+  reconciled(key: string): void {
+    if (this.#woken.delete(key)) this.#wakeNext();
+  }
+
+  #wakeNext(): void {
     for (const key of this.#waiting) {
       this.#waiting.delete(key);
+      this.#woken.add(key);
       this.#wake(key);
       return;
     }

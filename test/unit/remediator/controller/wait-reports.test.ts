@@ -24,14 +24,31 @@ describe("the reports of remediations that only wait", () => {
     assert.deepEqual(woken, ["e", "f", "g"]);
   });
 
-  it("the report of a waiting remediation is tried again in seconds, though nothing wakes it", () => {
-    const reports = new WaitReports(() => undefined);
-    beginAll(reports, ["a", "b", "c", "d"]);
-    const report = reports.begin("e");
-    assert.ok(!report.granted && report.tryAgainMs <= 5_000);
+  it("the next waiting remediation is woken if the one before it has ended, or has something else to do", () => {
+    const woken: string[] = [];
+    const reports = new WaitReports((key) => woken.push(key));
+    beginAll(reports, ["a", "b", "c", "d", "e", "f", "g"]);
+    reports.reconciled("e");
+    assert.deepEqual(woken, []);
     reports.end();
-    // The one that was woken has ended, and the next one begins by itself.
+    assert.deepEqual(woken, ["e"]);
+    reports.reconciled("e");
+    assert.deepEqual(woken, ["e", "f"]);
     assert.deepEqual(beginAll(reports, ["f"]), ["f"]);
+    reports.reconciled("f");
+    assert.deepEqual(woken, ["e", "f"]);
+  });
+
+  it("a waiting remediation that comes too late for its report wakes no other one", () => {
+    const woken: string[] = [];
+    const reports = new WaitReports((key) => woken.push(key));
+    beginAll(reports, ["a", "b", "c", "d", "e", "f"]);
+    reports.end();
+    assert.deepEqual(beginAll(reports, ["new", "e"]), ["new"]);
+    reports.reconciled("e");
+    assert.deepEqual(woken, ["e"]);
+    reports.end();
+    assert.deepEqual(woken, ["e", "f"]);
   });
 
   it("the report of a waiting remediation is one of those that are put off, unless it may inherit a host", () => {
