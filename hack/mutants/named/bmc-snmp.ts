@@ -243,7 +243,7 @@ export const BMC_SNMP_MUTANTS: readonly Mutant[] = [
   ),
   target(
     "snmp-plain-text-unasked",
-    "devices",
+    "device-secrets",
     "an outlet is spoken to in plain text only if its device says so",
     "if (!isV2c(device) || device.snmp?.allowPlainText === true) return;",
     "if (!isV2c(device) || device.allowPlainHTTP !== null) return;",

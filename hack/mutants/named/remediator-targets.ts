@@ -223,7 +223,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "secret-sent-anywhere",
-    "hosts/fencing-target/devices",
+    "hosts/fencing-target/device-secrets",
     "a Secret is sent to no address but those that it allows",
     "if (origin !== undefined && !isFree) {",
     'if (origin === "") {',
@@ -231,7 +231,7 @@ export const REMEDIATOR_TARGETS_MUTANTS: readonly Mutant[] = [
   ),
   mutant(
     "plain-http-unasked",
-    "hosts/fencing-target/devices",
+    "hosts/fencing-target/device-secrets",
     "a password crosses the network readable only where the device says so",
     "if (allowPlainHTTP || !/^(?:driver",
     "if (allowPlainHTTP !== null || !/^(?:driver",

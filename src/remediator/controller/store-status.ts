@@ -23,7 +23,7 @@ export interface StoreStatusDeps {
   runtime: KubeRuntime;
   metrics: RemediatorMetrics;
   tracer: FenceTracer | undefined;
-  /** The node leases, for the downtime before an early release. */
+  /** The node leases, from which the downtime before an early release is measured. */
   leases?: Pick<KubeletLeases, "of"> | undefined;
 }
 

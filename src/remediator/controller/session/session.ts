@@ -281,8 +281,8 @@ export class RemediationSession {
   }
 
   /**
-   * Whether the remediation is past the deadline of its state. In Resolving it waits for other remediations and has no
-   * deadline that counts.
+   * Whether the remediation is past the deadline of its state. Never in Resolving, because there it may wait for other
+   * remediations.
    */
   get isOverdue(): boolean {
     const { state } = this;

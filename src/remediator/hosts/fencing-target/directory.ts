@@ -33,7 +33,7 @@ export interface FencingTargetDirectoryDeps {
   clusters?: NodeClusters;
 }
 
-/** The hosts that FencingTargets describe, with what only the target controller needs. */
+/** The hosts that FencingTargets describe, with the methods that only the target controller uses. */
 export interface FencingTargetDirectory extends HostDirectory {
   /** Targets by their claims. Read it only. */
   readonly index: TargetIndex;

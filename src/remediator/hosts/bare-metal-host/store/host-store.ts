@@ -301,7 +301,7 @@ function annotationPatch({ metadata }: BareMetalHost, wanted: AnnotationChange):
   return operations;
 }
 
-/** Undefined for anything that is not JSON: users edit annotations. */
+/** Undefined for anything that is not JSON, because users edit annotations. */
 function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {

@@ -57,7 +57,7 @@ export function removedImage({ metadata }: Pick<KubeObject, "metadata">): { uid:
   return uid === undefined || image === undefined || parseJson(image) === undefined ? undefined : { uid, image };
 }
 
-/** Undefined for anything that is not JSON: users edit annotations. */
+/** Undefined for anything that is not JSON, because users edit annotations. */
 function parseJson(text: string | undefined): unknown {
   if (text === undefined) return undefined;
   try {
