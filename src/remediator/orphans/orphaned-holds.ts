@@ -9,7 +9,8 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
 import { isFinal } from "../machine/model/decision/state.ts";
-import { BARE_METAL_HOSTS, offRequestersOf } from "../hosts/bare-metal-host/store/host-store.ts";
+import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/store/host-store.ts";
+import { offRequestersOf } from "../hosts/bare-metal-host/store/host-annotations.ts";
 import { hostText } from "../hosts/bare-metal-host/store/power-path.ts";
 
 export interface OrphanedOffRequestsDeps {

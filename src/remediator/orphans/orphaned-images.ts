@@ -8,7 +8,8 @@ import type { KubeRuntime } from "../../kube/runtime.ts";
 import type { Watched } from "../../kube/watched.ts";
 import { keyOf } from "../../kube/watched.ts";
 import type { BareMetalHostDirectory } from "../hosts/bare-metal-host/directory.ts";
-import { BARE_METAL_HOSTS, storedOwner } from "../hosts/bare-metal-host/store/host-store.ts";
+import { BARE_METAL_HOSTS } from "../hosts/bare-metal-host/store/host-store.ts";
+import { storedOwner } from "../hosts/bare-metal-host/store/host-annotations.ts";
 import { hostText } from "../hosts/bare-metal-host/store/power-path.ts";
 import { putBack, removedImage, savedImage } from "../hosts/bare-metal-host/store/removed-image.ts";
 

@@ -4,7 +4,7 @@ import { fieldAt } from "../../../src/api/schema/read-fields.ts";
 import { CONTROL_PLANE_ROLES } from "../../../src/api/names/labels.ts";
 import { readBareMetalHost } from "../../../src/api/metal3/metal3.ts";
 import type { KubeObject } from "../../../src/kube/resource.ts";
-import { offRequestersOf, storedOwner } from "../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
+import { offRequestersOf, storedOwner } from "../../../src/remediator/hosts/bare-metal-host/store/host-annotations.ts";
 import { maintenanceOf } from "../../../src/remediator/hosts/bare-metal-host/store/power-path.ts";
 import type { Change, HostTruth, Invariant, OrderRecord } from "./facts.ts";
 import { agentWrite } from "./facts.ts";

@@ -7,7 +7,7 @@ import { isReady } from "../../../nodes/ready.ts";
 import { isMarked, outOfServiceOf } from "../../../remediator/machine/node-patches/marks.ts";
 import { subjectOf } from "../../../nodes/subject.ts";
 import { hostText } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
-import { storedOwner } from "../../../remediator/hosts/bare-metal-host/store/host-store.ts";
+import { storedOwner } from "../../../remediator/hosts/bare-metal-host/store/host-annotations.ts";
 import { formatDuration } from "../../../runtime/duration.ts";
 import { parseTimeMs } from "../../../runtime/time.ts";
 import { itemsOf } from "../../status/objects/object-problems.ts";

@@ -1,5 +1,5 @@
 import { METAL3_GROUP, METAL3_VERSIONS, readBareMetalHost } from "../../../api/metal3/metal3.ts";
-import { storedOwner } from "../../../remediator/hosts/bare-metal-host/store/host-store.ts";
+import { storedOwner } from "../../../remediator/hosts/bare-metal-host/store/host-annotations.ts";
 import { maintenanceOf, powerOffRefusal } from "../../../remediator/hosts/bare-metal-host/store/power-path.ts";
 import type { ListResult } from "./foreign.ts";
 import { renderForeign } from "./foreign.ts";

@@ -14,15 +14,8 @@ import type { Located } from "./lookup/host-search.ts";
 import { HostIndex } from "./lookup/host-index.ts";
 import { disputeOf } from "./lookup/node-claims.ts";
 import { DirectPower, judgeFirst, OperatorPower } from "./power/host-power.ts";
-import {
-  BARE_METAL_HOSTS,
-  claimBareMetalHost,
-  readHost,
-  recordHostReboot,
-  releaseHost,
-  storedOwner,
-  storedReboot,
-} from "./store/host-store.ts";
+import { BARE_METAL_HOSTS, claimBareMetalHost, readHost, recordHostReboot, releaseHost } from "./store/host-store.ts";
+import { storedOwner, storedReboot } from "./store/host-annotations.ts";
 import { hostText, maintenanceOf, powerPathOf, powerOffRefusal } from "./store/power-path.ts";
 import { disputeWithConsumer } from "./lookup/consumer-node.ts";
 import type { Unreadable } from "./store/watch-hosts.ts";

@@ -10,7 +10,7 @@ import { keyText } from "../../../../kube/watched.ts";
 import type { MachineRef, Subject } from "../../../../nodes/subject.ts";
 import { meaningfulSerial, meaningfulUuid } from "../../model/identity.ts";
 import { systemClaims, uuidClaim } from "../../model/hardware-claims.ts";
-import { storedOwner } from "../store/host-store.ts";
+import { storedOwner } from "../store/host-annotations.ts";
 import type { Consumer } from "../store/consumer.ts";
 import { consumerKey, consumerOf, whyNotOf } from "../store/consumer.ts";
 import type { Located } from "./host-search.ts";

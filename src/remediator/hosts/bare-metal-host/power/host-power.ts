@@ -16,14 +16,8 @@ import { DeadlineError, withDeadline } from "../../../../runtime/deadline.ts";
 import { ON_CHECK_MAX_MS } from "../../../machine/model/decision/timings.ts";
 import type { FencedHost, HostPower, OrderCheck } from "../../model/host.ts";
 import { HostRefusal, OrderNotDueError } from "../../model/host.ts";
-import {
-  foreignOffRequests,
-  requestOff,
-  isOffRequested,
-  isOwnedWithoutOffRequest,
-  withdrawOffRequests,
-  readHost,
-} from "../store/host-store.ts";
+import { requestOff, withdrawOffRequests, readHost } from "../store/host-store.ts";
+import { foreignOffRequests, isOffRequested, isOwnedWithoutOffRequest } from "../store/host-annotations.ts";
 import { judgeHost } from "./judge-host.ts";
 import { hostText, powerPathOf, powerOffRefusal } from "../store/power-path.ts";
 import type { PowerReader } from "./power-reader.ts";

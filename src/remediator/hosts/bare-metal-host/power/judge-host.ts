@@ -3,7 +3,7 @@ import type { BareMetalHost } from "../../../../api/metal3/metal3.ts";
 import type { HostIdentity } from "../../../../bmc/identity/host-identity.ts";
 import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
 import { meaningfulSerial, meaningfulUuid, sameUuid } from "../../model/identity.ts";
-import { storedOwner } from "../store/host-store.ts";
+import { storedOwner } from "../store/host-annotations.ts";
 import { hostText } from "../store/power-path.ts";
 
 /**

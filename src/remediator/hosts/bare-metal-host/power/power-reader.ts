@@ -6,7 +6,7 @@ import { BmcError } from "../../../../bmc/interface/errors.ts";
 import type { IdentityCheck } from "../../../../bmc/identity/identity-check.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { parseTimeMs } from "../../../../runtime/time.ts";
-import { isOffRequested, storedRequest } from "../store/host-store.ts";
+import { isOffRequested, storedRequest } from "../store/host-annotations.ts";
 import { judgeHost } from "./judge-host.ts";
 import type { HostOwner } from "../../../machine/model/facts/host-facts.ts";
 

@@ -3,6 +3,7 @@ import { fieldAt, textAt } from "../../../../api/schema/read-fields.ts";
 import type { JsonPatchOperation } from "../../../../kube/client.ts";
 import { pointer } from "../../../../kube/objects/json-pointer.ts";
 import type { KubeObject } from "../../../../kube/resource.ts";
+import { parseJson } from "./host-annotations.ts";
 
 // What is installed on a BareMetalHost, and the note on the host of the image that a remediation has removed. The
 // status of the remediation has it as well, but that object may be removed by force.
@@ -55,14 +56,4 @@ export function removedImage({ metadata }: Pick<KubeObject, "metadata">): { uid:
   const uid = textAt(noted, "uid");
   const image = textAt(noted, "image");
   return uid === undefined || image === undefined || parseJson(image) === undefined ? undefined : { uid, image };
-}
-
-/** Undefined for anything that is not JSON, because users edit annotations. */
-function parseJson(text: string | undefined): unknown {
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -8,7 +8,7 @@ import type { Subject } from "../../../../../src/nodes/subject.ts";
 import { localNode } from "../../../../../src/nodes/subject.ts";
 import type { Located } from "../../../../../src/remediator/hosts/bare-metal-host/lookup/host-search.ts";
 import { HostIndex } from "../../../../../src/remediator/hosts/bare-metal-host/lookup/host-index.ts";
-import { foreignOffRequests } from "../../../../../src/remediator/hosts/bare-metal-host/store/host-store.ts";
+import { foreignOffRequests } from "../../../../../src/remediator/hosts/bare-metal-host/store/host-annotations.ts";
 import { disputeOf } from "../../../../../src/remediator/hosts/bare-metal-host/lookup/node-claims.ts";
 import { judgeHost } from "../../../../../src/remediator/hosts/bare-metal-host/power/judge-host.ts";
 import {
