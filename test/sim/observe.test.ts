@@ -86,7 +86,7 @@ describe("an agent that only observes", () => {
             healthCheck: "NodeHealthCheck all",
             subject: "n1",
             remedy: `BareMetalRemediation ${NAMESPACE}/n1`,
-            because: "its condition Ready is Unknown, for which the health check waits 10s",
+            because: "its condition Ready is Unknown (the health check waits 10s for this)",
           },
         ],
       );

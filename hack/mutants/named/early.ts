@@ -166,8 +166,8 @@ export const EARLY_MUTANTS: readonly Mutant[] = [
     "early-over-foreign-taint",
     "nodes/decide/early",
     "a node that is out of service already is not released early",
-    "if (node.spec.taints?.some(({ key }) => key === OUT_OF_SERVICE.key) === true) return undefined;\n  // Another member",
-    "// Another member",
+    "if (node.spec.taints?.some(({ key }) => key === OUT_OF_SERVICE.key) === true) return undefined;\n  // Another control plane node",
+    "// Another control plane node",
     EARLY_DETECT,
   ),
   detector(

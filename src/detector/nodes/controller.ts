@@ -42,13 +42,16 @@ import { dropCounts, peersOf } from "./snapshot/peers.ts";
 import { Platform } from "./snapshot/platform.ts";
 import { takeNodeSnapshot } from "./snapshot/snapshot.ts";
 
-/** Actions of one reconcile that run at a time: many nodes may fail at once. */
+/** How many actions of one reconcile run at the same time. Many nodes may fail at once. */
 const ACTIONS_PARALLEL_MAX = 32;
-/** While more actions than this run at once, they share the proof that the view of the nodes is current. */
+/** If more actions than this run at the same time, they share one proof that the view of the nodes is current. */
 const READ_EACH_MAX = 32;
-/** Nothing starts on a view of the nodes that is older: a bookmark comes every minute even when nothing changes. */
+/**
+ * If the view of the nodes has received nothing for this long, no remediation starts. A bookmark arrives every minute
+ * even if nothing changes.
+ */
 const NODES_STALE_MS = 180_000;
-/** The notes of all Events of medik8s begin with it, and operators filter by it. */
+/** The notes of all Events of medik8s begin with this prefix, and users filter by it. */
 const NOTE_PREFIX = "[remediation]";
 
 export interface NodeHealthCheckControllerDeps {
@@ -59,7 +62,7 @@ export interface NodeHealthCheckControllerDeps {
   leaseNamespace: string;
   /** The agent's own namespace. */
   namespace: string;
-  /** The leases of the nodes; without them nothing begins before a duration. */
+  /** The node leases. Without them no remediation begins early. */
   leases: KubeletLeases | undefined;
   listener: RemediationListener | undefined;
   recorder: DecisionRecorder | undefined;
@@ -67,7 +70,7 @@ export interface NodeHealthCheckControllerDeps {
 
 type NodeReconcile = Reconcile<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
 
-/** Serves all NodeHealthChecks: what to read for one, and when to reconcile it. */
+/** Serves all NodeHealthChecks: reads what each of them needs, and reconciles it when that changes. */
 export class NodeHealthCheckController {
   readonly #deps: NodeHealthCheckControllerDeps;
   readonly #shell: HealthCheckShell<HealthCheckObject, SingleNodeAction, NodeActionEvent, NodeCheckDecision>;
@@ -203,8 +206,8 @@ export class NodeHealthCheckController {
     const { name, generation } = change.object.metadata;
     const isOwnStatus = change.type === "updated" && change.previous.metadata.generation === generation;
     if (isOwnStatus) this.#shell.enqueue(name);
-    // A health check depends on the others: two may select the same node, and control plane nodes are remediated one at
-    // a time.
+    // Reconcile all, because health checks depend on each other: two may select the same node, and control plane nodes
+    // are remediated one at a time.
     else this.#shell.enqueueAll();
     if (change.type === "deleted") {
       this.#deps.metrics.forget(name, this.#checks.newest(change.object).status);
@@ -223,7 +226,7 @@ export class NodeHealthCheckController {
   #onHostPower(nodeName: string | undefined): void {
     for (const [name, { compiled, reportedNodes }] of this.#states.entries()) {
       if ("problem" in compiled) continue;
-      // The cause of a node's last failure may have been fixed.
+      // The cause of the node's last failed remediation may be fixed.
       const isAwaited = nodeName !== undefined && reportedNodes.has(nodeName);
       const { policy, tracker } = compiled;
       const isAsked = policy.skipsDurationIfOff && (nodeName === undefined || tracker.isNotHealthy(nodeName));
@@ -253,7 +256,8 @@ export class NodeHealthCheckController {
     const pending = records.some(
       ({ resource }) => this.#remediations.state(resource.apiVersion ?? "", resource.kind ?? "").state === "pending",
     );
-    // An unknown state is not absence: nothing is decided until every kind in use is watched.
+    // A kind that was not read yet must not look as if it had no objects, so nothing is decided until every kind in use
+    // was read.
     const platform = this.#platform.read();
     if (templates === "pending" || platform === "pending" || pending) return { requeueAfterMs: KIND_RETRY_MS };
     await this.#remediations.checkUnreported(signal);
@@ -267,7 +271,7 @@ export class NodeHealthCheckController {
       },
       confirm: async ({ actions }) => {
         if (!actions.some(({ type }) => type === "create") || this.#nodes.current.isKnown) return undefined;
-        // The watch may be delayed, and the threshold must be judged by the nodes as they are now.
+        // The watch may be late, and the threshold must be judged by the current nodes.
         try {
           await this.#nodes.current.confirm(signal);
           return [];
@@ -342,7 +346,7 @@ export class NodeHealthCheckController {
         if (action.type !== "create") return;
         const { name } = action.node.metadata;
         this.#starting.delete(name);
-        // The remediation counts from now on. If its node already counted as unhealthy, the counts stay the same.
+        // The remediation now counts. If its node already counted as unhealthy, the counts stay the same.
         if (!compiled.tracker.isNotHealthy(name)) state.counts = undefined;
       },
     };
@@ -357,7 +361,7 @@ export class NodeHealthCheckController {
       const remedy = describeRemedy(remediation);
       listener?.started({ healthCheck, subject: node.metadata.name, about: node, remedy, because });
     }
-    // The lease is released once the node needs no remediation, and none is left.
+    // The remediation lease is released when the node needs no remediation and none is left.
     if (event.type === "leaseReleased") listener?.ended({ healthCheck, subject: event.nodeName });
   }
 
@@ -391,7 +395,7 @@ export class NodeHealthCheckController {
     };
   }
 
-  /** Ends the watches of kinds that no template and no record names any more. */
+  /** Ends the watches of kinds that no health check uses any more. */
   #retainKinds(): void {
     const checks = [...this.#checks.values()];
     const recorded = checks.flatMap(({ status }) =>

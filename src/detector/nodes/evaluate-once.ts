@@ -50,10 +50,10 @@ export interface EvaluatedNodeChecks {
 }
 
 /**
- * Decides for every health check as the controller does, on objects that are read now, and runs no action.
+ * Decides for every health check as the controller does, by objects that it reads now, and runs no action.
  *
- * Two things that only the running agent knows are missing here: how late its view is, and which remediations it is
- * creating at this moment. The holder of a node's lease is read, and the lease is not requested.
+ * It does not have two facts that only the running agent knows: how late the agent's view is, and which remediations
+ * the agent is creating at this moment. It reads the holder of a remediation lease, but does not take the lease.
  *
  * @param signal should have a deadline: pending lookups of kinds are repeated until it aborts.
  * @throws KubeError if something that the decision depends on cannot be read.
@@ -127,7 +127,7 @@ export async function evaluateNodeHealthChecks(
   }
 }
 
-/** This process did not observe when a proof arrived, so the age of a proof is known by its own time only. */
+/** This process did not observe when a proof arrived, so the time in the proof is the only measure of its age. */
 function asJustArrived(
   fencingTargets: FencingTargetWatch,
 ): Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs" | "provenEarly"> {
@@ -158,7 +158,7 @@ async function readPlatform(runtime: KubeRuntime, platform: Platform, signal: Ab
 
 /**
  * Reads every template and remediation that a health check names. All kinds are requested before the first wait, so
- * they are read in parallel.
+ * that they are read in parallel.
  */
 async function resolveAll(
   runtime: KubeRuntime,
@@ -188,7 +188,7 @@ async function resolveAll(
 const recorded = ({ status }: HealthCheckObject) =>
   (status.unhealthyNodes ?? []).flatMap(({ remediations = [] }) => remediations.map(({ resource }) => resource));
 
-// The agent may have permissions that this user does not have, and would decide otherwise.
+// Throws if this user cannot read a kind. The agent may have that permission, and would then decide differently.
 function assertReadable({ steps }: NodePolicy, remediations: RemediationStore): void {
   for (const { template } of steps) {
     const state = remediations.state(template.apiVersion, remediationKind(template));
@@ -211,7 +211,7 @@ async function checkEtcd({ client, clock }: KubeRuntime, peers: readonly Peer[],
   }
 }
 
-/** Restores from the leases of nodes what the controller remembers after it has tried to take them. */
+/** Restores from the remediation leases what the controller observes when it tries to take them. */
 function readLeases(
   { check, state }: Peer,
   cluster: { nodes: Watched<Node>; leases: readonly Lease[] },

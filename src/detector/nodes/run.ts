@@ -21,9 +21,9 @@ export interface NodeHealthChecksDeps {
   runtime: KubeRuntime;
   nodes: Watched<Node>;
   registry: Registry;
-  /** The leases of the nodes of the agent's own cluster. Without them nothing begins before a duration. */
+  /** The node leases of the agent's own cluster. Without them no remediation begins early. */
   leases?: KubeletLeases | undefined;
-  /** Learns which nodes the health checks cover. */
+  /** Receives which nodes the health checks cover. */
   coverage?: HealthCheckCoverage | undefined;
   listener?: RemediationListener | undefined;
   /** The log of decisions; undefined if none is written. */
@@ -33,16 +33,17 @@ export interface NodeHealthChecksDeps {
 
 export interface NodeHealthCheckOptions {
   /**
-   * The namespace of the leases `node-<node>`, which node-maintenance tools take as well; `medik8s-leases` in upstream.
+   * The namespace of the remediation leases `node-<node>`, which node maintenance tools take as well. Upstream uses
+   * `medik8s-leases`.
    */
   leaseNamespace: string;
-  /** The agent's own namespace: FencingTargets and the pause are read in no other one. */
+  /** The agent's own namespace. FencingTargets and the pause are read only there. */
   namespace: string;
 }
 
 /**
- * Serves every `NodeHealthCheck` of the cluster until `signal` aborts; nothing runs any more when the promise has
- * settled. Call it only while the agent's lease is held, with a signal that aborts when the lease is lost.
+ * Serves every `NodeHealthCheck` of the cluster until `signal` aborts. When the promise has settled, all work has
+ * ended. Call it only while the agent lease is held, with a signal that aborts when the lease is lost.
  */
 export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
   const { kind } = NODE_HEALTH_CHECKS;
@@ -60,12 +61,12 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
 
 async function serve(deps: NodeHealthChecksDeps, signal: AbortSignal): Promise<void> {
   const { runtime, nodes, registry, leases, coverage, listener, recorder, options } = deps;
-  // An AbortController of its own ends the watches with this function, also if it throws.
+  // A separate AbortController ends the watches together with this function, also if it throws.
   const scope = new AbortController();
   const everything = AbortSignal.any([signal, scope.signal]);
   const checks = runtime.watch({ type: NODE_HEALTH_CHECKS, trim: trimHealthCheck }, everything);
   const metrics = new NodeHealthCheckMetrics(registry, () => {
-    // Now and then is enough, and a scrape comes now and then.
+    // Old series are removed at each scrape, so that this needs no timer.
     metrics.dropGone(runtime.clock.monotonicMs());
     return checks.values();
   });

@@ -18,7 +18,7 @@ const FAMILIES = ["machine-health-check", "okd-machine-health-check"] as const s
 export const MACHINE_HEALTH_CHECKS_METRIC = metric({
   name: "ironfence_machine_health_checks",
   type: "gauge",
-  help: "MachineHealthChecks by why they do not remediate: `Paused`, the reason of the condition `RemediationAllowed` while it is False, `NotJudged` without that condition, `NoMachines` if the selector matches none; `None` if nothing is wrong",
+  help: "MachineHealthChecks by the reason why they do not remediate: `Paused`, the reason of the condition `RemediationAllowed` while it is False, `NotJudged` without that condition, `NoMachines` if the selector matches none; `None` if nothing is wrong",
   labels: { family: FAMILIES, reason: ["None", "Paused", ...GATES, "NoMachines", NOT_JUDGED, OTHER] },
 });
 

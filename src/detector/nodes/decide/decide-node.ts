@@ -21,13 +21,13 @@ import type { Remediation } from "../../shared/model/remediation.ts";
 import { isInProgress } from "../../shared/model/remediation.ts";
 import { startStep } from "./start-step.ts";
 
-/** A CR that is older is counted in a metric, once. */
+/** A CR that is older than this is counted once in a metric. */
 const OLD_REMEDIATION_MS = 48 * 3_600_000;
 
 /**
  * Decides for one node.
  *
- * @returns its entry in the status; undefined if the node needs none.
+ * @returns the entry of the node in the status; undefined if it needs none.
  */
 export function decideNode(evaluation: NodeCheckEvaluation, facts: NodeFacts): UnhealthyNode | undefined {
   const { snapshot, nowMs, decision } = evaluation;
@@ -39,7 +39,7 @@ export function decideNode(evaluation: NodeCheckEvaluation, facts: NodeFacts): U
   recordAttempts(evaluation, facts);
   const entry = decideByState(evaluation, facts, records);
   recordInFlight(evaluation, facts, entry?.remediations ?? []);
-  // The agent may hold a lease for which no CR was created.
+  // The agent may hold a remediation lease for which it created no CR.
   const leased = before.length > 0 || facts.leaseRenewAtMs !== undefined;
   if (entry === undefined && leased) {
     decision.actions.push({ type: "releaseLease", nodeName: facts.name });
@@ -51,8 +51,8 @@ export function decideNode(evaluation: NodeCheckEvaluation, facts: NodeFacts): U
 }
 
 /**
- * Records whether a remediation of the node is in progress. One whose kind cannot be watched now counts as in progress,
- * unless it was given up.
+ * Records whether a remediation of the node is in progress. If its kind cannot be watched now, it counts as in
+ * progress, unless the health check has given up on it.
  */
 function recordInFlight(
   { snapshot, inFlight }: NodeCheckEvaluation,
@@ -86,7 +86,9 @@ function decideByState(
   return decideUnhealthy(evaluation, facts, node, records, health);
 }
 
-/** The Node was deleted. For most remediators their work is then over; some delete the Node as one of their steps. */
+/**
+ * The Node was deleted. Most remediators have nothing more to do then, but some delete the Node as one of their steps.
+ */
 function decideGone(evaluation: NodeCheckEvaluation, facts: NodeFacts, records: RemediationRecord[]): UnhealthyNode {
   let kept = false;
   for (const remediation of facts.remediations) {
@@ -102,8 +104,8 @@ function decideGone(evaluation: NodeCheckEvaluation, facts: NodeFacts, records: 
 }
 
 /**
- * Healthy by its conditions. After the delay, if there is one, its CRs are deleted. Its entry stays in the status until
- * then.
+ * The node is healthy by its conditions. Its CRs are deleted after the healthy delay. Until they are deleted, its entry
+ * stays in the status.
  */
 function decideHealthy(
   evaluation: NodeCheckEvaluation,
@@ -123,7 +125,7 @@ function decideHealthy(
   const conditionsHealthyTimestamp = facts.previous?.conditionsHealthyTimestamp ?? toTime(nowMs);
   const entry: UnhealthyNode = { ...entryOf(facts, records), conditionsHealthyTimestamp };
   const untilMs = healthyDelayMs < 0 ? Infinity : (parseTimeMs(conditionsHealthyTimestamp) ?? nowMs) + healthyDelayMs;
-  // A CR that is terminating was deleted earlier, and the delay cannot restore it.
+  // A CR that is terminating was already deleted, so the delay does not apply to it.
   const present = facts.remediations.filter(({ terminating }) => !terminating);
   if (!confirmed && nowMs < untilMs && present.length > 0) {
     for (const remediation of present) markDelay(evaluation, remediation, conditionsHealthyTimestamp);
@@ -137,7 +139,10 @@ function decideHealthy(
   return entry;
 }
 
-/** Relabelled away from this health check: no new remediation starts, and one in progress is not deleted. */
+/**
+ * The labels of the node changed, and this health check no longer selects it. No new remediation starts, and one in
+ * progress is not deleted.
+ */
 function decideRelabelled(
   evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
@@ -167,7 +172,7 @@ function decideRelabelled(
   return entryOf(facts, updated);
 }
 
-/** Between healthy and unhealthy: everything stays as it is, the escalation included. */
+/** The node is neither healthy nor unhealthy. Everything stays as it is, including the escalation. */
 function decideSoonUnhealthy(
   evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
@@ -234,7 +239,7 @@ function decideUnhealthy(
   return entryOf(facts, updated);
 }
 
-/** The remediation of the step that is being tried. */
+/** The remediation of the current step. */
 function runningOf(
   facts: NodeFacts,
   records: readonly RemediationRecord[],
@@ -246,10 +251,11 @@ function runningOf(
 }
 
 /**
- * Gives up attempts that timed out or failed, so that the next step may start. This continues below the threshold and
- * during a pause, because the timeout of an attempt continues as well.
+ * Gives up on attempts that timed out or failed, so that the next step may start. This also happens while no new
+ * remediation may start, because the timeout of an attempt continues then.
  *
- * An attempt counts as given up when its CR has the annotation. Until then, each evaluation tries to set it.
+ * An attempt counts as given up when its CR has the annotation. Until then, each evaluation tries to set the
+ * annotation.
  */
 function giveUpOverdue(
   evaluation: NodeCheckEvaluation,
@@ -262,7 +268,7 @@ function giveUpOverdue(
     const remediation = facts.remediations.find(({ uid }) => uid === record.resource.uid);
     const step = snapshot.policy.steps.find((candidate) => isOfStep(candidate, record));
     if (remediation === undefined || remediation.terminating || step?.timeoutMs === undefined) return record;
-    // The timeout of an early remediation starts at the end of the duration: the host is not powered on before.
+    // The timeout of an early remediation starts when the duration is over, because the host is not powered on before.
     const startedMs = Math.max(parseTimeMs(record.started) ?? nowMs, remediation.powerOnNotBeforeMs ?? -Infinity);
     const dueMs = startedMs + step.timeoutMs;
     if (nowMs < dueMs && remediation.succeeded !== "False") {

@@ -19,15 +19,18 @@ import type { Storm } from "./storm.ts";
 import { judgeStorm } from "./storm.ts";
 
 const DISABLED_RETRY_MS = 15_000;
-/** How soon nodes are counted again after a live list showed too few healthy ones: no watch event may follow. */
+/**
+ * How soon nodes are counted again after a live list showed too few healthy ones. The watch may not report a further
+ * change.
+ */
 const RECOUNT_MS = 5_000;
 
 /**
- * Decides what one health check does now. It does no I/O and reads no clock: the same snapshot and time give the same
- * decision in the agent and in `ironfence explain`.
+ * Decides what one health check does now. It does no I/O and reads no clock, so the same snapshot and time give the
+ * same decision in the agent and in `ironfence explain`.
  *
- * At most as many remediations start as the threshold allows, because every node that has a remediation, or gets one,
- * counts as not healthy.
+ * No more remediations start than the threshold allows, because every node that has a remediation or gets one counts as
+ * not healthy.
  */
 export function decideNodeCheck(given: NodeCheckSnapshot, nowMs: number): NodeCheckDecision {
   const { policy, status: previous } = given;
@@ -67,7 +70,7 @@ export function decideNodeCheck(given: NodeCheckSnapshot, nowMs: number): NodeCh
     {
       previous,
       generation: snapshot.generation,
-      // The outcomes `disabled` and `paused` have a phase of their own.
+      // The outcomes `disabled` and `paused` have their own phases.
       gateReason: gate?.outcome === "disabled" || gate?.outcome === "paused" ? undefined : gate?.reason,
       counts: { observedNodes: counts.selected, healthyNodes: counts.healthy },
       unhealthyNodes: inStatusOrder(entries, previous),
@@ -86,8 +89,8 @@ export function decideNodeCheck(given: NodeCheckSnapshot, nowMs: number): NodeCh
 }
 
 /**
- * The health of a node with proofs of Off taken into account. Nothing begins early if the threshold would not be met
- * without the nodes whose renewals are overdue: they may be about to be NotReady.
+ * The health of a node with off proofs taken into account. No remediation begins early if the threshold would not be
+ * met without the nodes whose renewals are overdue, because these nodes may soon be NotReady.
  */
 function judgeWithProofs(snapshot: NodeCheckSnapshot, facts: NodeFacts, nowMs: number): NodeHealth {
   const { policy, templates } = snapshot;
@@ -152,7 +155,7 @@ function findGate(
     reason: "RemediationSkipped",
     note,
   });
-  // A disabled health check has an Event and a condition of its own.
+  // A disabled health check has its own Event and condition.
   if (disabled !== undefined) return { outcome: "disabled", reason: disabled.message, announcement: undefined };
   if (policy.pauseRequests.length > 0) {
     const reason = `Postponing potential remediations because of pause requests: ${policy.pauseRequests.join(", ")}`;
@@ -179,8 +182,8 @@ function findGate(
 }
 
 /**
- * Finds a remediation in progress whose template was removed from the spec. The CRD that ironfence ships refuses such
- * an edit. Another operator's CRD allows it, and the node would be remediated twice at once.
+ * Finds a remediation in progress whose template was removed from the spec. The CRD of ironfence refuses such an edit,
+ * but the CRD of another operator allows it. Without this check, the node would get two remediations at the same time.
  */
 function findEdit({ nodes, policy }: NodeCheckSnapshot): Disabled | undefined {
   for (const { remediations } of nodes) {
@@ -197,8 +200,8 @@ function findEdit({ nodes, policy }: NodeCheckSnapshot): Disabled | undefined {
 }
 
 /**
- * A Metal3Remediation is served only if a Machine owns it. Only the nodes of OKD name their Machine, so in other
- * clusters each would fail.
+ * A Metal3Remediation is served only if a Machine owns it. Only nodes of OKD name their Machine, so in other clusters
+ * every Metal3Remediation would fail.
  */
 function findTemplateWithoutMachine({ templates, platform }: NodeCheckSnapshot): Disabled | undefined {
   if (platform.isOkd || "reason" in templates) return undefined;
@@ -214,8 +217,8 @@ function findTemplateWithoutMachine({ templates, platform }: NodeCheckSnapshot):
 }
 
 /**
- * Which part of the cluster is being upgraded. If the control plane is hosted, only the nodes show an upgrade, by the
- * configuration that they are to get.
+ * Which part of the cluster is being upgraded. With a hosted control plane, only the nodes show an upgrade: their
+ * desired configuration differs from the current one.
  */
 function findUpgrade({ platform, nodes }: NodeCheckSnapshot): string | undefined {
   if (platform.upgrading !== undefined) return `ClusterVersion ${platform.upgrading} is progressing`;
@@ -227,7 +230,8 @@ function findUpgrade({ platform, nodes }: NodeCheckSnapshot): string | undefined
   return changing === undefined ? undefined : `node ${changing.name} is being reconfigured`;
 }
 
-// The node that has been unhealthy for longest comes first: it matters if one control plane node at a time may start.
+// The node that has been unhealthy for the longest time comes first. The order matters for control plane nodes, because
+// only one of them may start at a time.
 function longestUnhealthyFirst(nodes: readonly NodeFacts[]): NodeFacts[] {
   const since = ({ health }: NodeFacts) => (health.state === "unhealthy" ? health.sinceMs : Infinity);
   return [...nodes].sort((a, b) => {
@@ -237,7 +241,7 @@ function longestUnhealthyFirst(nodes: readonly NodeFacts[]): NodeFacts[] {
   });
 }
 
-// Entries keep their positions, so that the status does not change because of the order only.
+// Entries keep their positions, so that a different order alone does not change the status.
 function inStatusOrder(entries: readonly UnhealthyNode[], previous: NodeHealthCheckStatus): UnhealthyNode[] {
   const positions = new Map((previous.unhealthyNodes ?? []).map(({ name }, index) => [name, index]));
   const position = ({ name }: UnhealthyNode) => positions.get(name) ?? positions.size;

@@ -5,7 +5,7 @@ import { withoutForeignSpec } from "../../shared/model/template.ts";
 import { decideNodeCheck, decideInvalid } from "./decide.ts";
 import type { NodeCheckDecision, NodeCheckSnapshot } from "./decision.ts";
 
-/** What the decision about a health check with an invalid spec depends on. */
+/** The input of the decision about a health check with an invalid spec. */
 export interface InvalidNodeCheck {
   status: NodeHealthCheckStatus;
   generation: number | undefined;

@@ -16,8 +16,8 @@ import type { Template } from "../../shared/model/template.ts";
 // The input and the result of `decideNodeCheck`.
 
 /**
- * Reasons of the events on a NodeHealthCheck; all but ClockSkew, DurationSkipped, OffProofUnavailable and
- * RemediationFailed are upstream's.
+ * Reasons of Kubernetes Events on a NodeHealthCheck. All of them come from upstream except ClockSkew, DurationSkipped,
+ * OffProofUnavailable and RemediationFailed.
  */
 export type NodeEventReason =
   | "Enabled"
@@ -41,40 +41,43 @@ export type NodeAnnouncement = Announcement<NodeEventReason>;
 /** Everything that a decision about one node depends on. */
 export interface NodeFacts {
   name: string;
-  /** Undefined: there is no such node. */
+  /** Undefined if the node does not exist. */
   node: Node | undefined;
-  /** Whether the health check's selector covers it. */
+  /** Whether the selector of the health check matches the node. */
   selected: boolean;
   health: NodeHealth;
   /** Its entry in the health check's status. */
   previous: UnhealthyNode | undefined;
-  /** CRs for it that this health check owns. */
+  /** CRs for the node that this health check owns. */
   remediations: readonly Remediation[];
-  /** CRs with its name that this health check does not own. */
+  /** CRs with the name of the node that this health check does not own. */
   foreign: readonly ForeignRemediation[];
   /** The attempts that this health check has recorded. */
   attempts: readonly CountedAttempt[];
   /** The attempts that other health checks have recorded. They count against the budget as well. */
   attemptsOfOthers: readonly CountedAttempt[];
   /**
-   * Which other health check handles this node: an older one, or one with a remediation in progress. Text for the
-   * operator.
+   * Which other health check handles this node, as text for the operator: an older one, or one with a remediation in
+   * progress.
    */
   peerCheck: string | undefined;
   deferral: Deferral | undefined;
-  /** When the agent's lease on the node is due for renewal; undefined if the agent does not know that it holds one. */
+  /** When the remediation lease must be renewed; undefined if the agent does not know that it holds one. */
   leaseRenewAtMs: number | undefined;
-  /** What is wrong with its transition times. Text for the operator; `health` takes it into account. */
+  /** What is wrong with its transition times, as text for the operator. `health` takes this into account. */
   skew: string | undefined;
-  /** Since when its FencingTarget has been Ready; undefined if it is not, or if the health check does not use it. */
+  /**
+   * Since when its FencingTarget has been Ready; undefined if it is not Ready, or if no BareMetalRemediation is
+   * recorded for the node.
+   */
   fenceableSinceMs: number | undefined;
-  /** What is known of the power of its host; undefined if the health check does not use it. */
+  /** What is known about the power of its host; undefined if the health check does not need it. */
   host: ObservedHost | undefined;
-  /** What is known of its lease; undefined if the health check does not use it. */
+  /** What is known about its node lease; undefined if the health check does not need it. */
   early: EarlyFacts | undefined;
 }
 
-/** A remediation of another owner. */
+/** A remediation with another owner. */
 export interface ForeignRemediation {
   kind: string;
   namespace: string | undefined;
@@ -83,72 +86,73 @@ export interface ForeignRemediation {
 /** The only condition that OKD's own health check for spot instances (machine-api-termination-handler) uses. */
 export const TERMINATING = "Terminating";
 
-/** What OKD itself reports that matters for remediation. */
+/** What OKD reports that matters for remediation. */
 export interface PlatformFacts {
-  /** Whether this is OKD, which reports upgrades. */
+  /** Whether the cluster is OKD. */
   isOkd: boolean;
-  /** Which ClusterVersion is being rolled out. */
+  /** The name of the ClusterVersion that is being rolled out. */
   upgrading: string | undefined;
-  /** OKD's own health checks would remediate the same nodes. */
+  /** Why NodeHealthChecks are disabled: MachineHealthChecks of OKD would remediate the same nodes. */
   conflict: Disabled | undefined;
-  /** OKD's health check for nodes that their cloud provider terminates exists: it handles those nodes. */
+  /** Whether OKD's health check for nodes that their cloud provider terminates exists. It handles those nodes. */
   hasTerminationHandler: boolean;
-  /** What cannot be read. Text for the operator; if it is set, no new remediation may start. */
+  /** What cannot be read, as text for the operator. If it is set, no new remediation may start. */
   unknown: string | undefined;
 }
 
-/** A kind of remediations, as a record in the status names it. */
+/** A kind of remediation, as a record in the status names it. */
 export interface RemediationKind {
   apiVersion: string;
   kind: string;
 }
 
 /**
- * Everything that a decision about one health check depends on, at one moment. A log of decisions holds all of it: it
- * is plain data, apart from the selector of the policy, which `decide` does not call.
+ * Everything that a decision about one health check depends on, at one moment. It is plain data, so that a log of
+ * decisions can contain all of it. The only exception is the selector of the policy, which `decide` does not call.
  */
 export interface NodeCheckSnapshot {
   name: string;
-  /** Of the spec. */
+  /** The generation of the spec. */
   generation: number | undefined;
   status: NodeHealthCheckStatus;
   policy: NodePolicy;
-  /** The template of each step of the policy, in their order, or why there are none. */
+  /** The template of each step of the policy, in order, or why there are none. */
   templates: readonly Template[] | Disabled;
-  /** Whether there is no room to record another attempt. If so, nothing waits for the record. */
+  /** Whether there is no room to record another attempt. If so, actions do not wait until attempts are recorded. */
   isHistoryFull: boolean;
-  /** Nodes that the selector covers. */
+  /** How many nodes the selector matches. */
   selectedNodes: number;
   /**
-   * Every node that is not healthy, has a remediation, has an entry in the status, or was confirmed by the operator.
+   * Every node that is not healthy, has a remediation, has an entry in the status, was confirmed to be healthy by the
+   * operator, has a remediation lease of the agent, or may be proven off early.
    */
   nodes: readonly NodeFacts[];
-  /** Nodes that count as healthy although the renewals of their leases are overdue. */
+  /** How many nodes count as healthy although the renewals of their leases are overdue. */
   overdueNodes: number;
-  /** The count of a live list, made because the view may be behind; undefined if there is none. */
+  /** The counts of a live list; undefined if there is none, because the view is fresh. */
   liveCounts: NodeCounts | undefined;
-  /** Control plane nodes that any health check has in remediation. */
+  /** Control plane nodes that any health check is remediating. */
   controlPlaneBusy: readonly string[];
-  /** Kinds of remediations that cannot be read now, so that an absent CR is not proven to be deleted. */
+  /** Kinds of remediations that cannot be read now. For these kinds, a missing CR is not proven to be deleted. */
   unseenKinds: readonly RemediationKind[];
   /** What OKD reports; see `PlatformFacts`. */
   platform: Pick<PlatformFacts, "isOkd" | "upgrading" | "hasTerminationHandler">;
   /**
-   * Why nothing may start now: the view of the cluster is stale, or the health check is being deleted. Text for the
-   * operator.
+   * Why nothing may start now, as text for the operator: for example, the view of the cluster is stale, or the health
+   * check is being deleted.
    */
   blocked: string | undefined;
-  /** How far the clock of this process is wrong. Text for the operator. */
+  /** How far the clock of this process is wrong, as text for the operator. */
   clockSkew: string | undefined;
-  /** Why no off proof can be read although the health check uses them. Text for the operator. */
+  /** Why no off proof can be read although the health check uses off proofs, as text for the operator. */
   hostProblem: string | undefined;
 }
 
-/** `restarted`: another one takes its place, for example because every step has failed and the list starts again. */
+/** `restarted`: another remediation follows, for example because every step has failed and the next round starts. */
 export type DeletionReason = "nodeHealthy" | "nodeGone" | "nodeNotSelected" | "restarted";
 
 export type NodeAction =
-  /** Take the node's lease for `leaseDurationMs`, then create the CR. */
+  /** Take the remediation lease of the node for `leaseDurationMs`, then create the CR. */
   | {
       type: "create";
       node: Node;
@@ -160,7 +164,7 @@ export type NodeAction =
     }
   /** `value` undefined removes the annotation. */
   | { type: "annotate"; remediation: Remediation; annotation: string; value: string | undefined }
-  /** `because` is what a live read must confirm. */
+  /** A live read must confirm `because`. */
   | { type: "delete"; remediation: Remediation; because: DeletionReason }
   | RecordAttempts
   | { type: "renewLease"; node: Node; leaseDurationMs: number }
@@ -168,30 +172,30 @@ export type NodeAction =
   /** Remove the annotation by which the operator confirmed the node's health. */
   | { type: "consumeConfirmation"; node: Node };
 
-/** The decision about one node, and why; for logs, Events and `explain`. */
+/** What was decided about one node, and why; for logs, Events and `explain`. */
 export interface NodeOutcome {
   name: string;
   /** One word for what is done, for example `remediating`, `create`, `excluded`. */
   outcome: string;
   /** The reason, in a sentence. */
   reason: string;
-  /** Wall-clock time at which the decision for this node changes although no input changes. */
+  /** The next wall-clock time at which the decision for this node may change without a change of its input. */
   nextCheckMs: number | undefined;
 }
 
-/** What keeps a health check from starting anything, in one word. */
+/** Why a health check starts no remediation, in one word. */
 export type GateOutcome = "disabled" | "paused" | "upgrading" | "blocked" | "threshold" | "storm";
 
 export interface NodeCheckDecision {
-  /** Why nothing new may start, whatever the node; undefined if it may. */
+  /** Why no new remediation may start for any node; undefined if one may start. */
   gate: { outcome: GateOutcome; reason: string } | undefined;
   actions: NodeAction[];
   status: NodeHealthCheckStatus;
-  /** Wall-clock time at which the decision changes although no input changes. */
+  /** The next wall-clock time at which the decision may change without a change of its input. */
   nextCheckMs: number | undefined;
-  /** Changes to announce when the status that shows them is stored. */
+  /** Announcements to record when the status that shows them was stored. */
   transitions: NodeAnnouncement[];
-  /** Announcements whose causes stand now. */
+  /** Announcements whose causes exist now. */
   standing: NodeAnnouncement[];
   nodes: NodeOutcome[];
 }

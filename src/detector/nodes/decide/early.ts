@@ -16,14 +16,14 @@ import type { Template } from "../../shared/model/template.ts";
 import type { NodeHealth } from "./health.ts";
 import type { NodePolicy } from "./policy.ts";
 
-// Whether a node that still says that it is Ready is remediated, because its host is proven off. Pure.
+// Decides whether a node that still says that it is Ready is remediated because its host is proven off. Pure.
 // docs/explanation/early-release.md has the reason for each condition.
 
-/** A proof that is older was not renewed. */
+/** A probe renews a proof more often than this. An older proof was not renewed. */
 const PROOF_AGE_MAX_MS = 5_000;
-/** What Kubernetes waits from the last renewal of a lease until it sets Ready=Unknown, by its defaults. */
+/** How long Kubernetes waits after the last renewal of a lease until it sets Ready=Unknown, by default. */
 const GRACE_PERIOD_MS = 50_000;
-/** A host is not kept off for a duration that is longer. */
+/** The longest duration for which a host is kept off. With a longer duration, no remediation begins early. */
 const EARLY_MAX_MS = 600_000;
 
 /** The proof as text for the operator, and until when it counts. */
@@ -33,9 +33,9 @@ interface ProvenEarly {
 }
 
 /**
- * The health of a node that no condition makes unhealthy, with early proofs taken into account: unhealthy if its host
- * is proven off now. Once it has a remediation for that, it is soon unhealthy until the duration is over, so that the
- * remediation stays, unless the node shows another boot.
+ * The health of a node that no condition makes unhealthy, with early off proofs taken into account. The node is
+ * unhealthy if its host is proven off now. When it has an early remediation, it is `soonUnhealthy` until the duration
+ * is over, so that the remediation stays, unless the node shows another boot.
  */
 export function judgeEarly(
   { node, health, host, early, remediations }: EarlyCandidate,
@@ -58,7 +58,7 @@ export function judgeEarly(
   return { state: "unhealthy", unhealthyCondition: rule, sinceMs: nowMs, skipped };
 }
 
-/** What `judgeEarly` depends on. */
+/** The input of `judgeEarly`. */
 export interface EarlyCandidate {
   node: Node | undefined;
   health: NodeHealth;
@@ -68,7 +68,7 @@ export interface EarlyCandidate {
   remediations: readonly Remediation[];
 }
 
-/** Whether the duration is not over yet for which a remediation began early, and the node has not come back since. */
+/** Whether the duration of an early remediation is not over yet, and the node has not come back in another boot. */
 function isWaitedFor(remediation: Remediation, node: Node, serverNowMs: number | undefined): boolean {
   const { powerOnNotBeforeMs, bootIDAtStart, terminating } = remediation;
   if (powerOnNotBeforeMs === undefined || terminating || hasEnded(remediation)) return false;
@@ -76,13 +76,14 @@ function isWaitedFor(remediation: Remediation, node: Node, serverNowMs: number |
   return isSameBoot && serverNowMs !== undefined && serverNowMs < powerOnNotBeforeMs;
 }
 
-/** The proof that the host of a Ready node is off; undefined in any doubt. */
+/** The proof that the host of a Ready node is off; undefined if anything is in doubt. */
 function judgeEarlyProof(node: Node, host: ObservedHost, early: EarlyFacts, nowMs: number): ProvenEarly | undefined {
   const { problem, stopped, targets } = host;
   if (problem !== undefined || stopped !== undefined || targets.length !== 1) return undefined;
   if (node.metadata.deletionTimestamp !== undefined || node.spec.unschedulable === true) return undefined;
   if (node.spec.taints?.some(({ key }) => key === OUT_OF_SERVICE.key) === true) return undefined;
-  // Another member of etcd may have lost its power with this one, and still says that it is Ready.
+  // Another control plane node may have lost power together with this one, and still say that it is Ready. etcd might
+  // then lose its quorum.
   if (isControlPlane(node) && early.otherControlPlaneOverdue) return undefined;
   const [known] = targets;
   const leftMs = known === undefined ? -1 : proofLeftMs(node, known, early, nowMs);
@@ -93,7 +94,7 @@ function judgeEarlyProof(node: Node, host: ObservedHost, early: EarlyFacts, nowM
   return { proof, untilMs: nowMs + leftMs };
 }
 
-/** For how long the proof of a target still counts, in milliseconds; negative if it does not. */
+/** For how long the proof of a target still counts; negative if it does not count. */
 function proofLeftMs(
   node: Node,
   { target, earlyProofArrivedAgoMs }: AgedTarget,
@@ -106,14 +107,15 @@ function proofLeftMs(
   if (proof.nodeUID !== node.metadata.uid || proof.bootID !== node.status.nodeInfo?.bootID) return -1;
   if (proof.leaseUID !== lease.uid || proof.leaseResourceVersion !== lease.resourceVersion) return -1;
   if (monotonicMs - lease.sinceMs < earlySilenceMs(lease)) return -1;
-  // Its time is wrong if a clock is wrong, and it arrives late if the watch lags.
+  // The age is measured twice, because the time of the proof is wrong if a clock is wrong, and the proof arrives late
+  // if the watch is late.
   const ageMs = Math.abs(nowMs - (parseTimeMs(proof.time) ?? -Infinity));
   return PROOF_AGE_MAX_MS - Math.max(ageMs, earlyProofArrivedAgoMs ?? Infinity);
 }
 
 /**
- * Whether a remediation that is made from a template may begin early: ours, with a taint, and pods that are ended at
- * once.
+ * Whether a remediation from this template may begin early. It must be a BareMetalRemediation that uses the
+ * out-of-service taint, ends pods at once and does not reprovision.
  */
 export function mayBeginEarly({ type, remediationSpec, manyPerNode }: Template): boolean {
   if (type.group !== BARE_METAL_REMEDIATIONS.group || type.kind !== BARE_METAL_REMEDIATIONS.kind) return false;

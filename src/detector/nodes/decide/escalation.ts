@@ -5,27 +5,27 @@ import type { RemediationStep } from "../../shared/model/template-reference.ts";
 import { remediationKind } from "../../shared/model/template-reference.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 
-/** Wait before the list of steps starts again: it doubles with every round that failed. */
+/** The wait before the next round starts. It doubles with every failed round. */
 const RESTART_MIN_MS = 600_000;
 const RESTART_MAX_MS = 7_200_000;
-/** Rounds that are remembered: after these the wait does not grow any more. */
+/** How many rounds are kept. After this many rounds the wait no longer grows. */
 const ROUNDS_KEPT_MAX = 5;
 
 /** The next step for a node. */
 export interface NextStep {
   step: RemediationStep;
-  /** How often every step has failed. */
+  /** How many rounds have failed. */
   rounds: number;
-  /** When the list may start again; undefined if `step` continues a list that has begun. */
+  /** When the next round may start; undefined if `step` continues the current round. */
   restartAtMs: number | undefined;
-  /** When the last step of the list that failed was given up; undefined as `restartAtMs`. */
+  /** When the last step of the failed round was given up; undefined if `restartAtMs` is. */
   failedMs: number | undefined;
 }
 
 /**
- * The step to take for a node whose attempts so far are `records`: the first in order that has not timed out. If the
- * list names one template twice, each of the two steps needs a timed-out record of its own. When every step has one,
- * the list starts again.
+ * The next step for a node with the attempts `records`: the first step in order that has not timed out. If two steps
+ * name the same template, each of them needs its own record that timed out. When every step has such a record, the next
+ * round starts.
  */
 export function nextStep(
   steps: readonly RemediationStep[],
@@ -50,7 +50,7 @@ export function restartWaitMs(rounds: number): number {
   return Math.min(RESTART_MIN_MS * 2 ** (rounds - 1), RESTART_MAX_MS);
 }
 
-/** Drops the oldest rounds, so that the list of attempts in the status does not grow without limit. */
+/** Drops the oldest rounds, so that the list of attempts in the status stays bounded. */
 export function forgetRounds(steps: readonly RemediationStep[], records: RemediationRecord[]): RemediationRecord[] {
   const { rounds = 0 } = nextStep(steps, records) ?? {};
   if (rounds <= ROUNDS_KEPT_MAX) return records;
@@ -63,7 +63,7 @@ export function forgetRounds(steps: readonly RemediationStep[], records: Remedia
   );
 }
 
-/** Takes a record of each step out of `spent`. @returns the first step that has none. */
+/** Removes one record of each step from `spent`. @returns the first step without a record. */
 function takeRound(steps: readonly RemediationStep[], spent: RemediationRecord[]): RemediationStep | undefined {
   return steps.find((step) => {
     const index = spent.findIndex((record) => isOfStep(step, record));
@@ -73,7 +73,8 @@ function takeRound(steps: readonly RemediationStep[], spent: RemediationRecord[]
 }
 
 /**
- * Whether the record is an attempt of this step. The API version is not compared: a kind keeps its meaning across them.
+ * Whether the record is an attempt of this step. API versions are not compared, because a kind is the same in all of
+ * them.
  */
 export function isOfStep(step: RemediationStep, record: Pick<RemediationRecord, "resource" | "templateName">): boolean {
   const { resource, templateName } = record;
@@ -84,7 +85,7 @@ export function isOfStep(step: RemediationStep, record: Pick<RemediationRecord, 
   );
 }
 
-/** Whether the spec has the template that the CR was made from. */
+/** Whether the spec still has the template of the CR. */
 export function isOfAnyStep(steps: readonly RemediationStep[], { object, templateName }: Remediation): boolean {
   const { apiVersion, kind } = object;
   const record = { resource: { apiVersion, kind }, ...(templateName !== undefined && { templateName }) };
@@ -92,10 +93,10 @@ export function isOfAnyStep(steps: readonly RemediationStep[], { object, templat
 }
 
 /**
- * The records of one node, brought up to date with its CRs: a CR without a record gets one (the agent ended between
- * creating and recording it), and the record of a CR with the time-out annotation times out. An attempt that was not
- * given up and whose CR was deleted is dropped, so that the next one starts with its full time. Records of kinds that
- * are not watched now stay as they are.
+ * Updates the records of one node by its CRs. A CR without a record gets one, because the agent may have ended after it
+ * created the CR. The record of a CR with the timeout annotation times out. If the CR of an attempt was deleted before
+ * the attempt was given up, its record is dropped, so that the next attempt gets its full time. Records of kinds that
+ * are not watched now do not change.
  */
 export function reconcileRecords(
   previous: readonly RemediationRecord[],
@@ -116,7 +117,7 @@ export function reconcileRecords(
   return [...kept, ...adopted];
 }
 
-/** Whether the kind of the record cannot be read now, so that an absent CR is not proven to be deleted. */
+/** Whether the kind of the record cannot be read now. If so, a missing CR is not proven to be deleted. */
 export function isUnseen({ resource }: RemediationRecord, unseenKinds: readonly RemediationKind[]): boolean {
   const { apiVersion = "", kind = "" } = resource;
   return unseenKinds.some((unseen) => unseen.apiVersion === apiVersion && unseen.kind === kind);
@@ -139,7 +140,7 @@ function newRecord(remediation: Remediation, nowMs: number): RemediationRecord {
 
 function withTimeOut(record: RemediationRecord, remediation: Remediation): RemediationRecord {
   if (record.timedOut !== undefined || remediation.timedOut === undefined) return record;
-  // Anyone may have written the annotation. A value that is not a time must not make the status invalid.
+  // Any client may write the annotation. A value that is not a time must not make the status invalid.
   return parseTimeMs(remediation.timedOut) === undefined ? record : { ...record, timedOut: remediation.timedOut };
 }
 

@@ -2,8 +2,8 @@ import type { GateOutcome, NodeAnnouncement, NodeCheckDecision, NodeFacts, NodeC
 import type { FailedNode } from "./status.ts";
 
 /**
- * Why a health check starts no new remediation, whatever the node. What is in progress continues: timeouts, cleanup,
- * leases and status.
+ * Why a health check starts no new remediation for any node. Timeouts, cleanup, leases and the status are still
+ * handled.
  */
 export interface NodeCheckGate {
   outcome: GateOutcome;
@@ -16,12 +16,12 @@ export interface NodeCheckEvaluation {
   readonly snapshot: NodeCheckSnapshot;
   readonly nowMs: number;
   readonly gate: NodeCheckGate | undefined;
-  /** Control plane nodes in remediation, those of this evaluation included. */
+  /** Control plane nodes that are being remediated, including those that start in this evaluation. */
   readonly controlPlaneBusy: Set<string>;
   /** Nodes that have used up their attempts. */
   readonly budgetSpent: string[];
   /**
-   * Nodes with a remediation of this health check in progress, and when the oldest one of the node started (RFC 3339).
+   * Nodes with a remediation of this health check in progress, and when the oldest one of each node started (RFC 3339).
    */
   readonly inFlight: Record<string, string>;
   /** Nodes whose remediation has failed, and for which nothing else is in progress. */
@@ -29,7 +29,7 @@ export interface NodeCheckEvaluation {
   readonly decision: Omit<NodeCheckDecision, "status" | "gate">;
 }
 
-/** Skips a node, with an Event, and with another one when the reason changes. */
+/** Skips a node, and records an Event each time the reason changes. */
 export function skipNode(evaluation: NodeCheckEvaluation, facts: NodeFacts, outcome: string, reason: string): void {
   announceNode(evaluation, {
     key: `${facts.name}/${reason}`,
@@ -40,7 +40,7 @@ export function skipNode(evaluation: NodeCheckEvaluation, facts: NodeFacts, outc
   concludeNode(evaluation, facts, outcome, reason);
 }
 
-/** Makes an announcement that stands while its cause does. */
+/** Adds a standing announcement. */
 export function announceNode(evaluation: NodeCheckEvaluation, announcement: NodeAnnouncement): void {
   evaluation.decision.standing.push(announcement);
 }

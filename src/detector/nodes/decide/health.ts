@@ -4,12 +4,15 @@ import { parseTimeMs } from "../../../runtime/time.ts";
 import { matchConditions } from "../../shared/model/match-conditions.ts";
 
 /**
- * The health of a node by its conditions. "Soon unhealthy" is neither of the others: a condition matches, and its
- * duration is over at `untilMs`.
+ * The health of a node by its conditions. A node is `soonUnhealthy` if an unhealthy condition matches and its duration
+ * is not over before `untilMs`.
  */
 export type NodeHealth =
   | { state: "healthy" }
-  /** `notSkipped`: why the host does not count as proven off, which would skip the duration. */
+  /**
+   * `notSkipped`: why the rest of the duration is not skipped, if the health check skips durations of hosts that are
+   * off.
+   */
   | { state: "soonUnhealthy"; unhealthyCondition: UnhealthyCondition; untilMs: number; notSkipped?: string }
   | { state: "unhealthy"; unhealthyCondition: UnhealthyCondition; sinceMs: number; skipped?: SkippedDuration };
 
@@ -19,19 +22,20 @@ export interface SkippedDuration {
   proof: string;
   /** Until when the proof counts. */
   untilMs: number;
-  /** When the duration would be over. */
+  /** When the duration is over. */
   durationUntilMs: number;
-  /** The node still says that it is Ready. */
+  /** Whether the node still says that it is Ready. */
   isEarly?: boolean;
 }
 
 const HEALTHY: NodeHealth = { state: "healthy" };
 
 /**
- * Judges a node by its conditions at `nowMs`: unhealthy if the duration of one match is over, else soon unhealthy if
- * there is a match.
+ * Judges a node by its conditions at `nowMs`. It is unhealthy if an unhealthy condition matches and its duration is
+ * over, and `soonUnhealthy` if one matches otherwise.
  *
- * @param sinceOf since when a condition has its status, on the same clock as `nowMs`; by default its transition time.
+ * @param sinceOf returns since when a condition has its status, on the same clock as `nowMs`; by default its transition
+ *   time.
  */
 export function judgeHealth(
   unhealthyConditions: readonly UnhealthyCondition[],

@@ -4,14 +4,14 @@ import type { NodeFacts } from "./decision.ts";
 import type { NodeCheckEvaluation } from "./evaluation.ts";
 import { checkAgain } from "../../shared/model/health-check-decision.ts";
 
-// The lease of a node while it is remediated.
+// The remediation lease of a node.
 
-/** The timeout that a step without one has for its lease. */
+/** The timeout that counts for the lease of a step without a timeout. */
 const LEASE_WITHOUT_TIMEOUT_MS = 600_000;
-/** How much longer than its step a lease lasts. */
+/** How much longer a lease lasts than the timeout of its step. */
 const LEASE_MARGIN_MS = 60_000;
 
-/** Renews the lease of a node when that is due. */
+/** Adds an action that renews the lease of a node, if a renewal is due. */
 export function holdLease(evaluation: NodeCheckEvaluation, facts: NodeFacts, node: Node, step: RemediationStep): void {
   const { nowMs, decision } = evaluation;
   const renewAtMs = facts.leaseRenewAtMs ?? nowMs;

@@ -6,10 +6,10 @@ import type { TimePassed } from "../../shared/model/time-passed.ts";
 import type { NodeAnnouncement } from "./decision.ts";
 import type { SkippedDuration } from "./health.ts";
 
-/** What this process has observed of one node, besides the objects that it watches. */
+/** What this process has observed about one node, in addition to the objects that it watches. */
 export interface NodeObservations {
   readonly deferral: Deferral | undefined;
-  /** When the lease that the agent holds on the node is due for renewal. */
+  /** When the remediation lease that the agent holds must be renewed. */
   readonly leaseRenewAtMs: number | undefined;
 }
 
@@ -18,9 +18,9 @@ export const NOTHING_OBSERVED_OF_NODE: NodeObservations = { deferral: undefined,
 /** The result of an action: what it has done, or why it did nothing. */
 export type NodeActionEvent =
   | { type: "leaseTaken"; nodeName: string; renewAtMs: number }
-  /** The request to release it is being sent. */
+  /** The agent is about to send the request to release the lease. */
   | { type: "leaseReleased"; nodeName: string }
-  /** Another holder has the lease. A remediation that is in progress continues, and the lease is requested again. */
+  /** Another holder has the lease. A remediation in progress continues, and the agent requests the lease again. */
   | { type: "leaseRefused"; nodeName: string; deferral: Deferral }
   /** No remediation starts for now. */
   | { type: "deferred"; nodeName: string; deferral: Deferral }
@@ -35,16 +35,16 @@ export type NodeActionEvent =
   | { type: "deleted"; remediation: RemediationObject }
   | { type: "markedOld" | "confirmationConsumed"; nodeName: string };
 
-/** What happens to one node, as far as observations depend on it. Watches show creations and deletions. */
+/** An event that may change the observations of a node. Watches show creations and deletions. */
 export type NodeEvent =
   | Extract<NodeActionEvent, { nodeName: string }>
-  /** The watch reports another version of it. */
+  /** The watch has reported another version of the node. */
   | { type: "nodeChanged" }
-  /** The spec of the health check is another one. */
+  /** The spec of the health check has changed. */
   | { type: "specChanged" }
   | TimePassed;
 
-/** What an event makes of the observations of its node. */
+/** Adds an event to the observations of its node. */
 export function observeNode(observations: NodeObservations, event: NodeEvent): NodeObservations {
   const { deferral } = observations;
   switch (event.type) {

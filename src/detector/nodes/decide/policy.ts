@@ -14,20 +14,20 @@ import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition
 import type { LabelMatcher } from "../../../api/schema/label-selector.ts";
 import { compileSelector, SelectorError } from "../../../api/schema/label-selector.ts";
 
-/** A health check's spec, checked and compiled. */
+/** The spec of a health check, validated and compiled. */
 export interface NodePolicy {
   selects: LabelMatcher;
   unhealthyConditions: readonly UnhealthyCondition[];
   threshold: Threshold;
   /** Absent if there is no storm guard. */
   stormCooldownMs?: number;
-  /** A negative delay lasts until the operator confirms the node's health. */
+  /** A negative delay lasts until the operator confirms that the node is healthy. */
   healthyDelayMs: number;
   pauseRequests: readonly string[];
-  /** In the order in which they are tried. */
+  /** The steps, in the order in which they are tried. */
   steps: readonly RemediationStep[];
   attemptBudget: AttemptBudget;
-  /** Whether the steps are tried again after the last one has failed. */
+  /** Whether the next round starts after every step has failed. */
   restartsSteps: boolean;
   /** Whether the rest of a duration is skipped if the node is not Ready and its host is proven off. */
   skipsDurationIfOff: boolean;
@@ -37,14 +37,14 @@ export interface NodePolicy {
 
 export type NodePolicyResult = { policy: NodePolicy } | { problem: string };
 
-/** Annotations of a health check that `compilePolicy` reads. */
+/** The annotations of a health check that `compileNodePolicy` reads. */
 export const POLICY_ANNOTATIONS: readonly string[] = [ATTEMPT_BUDGET, START_ANEW, SKIP_DURATION_IF_OFF];
 
 const STEP_TIMEOUT_MIN_MS = 60_000;
 
 /**
- * Checks and compiles a spec as the API server stores it. The rules are those of the CRD that ironfence ships. They are
- * checked here as well, because the CRD of another operator, which has none of them, may be installed instead.
+ * Validates and compiles a spec as the API server stores it. The rules are those of the CRD of ironfence. They are
+ * checked here as well, because the CRD of another operator, which does not have these rules, may be installed instead.
  */
 export function compileNodePolicy(spec: unknown, annotations: Readonly<Record<string, string>> = {}): NodePolicyResult {
   const parsed = nodeHealthCheckSpecSchema.safeParse(spec);

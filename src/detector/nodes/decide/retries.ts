@@ -11,12 +11,12 @@ import { announceNode, skipNode, concludeNode } from "./evaluation.ts";
 import type { Remediation } from "../../shared/model/remediation.ts";
 import { hasEnded } from "../../shared/model/remediation.ts";
 
-/** How soon a node is evaluated again that waits until its failed round is stored. */
-const RECORD_WAIT_MS = 1_000;
-
 // How often a node is remediated: its attempt budget, and the rounds of its steps.
 
-/** Whether every step has failed, and the next round does not start now, or never. */
+/** How soon a node that waits until its failed round is stored is evaluated again. */
+const RECORD_WAIT_MS = 1_000;
+
+/** Whether every step has failed and the next round does not start now. Reports this. */
 export function waitsForNextRound(evaluation: NodeCheckEvaluation, facts: NodeFacts, next: NextStep): boolean {
   const { nowMs, snapshot } = evaluation;
   const { failedMs, restartAtMs: dueMs } = next;
@@ -35,14 +35,14 @@ export function waitsForNextRound(evaluation: NodeCheckEvaluation, facts: NodeFa
 }
 
 /**
- * When the cause of a failed remediation was fixed: its target became Ready again after the failure. Infinity if it did
- * not.
+ * When the cause of a failed remediation was fixed: when the FencingTarget became Ready again after the failure.
+ * Infinity if it did not.
  */
 function fixedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number): number {
   return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;
 }
 
-/** Whether the node has used up its attempts. */
+/** Whether the attempt budget of the node is used up. Reports this. */
 export function isBudgetSpent(evaluation: NodeCheckEvaluation, facts: NodeFacts): boolean {
   const { attemptBudget } = evaluation.snapshot.policy;
   const remembered = [...facts.attempts, ...facts.attemptsOfOthers];
@@ -58,7 +58,7 @@ export function isBudgetSpent(evaluation: NodeCheckEvaluation, facts: NodeFacts)
 }
 
 /**
- * Deletes the remediations of the failed round, because the next round needs their names.
+ * Deletes the remediations of the failed round, because those of the next round have the same names.
  *
  * @returns whether any still exists.
  */
@@ -69,15 +69,15 @@ export function deleteFailedRound(evaluation: NodeCheckEvaluation, facts: NodeFa
     evaluation,
     facts,
     "waiting",
-    "Every step has failed; the first is tried again once their remediations are deleted",
+    "Every step has failed; the first one is tried again when their remediations are deleted",
   );
   return true;
 }
 
 /**
- * Deletes a remediation that has finished. The status must record the failure first. Otherwise the attempt would be
- * lost with the CR, and the next wait would not be longer. A remediation whose template the spec no longer has belongs
- * to no step, so nothing has to be recorded.
+ * Deletes a remediation that has ended. The status must record the failure first. Otherwise the attempt would be lost
+ * with the CR, and the next wait would not be longer. If the spec no longer has the template of the remediation,
+ * nothing needs to be recorded, because the remediation belongs to no step.
  */
 export function deleteFinished(evaluation: NodeCheckEvaluation, facts: NodeFacts, remediation: Remediation): void {
   if (!hasEnded(remediation)) return;
@@ -109,7 +109,7 @@ export function reportFailure(
   concludeNode(evaluation, facts, "failed", reason);
 }
 
-/** Keeps reporting the failure of a node whose steps have all failed, while no new remediation may start. */
+/** Reports the failure of a node whose steps have all failed, also while no new remediation may start. */
 export function reportFailureHeld(
   evaluation: NodeCheckEvaluation,
   { name }: NodeFacts,
@@ -119,7 +119,7 @@ export function reportFailureHeld(
   if (failedMs !== undefined) evaluation.failed.push({ name, reason: `Every step has failed. ${notNow(gate)}` });
 }
 
-/** Reports that a remediation has succeeded though its node is unhealthy. */
+/** Reports that a remediation has succeeded, but its node is still unhealthy. */
 export function reportSuccess(evaluation: NodeCheckEvaluation, facts: NodeFacts, { object }: Remediation): void {
   const found = `${object.kind} ${nameOf(object)} has succeeded, but this health check still finds the node unhealthy`;
   concludeNode(evaluation, facts, "succeeded", `${found}. To try again, delete it: ${deletionOf(object)}`);
@@ -129,15 +129,15 @@ function notNow({ reason }: NodeCheckGate): string {
   return `No retry starts now: ${reason}`;
 }
 
-/** The command that deletes it. */
+/** The command that deletes the remediation. */
 function deletionOf({ kind, metadata: { namespace, name } }: Remediation["object"]): string {
   return `kubectl delete ${kind.toLowerCase()} ${name}${namespace === undefined ? "" : ` -n ${namespace}`}`;
 }
 
 /**
- * Counts the only step of a health check without escalation as failed when its wait is over. Such a step has no
- * timeout, so it is never given up otherwise. While no remediation may start, the failed one stays, and the condition
- * reports it.
+ * Counts the only step of a health check without escalation as failed when the wait after its failure is over. Such a
+ * step has no timeout, so nothing else gives up on it. While no remediation may start, the failed one stays, and the
+ * condition reports it.
  */
 export function restartFailed(
   evaluation: NodeCheckEvaluation,
@@ -184,7 +184,8 @@ export function recordAttempts(
 /** Deletes a remediation if its attempt is recorded. */
 export function remove(evaluation: NodeCheckEvaluation, remediation: Remediation, because: DeletionReason): void {
   const { actions } = evaluation.decision;
-  // Until the attempt is recorded, its remediation is the only record of it.
+  // An attempt must be recorded before its remediation is deleted, because until then the remediation is the only
+  // record of it.
   const isUnrecorded =
     !evaluation.snapshot.isHistoryFull &&
     actions.some((action) => action.type === "recordAttempts" && action.key === remediation.nodeName);

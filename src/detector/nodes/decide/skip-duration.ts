@@ -9,13 +9,13 @@ import type { UnhealthyCondition } from "../../../api/schema/unhealthy-condition
 import type { NodePolicy } from "./policy.ts";
 import { SKEW_NOTABLE_MS } from "../../shared/model/clock-skew.ts";
 
-// Whether the rest of a duration may be skipped because the node's host is proven off. Pure.
+// Decides whether the rest of a duration may be skipped because the node's host is proven off. Pure.
 // docs/explanation/detector.md has the reason for each condition.
 
-/** The host of an older proof may have been powered on since. */
+/** The longest age of a proof. After this time, the host may have been powered on again. */
 const PROOF_AGE_MAX_MS = 30_000;
 
-/** A host that is proven off, and for how long that counts. */
+/** A host is proven off until `untilMs`. */
 export interface ProvenOff {
   proven: true;
   /** Text for the operator. */
@@ -25,10 +25,10 @@ export interface ProvenOff {
 export type OffJudgment = ProvenOff | { proven: false; why: string };
 
 /**
- * Whether a fresh proof shows that the node's host is off, and nothing else is in progress on it.
+ * Whether a fresh proof shows that the node's host is off, and nothing else is being done with the host.
  *
- * The age of a proof is checked twice: by its time, which is wrong if a clock is wrong, and by when it arrived, which
- * is late if the watch is.
+ * The age of a proof is measured twice: by its time, which is wrong if a clock is wrong, and by its arrival, which is
+ * late if the watch is late.
  */
 export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): OffJudgment {
   const { problem, stopped, targets } = host;
@@ -58,8 +58,8 @@ export function judgeProvenOff(node: Node, host: ObservedHost, nowMs: number): O
 }
 
 /**
- * The health of a node with off proofs taken into account. If its duration is skipped, it counts as unhealthy from now
- * on.
+ * The health of a node with off proofs taken into account. If the rest of its duration is skipped, the node is
+ * unhealthy.
  */
 export function skipDuration(
   { node, health, host }: Pick<NodeFacts, "node" | "health" | "host">,
@@ -80,7 +80,7 @@ export function skipDuration(
   };
 }
 
-/** The unhealthy condition that its condition Ready matches. The duration of no other condition is ever skipped. */
+/** The unhealthy condition that the condition Ready of the node matches. Only its duration may be skipped. */
 function readyCondition(
   unhealthyConditions: readonly UnhealthyCondition[],
   { status }: Node,

@@ -15,7 +15,7 @@ import { isControlPlane } from "../../../nodes/control-plane.ts";
 
 const CONTROL_PLANE_RETRY_MS = 60_000;
 
-/** Starts a step, or concludes why it does not. */
+/** Starts a step, or records why it does not start. */
 export function startStep(
   evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
@@ -77,7 +77,7 @@ export function startStep(
   if (isControlPlane(node)) controlPlaneBusy.add(name);
   const why = skipped === undefined ? "" : `, before its duration is over: ${skipped.proof}`;
   const { type, status, durationMs } = unhealthyCondition;
-  const because = `its condition ${type} is ${status}, for which the health check waits ${formatDuration(durationMs)}${why}`;
+  const because = `its condition ${type} is ${status} (the health check waits ${formatDuration(durationMs)} for this)${why}`;
   decision.actions.push({ type: "create", node, template, leaseDurationMs: leaseDurationMs(step), because, skipped });
   concludeNode(evaluation, facts, "create", `Creating a ${template.type.kind} from ${template.name}${why}`);
 }

@@ -5,22 +5,25 @@ import type { TemplateProblem } from "../../shared/model/template.ts";
 import { parseTimeMs, toTime } from "../../../runtime/time.ts";
 import type { Storm } from "./storm.ts";
 
-// Strings of this file are upstream's: dashboards and scripts read them.
+// Unless a comment says otherwise, the strings in this file come from upstream, because dashboards and scripts read
+// them.
 
 const DISABLED = "Disabled";
 const STORM_ACTIVE = "StormActive";
 const STORM_COOLDOWN_ACTIVE = "StormCooldownActive";
 /** Upstream does not have this condition. */
 const ATTEMPT_BUDGET_SPENT = "AttemptBudgetSpent";
-/** Nodes that a condition's message names. */
+/** How many nodes the message of a condition names. */
 const NAMES_MAX = 20;
 /** Upstream does not have this condition either. */
 const REMEDIATION_FAILED = "RemediationFailed";
-/** Nodes of which a condition says why their remediation failed: Kubernetes allows 32,768 characters. */
+/**
+ * For how many nodes a condition says why their remediation failed. Kubernetes allows 32,768 characters in a message.
+ */
 const REASONS_MAX = 5;
 const STORM_REASON = "HealthyNodeThresholdChange";
 
-/** Why a health check starts nothing at all, for its condition Disabled. */
+/** Why a health check is disabled, for its condition Disabled. */
 export type Disabled =
   | TemplateProblem
   | { reason: "ConflictingMachineHealthCheckDetected" | "SpecInvalid"; message: string };
@@ -28,7 +31,7 @@ export type Disabled =
 /** A node whose remediation has failed. */
 export interface FailedNode {
   name: string;
-  /** Why, when it is tried again, and how to try at once: in sentences. */
+  /** Why it failed, when the next try starts, and how to try again now, in full sentences. */
   reason: string;
 }
 
@@ -36,10 +39,11 @@ export interface StatusParts {
   previous: NodeHealthCheckStatus;
   /** The generation of the spec that was evaluated. */
   generation: number | undefined;
-  /** Why nothing new starts although the health check is enabled. Text for the operator. */
+  /** Why no new remediation starts although the health check is enabled, as text for the operator. */
   gateReason: string | undefined;
   /**
-   * Undefined if the spec is invalid, so that nodes cannot be counted. The status then has no counts, instead of zero.
+   * Undefined if the spec is invalid, because nodes cannot be counted then. The status then has no counts, instead of
+   * zeros.
    */
   counts: { observedNodes: number; healthyNodes: number } | undefined;
   unhealthyNodes: UnhealthyNode[];
@@ -49,9 +53,9 @@ export interface StatusParts {
   failed: readonly FailedNode[] | undefined;
   disabled: Disabled | undefined;
   storm: Storm;
-  /** Nodes that have used up their attempts; undefined keeps the condition. */
+  /** Nodes whose attempt budget is used up; undefined keeps the condition. */
   budgetSpent: readonly string[] | undefined;
-  /** Whether the storm guard is on. */
+  /** Whether the health check has a storm guard. */
   stormGuard: boolean;
   pauseRequests: readonly string[];
 }
@@ -66,7 +70,7 @@ export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthChec
   const status: NodeHealthCheckStatus = {
     ...counts,
     ...(unhealthyNodes.length > 0 && { unhealthyNodes }),
-    // The CRD's rules and the admission policy refuse edits and deletion while this is not empty.
+    // The rules of the CRD and the admission policy refuse edits and deletion while this field is not empty.
     ...(Object.keys(inFlight).length > 0 && { inFlightRemediations: { ...inFlight } }),
     conditions,
     ...phase,
@@ -77,7 +81,7 @@ export function composeStatus(parts: StatusParts, nowMs: number): NodeHealthChec
   return { ...status, lastUpdateTime: toTime(nowMs) };
 }
 
-/** What the conditions say about the storm guard. */
+/** The state of the storm guard, from the conditions. */
 export function readStorm(status: NodeHealthCheckStatus): Storm {
   const cooldown = findCondition(status.conditions, STORM_COOLDOWN_ACTIVE);
   if (cooldown?.status === "True") {
@@ -86,7 +90,7 @@ export function readStorm(status: NodeHealthCheckStatus): Storm {
   return findCondition(status.conditions, STORM_ACTIVE)?.status === "True" ? { state: "storm" } : { state: "calm" };
 }
 
-/** Whether the status says that the health check is disabled; undefined if it says nothing yet. */
+/** Whether the status says that the health check is disabled; undefined if the condition does not exist yet. */
 export function readDisabled(status: NodeHealthCheckStatus): boolean | undefined {
   const condition = findCondition(status.conditions, DISABLED);
   return condition === undefined ? undefined : condition.status === "True";
@@ -148,7 +152,7 @@ function stormConditions(conditions: Condition[], parts: StatusParts, nowMs: num
       reason: STORM_REASON,
       message: cooling ? "Enough nodes are healthy again; waiting for the cooldown." : "No cooldown is active.",
     },
-    // The cooldown's start is its transition time, so that it survives a restart.
+    // The transition time stores when the cooldown started, so that it survives a restart.
     storm.state === "cooldown" ? storm.sinceMs : nowMs,
   );
 }
@@ -171,7 +175,7 @@ function budgetCondition(conditions: Condition[], spent: readonly string[] | und
   );
 }
 
-/** For generic tools (kstatus): Ready while the health check is enabled, Stalled while it is not. */
+/** Conditions for generic tools (kstatus): Ready while the health check is enabled, Stalled while it is disabled. */
 function progressConditions(
   conditions: readonly Condition[],
   disabled: Disabled | undefined,
@@ -209,7 +213,7 @@ function failedCondition(
   );
 }
 
-/** The names in order, as many as a message can hold. */
+/** The names in alphabetical order, at most `NAMES_MAX` of them. */
 function namesOf(nodes: readonly string[]): string {
   const names = [...nodes].sort((a, b) => (a < b ? -1 : 1));
   const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
@@ -229,7 +233,7 @@ function setCondition(
   return conditions.map((condition) => (condition.type === wanted.type ? after : condition));
 }
 
-// The first phase that applies.
+// The first phase that applies, in the order of this function.
 function phaseOf(parts: StatusParts): { phase: string; reason: string } {
   const { disabled, pauseRequests, inFlight, failed = [], gateReason, counts } = parts;
   if (disabled !== undefined) {

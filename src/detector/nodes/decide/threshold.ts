@@ -1,16 +1,19 @@
 import type { Amount } from "../../../api/schema/amount.ts";
 import type { NodeHealth } from "./health.ts";
 
-/** While it is not met, no new remediation starts. */
+/** How many nodes must be healthy. While the threshold is not met, no new remediation starts. */
 export type Threshold = { kind: "minHealthy"; amount: Amount } | { kind: "maxUnhealthy"; amount: Amount };
 
 /** The counts by which the threshold is judged. */
 export interface NodeCounts {
-  /** Nodes that the selector covers. */
+  /** How many nodes the selector matches. */
   selected: number;
-  /** Those of them that are healthy and have no remediation left. */
+  /** How many of them are healthy and have no remediation. */
   healthy: number;
-  /** Nodes that were deleted or relabeled while their remediation continues. They still count in the total. */
+  /**
+   * How many nodes were deleted or are no longer selected while their remediation continues. They still count in the
+   * total.
+   */
   absent: number;
 }
 
@@ -24,14 +27,14 @@ export interface CountedNode {
 export interface ThresholdJudgment {
   /** How many nodes must be healthy. */
   required: number;
-  /** Whether they are. */
+  /** Whether at least that many nodes are healthy. */
   isMet: boolean;
 }
 
-/** The default of a health check that names neither threshold. */
+/** The threshold of a health check that sets none. */
 export const DEFAULT_THRESHOLD: Threshold = { kind: "minHealthy", amount: { unit: "percent", percent: 51 } };
 
-/** Whether remediations may start. Shares are rounded up, as Kubernetes does it for both thresholds. */
+/** Whether remediations may start. Percentages are rounded up for both kinds of threshold, as Kubernetes does. */
 export function judgeThreshold(threshold: Threshold, counts: NodeCounts): ThresholdJudgment {
   const total = counts.selected + counts.absent;
   const amount = scale(threshold.amount, total);
@@ -39,16 +42,19 @@ export function judgeThreshold(threshold: Threshold, counts: NodeCounts): Thresh
   return { required, isMet: counts.healthy >= required };
 }
 
-/** Whether a node that fails alone may be remediated. If not, the threshold is too high for so few nodes. */
+/**
+ * Whether a node may be remediated if no other node fails. If not, the threshold is too high for this number of nodes.
+ */
 export function toleratesOne(threshold: Threshold, selected: number): boolean {
   return judgeThreshold(threshold, { selected, healthy: selected - 1, absent: 0 }).isMet;
 }
 
 /**
- * Which of two counts of the same nodes is used.
+ * Chooses between two counts of the same nodes.
  *
- * @param watched by the watched view.
- * @param live by a list of this moment; undefined if the view was fresh. It can only prevent what the view allows.
+ * @param watched the counts of the watched view.
+ * @param live the counts of a live list; undefined if the view is fresh. They can prevent a remediation that the view
+ *   allows, but not allow one that it prevents.
  */
 export function chooseCounts(threshold: Threshold, watched: NodeCounts, live: NodeCounts | undefined): NodeCounts {
   return live === undefined || judgeThreshold(threshold, live).isMet ? watched : live;
@@ -59,7 +65,7 @@ export function withoutOverdue(counts: NodeCounts, overdueNodes: number): NodeCo
   return { ...counts, healthy: counts.healthy - overdueNodes };
 }
 
-/** Counts nodes; all that are unhealthy, soon will be or have a remediation must be in `nodes`. */
+/** Counts nodes. `nodes` must contain every node that is not healthy or has a remediation. */
 export function countNodes(selectedNodes: number, nodes: readonly CountedNode[]): NodeCounts {
   const notHealthy = nodes.filter(({ health, remediations }) => health.state !== "healthy" || remediations.length > 0);
   return {
@@ -70,6 +76,7 @@ export function countNodes(selectedNodes: number, nodes: readonly CountedNode[])
 }
 
 function scale(amount: Amount, total: number): number {
-  // Integers in and out: `total * percent` is exact, so no rounding error can lift a whole result by one.
+  // Both factors are integers, so `total * percent` is exact, and no rounding error can increase an integer result by
+  // one.
   return amount.unit === "nodes" ? amount.count : Math.ceil((total * amount.percent) / 100);
 }

@@ -17,7 +17,7 @@ import type { NodeActionEvent } from "../decide/observe.ts";
 import type { NodeLeases } from "./node-lease.ts";
 import { leaseHolder } from "./node-lease.ts";
 
-/** How soon a lease that another holder has is requested again. */
+/** How soon a remediation lease of another holder is requested again. */
 const LEASE_RETRY_MS = 15_000;
 
 export interface NodeActionDeps {
@@ -27,31 +27,31 @@ export interface NodeActionDeps {
   remediations: RemediationStore;
   leases: NodeLeases;
   fencingTargets: Pick<FencingTargetWatch, "readHost">;
-  /** Which nodes do not renew their leases; undefined if that is not followed. */
+  /** Which nodes do not renew their node leases; undefined if node leases are not watched. */
   overdue: OverdueNodes | undefined;
 }
 
-/** The reconcile that an action belongs to. */
+/** What an action needs from its reconcile. */
 export interface NodeActionContext {
   check: HealthCheckObject;
   policy: NodePolicy;
   tracker: NodeTracker;
-  /** Whether this is OKD, which guards etcd's quorum. */
+  /** Whether the cluster is OKD, so that the quorum of etcd can be checked. */
   isOkd: boolean;
-  /** A node as it is now; undefined if there is none. */
+  /** Reads a node live; undefined if there is none. */
   readNode: (nodeName: string, signal: AbortSignal) => Promise<Node | undefined>;
   /** Ensures that the current nodes are known, by a live list if the view may be late. */
   confirmNodes: (signal: AbortSignal) => Promise<void>;
-  /** Whether a remediation may still start. Several requests may have been sent since the decision. */
+  /** Whether a remediation may still start. Live reads have taken time since the decision. */
   mayStart: () => boolean;
-  /** The same if nodes whose renewals are overdue count as unhealthy. After `mayStart`. */
+  /** The same if nodes whose renewals are overdue count as unhealthy. Call it after `mayStart`. */
   mayStartEarly: () => boolean;
   /**
-   * A node in the view, and in the live list if there is a recent one, without a request; undefined if it does not
-   * exist there.
+   * The node in the view and, if there is a recent one, in the live list; undefined for each in which it does not
+   * exist. Sends no request.
    */
   nodesNamed: (nodeName: string) => readonly (Node | undefined)[];
-  /** What is known of a node's host now, without a request. */
+  /** What is known about the host of a node now. Sends no request. */
   hostOf: (nodeName: string) => ObservedHost;
 }
 

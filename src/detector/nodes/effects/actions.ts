@@ -13,15 +13,15 @@ import { createRemediation } from "./create-remediation.ts";
 import { deleteRemediation } from "./delete-remediation.ts";
 import { leaseHolder } from "./node-lease.ts";
 
-/** An action that runs alone; attempts of many nodes are recorded together, in one write. */
+/** An action for one node. Attempts are not among them, because those of many nodes are recorded in one write. */
 export type SingleNodeAction = Exclude<NodeAction, { type: "recordAttempts" }>;
 
 /**
  * Runs one action. If a wrong action would do harm, the objects that the decision depends on are read live first. The
  * view of the cluster may be late, and the remediation of a node that is healthy again would power off a healthy host.
  *
- * @returns an event for each thing that was done, as it is done.
- * @throws KubeError if it failed; the reconcile continues with the others and retries this one.
+ * @returns an event for each result, as soon as it is known.
+ * @throws KubeError if the action failed. The reconcile runs the other actions, and the next one retries this action.
  */
 export function runNodeAction(
   deps: NodeActionDeps,
@@ -47,7 +47,7 @@ export function runNodeAction(
   }
 }
 
-/** Names an action, so that one that failed is not run twice in one reconcile. */
+/** Identifies an action, so that a failed one does not run twice in one reconcile. */
 export function nodeActionKey(action: NodeAction): string {
   switch (action.type) {
     case "delete":
@@ -95,7 +95,7 @@ async function* releaseLease(
   { nodeName }: Extract<NodeAction, { type: "releaseLease" }>,
   signal: AbortSignal,
 ): AsyncGenerator<NodeActionEvent, void> {
-  // The result of the request does not matter: a lease that is not released expires.
+  // Yielded before the request, because the result does not matter: a lease that is not released expires.
   yield { type: "leaseReleased", nodeName };
   await deps.leases.release(nodeName, leaseHolder(check), signal);
 }
@@ -111,7 +111,7 @@ async function* consumeConfirmation(
     await deps.client.patch(NODES, { name }, { uid }, operations, {}, signal);
     yield { type: "confirmationConsumed", nodeName: name };
   } catch (error) {
-    // The annotation was removed since it was read, or the Node was deleted.
+    // The annotation was already removed, or the Node was deleted.
     if (!isKubeError(error, "NotFound", "Conflict", "Invalid")) throw error;
   }
 }

@@ -35,8 +35,8 @@ const MACHINES: ResourceType = {
 };
 
 /**
- * Creates the remediation of a node. First, everything that the decision depends on is read live. Then the node's lease
- * is taken, and everything is checked again immediately before the request.
+ * Creates the remediation of a node. It reads everything that the decision depends on live, takes the remediation
+ * lease, and checks everything again immediately before the request.
  */
 export async function* createRemediation(
   deps: NodeActionDeps,
@@ -83,7 +83,7 @@ export async function* createRemediation(
   yield lease;
   if (lease.type === "leaseRefused") return;
   await context.confirmNodes(signal);
-  // Nothing is awaited between the start guard and the request. The live read may already be seconds old.
+  // Nothing is awaited between the start guard and the request, because the live read may already be seconds old.
   if (!mayStart() || (skipped?.isEarly === true && !context.mayStartEarly())) return;
   const lastHost = host && context.hostOf(name);
   const isNeeded = context.nodesNamed(name).every((found) => needs(found, lastHost));
@@ -106,10 +106,10 @@ export async function* createRemediation(
 }
 
 /**
- * Whether the node is still the one of the decision, and still needs a remediation.
+ * Whether the node is still the same node, and still needs a remediation.
  *
  * @param found the node as it is now; undefined if it was deleted.
- * @param host what is known of its host, if the decision skips the rest of the duration because of that.
+ * @param host what is known about its host; needed only if the decision skips the rest of the duration.
  */
 function stillNeeds(
   deps: NodeActionDeps,
@@ -134,8 +134,8 @@ function stillNeeds(
 }
 
 /**
- * The end of the duration that the remediation does not wait for, by the clock of the API server, in whole seconds,
- * rounded up; and the version of the lease that is silent, as the proof of Off names it.
+ * The fields of an early remediation: when the duration is over, on the clock of the API server and rounded up to whole
+ * seconds, and the version of the silent lease, which the off proof also names.
  */
 function earlySpec(
   { clock, overdue }: NodeActionDeps,
@@ -161,8 +161,8 @@ async function etcdObjection(client: KubeClient, nodeName: string, signal: Abort
 }
 
 /**
- * The node's Machine as an owner, if it is in the namespace of the CR. Kubernetes would delete a CR with an owner in
- * another namespace.
+ * The owner reference to the node's Machine, if the Machine is in the namespace of the CR. Kubernetes would delete a CR
+ * with an owner in another namespace.
  */
 async function readMachine(
   deps: NodeActionDeps,

@@ -6,7 +6,8 @@ import type { KubeObject, ResourceType } from "../../../kube/resource.ts";
 import { compileSelector, SelectorError } from "../../../api/schema/label-selector.ts";
 
 /**
- * In this namespace OKD runs the etcd members, a guard pod for each, and one PodDisruptionBudget for the guard pods.
+ * The namespace in which OKD runs the etcd members, a guard pod for each member, and one PodDisruptionBudget for the
+ * guard pods.
  */
 const ETCD_NAMESPACE = "openshift-etcd";
 const DISRUPTION_BUDGETS: ResourceType = {
@@ -23,11 +24,11 @@ interface DisruptionBudget extends KubeObject {
 }
 
 /**
- * Why an OKD control plane node must not go down now: etcd would lose its quorum, or that cannot be checked. A node
- * whose member is already down, or that has none, may go down.
+ * Why a control plane node of OKD must not go down now: etcd would lose its quorum, or that cannot be checked. A node
+ * may go down if its etcd member is already down or if it has none.
  *
  * @returns text for the operator; undefined if the node may go down.
- * @throws KubeError Forbidden if RBAC does not permit to read the budget or the pods.
+ * @throws KubeError Forbidden if RBAC does not allow the agent to read the budget or the pods.
  */
 export async function findEtcdObjection(
   client: KubeClient,

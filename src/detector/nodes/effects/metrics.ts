@@ -13,8 +13,9 @@ import type { Threshold } from "../decide/threshold.ts";
 import { toleratesOne } from "../decide/threshold.ts";
 import type { Metric } from "../../../telemetry/metric.ts";
 
-// Names, labels and buckets are upstream's, so that dashboards and alerts continue to work. `name` is the node's name,
-// `remediation` the kind of the CR and `namespace` the CR's.
+// Names, labels and buckets of the metrics `nodehealthcheck_…` come from upstream, so that dashboards and alerts
+// continue to work. `name` is the name of the node, `remediation` is the kind of the CR, and `namespace` is the
+// namespace of the CR.
 
 const LABELS = {
   name: "the Node",
@@ -54,18 +55,21 @@ const DISABLED = [
   "ConflictingMachineHealthCheckDetected",
   "SpecInvalid",
 ] as const satisfies Disabled["reason"][];
-/** Gates without a condition, in words. The threshold has one if the health check has a storm guard. */
+/**
+ * The values of the label `reason` for gates without a condition. The threshold has a condition if the health check has
+ * a storm guard.
+ */
 const GATES = {
   paused: "PauseRequested",
   upgrading: "ClusterUpgrading",
   blocked: "ViewStale",
   threshold: "ThresholdHolds",
 } as const satisfies Partial<Record<GateOutcome, string>>;
-/** Conditions of an enabled health check that does not do everything that it should. */
+/** Conditions of an enabled health check that does not remediate every node that it should. */
 const HINDRANCES = ["AttemptBudgetSpent", "RemediationFailed"] as const;
 const STORM = "StormActive";
 const NO_NODES = "NoNodes";
-/** As `ironfence status` says. */
+/** The same word as in `ironfence status`. */
 const TOO_HIGH = "ThresholdTooHigh";
 const PHASES = ["Enabled", "Remediating", "Paused", "Disabled"] as const;
 /** The status is empty, or another version wrote it. */
@@ -73,7 +77,7 @@ const OTHER = "Other";
 const HEALTH_CHECKS = metric({
   name: "ironfence_health_checks",
   type: "gauge",
-  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`; else what lets no remediation start (`PauseRequested`, `ClusterUpgrading`, `ViewStale`, `StormActive`, `NoNodes` if the selector matches none, or `ThresholdHolds` if too few nodes are healthy); else `ThresholdTooHigh` if a node that fails alone may not be remediated; else the first of the other conditions that is True; `None` if nothing is wrong",
+  help: "NodeHealthChecks by their phase, and why they do not remediate: the reason of the condition `Disabled`; otherwise why no remediation starts (`PauseRequested`, `ClusterUpgrading`, `ViewStale`, `StormActive`, `NoNodes` if the selector matches none, or `ThresholdHolds` if too few nodes are healthy); otherwise `ThresholdTooHigh` if not even a single failed node may be remediated; otherwise the first of the other conditions that is True; `None` if nothing is wrong",
   labels: {
     state: [...PHASES, OTHER],
     reason: ["None", ...DISABLED, ...Object.values(GATES), STORM, NO_NODES, TOO_HIGH, ...HINDRANCES, OTHER],
@@ -89,10 +93,10 @@ const BUDGET_SPENT = metric({
 const NOT_STARTED = metric({
   name: "ironfence_nodes_not_started",
   type: "gauge",
-  help: "unhealthy nodes for which a NodeHealthCheck should create a remediation and has not yet: the API server refuses it, its name is taken, or another client holds the lease of the node",
+  help: "unhealthy nodes for which a NodeHealthCheck should have created a remediation but could not: the API server refuses it, its name is in use, or another client holds the remediation lease of the node",
   labels: {},
 });
-/** Outcomes of a decision that count. Between two tries it is `create` again. */
+/** The outcomes of a decision that count. The outcome is `create` again when a deferral ends. */
 const NOT_STARTED_OUTCOMES: ReadonlySet<string> = new Set(["create", "deferred", "foreign"]);
 
 const EARLY = metric({
@@ -122,9 +126,9 @@ interface LastDecision {
   gate: GateOutcome | undefined;
   /** Undefined if the spec is invalid. */
   threshold: Threshold | undefined;
-  /** Nodes that the health check has given up. */
+  /** How many nodes have used up their attempt budget. */
   spent: number;
-  /** Nodes that wait for a remediation to be created. */
+  /** How many nodes wait until a remediation is created. */
   notStarted: number;
 }
 
@@ -137,7 +141,7 @@ export class NodeHealthCheckMetrics {
 
   readonly #registry: Registry;
 
-  /** When Nodes that are gone were deleted, the first one first. */
+  /** When Nodes were deleted. The one that was deleted first comes first. */
   readonly #goneSinceMs = new Map<string, number>();
 
   /** By the name of the health check. */
@@ -165,14 +169,14 @@ export class NodeHealthCheckMetrics {
     this.#durations = new CompactHistogram({ ...DURATION, registry });
   }
 
-  /** Removes the metrics from the registry; the next term of leadership registers them again. */
+  /** Removes the metrics from the registry. The next term of leadership registers them again. */
   close(): void {
     for (const { name } of NODE_HEALTH_CHECK_METRICS) this.#registry.removeSingleMetric(name);
   }
 
   /**
-   * A Node was deleted. Its series stay for a while: a remediation may delete a Node that comes back, and Prometheus
-   * has to read the last value.
+   * Is called when a Node was deleted. Its series stay for `GONE_KEPT_MS`, because a remediation may delete a Node that
+   * comes back, and Prometheus must be able to read the last value.
    */
   nodeGone(nodeName: string, nowMs: number): void {
     this.#goneSinceMs.set(nodeName, nowMs);
@@ -184,7 +188,7 @@ export class NodeHealthCheckMetrics {
 
   /** Removes the series of Nodes that were deleted long ago. */
   dropGone(nowMs: number): void {
-    // In the order in which they were deleted.
+    // The map is in the order of deletion.
     const gone = new Set<string>();
     for (const [name, sinceMs] of this.#goneSinceMs) {
       if (nowMs - sinceMs < GONE_KEPT_MS) break;
@@ -196,7 +200,7 @@ export class NodeHealthCheckMetrics {
     this.#durations.removeIf(({ name }) => gone.has(name));
   }
 
-  /** A remediation began before the duration of its node. */
+  /** Counts a remediation that began early. */
   countEarly(): void {
     this.#early.inc();
   }
@@ -206,7 +210,7 @@ export class NodeHealthCheckMetrics {
     this.#old.inc({ name: nodeName, namespace: "" });
   }
 
-  /** Keeps of a decision what the status of the health check does not say. */
+  /** Keeps the parts of a decision that the status of the health check does not show. */
   keep(
     checkName: string,
     { gate, nodes }: Pick<NodeCheckDecision, "gate" | "nodes">,
@@ -230,7 +234,8 @@ export class NodeHealthCheckMetrics {
     if (before === after) return;
     const were = byName(before);
     const stay = byName(after);
-    // The status may have entries of thousands of nodes when the remediation of one ends.
+    // Unchanged entries are skipped, because the status may have entries of thousands of nodes when one remediation
+    // ends.
     const isSame = (name: string) => sameRecords(were.get(name)?.remediations, stay.get(name)?.remediations);
     for (const [name, { remediations = [] }] of were) {
       if (isSame(name)) continue;
@@ -267,7 +272,7 @@ function reasonOf(
   if (phase === "Paused") return GATES.paused;
   if (gate === "upgrading" || gate === "blocked") return GATES[gate];
   if (reasonIf(STORM) !== undefined) return STORM;
-  // No threshold in nodes is met without nodes.
+  // Checked before the threshold, because a threshold that is a number of nodes is never met without nodes.
   if (observedNodes === 0) return NO_NODES;
   if (gate === "threshold") return GATES.threshold;
   if (threshold !== undefined && observedNodes !== undefined && !toleratesOne(threshold, observedNodes))

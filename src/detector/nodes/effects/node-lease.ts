@@ -7,15 +7,16 @@ import { parseTimeMs, toMicroTime } from "../../../runtime/time.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 
-/** How long another holder's lease still counts after its end, because the clock of that holder may differ. */
+/** How long a lease of another holder still counts after its end, because the clock of that holder may differ. */
 const SKEW_MS = 15_000;
 
 export type LeaseResult = { held: true } | { held: false; reason: string };
 
 /**
- * The lease of each node (`node-<node>`, medik8s), by which node-maintenance tools and remediators exclude each other.
- * If its namespace does not exist, nothing can hold a lease: this is logged once, and the lease counts as held by the
- * agent. If RBAC does not permit to write leases, the holder is unknown, so the lease counts as taken.
+ * The remediation leases (`node-<node>`, medik8s), by which node maintenance tools and remediators exclude each other.
+ * If their namespace does not exist, no other tool can hold a lease, so the lease counts as held by the agent, and this
+ * is logged once. If RBAC does not allow the agent to write leases, the holder is unknown, so the lease counts as
+ * taken.
  */
 export class NodeLeases {
   readonly #client: KubeClient;
@@ -31,7 +32,7 @@ export class NodeLeases {
     this.#namespace = namespace;
   }
 
-  /** Takes the node's lease, or renews it, for `durationMs` from now. */
+  /** Takes or renews the lease of a node, for `durationMs` from now. */
   async take(node: Node, holder: string, durationMs: number, signal: AbortSignal): Promise<LeaseResult> {
     try {
       await this.#client.create<Lease>(LEASES, this.#newLease(node, holder, durationMs), {}, signal);
@@ -41,7 +42,10 @@ export class NodeLeases {
       if (isKubeError(error, "Forbidden")) return { held: false, reason: `cannot take its lease: ${error.message}` };
       if (!isKubeError(error, "NotFound")) throw error;
       if (!this.#warned)
-        this.#logger.warn({ namespace: this.#namespace }, "the namespace of node leases does not exist");
+        this.#logger.warn(
+          { namespace: this.#namespace },
+          "the namespace of the remediation leases does not exist, so other tools cannot hold one",
+        );
       this.#warned = true;
       return { held: true };
     }
@@ -56,7 +60,7 @@ export class NodeLeases {
       const { uid, resourceVersion } = lease.metadata;
       await this.#client.delete(LEASES, key, { guard: { uid, resourceVersion } }, signal);
     } catch (error) {
-      // The lease was deleted, or another holder has taken it since it was read.
+      // The lease was deleted, or another holder took it after it was read.
       if (!isKubeError(error, "NotFound", "Conflict")) throw error;
     }
   }
@@ -121,12 +125,12 @@ export function readTaken(
   return untilMs < nowMs ? undefined : { reason: `node lease is already taken by ${holderIdentity}`, untilMs };
 }
 
-/** The name of a node's lease. */
+/** The name of the remediation lease of a node. */
 export function leaseName(nodeName: string): string {
   return `node-${nodeName}`;
 }
 
-/** Who holds the leases of a health check's nodes. */
+/** The holder of the remediation leases that a health check takes. */
 export function leaseHolder(check: HealthCheckObject): string {
   return `NodeHealthCheck-${check.metadata.name}`;
 }

@@ -24,8 +24,8 @@ export interface NodeStartGuardDeps {
 }
 
 /**
- * Checks immediately before a remediation is created whether it may still start. It sends no request, and nothing is
- * awaited between it and the creation.
+ * Checks immediately before a remediation is created that it may still start. The check sends no request, and nothing
+ * is awaited between the check and the creation.
  */
 export class NodeStartGuard {
   readonly #deps: NodeStartGuardDeps;
@@ -34,7 +34,10 @@ export class NodeStartGuard {
     this.#deps = deps;
   }
 
-  /** A node in the view, and in the live list if there is a recent one; undefined if it does not exist there. */
+  /**
+   * The node in the view and, if there is a recent one, in the live list; undefined for each in which it does not
+   * exist.
+   */
   nodesNamed(name: string): (Node | undefined)[] {
     const { nodes, currentNodes } = this.#deps;
     const { liveNodes } = currentNodes;
@@ -43,8 +46,8 @@ export class NodeStartGuard {
   }
 
   /**
-   * Whether a remediation that was decided on may still start: the spec is the same, there is no upgrade or conflict,
-   * and the threshold is met now, by the view and by the live list.
+   * Whether a remediation that was decided may still start: the spec is the same, there is no upgrade or conflict, and
+   * the threshold is met by the view and by the live list.
    */
   mayStart(check: HealthCheckObject, state: NodeCheckState, { policy, tracker }: CompiledNodeCheck): boolean {
     const { checks, clock, nodes, currentNodes, remediations } = this.#deps;
@@ -54,8 +57,8 @@ export class NodeStartGuard {
     if (!currentNodes.isKnown) return false;
     const nowMs = clock.nowMs();
     const { liveNodes } = currentNodes;
-    // This runs before every creation. Nearly always, one more remediation is the only change, and the last counts
-    // still hold.
+    // The counts are cached, because this runs before every creation, and usually nothing that they depend on has
+    // changed.
     if (state.counts?.countsVersion !== tracker.countsVersion || state.counts.liveNodes !== liveNodes) {
       const platform = this.#deps.platform.read();
       if (platform === "pending" || (platform.upgrading ?? platform.conflict ?? platform.unknown) !== undefined)

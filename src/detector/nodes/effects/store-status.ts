@@ -5,9 +5,10 @@ import { pointer } from "../../../kube/objects/json-pointer.ts";
 import type { HealthCheckStore } from "../../shared/shell/health-check-store.ts";
 import type { HealthCheckObject } from "../snapshot/health-check.ts";
 
-/** Stores the fields of the status that have changed.
+/**
+ * Stores the fields of the status that have changed.
  *
- * @throws KubeError, Conflict if the health check is another one or another version now.
+ * @throws KubeError, Conflict if the health check was replaced or changed.
  */
 export async function storeNodeCheckStatus(
   store: HealthCheckStore<HealthCheckObject>,
@@ -22,7 +23,10 @@ export async function storeNodeCheckStatus(
   await store.patch(check, check, isNew ? whole : operations, { subresource: "status" }, signal);
 }
 
-/** The patch from one status to the other, field by field, so that fields that this version does not know stay. */
+/**
+ * The patch from one status to the other. It changes single fields, so that fields that this version does not know
+ * stay.
+ */
 function statusPatch(before: NodeHealthCheckStatus, after: NodeHealthCheckStatus): JsonPatchOperation[] {
   if (before === after) return [];
   const fields = new Set([...Object.keys(before), ...Object.keys(after)]);

@@ -11,20 +11,20 @@ import type { NodeCounts } from "../decide/threshold.ts";
 import type { HealthCheckObject } from "./health-check.ts";
 import { NodeTracker } from "./node-tracker.ts";
 
-/** A valid spec, compiled, and the nodes that it covers. */
+/** The compiled spec of a valid health check, and the nodes that it selects. */
 export interface CompiledNodeCheck {
   policy: NodePolicy;
   tracker: NodeTracker;
 }
 
-/** What the agent knows of one NodeHealthCheck in addition to its status. */
+/** What the agent knows about one NodeHealthCheck in addition to its status. */
 export interface NodeCheckState extends CheckState {
   readonly uid: string;
-  /** The compiled spec and the nodes it covers, or what is wrong with it. */
+  /** The compiled spec and the nodes that it selects, or what is wrong with the spec. */
   readonly compiled: CompiledNodeCheck | { problem: string };
-  /** The newest counts; undefined if something that they depend on has changed. */
+  /** The cached counts; undefined if something that they depend on has changed. */
   counts: { counts: NodeCounts; countsVersion: number; liveNodes: LiveNodes | undefined } | undefined;
-  /** Nodes that the last decision is about. Their changes matter even if they are not selected. */
+  /** The nodes of the last decision. Their changes matter even if they are not selected. */
   reportedNodes: ReadonlySet<string>;
   /** By the names of nodes. */
   observations: ObservationsByKey<NodeObservations, NodeEvent>;
@@ -52,15 +52,15 @@ export function newNodeCheckState(
 }
 
 /**
- * Identifies a health check and everything that its policy is compiled from. A change of annotations does not raise the
- * generation.
+ * Identifies a health check and everything that its policy is compiled from. A change of annotations does not increase
+ * the generation.
  */
 export function nodeCheckKey({ metadata }: HealthCheckObject): string {
   const { uid, generation, annotations } = metadata;
   return JSON.stringify([uid, generation, POLICY_ANNOTATIONS.map((name) => annotations?.[name])]);
 }
 
-/** Whether the state is of this health check with this spec. */
+/** Whether the state belongs to this health check with its current spec. */
 export function isStateOf(state: NodeCheckState, check: HealthCheckObject): boolean {
   return state.key === nodeCheckKey(check);
 }

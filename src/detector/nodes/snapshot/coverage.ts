@@ -7,8 +7,9 @@ import type { HealthCheckObject } from "./health-check.ts";
 const OURS = `${BARE_METAL_REMEDIATION_TEMPLATES.group}/`;
 
 /**
- * Which nodes some health check would remediate through ironfence. A pause ends, so one that is paused counts. One that
- * is disabled has an alert of its own, and one with templates of other projects only fences by other means.
+ * Judges whether a health check would remediate a node with ironfence. A paused health check counts, because the pause
+ * ends. A disabled one does not count, and has its own alert. One that has only templates of other projects does not
+ * count, because ironfence does not fence its nodes.
  */
 export function nodeCoverage(checks: Iterable<HealthCheckObject>): CoverageJudge {
   const policies = [...checks].flatMap(({ spec, status, metadata }) => {

@@ -4,10 +4,13 @@ import { trimMeta } from "../../../api/kubernetes/trim.ts";
 import type { KubeObject } from "../../../kube/resource.ts";
 import { field } from "../../shared/model/remediation.ts";
 
-/** A NodeHealthCheck as the API server stores it; its spec may be anything if another operator's CRD is installed. */
+/**
+ * A NodeHealthCheck as the API server stores it. Its spec may have any form if the CRD of another operator is
+ * installed.
+ */
 export interface HealthCheckObject extends KubeObject {
   spec: unknown;
-  /** Empty if it cannot be parsed. The detector then restores its records from the CRs. */
+  /** Empty if it cannot be parsed. The detector then creates its records again from the CRs. */
   status: NodeHealthCheckStatus;
 }
 
@@ -22,7 +25,7 @@ export function trimHealthCheck(raw: KubeObject): HealthCheckObject {
   };
 }
 
-/** Which of two health checks handles a node that both select: the older one. */
+/** Whether `a` is older than `b`. The older of two health checks handles a node that both select. */
 export function isOlder(a: HealthCheckObject, b: HealthCheckObject): boolean {
   const [createdA, createdB] = [a.metadata.creationTimestamp ?? "", b.metadata.creationTimestamp ?? ""];
   return createdA === createdB ? a.metadata.name < b.metadata.name : createdA < createdB;

@@ -6,20 +6,22 @@ import { judgeHealth } from "../decide/health.ts";
 import type { NodePolicy } from "../decide/policy.ts";
 import type { ConditionTimes } from "../../shared/views/condition-times.ts";
 
-/** If the wall clock differs from the monotonic one by more than this, it was set. */
+/**
+ * If the difference between the wall clock and the monotonic clock changes by more than this, the wall clock was set.
+ */
 const CLOCK_SET_MS = 1_000;
 
 /**
- * The nodes that one health check covers, and the health of each. It is updated node by node, so that a change costs
- * the same for ten nodes and for ten thousand.
+ * The nodes that one health check selects, and the health of each. Each change updates one node, so that it costs the
+ * same with ten nodes and with ten thousand.
  */
 export class NodeTracker {
   readonly #policy: NodePolicy;
   readonly #times: ConditionTimes;
-  /** How far the wall clock was ahead of the monotonic one when nodes were last judged. */
+  /** How far the wall clock was ahead of the monotonic clock when all nodes were last judged. */
   #driftMs: number;
   readonly #selected = new Set<string>();
-  /** Nodes that are not healthy, or that the operator confirmed. */
+  /** The selected nodes that are not healthy, or that the operator confirmed to be healthy. */
   readonly #notable = new Map<string, { node: Node; health: NodeHealth }>();
   #countsVersion = 0;
 
@@ -35,7 +37,9 @@ export class NodeTracker {
     return new NodeTracker(this.#policy, nodes, nowMs, this.#times);
   }
 
-  /** Increases when a node becomes selected or not, or healthy or not, which is what the counts depend on. */
+  /**
+   * Increases whenever a change of a node may change the counts: when it begins or ceases to be selected or healthy.
+   */
   get countsVersion(): number {
     return this.#countsVersion;
   }
@@ -46,7 +50,7 @@ export class NodeTracker {
     return found !== undefined && found.health.state !== "healthy";
   }
 
-  /** How many nodes the selector covers. */
+  /** How many nodes the selector matches. */
   get selectedNodes(): number {
     return this.#selected.size;
   }
@@ -55,12 +59,12 @@ export class NodeTracker {
     return this.#selected.has(name);
   }
 
-  /** The selected nodes that are not healthy, or that the operator confirmed, by name. */
+  /** The selected nodes that are not healthy, or that the operator confirmed to be healthy, by name. */
   get notable(): ReadonlyMap<string, { node: Node; health: NodeHealth }> {
     return this.#notable;
   }
 
-  /** @returns whether the health check's decision may differ for it. */
+  /** @returns whether the decision of the health check may change. */
   observe(change: Change<Node>, nowMs: number): boolean {
     const { name } = change.object.metadata;
     const wasSelected = this.#selected.has(name);
@@ -73,7 +77,10 @@ export class NodeTracker {
     return wasSelected !== this.#selected.has(name) || before !== undefined || this.#notable.has(name);
   }
 
-  /** Judges the nodes again whose duration is over. If the wall clock was set, judges all nodes whose duration runs. */
+  /**
+   * Judges again the nodes whose duration is over. If the wall clock was set, judges all nodes that are
+   * `soonUnhealthy`.
+   */
   advance(nowMs: number): void {
     const driftMs = nowMs - this.#times.nowMs();
     const wasSet = Math.abs(driftMs - this.#driftMs) > CLOCK_SET_MS;
@@ -86,7 +93,7 @@ export class NodeTracker {
     }
   }
 
-  /** The health of a node by the conditions of this health check, whether it is selected or not. */
+  /** The health of a node by the conditions of this health check, even if the node is not selected. */
   judge(node: Node, nowMs: number): NodeHealth {
     const { conditions } = node.status;
     const driftMs = nowMs - this.#times.nowMs();

@@ -17,7 +17,10 @@ export function peersOf(states: NodeCheckStates, checks: Iterable<HealthCheckObj
   return peers;
 }
 
-/** Drops the counts that a change of a remediation makes wrong. @param change undefined if any may have changed. */
+/**
+ * Drops the cached counts that a change of a remediation makes wrong. @param change undefined if any remediation may
+ * have changed.
+ */
 export function dropCounts(states: NodeCheckStates, change: Change<RemediationObject> | undefined): void {
   for (const [, state] of states.entries()) if (!keepsCounts(state, change)) state.counts = undefined;
 }

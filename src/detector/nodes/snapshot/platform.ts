@@ -10,8 +10,8 @@ import type { Disabled } from "../decide/status.ts";
 const CLUSTER_VERSION = { apiVersion: "config.openshift.io/v1", kind: "ClusterVersion" };
 const MACHINE_HEALTH_CHECK = { apiVersion: "machine.openshift.io/v1beta1", kind: "MachineHealthCheck" };
 /**
- * How often discovery is repeated in a cluster that does not serve the kinds of OKD. They are installed with the
- * cluster.
+ * How often discovery is repeated in a cluster that does not serve the kinds of OKD. It is rare, because these kinds
+ * are installed together with the cluster.
  */
 const ABSENT_RETRY_MS = 600_000;
 

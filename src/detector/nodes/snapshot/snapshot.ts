@@ -44,22 +44,22 @@ export interface NodeSnapshotSources {
   nodes: Pick<Watched<Node>, "get">;
   /** The nodes of a live list; undefined if the view is up to date. */
   liveNodes: LiveNodes | undefined;
-  /** Every remediation CR, of any owner. */
+  /** All remediation CRs, with any owner. */
   remediations: readonly Remediation[];
-  /** Nodes for which a CR is being created at this moment, and by which health check. */
+  /** The nodes for which a CR is being created at this moment, each with the name of its health check. */
   starting: ReadonlyMap<string, string>;
-  /** What is wrong with the transition times of a node. Text for the operator. */
+  /** What is wrong with the transition times of a node, as text for the operator. */
   skewOf?: (nodeName: string, matters: (conditionType: string) => boolean) => string | undefined;
-  /** How far the clock of this process is wrong. Text for the operator. */
+  /** How far the clock of this process is wrong, as text for the operator. */
   clockSkew?: string | undefined;
   templates: NodeCheckSnapshot["templates"];
   platform: PlatformFacts;
-  /** Whether the kind of the record can be read now. */
+  /** Whether the kind of a recorded CR can be read now. */
   canSee: (record: Pick<RemediationRecord, "resource">) => boolean;
   blocked: string | undefined;
-  /** What is known of the power of hosts, for health checks that use it. */
+  /** What is known about the power of hosts, for health checks that need it. */
   fencingTargets: Pick<FencingTargetWatch, "hostOf" | "problem" | "fenceableSinceMs" | "provenEarly">;
-  /** Which nodes do not renew their leases; undefined if that is not followed. */
+  /** Which nodes do not renew their node leases; undefined if node leases are not watched. */
   overdue?: OverdueNodes | undefined;
 }
 
@@ -76,7 +76,8 @@ export function takeNodeSnapshot(sources: NodeSnapshotSources, nowMs: number): N
     ...tracker.notable.keys(),
     ...previous.keys(),
     ...own.keys(),
-    // If a node recovers while its lease is being taken, only the lease refers to it.
+    // If a node recovers while its remediation lease is being taken, nothing else refers to the node, and the lease
+    // must be released.
     ...namesOfLeased(state),
   ]);
   const isFollowed = policy.beginsEarly && sources.overdue !== undefined;
@@ -138,7 +139,7 @@ function namesOfLeased({ observations }: NodeCheckState): string[] {
   );
 }
 
-/** Whether a remediation began before the duration of its node. */
+/** Whether a remediation began early. */
 function isEarly(remediations: readonly Remediation[]): boolean {
   return remediations.some(({ powerOnNotBeforeMs }) => powerOnNotBeforeMs !== undefined);
 }
@@ -154,15 +155,15 @@ export function countOverdue(
 }
 
 /**
- * Whether a BareMetalRemediation is recorded. The FencingTarget of the node shows whether the cause of its failure is
- * fixed.
+ * Whether a BareMetalRemediation is recorded. For this kind, the FencingTarget of the node shows whether the cause of a
+ * failure is fixed.
  */
 function mayRetry(entry: UnhealthyNode | undefined): boolean {
   const { kind } = BARE_METAL_REMEDIATIONS;
   return entry?.remediations?.some(({ resource }) => resource.kind === kind) === true;
 }
 
-/** Counts the nodes of a health check now, without a whole snapshot. */
+/** Counts the nodes of a health check now, without taking a snapshot. */
 export function countNodesNow(
   check: HealthCheckObject,
   tracker: NodeTracker,
@@ -196,7 +197,7 @@ export function countLiveNodes(
 /** Which other health check handles a node. */
 class PeerChecks {
   readonly #sources: NodeSnapshotSources;
-  /** Names of other health checks by node that they have a CR for. */
+  /** The name of another health check with a CR for the node, by node. */
   readonly #remediating = new Map<string, string>();
 
   constructor(sources: NodeSnapshotSources) {
@@ -213,7 +214,7 @@ class PeerChecks {
     if (remediating !== undefined && remediating !== check.metadata.name) {
       return `NodeHealthCheck ${remediating} is remediating it`;
     }
-    // A health check continues its own remediation, even if another health check is older.
+    // A health check continues its own remediation, even if an older one selects the node.
     if (hasOwnRemediation) return undefined;
     const older = peers.find(
       (peer) =>
@@ -223,13 +224,13 @@ class PeerChecks {
         readDisabled(peer.check.status) !== true &&
         isOlder(peer.check, check),
     );
-    return older === undefined ? undefined : `the older NodeHealthCheck ${older.check.metadata.name} selects it too`;
+    return older === undefined ? undefined : `the older NodeHealthCheck ${older.check.metadata.name} also selects it`;
   }
 }
 
 /**
- * Control plane nodes that any health check is remediating: by their CRs, by the status of any health check, and by
- * remediations that are being created.
+ * The control plane nodes that any health check is remediating, according to the CRs, the statuses of the health
+ * checks, and the remediations that are being created.
  */
 function controlPlaneBusy(sources: NodeSnapshotSources): string[] {
   const isControlPlaneNode = (name: string) => {

@@ -249,7 +249,7 @@ function refusalOf(error: unknown): Announcement[] {
       key: "notWritten",
       type: "Warning",
       reason: "HealthCheckNotWritten",
-      note: `The API server refuses changes of this health check, so no remediation that has ended is deleted, and its node counts as unhealthy: ${error.message}. If that names the webhook of an operator that does not run any more, delete its webhook configuration`,
+      note: `The API server refuses changes of this health check, so remediations that have ended are not deleted, and their nodes still count as unhealthy: ${error.message}. If the error names the webhook of an operator that no longer runs, delete its webhook configuration`,
     },
   ];
 }
