@@ -46,7 +46,7 @@ export type DisconnectReason =
 
 /** The current connection to a workload cluster. */
 export type ClusterConnection =
-  /** Not known yet. */
+  /** It is not known yet whether the cluster can be reached. */
   | { state: "connecting" }
   /**
    * `nodes` is complete and up to date. `runtime` and `nodes` stay the same objects until a kubeconfig points to

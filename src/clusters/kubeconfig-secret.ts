@@ -118,8 +118,8 @@ function readServer(cluster: Fields): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || url.protocol !== "https:") throw new KubeconfigError("cluster.server is not an https URL");
   // They would appear in every message that names the server.
-  if (url.username !== "" || url.password !== "") throw new KubeconfigError("cluster.server holds credentials");
-  if (url.search !== "" || url.hash !== "") throw new KubeconfigError("cluster.server holds more than a path");
+  if (url.username !== "" || url.password !== "") throw new KubeconfigError("cluster.server contains credentials");
+  if (url.search !== "" || url.hash !== "") throw new KubeconfigError("cluster.server has a query or a fragment");
   return withoutTrailingSlashes(url.href);
 }
 
@@ -153,7 +153,7 @@ function checkTls({ ca, cert, key }: TlsMaterial): void {
   try {
     if (ca !== undefined) void new X509Certificate(ca);
   } catch {
-    throw new KubeconfigError("cluster.certificate-authority-data holds no certificate that can be read");
+    throw new KubeconfigError("cluster.certificate-authority-data contains no certificate that can be read");
   }
   if (key !== undefined && keyBits(key) > KEY_BITS_MAX) {
     throw new KubeconfigError(`user.client-key-data has more than ${KEY_BITS_MAX} bits`);

@@ -147,7 +147,8 @@ export class Link {
     if (problem !== undefined && nodes.problemCode === "OverBudget") return this.#unhealthy(problem);
     if (nodes.synced) {
       const isTroubled = nowMs - this.#wellMs >= TROUBLE_MS || nowMs - nodes.lastContactMs > CONTACT_AGE_MAX_MS;
-      if (isTroubled) return this.#unhealthy(problem ?? "it has reported nothing about its nodes for minutes");
+      if (isTroubled)
+        return this.#unhealthy(problem ?? "its API server has reported nothing about nodes for 3 minutes");
       if (this.#uid !== undefined) return { state: "connected", uid: this.#uid };
       if (this.#unidentified !== undefined) return this.#unhealthy(this.#unidentified.message, this.#unidentified.code);
     }

@@ -54,6 +54,6 @@ function connectionOf(runtime: KubeRuntime, nodes: Watched<Node>): ClusterConnec
   const { clock } = runtime;
   const silentMs = clock.monotonicMs() - nodes.lastContactMs;
   if (silentMs <= NODES_STALE_MS) return { state: "connected", runtime, nodes };
-  const message = "the API server has reported nothing about nodes for minutes";
+  const message = "the API server has reported nothing about nodes for 3 minutes";
   return { state: "disconnected", reason: "Unreachable", message, sinceMs: clock.nowMs() - silentMs };
 }

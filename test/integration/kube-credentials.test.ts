@@ -282,7 +282,7 @@ test("an error in a kubeconfig is reported, with the file and what to do", async
   };
   await assert.rejects(
     loadCluster({}, nowhere()),
-    /no Kubernetes cluster to talk to: \$KUBECONFIG is not set, and there is neither .*no-home.*config nor .*Give --kubeconfig/,
+    /no Kubernetes cluster found: \$KUBECONFIG is not set, and there is neither .*no-home.*config nor .*Give --kubeconfig/,
   );
   await assert.rejects(
     loadCluster({}, { ...nowhere(), variables: { KUBECONFIG: "/not/there" } }),

@@ -83,7 +83,7 @@ export async function evaluateNodeHealthChecks(
     const resolved = await resolveAll(runtime, peers, { remediations, templates }, reading);
     if (peers.some(({ state }) => "policy" in state.compiled && state.compiled.policy.skipsDurationIfOff)) {
       while (fencingTargets.pending) await sleep(runtime.clock, KINDS_POLL_MS, reading);
-      // As with templates: the agent may have permissions that this user does not have.
+      // Throws if this user cannot read them, because the agent may have that permission and decide differently.
       if (fencingTargets.refusal !== undefined)
         throw new KubeError("Forbidden", fencingTargets.refusal, { status: 403 });
     }
@@ -148,7 +148,7 @@ async function readPlatform(runtime: KubeRuntime, platform: Platform, signal: Ab
   for (;;) {
     const facts = platform.read();
     if (facts !== "pending") {
-      // As with remediations: the agent may have permissions that this user does not have.
+      // Throws if this user cannot read these kinds, because the agent may have that permission and decide differently.
       if (facts.unknown !== undefined) throw new KubeError("Forbidden", facts.unknown, { status: 403 });
       return facts;
     }

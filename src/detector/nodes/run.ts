@@ -49,7 +49,7 @@ export async function runNodeHealthChecks(deps: NodeHealthChecksDeps, signal: Ab
   const { kind } = NODE_HEALTH_CHECKS;
   const fields = { apiVersion: apiVersionOf(NODE_HEALTH_CHECKS), kind };
   const onAbsent = (): void =>
-    deps.runtime.logger.warn(fields, "waiting: the CRD is not installed; apply deploy/node-health-check");
+    deps.runtime.logger.warn(fields, "waiting until the CRD is installed: apply deploy/node-health-check");
   try {
     await whenServed(deps.runtime, NODE_HEALTH_CHECKS, { retryMs: CRD_RETRY_MS, onAbsent }, signal);
     await serve(deps, signal);

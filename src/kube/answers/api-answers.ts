@@ -119,7 +119,7 @@ function errorOfStatus(
     return new KubeError("Conflict", text, { status: httpStatus, reason: "Invalid" });
   }
   const text = (
-    status?.message ?? (status === undefined ? "not the answer of an API server" : "no reason given")
+    status?.message ?? (status === undefined ? "the answer does not come from an API server" : "no reason given")
   ).slice(0, MESSAGE_LENGTH_MAX);
   const code = codeOf(httpStatus, status?.reason);
   return new KubeError(code, `${what}: ${httpStatus} ${status?.reason ?? code}: ${text}`, {

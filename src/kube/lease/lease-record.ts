@@ -33,9 +33,9 @@ export interface LeaderLeaseObservation {
 }
 
 /**
- * Adds a new read to the observation. The times in the record come from clocks of other machines and prove nothing:
- * only a change that this process observes does. If the Lease is missing or has another UID, it was deleted, and its
- * holder may have renewed it until now.
+ * Adds a new read to the observation. The times in the record come from clocks of other machines, so they prove
+ * nothing. Only a change that this process observes proves that the lease was renewed. If the Lease is missing or has
+ * another UID, it was deleted, and its holder may have renewed it until now.
  */
 export function observeLeaderLease(
   before: LeaderLeaseObservation | undefined,

@@ -248,7 +248,7 @@ test("the server's refusals become codes, and messages name call, object and cau
   });
   await assert.rejects(
     client().delete(NODE, { name: "a" }, { guard: { uid: "u" } }, never),
-    rejectsWith("Unavailable", /502 Unavailable: not the answer of an API server$/),
+    rejectsWith("Unavailable", /502 Unavailable: the answer does not come from an API server$/),
   );
 });
 

@@ -38,7 +38,7 @@ test("nothing is repeated of an answer that is not the API server's own", () => 
   ]) {
     for (const status of [200, 302, 404, 500]) {
       const { message } = answer(status, body);
-      assert.match(message, /^list things: \d+ \w+: not the answer of an API server$/);
+      assert.match(message, /^list things: \d+ \w+: the answer does not come from an API server$/);
     }
   }
 });
@@ -60,7 +60,7 @@ test("JSON that is nested without end is neither an object nor a list nor a reas
     "[".repeat(4_000_000),
     `{"kind":"Status","message":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
   ]) {
-    assert.match(answer(500, body).message, /^list things: 500 Unavailable: (not the answer|no reason)/);
+    assert.match(answer(500, body).message, /^list things: 500 Unavailable: (the answer does not come|no reason)/);
     const broken = { status: 200, headers: {}, body };
     assert.throws(() => parseObject("get thing", broken), /BadResponse|not/);
     assert.throws(() => parseList("list things", NODE, broken), /BadResponse|not/);

@@ -188,7 +188,12 @@ function replace(evaluation: MachineCheckEvaluation, facts: MachineFacts, remedy
   }
   const first = evaluation.decision.actions.find(({ type }) => type === "delete");
   if (first !== undefined)
-    return concludeMachine(evaluation, facts, "waiting", "another Machine is deleted first: one at a time");
+    return concludeMachine(
+      evaluation,
+      facts,
+      "waiting",
+      "another Machine is deleted first, because only one is deleted at a time",
+    );
   if (!countReplacement(evaluation, facts, remedy)) return;
   evaluation.decision.actions.push({ type: "delete", machine });
   concludeMachine(evaluation, facts, "delete", "deleting it, so that its owner creates a new one");
@@ -211,7 +216,11 @@ function findObstacle(evaluation: MachineCheckEvaluation, facts: MachineFacts, r
     if (foreign !== undefined) return skipMachine(evaluation, facts, foreign);
     const busy = machine.isControlPlane ? (controlPlaneBusy ?? evaluation.controlPlaneStarts) : undefined;
     if (busy !== undefined)
-      return skipMachine(evaluation, facts, `control plane Machine ${busy} is being remediated: one at a time`);
+      return skipMachine(
+        evaluation,
+        facts,
+        `control plane Machine ${busy} is being remediated, and only one may be at a time`,
+      );
   }
   if (deferral !== undefined && deferral.untilMs > nowMs) return deferral.reason;
   return findSpentBudget(evaluation, facts, remedy);

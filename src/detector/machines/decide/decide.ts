@@ -115,8 +115,8 @@ function withFields(
 }
 
 /**
- * The condition Paused of a MachineHealthCheck. A health check that is paused, or whose Cluster is paused, does nothing
- * else. The value `PAUSED_FOR_OTHERS` of the annotation pauses only the controller of Cluster API.
+ * The condition Paused of a MachineHealthCheck. A health check that is paused, or whose Cluster is paused, only shows
+ * this condition. The value `PAUSED_FOR_OTHERS` of the annotation pauses only the controller of Cluster API.
  */
 export function pausedCondition({ metadata }: MachineHealthCheck, cluster: Cluster | undefined): ConditionWrite {
   const annotation = metadata.annotations?.[PAUSED_ANNOTATION];

@@ -71,7 +71,7 @@ export async function* runMachineAction(
   if (objection !== undefined) {
     deps.logger.warn(
       { machine: nameOf(action.machine), reason: objection },
-      "no remediation starts: by a live list of the nodes, too many Machines are unhealthy",
+      "no remediation starts, because a live list of the nodes shows too many unhealthy Machines",
     );
     yield deferred(deps, action.machine, { reason: objection, cause: "threshold" }, RECOUNT_MS);
     return;
@@ -82,7 +82,7 @@ export async function* runMachineAction(
   const needed = action.type === "conditions" ? action.health : action.type === "withdraw" ? "healthy" : "unhealthy";
   if (live.health.state !== needed) {
     const reason = "a live read differs from the watched state";
-    deps.logger.info({ machine: nameOf(action.machine), action: action.type }, `nothing is done: ${reason}`);
+    deps.logger.info({ machine: nameOf(action.machine), action: action.type }, `action skipped: ${reason}`);
     yield deferred(deps, action.machine, { reason, cause: "staleView" }, STALE_RETRY_MS);
     return;
   }
@@ -257,7 +257,7 @@ async function* deleteMachine(
     yield deferred(deps, machine, { reason: message, cause: "deletionRefused" }, REFUSED_RETRY_MS);
     return;
   }
-  logger.info({ machineHealthCheck: nameOf(context.check), machine: nameOf(machine) }, "deleted an unhealthy machine");
+  logger.info({ machineHealthCheck: nameOf(context.check), machine: nameOf(machine) }, "deleted an unhealthy Machine");
   yield { type: "deleted", machine };
   yield started(live, "deletion of the Machine");
 }

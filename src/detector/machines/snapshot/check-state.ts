@@ -85,7 +85,7 @@ export function judgeNow(
 /** A Node with the same name but another providerID is not the node of the Machine. */
 function ownNodeOf(machine: Machine, observed: ObservedNode): ObservedNode {
   if (observed.state !== "there" || mayBeNodeOf(observed.node, machine)) return observed;
-  const reason = `Node ${observed.node.metadata.name} has a different providerID than the Machine: check whether the kubeconfig leads to the Machine's cluster`;
+  const reason = `Node ${observed.node.metadata.name} has a different providerID than the Machine: check whether the kubeconfig points to the Machine's cluster`;
   return { state: "unknown", reason };
 }
 

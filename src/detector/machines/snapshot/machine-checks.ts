@@ -168,7 +168,7 @@ export class MachineChecks {
     const isStale = clock.monotonicMs() - lastMs > VIEW_STALE_MS;
     if (isStale) return "the API server has reported nothing about Machines for 3 minutes";
     return this.#isOtherCluster(check)
-      ? "the cluster has Nodes, but none that a Machine names: check whether the kubeconfig leads to another cluster"
+      ? "the cluster has Nodes, but none that a Machine names: check whether the kubeconfig points to another cluster"
       : undefined;
   }
 

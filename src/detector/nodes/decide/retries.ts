@@ -16,7 +16,7 @@ import { hasEnded } from "../../shared/model/remediation.ts";
 /** How soon a node that waits until its failed round is stored is evaluated again. */
 const RECORD_WAIT_MS = 1_000;
 
-/** Whether every step has failed and the next round does not start now. Reports this. */
+/** Whether every step has failed and the next round does not start now. If so, it also reports the failure. */
 export function waitsForNextRound(evaluation: NodeCheckEvaluation, facts: NodeFacts, next: NextStep): boolean {
   const { nowMs, snapshot } = evaluation;
   const { failedMs, restartAtMs: dueMs } = next;
@@ -42,7 +42,7 @@ function fixedMs({ fenceableSinceMs = -Infinity }: NodeFacts, failedMs: number):
   return fenceableSinceMs > failedMs ? fenceableSinceMs : Infinity;
 }
 
-/** Whether the attempt budget of the node is used up. Reports this. */
+/** Whether the attempt budget of the node is used up. If so, it also reports that. */
 export function isBudgetSpent(evaluation: NodeCheckEvaluation, facts: NodeFacts): boolean {
   const { attemptBudget } = evaluation.snapshot.policy;
   const remembered = [...facts.attempts, ...facts.attemptsOfOthers];

@@ -86,7 +86,7 @@ const HEALTH_CHECKS = metric({
 const BUDGET_SPENT = metric({
   name: "ironfence_attempt_budget_spent",
   type: "gauge",
-  help: "unhealthy nodes that are not remediated again because their NodeHealthCheck has used up its attempts for them",
+  help: "unhealthy nodes that are not remediated again because their NodeHealthCheck has used up its attempt budget for them",
   labels: {},
 });
 

@@ -1,7 +1,10 @@
 /** The fields of an input in a log of decisions. The log repeats a field only if it has changed. */
 export type InputFields = Readonly<Record<string, unknown>>;
 
-/** A pure function that decides about a health check by an input `I`, and how a log of decisions holds both. */
+/**
+ * A pure function that decides about a health check by an input `I`, and how a log of decisions stores the input and
+ * the decision.
+ */
 export interface Decider<I extends object, D> {
   /** The name of the function in the log. */
   name: string;

@@ -2,7 +2,7 @@ import type { Node, NodeCondition } from "../../../api/kubernetes/core.ts";
 
 /**
  * Whether any field that health checks use differs. Kubelets report every few seconds, and most reports change none of
- * these fields. They must not cause an evaluation.
+ * these fields. Such a report must not cause an evaluation.
  */
 export function nodeDiffers(before: Node, after: Node): boolean {
   const { metadata: a } = before;

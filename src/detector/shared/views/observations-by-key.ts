@@ -10,7 +10,7 @@ export class ObservationsByKey<O extends object, E> {
   readonly #observe: (observations: O, event: E | TimePassed) => O;
   readonly #byKey = new Map<string, O>();
 
-  /** @param nothing the observations before the first event: every field is undefined. */
+  /** @param nothing the observations of a key without events. Every field of them is undefined. */
   constructor(nothing: O, observe: (observations: O, event: E | TimePassed) => O) {
     this.#nothing = nothing;
     this.#observe = observe;

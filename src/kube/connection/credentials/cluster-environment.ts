@@ -41,6 +41,6 @@ export function findKubeconfigs(option: string | undefined, environment: Environ
       ? `$KUBECONFIG names ${listed.join(", ")}, which does not exist`
       : `$KUBECONFIG is not set, and there is neither ${atHome} nor a pod's service account at ${token}`;
   throw new ClusterConfigError(
-    `no Kubernetes cluster to talk to: ${lookedFor}. Give --kubeconfig, set $KUBECONFIG, or run in a pod with a service account.`,
+    `no Kubernetes cluster found: ${lookedFor}. Give --kubeconfig, set $KUBECONFIG, or run in a pod with a service account.`,
   );
 }
