@@ -24,9 +24,9 @@ export interface ClusterLeaseState {
  * Leases with the same namespace and names for all installations in a cluster. An installation's own lease ensures that
  * only one of its agents leads. These leases ensure that only one installation in the cluster works.
  *
- * The agent that holds its installation's own lease takes these leases, either all or none, so that an installation
- * that waits for one of them does not block another installation with the others. Each has its own term, by the same
- * rules and clocks as the own lease. If the agent loses one, it stops leading.
+ * The agent that holds its installation's own lease takes either all of these leases or none. Otherwise an installation
+ * that waits for one lease could block another installation with the rest. Each has its own term, by the same rules and
+ * clocks as the own lease. If the agent loses one, it stops leading.
  */
 export class ClusterLeases {
   readonly #deps: LeaderElectionDeps;

@@ -51,7 +51,7 @@ export function decideMachineCheck(
   const isAnyUnhealthy = snapshot.machines.some(
     ({ health }) => health.state === "unhealthy" || health.state === "unknown",
   );
-  // Machines that have not started yet also count against the threshold. If only those count, the Event would be
+  // Machines that have not started yet also count against the threshold. If there are no others, the Event would be
   // misleading.
   if (gate !== undefined && isAnyUnhealthy) {
     decision.standing.push(announce("Warning", "RemediationRestricted", gate.message));

@@ -81,7 +81,7 @@ function decideByState(
     remediations.length > 0 || records.some((record) => isUnseen(record, evaluation.snapshot.unseenKinds));
   if (node === undefined) return underWay ? decideGone(evaluation, facts, records) : undefined;
   if (health.state === "healthy") return decideHealthy(evaluation, facts, node, records, underWay);
-  if (!selected) return underWay ? decideRelabelled(evaluation, facts, records) : undefined;
+  if (!selected) return underWay ? decideDeselected(evaluation, facts, records) : undefined;
   if (health.state === "soonUnhealthy") return decideSoonUnhealthy(evaluation, facts, node, records, health);
   return decideUnhealthy(evaluation, facts, node, records, health);
 }
@@ -140,10 +140,10 @@ function decideHealthy(
 }
 
 /**
- * The labels of the node changed, and this health check no longer selects it. No new remediation starts, and one in
- * progress is not deleted.
+ * The labels of the node changed, and this health check no longer selects it. No new remediation starts, and a
+ * remediation in progress is not deleted.
  */
-function decideRelabelled(
+function decideDeselected(
   evaluation: NodeCheckEvaluation,
   facts: NodeFacts,
   records: RemediationRecord[],

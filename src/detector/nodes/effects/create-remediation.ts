@@ -134,8 +134,9 @@ function stillNeeds(
 }
 
 /**
- * The fields of an early remediation: when the duration is over, on the clock of the API server and rounded up to whole
- * seconds, and the version of the silent lease, which the off proof also names.
+ * The additional fields of an early remediation. `powerOnNotBefore` is when the duration is over, on the clock of the
+ * API server, rounded up to whole seconds. `earlyProof` is the version of the silent lease, which the off proof also
+ * names.
  */
 function earlySpec(
   { clock, overdue }: NodeActionDeps,

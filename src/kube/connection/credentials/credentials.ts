@@ -4,8 +4,8 @@ import { accessFromPod } from "./service-account.ts";
 import type { ClusterAccess } from "./cluster-access.ts";
 
 /**
- * Finds the cluster by the first of these that exists: the kubeconfig in `options`, the files of `$KUBECONFIG` (missing
- * ones are skipped, and the first file wins), `~/.kube/config`, the service account of the pod.
+ * Finds the cluster by the first of these that is set or exists: the kubeconfig in `options`, the files of
+ * `$KUBECONFIG` (missing ones are skipped, and the first file wins), `~/.kube/config`, the service account of the pod.
  *
  * @throws ClusterConfigError. Its message says what was searched, what is wrong and what to do.
  */

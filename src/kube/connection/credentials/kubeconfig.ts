@@ -185,8 +185,8 @@ function selectContext(file: ConfigFile, wanted: string | undefined, source: str
     throw new ClusterConfigError(
       `context ${name} of ${source} names the user ${context.user}, which the file does not have: correct the context`,
     );
-  // client-node ignores a token file, so `tokenFile` is read in `currentCredentials`. As in client-go, it takes
-  // precedence over a token.
+  // client-node ignores a token file, so `tokenFile` is read in `currentCredentials`. As in client-go, a token file
+  // takes precedence over a token.
   const selected = new KubeConfig();
   selected.loadFromClusterAndUser(checkCluster(cluster, `cluster ${cluster.name} of ${source}`), user);
   return {
