@@ -6,7 +6,7 @@ import type { LogLevel } from "../telemetry/logger.ts";
 export const COMPONENTS = ["detector", "remediator"] as const;
 export type Component = (typeof COMPONENTS)[number];
 
-/** Kinds of other projects, each of which another controller acts on by default. */
+/** Groups of kinds of other projects. By default another controller acts on these kinds. */
 export const FAMILIES = [
   "node-health-check",
   "machine-health-check",

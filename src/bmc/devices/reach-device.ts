@@ -80,7 +80,7 @@ export async function reachDevice(
 
 function whyOf(error: unknown): string {
   if (!(error instanceof Error)) return "failed";
-  // The message of OpenSSL has the address of a thread, a line of its source and a line break.
+  // The message of OpenSSL contains the address of a thread and a line of source code, so only its code is shown.
   const code = "code" in error ? String(error.code) : "";
   return code.startsWith("ERR_SSL_") ? `the TLS handshake failed (${code})` : error.message;
 }

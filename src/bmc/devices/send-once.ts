@@ -35,7 +35,7 @@ export interface OnceAnswer {
   outcome: "Sent" | "Uncertain" | "NotSent";
   /** For the operator. */
   message: string;
-  /** Of an AC cycle: all outlets of the host are off. Its power-on switches them on again. */
+  /** For an AC cycle: all outlets of the host were switched off. The power-on of the host switches them on again. */
   bySupply?: true;
 }
 

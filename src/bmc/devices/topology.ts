@@ -76,7 +76,7 @@ export class Topology {
     this.#outlets = outlets;
   }
 
-  /** Forgets which identities were read: the next call reads them again. */
+  /** Forgets the identities, so that the next call reads them again. */
   forgetIdentities(): void {
     this.#identities.forgetAll();
   }
@@ -337,7 +337,7 @@ export class Topology {
     });
   }
 
-  /** All outlets of the host together. */
+  /** The sender that uses all outlets of the host together. */
   #supply(): OnceSender | undefined {
     const level = this.#levels.find(isOutletLevel);
     const { clock } = this.#outlets ?? {};
@@ -436,7 +436,7 @@ export class Topology {
   }
 }
 
-/** Switches off all outlets of a host, and reads them until they are. */
+/** Switches off all outlets of a host, and reads them until all are off. */
 async function cutSupply(level: readonly PowerDriver[], clock: Clock, signal: AbortSignal): Promise<void> {
   const { failure } = await callAll(level, (driver) => driver.forceOff(signal), signal);
   if (failure !== undefined) throw failure;

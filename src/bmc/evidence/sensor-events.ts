@@ -191,7 +191,7 @@ const OTHER_NAMES: Readonly<Record<number, string>> = {
   0x2c: "FRU state",
 };
 
-/** What bytes 2 and 3 of the event data add, for the sensor types that define them. FFh means unspecified. */
+/** Decoders of bytes 2 and 3 of the event data, for the sensor types that define these bytes. FFh means unspecified. */
 const DETAILS: Readonly<Record<number, (event: { offset: number; data2: number; data3: number }) => Detail>> = {
   0x08: ({ offset, data3 }) => (offset === 0x6 ? known(POWER_SUPPLY_CONFIGURATIONS[data3 & 0x0f]) : {}),
   0x0c: ({ data3 }) => numbered("DIMM", data3),

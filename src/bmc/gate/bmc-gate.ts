@@ -9,7 +9,7 @@ import type { Clock } from "../../runtime/clock.ts";
 
 /**
  * What every driver of a process goes through before it talks to a BMC. A BMC does not distinguish between drivers, so
- * they share one gate: the entry point creates it, and each driver gets it when it is opened.
+ * all drivers share one BMC gate. The entry point creates it, and each driver gets it when it is opened.
  */
 export class BmcGate {
   /** Bounds the concurrent calls to one host and to one BMC. */
@@ -18,7 +18,7 @@ export class BmcGate {
   readonly loginBreaker: LoginBreaker;
   /** Spreads the starts of logins, whatever BMC they go to. */
   readonly loginThrottle: LoginThrottle;
-  /** One for each BMC: it gets one IPMI command, or one Redfish login, at a time. */
+  /** One mutex for each BMC, so that the BMC gets one IPMI command or one Redfish login at a time. */
   readonly mutexes = new KeyedMutexes();
   readonly secureContexts = new SecureContexts();
   readonly memory: BmcMemory;

@@ -45,7 +45,7 @@ function hashOf(secret: Secret): string {
 
 /** The options of Node for the oldest TLS version of a device. */
 export function versionOptions(minVersion: TlsVersion = "1.2"): Pick<SecureContextOptions, "minVersion" | "ciphers"> {
-  // OpenSSL allows versions before 1.2 at this level only. Old BMCs may offer only finite-field Diffie-Hellman, which
+  // OpenSSL allows versions before 1.2 only at SECLEVEL 0. Old BMCs may offer only finite-field Diffie-Hellman, which
   // `CLIENT_CIPHERS` excludes.
   const ciphers = minVersion < "1.2" ? "DEFAULT@SECLEVEL=0" : CLIENT_CIPHERS;
   return { minVersion: NODE_VERSIONS[minVersion], ciphers };

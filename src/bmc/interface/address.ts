@@ -28,7 +28,7 @@ export interface IpmiAddress {
   /** Name or IP address; IPv6 without brackets. */
   hostname: string;
   port: number;
-  /** The privilege of a session; the highest of the BMC if the address does not name one. */
+  /** The privilege of a session. By default the highest one that the BMC grants. */
   privilege?: "OPERATOR" | "ADMINISTRATOR";
   /** Equal for two addresses of the same BMC. */
   key: string;
@@ -81,11 +81,11 @@ const IPMI_PORT = 623;
 const SNMP_PORT = 161;
 
 /**
- * Parses the address of a power device, in the forms that a BareMetalHost accepts: `redfish://host[:port]/path` and the
- * variants of vendors, each also with `+http` or `+https` (the default); plain `https://` and `http://` as Redfish;
- * `ipmi://host[:port]`, and a bare `host[:port]` as IPMI; `driver://host[:port]/path` for a driver server, also with
- * `+http` or `+https`; `snmp://host[:port]/OUTLET` for an outlet of a switched PDU. The only query is `privilegelevel`
- * of IPMI.
+ * Parses the address of a power device. The forms of a BareMetalHost are `redfish://host[:port]/path` and the variants
+ * of vendors, each also with `+http` or `+https` (the default); plain `https://` and `http://` for Redfish;
+ * `ipmi://host[:port]` and a bare `host[:port]` for IPMI. The others are `driver://host[:port]/path` for a driver
+ * server, also with `+http` or `+https`, and `snmp://host[:port]/OUTLET` for an outlet of a switched PDU. The only
+ * query is `privilegelevel` of IPMI.
  *
  * @throws BmcError Unsupported for anything else, and for an address that contains a user or password: those belong in
  * the Secret, so the message does not repeat them.
@@ -202,7 +202,7 @@ function invalid(text: string, why: string): BmcError {
   return new BmcError("Unsupported", `cannot use the BMC address ${JSON.stringify(shown)}: ${why}`);
 }
 
-/** Whether an address is that of an outlet of a PDU, valid or not. */
+/** Whether a text, valid or not, is the address of an outlet of a PDU. */
 export function isOutletAddress(text: string): boolean {
   return /^snmp:/iu.test(text);
 }

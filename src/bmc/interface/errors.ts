@@ -10,13 +10,13 @@ import { printable } from "../../runtime/text/printable.ts";
  * | TlsUntrusted | certificate not trusted, or not the pinned one | no |
  * | AuthFailed | user or password refused | no: more tries lock accounts |
  * | PrivilegeTooLow | the account may log in, but not do this | no |
- * | SystemNotFound | the named System does not exist | no |
+ * | SystemNotFound | the named System or outlet does not exist, or another host answers | no |
  * | SystemAmbiguous | more than one System and none chosen | no |
  * | Unsupported | the BMC does not offer the operation | no |
  * | Busy | the BMC cannot answer now (not ready, rate limited, session table full) | yes |
  * | Refused | the BMC refused the operation in its present state | yes, after reading the state |
  * | BadResponse | an answer that breaks the protocol, or a bound on size, depth or length | yes |
- * | Aborted | the caller's signal aborted | no |
+ * | Aborted | the caller's signal aborted, or this process may no longer send orders | no |
  */
 export type BmcErrorCode =
   | "Unreachable"

@@ -192,7 +192,7 @@ export class IpmiDriver implements PowerDriver {
     if (this.#known === undefined || this.#known.session === session) return session;
     const found = await this.#identify(what, signal);
     if (compareHosts(this.#known.identity, found.identity, { isOff }) !== "Same") return undefined;
-    // Values that the host does not report while it is off still count.
+    // Keep values that the host does not report while it is off.
     this.#known = { identity: { ...found.identity, ...this.#known.identity }, session: found.session };
     return found.session;
   }

@@ -25,7 +25,7 @@ export type MeterReading = { kind: "none" } | { kind: "value"; value: number } |
 export interface OutletStatus {
   /** The serial number of the unit; if a PDU has none, its engine ID. */
   pdu: string;
-  /** The number of the outlet: on its unit, if the MIB has it, otherwise its index. */
+  /** The number of the outlet on its unit; if the MIB has none, its index. */
   outlet: string;
   label: string | undefined;
   /** False if the PDU reports that the outlet has no relay, or that it may not be switched. */

@@ -192,7 +192,7 @@ function forKey(...args: Parameters<typeof hostile>): Rule {
 function forCertificate(name: string, says: string, has: "certificate" | "none"): Rule {
   const rule = hostile(name, says, async (server, off) => {
     const answer = await server.sendAsStranger(off, has);
-    // Some proxies answer 400 for it.
+    // Some proxies answer 400 to a missing or unknown certificate.
     if (answer !== undefined) requireRefused({ ...answer, isProven: true }, 400, 401, 403, 495, 496);
   });
   return { ...rule, needs: "certificate" };

@@ -189,7 +189,10 @@ export class ServerUnderTest {
     throw new RuleBroken(`not ${wanted} within ${Math.round(timeoutMs / 1_000)} s: ${seen.join(", then ")}`);
   }
 
-  /** Powers the host on after an order that had to be refused, so that the next rule finds it on. Best effort. */
+  /**
+   * Powers the host on after an order that the server should have refused, so that the next rule finds it on. Best
+   * effort.
+   */
   async bringBack(): Promise<void> {
     await this.orderOn();
     await this.waitFor("On").catch(() => undefined);

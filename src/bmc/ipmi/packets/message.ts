@@ -1,4 +1,4 @@
-/** IPMI messages as LAN carries them (IPMI 2.0, 13.8): addresses, network function, command, data, two checksums. */
+/** IPMI messages in the LAN format (IPMI 2.0, 13.8): addresses, network function, command, data, two checksums. */
 
 const BMC_ADDRESS = 0x20;
 /** The agent's own address: software id 40h, "remote console 1". */

@@ -16,15 +16,17 @@ const GUID_BYTES = 16;
 /** The BMC finds the user by name only, not by name and privilege. */
 const NAME_ONLY_LOOKUP = 0x10;
 
-/** What our side contributes to the exchange. */
+/** What the agent contributes to the exchange. */
 export interface Console {
   suite: CipherSuite;
-  /** As in the Open Session request: some BMCs hash that value (Supermicro X8, Sun, Dell C5220). */
+  /**
+   * The same value as in the Open Session request, because some BMCs hash that one (Supermicro X8, Sun, Dell C5220).
+   */
   privilege: Privilege;
   username: Buffer;
   /** The key from the password: see `userKeyOf`. */
   userKey: KeyObject;
-  /** K_G, if the BMC has one: it replaces the key of the user in the keys of the session. */
+  /** K_G, if the BMC has one. The keys of the session are then derived from it instead of the user's key. */
   bmcKey?: KeyObject;
   consoleSessionId: number;
   bmcSessionId: number;
@@ -131,7 +133,10 @@ export function provesSessionKey(console: Console, bmc: Bmc, integrityKey: KeyOb
   return timingSafeEqual(code, expected.subarray(0, console.suite.integrityCodeBytes));
 }
 
-/** Tag, status and console session id, with which RAKP messages 2 and 4 begin. A refusal may end after its status. */
+/**
+ * Parses the beginning of a RAKP message 2 or 4: tag, status and console session id. A refusal may end after its
+ * status.
+ */
 function parseHead(payload: Buffer, tag: number, consoleSessionId: number): { status: number } | undefined {
   const status = payload[1];
   if (status === undefined || payload[0] !== tag) return undefined;

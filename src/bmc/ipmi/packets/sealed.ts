@@ -20,7 +20,7 @@ const BLOCK_BYTES = 16;
 const SESSION_HEADER_OFFSET = 4;
 const NEXT_HEADER = 0x07;
 
-/** K1 and K2 from the session integrity key (13.32): its hashes of twenty 01h and twenty 02h bytes. */
+/** Derives K1 and K2 from the session integrity key (13.32): its keyed hashes of twenty 01h and twenty 02h bytes. */
 export function deriveKeys(suite: CipherSuite, sessionIntegrityKey: KeyObject): SessionKeys {
   const derive = (constant: number): Buffer => keyedHash(suite, sessionIntegrityKey, Buffer.alloc(20, constant));
   const cipher = derive(2).subarray(0, BLOCK_BYTES);

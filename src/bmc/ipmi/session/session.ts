@@ -82,7 +82,7 @@ export class IpmiSession {
     }
   }
 
-  /** Sends the end of the session once without waiting, for a session that may be lost already. */
+  /** Sends the request that ends the session once, without waiting, for a session that may be lost already. */
   abandon(): void {
     this.sendClose();
     this.#channel.close();

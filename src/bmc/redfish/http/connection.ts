@@ -78,7 +78,7 @@ export class Connection {
    */
   async send(call: Call, signal: AbortSignal): Promise<RedfishAnswer> {
     const what = `${call.method} ${this.origin}${call.path}`;
-    // An order must not be sent for a caller that has given up while the order waited.
+    // An order must not be sent if its caller aborted while the order waited.
     if (signal.aborted) throw toBmcError(abortReason(signal), what, signal);
     const startMs = this.#clock.monotonicMs();
     this.sentSecrets.note(call.headers ?? {}, call.body ?? EMPTY);
@@ -239,9 +239,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 }
 
-/**
- * Whether an established connection was closed before the answer: the only failure after which a read is sent again.
- */
+/** Whether an established connection was closed before the answer. Only after this failure is a read sent again. */
 export function brokeOff(error: unknown): boolean {
   if (!(error instanceof BmcError) || error.code !== "Unreachable") return false;
   return /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/.test(codeOf(error.cause));

@@ -4,7 +4,10 @@ import type { JsonObject } from "../http/json.ts";
 
 // Which power orders a service supports, by its lists of reset types (DSP0266, "Actions"). Pure.
 
-/** `On` is the standard's name; some services know `ForceOn` only. Fencing uses only `ForceOff`. */
+/**
+ * The reset types for each order, the preferred one first. Some services know only `ForceOn`. A power-off is always
+ * `ForceOff`.
+ */
 export const RESET_TYPES = { Off: ["ForceOff"], On: ["On", "ForceOn"] } as const;
 
 /** Toggles the power. It is not an order for a state, and is used for On only if the service allows nothing else. */

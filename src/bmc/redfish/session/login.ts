@@ -28,7 +28,7 @@ export interface SessionAccess extends OpenSession {
 export interface BasicAccess {
   kind: "Basic";
   headers: Readonly<Record<string, string>>;
-  /** Basic authentication is tried only because no session was free. */
+  /** Whether basic authentication is used only because no session was free. */
   sessionsFull: boolean;
   /** A session for which the BMC gave no token. It cannot be used, and has to be ended. */
   unusable?: OpenSession;
@@ -113,7 +113,7 @@ function isMissing({ status }: RedfishAnswer): boolean {
  */
 function answersFor(path: string, first: RedfishAnswer): boolean {
   const isUsual = withoutTrailingSlashes(path) === SESSIONS;
-  // iLO redirects to the same path with a slash, and its link has one.
+  // The link of an iLO ends with a slash, and the path without the slash redirects to it.
   return isUsual && !(path !== SESSIONS && (isMissing(first) || (first.status >= 300 && first.status < 400)));
 }
 

@@ -50,7 +50,8 @@ export class OffCheck {
   #chassisOff: { atMs: number; interruptions: number; agrees: boolean } | undefined;
   /**
    * Chassis that do not have the power of this System, each with the time until which it is not read again. A Chassis
-   * without content may be incomplete while the BMC starts; HGX has many that stay so.
+   * that names no System may be incomplete while the BMC starts, so it is read again later. HGX has many that never
+   * name one.
    */
   readonly #ignoredChassis = new Map<string, { untilMs: number; interruptions: number }>();
   /** When the BMC started, on the monotonic clock, if it has reported that since its last possible restart. */

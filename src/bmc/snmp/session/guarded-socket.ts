@@ -108,7 +108,7 @@ export class GuardedSocket extends EventEmitter {
     this.#order = undefined;
   }
 
-  /** As of dgram. */
+  /** Like `send` of a dgram socket. */
   send(
     datagram: Uint8Array,
     offset: number,
@@ -132,7 +132,7 @@ export class GuardedSocket extends EventEmitter {
   ref(): void {}
   unref(): void {}
 
-  /** As of dgram. */
+  /** Like `close` of a dgram socket. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

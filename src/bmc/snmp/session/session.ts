@@ -28,7 +28,7 @@ const AUTH_NAMES = {
 } as const;
 const PRIV_NAMES = { AES: "aes", "AES-256": "aes256b", "AES-256-C": "aes256r" } as const;
 
-/** The error-status values of RFC 3416 that say what to do; any other one is a refusal. */
+/** The error-status values of RFC 3416 with an error code of their own. Any other value is `Refused`. */
 const ERRORS: Readonly<
   Record<number, { code: "BadResponse" | "PrivilegeTooLow" | "SystemNotFound" | "Busy"; why: string }>
 > = {

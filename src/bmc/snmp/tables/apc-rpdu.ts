@@ -30,7 +30,7 @@ export const APC_RPDU: OutletTable = {
   off: { name: "rPDUOutletControlOutletCommand immediateOff", oid: `${RPDU}.3.3.1.1.4.{index}`, value: 2 },
   on: { name: "rPDUOutletControlOutletCommand immediateOn", oid: `${RPDU}.3.3.1.1.4.{index}`, value: 1 },
   serial: { name: "rPDUIdentSerialNumber", oid: `${RPDU}.1.6.0` },
-  // Units of the second generation, which can be chained, also have this table, with the serial number of one unit.
+  // Units of the second generation also have this table, but only with the serial number of one unit of a chain.
   chain: { unit: { name: "rPDU2IdentModule", oid: `${RPDU2_IDENT}.2.{row}` } },
   label: { name: "rPDUOutletStatusOutletName", oid: `${RPDU}.3.5.1.1.2.{index}` },
 };
