@@ -4,7 +4,7 @@ import { parseBmcTime } from "../../evidence/bmc-time.ts";
 import type { BmcLogEntry, Rank, Topic } from "../../evidence/model.ts";
 import { plainText, WORDS_MAX } from "../../evidence/plain-text.ts";
 import { rankOf } from "../../evidence/rank.ts";
-import { nameOfSensorType, topicOfSensorName } from "../../evidence/sensor-events.ts";
+import { nameOfSensorType, topicOfSensorName } from "../../evidence/sensor-types.ts";
 import { topicOfId, topicOfWords } from "../../evidence/topics.ts";
 import { isRecord } from "../../../runtime/record.ts";
 
