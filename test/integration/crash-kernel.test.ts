@@ -8,7 +8,7 @@ import { NODES } from "../../src/api/kubernetes/core-types.ts";
 import type { Node } from "../../src/api/kubernetes/core.ts";
 import { openDeviceOn } from "../lib/open-device.ts";
 import { runAgent } from "../../src/cli/agent/agent.ts";
-import { resolveRunOptions } from "../../src/config/run-options.ts";
+import { resolveRunOptions } from "../../src/config/resolve-run-options.ts";
 import { systemMemory } from "../../src/runtime/memory.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

@@ -15,7 +15,7 @@ import { FENCING_TARGETS } from "../../src/api/ironfence/fencing-target.ts";
 import { NODE_HEALTH_CHECKS } from "../../src/api/ironfence/node-health-check.ts";
 import { openDeviceOn } from "../lib/open-device.ts";
 import { runAgent } from "../../src/cli/agent/agent.ts";
-import { resolveRunOptions } from "../../src/config/run-options.ts";
+import { resolveRunOptions } from "../../src/config/resolve-run-options.ts";
 import { systemMemory } from "../../src/runtime/memory.ts";
 import { systemClock, systemRandom } from "../../src/runtime/system.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

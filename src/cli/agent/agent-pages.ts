@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 import type { BindAddress } from "../../config/parsers.ts";
-import type { RunOptions } from "../../config/run-options.ts";
+import type { RunOptions } from "../../config/resolve-run-options.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { cachedPage } from "../../telemetry/cached-page.ts";
 import { CertificateFiles } from "../../telemetry/certificate-files.ts";

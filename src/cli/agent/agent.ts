@@ -12,7 +12,7 @@ import type { Node } from "../../api/kubernetes/core.ts";
 import { LEASES, NODES } from "../../api/kubernetes/core-types.ts";
 import { trimNode } from "../../api/kubernetes/trim.ts";
 import type { OpenDevice } from "../../bmc/interface/device-config.ts";
-import type { RunOptions } from "../../config/run-options.ts";
+import type { RunOptions } from "../../config/resolve-run-options.ts";
 import { createAccessReview } from "../../kube/reviews/access-review.ts";
 import { createKubeRuntime } from "../../kube/connection/create-runtime.ts";
 import { loadCluster } from "../../kube/connection/credentials/credentials.ts";

@@ -8,7 +8,7 @@ import { guardOrders } from "../../bmc/devices/open-device.ts";
 import { ownCluster, withOwnCluster } from "../../clusters/own-cluster.ts";
 import type { WorkloadClusters } from "../../clusters/workload-clusters.ts";
 import { createWorkloadClusters } from "../../clusters/workload-clusters.ts";
-import type { RunOptions } from "../../config/run-options.ts";
+import type { RunOptions } from "../../config/resolve-run-options.ts";
 import { runNodeHealthChecks } from "../../detector/nodes/run.ts";
 import { CLUSTER_API_CHECKS } from "../../detector/machines/vendors/cluster-api.ts";
 import { runOkdHealthChecks } from "../../detector/machines/run-okd.ts";

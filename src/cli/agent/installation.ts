@@ -1,7 +1,7 @@
 import type { Registry } from "prom-client";
 import { COMPONENTS } from "../../config/parsers.ts";
 import type { Component } from "../../config/parsers.ts";
-import type { RunOptions } from "../../config/run-options.ts";
+import type { RunOptions } from "../../config/resolve-run-options.ts";
 import { ClusterLeases } from "../../kube/lease/cluster-leases.ts";
 import type { EventNote, EventRecorder } from "../../kube/events.ts";
 import type { LeaderElectionDeps } from "../../kube/lease/elector.ts";

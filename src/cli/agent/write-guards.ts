@@ -1,4 +1,4 @@
-import type { RunOptions } from "../../config/run-options.ts";
+import type { RunOptions } from "../../config/resolve-run-options.ts";
 import { guardWrites } from "../../kube/connection/transport/guarded-transport.ts";
 import { sendNoWrites } from "../../kube/connection/transport/observing-transport.ts";
 import type { KubeTransport } from "../../kube/transport.ts";

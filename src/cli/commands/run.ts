@@ -1,5 +1,6 @@
 import { buildCommand } from "@stricli/core";
-import { RUN_OPTIONS, resolveRunOptions } from "../../config/run-options.ts";
+import { resolveRunOptions } from "../../config/resolve-run-options.ts";
+import { RUN_OPTIONS } from "../../config/run-options.ts";
 import { CLUSTER_OPTIONS } from "../../config/cluster-options.ts";
 import { systemMemory } from "../../runtime/memory.ts";
 import { createLogger } from "../../telemetry/logger.ts";

@@ -4,7 +4,8 @@ import { describe, it } from "node:test";
 import type { Option } from "../../../src/config/option.ts";
 import { BMC_OPTIONS, FENCE_TIMEOUT_OPTION, POWER_TIMEOUT_OPTION } from "../../../src/config/bmc-options.ts";
 import { flagName, OptionError } from "../../../src/config/option.ts";
-import { resolveRunOptions, RUN_OPTIONS } from "../../../src/config/run-options.ts";
+import { resolveRunOptions } from "../../../src/config/resolve-run-options.ts";
+import { RUN_OPTIONS } from "../../../src/config/run-options.ts";
 import { CLUSTER_OPTIONS } from "../../../src/config/cluster-options.ts";
 
 describe("the parser of the options of `ironfence run`", () => {

@@ -19,7 +19,7 @@ import { STOP_SWITCH_NAME, stoppedBy } from "../../../api/ironfence/stop-switch.
 import type { WithheldRemediation } from "../../../api/ironfence/withheld-remediation.ts";
 import { readWithheldRemediations } from "../../../api/ironfence/withheld-remediation.ts";
 import type { ClusterOptions } from "../../../config/cluster-options.ts";
-import { observingLeaseName } from "../../../config/run-options.ts";
+import { observingLeaseName } from "../../../config/resolve-run-options.ts";
 import { CLUSTER_API_CHECKS } from "../../../detector/machines/vendors/cluster-api.ts";
 import { OKD_CHECKS } from "../../../detector/machines/vendors/okd.ts";
 import type { KubeClient, ListOptions } from "../../../kube/client.ts";
