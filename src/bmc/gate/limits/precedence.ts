@@ -2,20 +2,19 @@ import { abortReason, sleep } from "../../../runtime/clock.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
 /**
- * How long a call waits for its answer before the side requests to its BMC are aborted. The BMC may answer one request
- * at a time, and a side request would then delay the proof of Off.
+ * How long a call waits for its answer before the requests for evidence to its BMC are aborted. The BMC may answer one
+ * request at a time, and a request for evidence would then delay the proof of Off.
  */
 const PATIENCE_MS = 250;
 
-/** A side request was aborted, because a call took long. */
+/** A request for evidence was aborted, because a call took long. */
 export class Withdrawn extends Error {
   override readonly name = "Withdrawn";
 }
 
 /**
- * Separates the calls to a BMC, which take precedence, from side requests, which read evidence. A call never waits for
- * a side request. A side request begins only while no call is under way, because many BMCs answer one request at a
- * time.
+ * Separates the calls to a BMC, which take precedence, from requests for evidence. A call never waits for such a
+ * request. The request begins only while no call is under way, because many BMCs answer one request at a time.
  */
 export class Precedence {
   readonly #clock: Clock;
@@ -46,7 +45,7 @@ export class Precedence {
   }
 
   /**
-   * Waits until no call has been under way for `quietMs`, then sends the side request `request`.
+   * Waits until no call has been under way for `quietMs`, then sends `request`, which reads evidence.
    *
    * @throws Withdrawn if a call that began later has no answer after `PATIENCE_MS`, because the request may delay it.
    */
