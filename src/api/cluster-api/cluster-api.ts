@@ -17,8 +17,8 @@ const CONTROL_PLANE_LABEL = "cluster.x-k8s.io/control-plane";
 /** On any object: controllers do not change it, whatever the value of the annotation is. */
 export const PAUSED_ANNOTATION = "cluster.x-k8s.io/paused";
 /**
- * Its value on a MachineHealthCheck that ironfence serves in place of Cluster API's own controller, which sees it
- * paused.
+ * The value of the paused annotation that makes ironfence serve a MachineHealthCheck in place of Cluster API's own
+ * controller, which skips paused objects.
  */
 export const PAUSED_FOR_OTHERS = "ironfence.io";
 /** On a Machine: health checks skip it. */
@@ -60,7 +60,9 @@ export interface Machine extends KubeObject {
 /** The fields of a Cluster of Cluster API that ironfence uses. */
 export interface Cluster extends KubeObject {
   metadata: ObjectMeta & { namespace: string };
-  /** From its spec. The annotation with that name pauses only the object that has it. */
+  /**
+   * `spec.paused`, which pauses all objects of the cluster. The paused annotation pauses only the object that has it.
+   */
   paused: boolean;
   infrastructureReady: boolean;
   infrastructureReadySince: string | undefined;
@@ -97,8 +99,8 @@ export function readMachine(raw: KubeObject): Machine {
 
 /**
  * Whether a Node with the name that a Machine reports can belong to that Machine. Cluster API finds the Node by its
- * providerID, so the two are equal if both exist. The kubeconfig may lead to another cluster than the one of the
- * Machine.
+ * providerID, so the two are equal if both exist. They differ if the kubeconfig leads to a cluster other than the
+ * Machine's.
  */
 export function mayBeNodeOf({ spec }: Pick<Node, "spec">, { providerID }: Pick<Machine, "providerID">): boolean {
   return providerID === undefined || spec.providerID === undefined || spec.providerID === providerID;
@@ -125,7 +127,9 @@ export function readCluster(raw: KubeObject): Cluster {
 /** The conditions of an object in the two forms that Cluster API has. */
 export type ConditionForms = Pick<Machine, "conditions" | "v1beta1Conditions">;
 
-/** Each version has the conditions in its own form, and those in the other form in a separate field. */
+/**
+ * Each API version keeps the conditions of its own form in `status.conditions`, and those of the other form elsewhere.
+ */
 export function readConditions(raw: KubeObject): ConditionForms {
   return raw.apiVersion === `${CLUSTER_API_GROUP}/v1beta1`
     ? {
@@ -175,7 +179,7 @@ function readReadiness(
   return { is: flag === true, since: undefined };
 }
 
-/** v1beta1 contains the version as well, v1beta2 only the group. */
+/** The reference contains an `apiVersion` in v1beta1, and only an `apiGroup` in v1beta2. */
 function readInfrastructureRef(raw: KubeObject, namespace: string): Machine["infrastructureRef"] {
   const found = referenceAt(raw, "spec", "infrastructureRef");
   if (found === undefined) return undefined;

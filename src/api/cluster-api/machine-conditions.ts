@@ -5,8 +5,9 @@ import { CLUSTER_API_GROUP } from "./cluster-api.ts";
 import { listAt, textAt } from "../schema/read-fields.ts";
 import type { Condition } from "../schema/meta.ts";
 
-// Writes conditions to objects of Cluster API. Upstream keeps them in two forms, and older controllers read another
-// form than newer ones: that of v1beta1, with a severity and without a reason while it is true, and metav1.Condition.
+// Writes conditions to objects of Cluster API. Upstream keeps them in two forms. Newer controllers read
+// metav1.Condition. Older controllers read the form of v1beta1, which has a severity, and no reason while the condition
+// is true.
 
 /** Absent if the condition is true. */
 export type Severity = "Error" | "Warning" | "Info";
@@ -18,8 +19,8 @@ export interface ConditionWrite {
   reason: string;
   message: string;
   /**
-   * Ignored if the condition is true, because it has no further fields then. Undefined if that form has no such
-   * condition.
+   * What the v1beta1 form contains. Ignored if the condition is true, because that form then has only a status.
+   * Undefined if that form does not have this condition.
    */
   v1beta1: { reason: string; message: string; severity: Severity } | undefined;
 }
@@ -29,14 +30,16 @@ type VersionedConditions = ConditionForms & { apiVersion: string };
 
 type Form = "metav1" | "v1beta1";
 
-/** Whether the object already has this condition, in the form of its version and, if it has it, in the other form. */
+/**
+ * Whether the object already has this condition in the form of its version, and in the other form if it has that one.
+ */
 export function hasCondition(object: VersionedConditions, wanted: ConditionWrite): boolean {
   return compare(object, wanted, (found, { message = "" }) => found.message === message);
 }
 
 /**
- * The same, with any message: releases of upstream's controller have different messages. If one of them works on the
- * same object, it would overwrite our message and we its message, forever.
+ * Like `hasCondition`, but with any message: releases of upstream's controller differ in their messages. If such a
+ * controller worked on the same object, both would overwrite each other's message forever.
  */
 export function hasConditionWithAnyMessage(object: VersionedConditions, wanted: ConditionWrite): boolean {
   return compare(object, wanted, () => true);
@@ -102,7 +105,9 @@ function pathOf(apiVersion: string, form: Form): string[] {
   return form === "metav1" ? ["status", "v1beta2", "conditions"] : ["status", "deprecated", "v1beta1", "conditions"];
 }
 
-/** As `readConditions` stores them. An object of another vendor has only one form. */
+/**
+ * The conditions by form, from the fields that `readConditions` fills. An object of another vendor has only one form.
+ */
 function formsOf({ apiVersion, conditions, v1beta1Conditions }: VersionedConditions): [Form, readonly Condition[]][] {
   const own = ownForm(apiVersion);
   const isFirst = apiVersion !== `${CLUSTER_API_GROUP}/v1beta1`;
@@ -143,7 +148,7 @@ function upsert(
   const place = list.findIndex((condition) => textAt(condition, "type") === write.type);
   const before = list[place];
   const texts = conditionTextsOf(write, form);
-  // Key by key as the server keeps them, so that only what differs counts as different.
+  // Compare with what the server stores: it may omit an empty reason or message.
   const isSame =
     textAt(before, "status") === texts.status &&
     (textAt(before, "reason") ?? "") === (texts.reason ?? "") &&

@@ -38,8 +38,8 @@ export interface MachineHealthCheckSpec {
   /** Undefined if there is none: then the vendor decides what is done to an unhealthy Machine. */
   template: MachineTemplateReference | undefined;
   /**
-   * The parts of the spec that cannot be fulfilled, in words. They are reported. If the field limits remediation,
-   * nothing is remediated.
+   * What ironfence cannot follow in the spec, in words. The detector reports it. If a field that limits remediation is
+   * wrong, nothing is remediated.
    */
   problems: readonly string[];
 }
@@ -105,7 +105,7 @@ export function readDurations(
   };
 }
 
-/** @param problems gets what is wrong with it, in words. */
+/** @param problems receives what is wrong with the selector, in words. */
 export function readSelector(raw: KubeObject, problems: string[]): LabelSelector {
   const selector = labelSelectorSchema.safeParse(fieldAt(raw, "spec", "selector") ?? {});
   if (selector.success) return selector.data;

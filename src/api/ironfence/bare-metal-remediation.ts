@@ -14,7 +14,7 @@ const strategySchema = z
         "Reboot: power off, prove off, release the workloads, power on. Reprovision: the same, but the host is installed again. Escalate: 1 + retryLimit reboots, then one reprovision, in one remediation.",
     }),
     retryLimit: z.int().min(0).max(10).default(1).meta({
-      description: "How many more reboots follow one that did not help.",
+      description: "How many more reboots are tried if the first one does not help.",
     }),
     timeout: duration("600s", "How long the node may take to be Ready again after power-on."),
     powerOffTimeout: duration("120s", "How long the host may take to be proven off."),
@@ -31,15 +31,15 @@ const strategySchema = z
     }),
     podRelease: z.enum(["Eager", "GarbageCollector"]).default("Eager").meta({
       description:
-        "Eager: ironfence deletes the pods of the proven-off host itself, at once. GarbageCollector: the pod garbage collector of Kubernetes does, every 20 s.",
+        "Eager: ironfence deletes the pods of the proven-off host itself, at once. GarbageCollector: the pod garbage collector of Kubernetes deletes them, every 20 s.",
     }),
     via: z.enum(["NetworkBoot", "BareMetalHost", "MachineDeletion"]).default("NetworkBoot").meta({
       description:
-        "How a host is reprovisioned. NetworkBoot: its boot override is set once to the network. BareMetalHost: Metal3 takes its image off and puts it on again; for hosts without a consumer. MachineDeletion: its Machine is deleted, so that its MachineSet makes another one; never of the control plane.",
+        "How a host is reprovisioned. NetworkBoot: its boot override is set once to the network. BareMetalHost: Metal3 removes its image and installs it again; only for hosts without a consumer. MachineDeletion: its Machine is deleted, so that its MachineSet creates another one; never for a Machine of the control plane.",
     }),
     diagnostics: z.enum(["None", "NMI"]).default("None").meta({
       description:
-        "NMI: before the first power-off the BMC sends the host a diagnostic interrupt, once, so that its kernel writes a crash dump. The power-off then waits for diagnosticsTimeout. Nothing is proven by it.",
+        "NMI: before the first power-off the BMC sends the host a diagnostic interrupt, once, so that its kernel writes a crash dump. The power-off then waits for diagnosticsTimeout. The interrupt proves nothing.",
     }),
     diagnosticsTimeout: duration(
       "60s",
@@ -47,7 +47,7 @@ const strategySchema = z
     ),
     powerOn: z.enum(["On", "ACCycle"]).default("On").meta({
       description:
-        "ACCycle: before the power-on of a reboot the mains power of the host is interrupted once, for boards that need that: by its BMC, or by its enrolled outlets if no BMC of the host takes the order. It is ordered only after the host was proven off, its workloads have left and its taint is gone.",
+        "ACCycle: before the power-on of a reboot, the mains power of the host is interrupted once, for boards that need this. Its BMC does it, or its enrolled outlets if no BMC of the host accepts the order. It is ordered only after the host was proven off, its workloads have left and its taint was removed.",
     }),
     acCycleTimeout: duration(
       "300s",
@@ -60,7 +60,7 @@ const strategySchema = z
   })
   .meta({ description: "What is done to bring the node back." });
 
-/** What a template may say: when a host may be powered on is of one remediation alone. */
+/** The fields that a template may have. When a host may be powered on differs from one remediation to the next. */
 const templateStrategySchema = z.object({ strategy: strategySchema.prefault({}).meta({ default: {} }) });
 
 export const bareMetalRemediationSpecSchema = templateStrategySchema.extend({
@@ -72,7 +72,8 @@ export const bareMetalRemediationSpecSchema = templateStrategySchema.extend({
     .object({
       leaseUID: z.string(),
       leaseResourceVersion: z.string().meta({
-        description: "The version of the lease that was silent: a later one shows that a kubelet lives.",
+        description:
+          "The resourceVersion of the node lease while it was silent. A later one shows that a kubelet lives.",
       }),
     })
     .optional()
@@ -110,10 +111,10 @@ const evidenceSchema = z
           log: z.string().max(64).meta({ description: "The log that has the entry, such as SEL." }),
           class: z
             .enum(["Memory", "CPU", "PSU", "Thermal", "Disk", "PCIe", "Watchdog", "Power", "None"])
-            .meta({ description: "What it is about. Power: the host was switched on or off, or reset." }),
-          severity: z
-            .enum(["OK", "Warning", "Critical", "Fatal"])
-            .meta({ description: "By the words of the entry first, then by the severity that the BMC reports." }),
+            .meta({ description: "What the entry is about. Power: the host was switched on or off, or reset." }),
+          severity: z.enum(["OK", "Warning", "Critical", "Fatal"]).meta({
+            description: "By the words of the entry if they show it, otherwise the severity that the BMC reports.",
+          }),
           time: timeSchema.optional().meta({
             description: "When it was written, corrected by the clock of the BMC. Absent if that is not known.",
           }),
@@ -131,9 +132,13 @@ const evidenceSchema = z
     clockOffsetSeconds: z.int().optional().meta({
       description: "By how much the clock of the BMC was ahead. Absent if the BMC showed no time.",
     }),
-    incomplete: z.string().max(256).optional().meta({ description: "Why not all was read. Absent if it was." }),
+    incomplete: z
+      .string()
+      .max(256)
+      .optional()
+      .meta({ description: "Why some of it was not read. Absent if everything was read." }),
   })
-  .meta({ description: "What the BMC showed of why the host died, read once after the first power-off order." });
+  .meta({ description: "What the BMC showed about why the host died, read once after the first power-off order." });
 export type Evidence = z.infer<typeof evidenceSchema>;
 
 const diagnosticsSchema = z
@@ -142,7 +147,7 @@ const diagnosticsSchema = z
     endsAt: z.string().meta({ format: "date-time", description: "When the power-off no longer waits for the host." }),
     result: z.enum(["Sent", "Uncertain", "NotSent", "Rebooted"]).optional().meta({
       description:
-        "Uncertain: the answer of the BMC was lost, so it counts as sent. Rebooted: the node reports another boot. Absent until the BMC has answered; an agent that starts before that treats it as sent.",
+        "Uncertain: the answer of the BMC was lost, so it counts as sent. Rebooted: the node reports another boot. Absent until the BMC has answered; an agent that starts before that treats the NMI as sent.",
     }),
     message: z.string().max(512).optional().meta({ description: "What the BMC answered." }),
   })
@@ -157,7 +162,7 @@ const acCycleSchema = z
     endsAt: z.string().meta({ format: "date-time", description: "When the power-on no longer waits for the BMC." }),
     result: z.enum(["Done", "NotSent", "Unseen"]).optional().meta({
       description:
-        "Done: the BMC stopped answering and answers again. Unseen: it never stopped answering, or did not answer again in time. Absent until then; an agent that starts before that treats it as sent.",
+        "Done: the BMC stopped answering and answers again. Unseen: it never stopped answering, or did not answer again in time. Absent while the result is not known; an agent that starts in that time treats the order as sent.",
     }),
     message: z.string().max(512).optional().meta({ description: "The result in words." }),
   })
@@ -179,7 +184,7 @@ const bareMetalRemediationStatusSchema = z.object({
   conditions: conditionsSchema.optional(),
   attempt: z
     .object({
-      id: z.string().meta({ description: "Identifies one power-off order; the taint on the node carries it." }),
+      id: z.string().meta({ description: "Identifies one power-off order; the taint on the node contains it." }),
       kind: z.enum(["Reboot", "Reprovision"]).meta({ description: "What this power cycle is for." }),
       action: z.enum(["None", "Inherited", "ForceOff", "On"]).meta({
         description:
@@ -192,7 +197,7 @@ const bareMetalRemediationStatusSchema = z.object({
       sent: z.boolean().meta({ description: "Whether the order was sent. Its answer may have been lost." }),
       done: z.boolean().meta({ description: "Whether the order's effect has been read back." }),
       startedAt: z.string().meta({ format: "date-time" }),
-      deadline: z.string().meta({ format: "date-time", description: "When the time of the present phase ends." }),
+      deadline: z.string().meta({ format: "date-time", description: "When the present phase has taken too long." }),
       offConfirmedAt: z.string().meta({ format: "date-time" }).optional(),
       releasingSince: z.string().meta({ format: "date-time" }).optional(),
       bootOverride: z.boolean().meta({ description: "Whether a boot override may be set and must be cleared." }),
@@ -230,7 +235,7 @@ const bareMetalRemediationStatusSchema = z.object({
         .extend({
           uid: z.string().optional().meta({
             description:
-              "UID of its namespace kube-system at that time. If a kubeconfig leads to another cluster, nothing is done there.",
+              "UID of its namespace kube-system when the remediation began. If the kubeconfig leads to another cluster, nothing is done there.",
           }),
           own: z.boolean().optional().meta({
             description: "Whether it is the cluster that the agent runs in, as named by --own-cluster.",
@@ -238,7 +243,8 @@ const bareMetalRemediationStatusSchema = z.object({
         })
         .optional()
         .meta({
-          description: "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent runs in.",
+          description:
+            "The Cluster of Cluster API that the node belongs to. Absent for the cluster that the agent runs in.",
         }),
       uid: z.string().optional(),
       bootID: z.string().optional().meta({ description: "The boot that the present attempt ends." }),
@@ -274,14 +280,14 @@ const bareMetalRemediationStatusSchema = z.object({
       uid: z.string(),
       systemUUID: z.string().optional().meta({
         description:
-          "System UUID that the target named for the host when it was last ordered off. A target that is created again must name the same one.",
+          "System UUID that the target named when the host was last ordered off. A target that is created again must name the same UUID.",
       }),
       serialNumber: z.string().optional(),
     })
     .optional(),
   backup: z
     .object({
-      nodeUID: z.string().meta({ description: "The Node object that was saved before it was deleted." }),
+      nodeUID: z.string().meta({ description: "The UID of the Node that was saved before it was deleted." }),
       labels: z.record(z.string(), z.string()).optional(),
       annotations: z.record(z.string(), z.string()).optional(),
       taints: z.array(taintSchema).optional(),

@@ -62,7 +62,7 @@ const deviceSchema = z.object({
         .optional()
         .meta({
           description:
-            "Paths of the Chassis that have to read Off for the host to be off, for example /redfish/v1/Chassis/1. With an empty list none counts. By default each Chassis counts that the System links to and that contains only this System.",
+            "Paths of the Chassis that have to read Off for the host to be off, for example /redfish/v1/Chassis/1. With an empty list, no Chassis counts. The default is every Chassis that the System links to and that contains only this System.",
           "x-kubernetes-list-type": "atomic",
         }),
     })
@@ -107,8 +107,7 @@ const deviceSchema = z.object({
         .enum(["APC-rPDU2", "APC-rPDU", "Raritan", "Eaton", "Vertiv", "ServerTech-3", "ServerTech-4"])
         .optional()
         .meta({
-          description:
-            "The table of outlets of the vendor. By default the one that the sysObjectID of the PDU stands for.",
+          description: "The vendor's table of outlets. The default follows from the sysObjectID of the PDU.",
         }),
     })
     .optional()
@@ -127,7 +126,7 @@ const fencingTargetSpecSchema = z.object({
   nodeName: nameSchema.meta({ description: "The node that these devices power." }),
   clusterRef: clusterRefSchema.optional().meta({
     description:
-      "The Cluster of Cluster API whose node it is. Absent for the cluster that the agent runs in. A node of the same name in another cluster is another node.",
+      "The Cluster of Cluster API that the node belongs to. Absent for the cluster that the agent runs in. A node of the same name in another cluster is another node.",
   }),
   maintenance: z
     .boolean()
@@ -162,7 +161,7 @@ const fencingTargetStatusSchema = z.object({
   lastProbeTime: timeSchema.optional(),
   certificateNotAfter: timeSchema.optional().meta({
     description:
-      "When the first TLS certificate of the devices expires, as probes have read it. Absent if no device has shown one.",
+      "When the first of the TLS certificates that probes have read from the devices expires. Absent if no device has shown one.",
   }),
   identity: z
     .object({
@@ -176,9 +175,11 @@ const fencingTargetStatusSchema = z.object({
     .meta({ description: "Pinned from the node while it was Ready." }),
   enrolment: z
     .object({
-      time: timeSchema.meta({ description: "When the host was shown to lose its power by these outlets alone." }),
+      time: timeSchema.meta({
+        description: "When the enrolment showed that the host loses its power with these outlets.",
+      }),
       enrolledBy: z.string().max(253).optional().meta({
-        description: "The user who asked for it, as the API server knows them.",
+        description: "The user who asked for the enrolment, by the name that the API server knows.",
       }),
       nodeName: z.string().meta({ description: "The node that lost its power." }),
       clusterRef: clusterRefSchema
@@ -193,7 +194,7 @@ const fencingTargetStatusSchema = z.object({
         .regex(/^[0-9a-f]{64}$/)
         .meta({
           description:
-            "SHA-256 of the fields of the spec that it rests on: the outlets, nodeName, clusterRef and identity.",
+            "SHA-256 of the fields of the spec that the enrolment depends on: the outlets, nodeName, clusterRef and identity.",
         }),
       outlets: z
         .array(
@@ -203,7 +204,8 @@ const fencingTargetStatusSchema = z.object({
             outlet: z.string().max(64).meta({ description: "Its number on the PDU." }),
             label: z.string().max(256).optional().meta({ description: "The name that the outlet has on the PDU." }),
             metered: z.literal(true).optional().meta({
-              description: "The PDU measures the power of the outlet, and must go on doing so: Off needs its 0 W.",
+              description:
+                "The PDU measures the power of the outlet. It must continue to do so, because the outlet counts as off only at 0 W.",
             }),
           }),
         )
@@ -214,7 +216,7 @@ const fencingTargetStatusSchema = z.object({
     .optional()
     .meta({
       description:
-        "The outlets of PDUs that feed this host, as ironfence enroll has shown. It counts only as long as nothing of it differs: no edit of the outlets, the node or the identity, the same hardware, and the same answers of the PDUs.",
+        "The outlets of PDUs that feed this host, as ironfence enroll has shown. It counts only while nothing changes: the outlets, the node and the identity in the spec, the hardware, and what the PDUs report.",
     }),
   owner: z
     .object({
@@ -224,7 +226,8 @@ const fencingTargetStatusSchema = z.object({
       name: z.string(),
       since: timeSchema,
       stateVersion: z.int().min(1).optional().meta({
-        description: "The state version of the agent that took the host for it; 0.1.0 has none.",
+        description:
+          "The state version of the agent that claimed the host for this remediation. Absent for agent 0.1.0.",
       }),
     })
     .optional()
@@ -237,7 +240,9 @@ const fencingTargetStatusSchema = z.object({
       clusterRef: clusterRefSchema
         .optional()
         .meta({ description: "The cluster of that node, as in the spec at that time." }),
-      role: z.enum(["etcd", "control-plane"]).meta({ description: "The role label by which the node has a member." }),
+      role: z
+        .enum(["etcd", "control-plane"])
+        .meta({ description: "The role label that shows that the node has a member." }),
     })
     .optional()
     .meta({
@@ -262,7 +267,7 @@ const fencingTargetStatusSchema = z.object({
         reason: z.string(),
         message: z.string().max(256),
         cause: z.string().max(512).optional().meta({
-          description: "What the host died of, as far as its BMC showed it: `status.evidence` of the remediation.",
+          description: "Why the host died, if its BMC showed it: `status.evidence` of the remediation.",
         }),
         attempts: z.int().min(1).meta({ description: "Power cycles that were begun." }),
         remediation: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }),
@@ -289,11 +294,11 @@ const fencingTargetStatusSchema = z.object({
     .optional()
     .meta({
       description:
-        "Two readings in a row were Off while the node was not Ready, and the identity of the host was verified. Written if a health check uses it. The next other reading, and every owner, removes it.",
+        "Two readings in a row were Off while the node was not Ready, and the identity of the host was verified. Written if a health check uses it. The next reading that is not Off removes it, and so does a remediation that claims the host.",
     }),
   onInBoot: z.string().optional().meta({
     description:
-      "The boot of the Ready node in which a probe last read the host On. Without it no Off counts before a duration begins. Written if a health check uses it.",
+      "The boot of the Ready node in which a probe last read the host On. An early off proof needs such a reading of the same boot. Written if a health check uses it.",
   }),
   earlyOffProof: z
     .object({
@@ -314,9 +319,9 @@ const fencingTargetStatusSchema = z.object({
   wrongHost: z
     .object({
       time: timeSchema,
-      generation: z
-        .int()
-        .meta({ description: "The generation of the target at that time. It counts until the spec is edited." }),
+      generation: z.int().meta({
+        description: "The generation of the target at that time. The finding counts until the spec is edited.",
+      }),
     })
     .optional()
     .meta({

@@ -6,7 +6,7 @@ import { DURATION_PATTERN } from "../../runtime/duration.ts";
 
 // The format is that of upstream (medik8s node-healthcheck-operator), so that manifests for it work unchanged.
 
-/** The same with a sign, and `0`. */
+/** Durations as in `DURATION_PATTERN`, but with an optional sign, and `0`. */
 export const SIGNED_DURATION_PATTERN = "^(-?([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+|0)$";
 const COUNT_OR_PERCENT_PATTERN = "^((100|[0-9]{1,2})%|[0-9]+)$";
 
@@ -52,7 +52,7 @@ export const nodeHealthCheckSpecSchema = z.object({
   unhealthyConditions: z
     .array(unhealthyConditionSchema)
     .min(1)
-    // Bounds what the rules on its durations may cost the API server.
+    // Limits the cost of the validation rules on durations in the API server.
     .max(100)
     .default(DEFAULT_UNHEALTHY_CONDITIONS)
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type", "status"] }),

@@ -4,7 +4,7 @@ import { WOULD_HAVE_REMEDIATED } from "../names/annotations.ts";
 const withheldRemediationSchema = z.object({
   /** RFC 3339. */
   at: z.string(),
-  /** When it was not needed any more, RFC 3339; absent while it still is. */
+  /** When the remediation was no longer needed, RFC 3339; absent while it is still needed. */
   until: z.string().optional(),
   /** The node, or the Machine without one. */
   node: z.string(),
@@ -17,7 +17,7 @@ const withheldRemediationSchema = z.object({
 /** A remediation that an agent with `--observe` would have started. */
 export type WithheldRemediation = z.infer<typeof withheldRemediationSchema>;
 
-/** Reads what such an agent has left in its Lease, oldest first; nothing if it cannot be parsed. */
+/** Reads what an agent with `--observe` has stored in its Lease, oldest first; empty if it cannot be parsed. */
 export function readWithheldRemediations(
   annotations: Readonly<Record<string, string>> | undefined,
 ): WithheldRemediation[] {

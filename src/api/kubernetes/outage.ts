@@ -9,7 +9,7 @@ export interface Outage {
   notReadySince: string;
 }
 
-/** What a kubelet says of Ready while it shuts its host down in order (kubelet, nodeshutdown manager). */
+/** The message of Ready=False from a kubelet that shuts its host down in order (kubelet, nodeshutdown manager). */
 export const NODE_SHUTTING_DOWN = "node is shutting down";
 
 /**
@@ -21,8 +21,8 @@ export function isShuttingDown({ type, status, message }: NodeCondition): boolea
 }
 
 /**
- * The outage that a node is in; undefined while it is Ready or shuts its host down, and if it does not show since when
- * it is not.
+ * The outage that a node is in. Undefined if the node is Ready, if it shuts its host down, or if the time at which it
+ * became not Ready is missing.
  */
 export function outageOf(node: Node | undefined): Outage | undefined {
   const ready = node?.status.conditions?.find(({ type }) => type === "Ready");

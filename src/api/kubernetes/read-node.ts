@@ -11,7 +11,7 @@ type Shape =
   | { listOf: Shape }
   | { fields: readonly (readonly [name: string, shape: Shape])[]; needs: readonly string[] };
 
-/** Fields are listed once: every Node that arrives is compared with them. */
+/** Lists the fields once, in advance, because every Node that arrives is compared with them. */
 function object(fields: Readonly<Record<string, Shape>>, needs: readonly string[] = []): Shape {
   return { fields: Object.entries(fields), needs };
 }
@@ -56,14 +56,14 @@ const NODE = object({
 });
 
 /**
- * What is kept of an identity that a kubelet reports: real ones have 36 characters, and what is kept is stored in other
- * objects.
+ * The longest identity of a node that is kept, in characters. Real ones have 36. The kubelet chooses the text, and
+ * ironfence stores it in other objects.
  */
 const IDENTITY_LENGTH_MAX = 256;
 
 /**
- * A Node with only the fields that are used, checked for the types of the Kubernetes API. The API server of a workload
- * cluster is not trusted, so no other field is copied or kept. The identities are what the kubelet reports.
+ * Reads the fields of a Node that ironfence uses, and checks their types. The API server of a workload cluster is not
+ * trusted, so no other field is copied, and long identities are cut off.
  *
  * @throws TypeError naming the field that has another type.
  */
@@ -96,8 +96,8 @@ export function readNodeMarks(raw: KubeObject): Node {
 }
 
 /**
- * The fields of a value that its shape names, without those that are null. Go writes a time that is not set as null,
- * and a null field counts as absent (API conventions, "Optional vs. Required").
+ * Copies the fields that the shape names, without those that are null. Go writes a time that is not set as null, and a
+ * null field counts as absent (API conventions, "Optional vs. Required").
  */
 function named(value: unknown, shape: Shape): unknown {
   if (typeof shape === "string") return value;

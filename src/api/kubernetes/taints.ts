@@ -12,10 +12,10 @@ export const OUT_OF_SERVICE: Taint = {
 export const QUARANTINE: Taint = { key: "ironfence.io/quarantine", value: "fenced", effect: "NoSchedule" };
 
 /**
- * Is put on together with our out-of-service taint, and only with it. Its value names the remediation that did it. A
- * kubelet cannot write taints (the admission plugin NodeRestriction), but it can annotate its own Node. The
- * out-of-service taint keeps pods away, so this one has the weakest effect: ironfence 0.1.0 does not know it and leaves
- * it behind after a rollback.
+ * The ownership taint. It is put on together with our out-of-service taint, and only with it. Its value names the
+ * remediation that put both on. A kubelet cannot write taints (the admission plugin NodeRestriction), but it can
+ * annotate its own Node. The ownership taint has the weakest effect: ironfence 0.1.0 does not know it and leaves it
+ * behind after a rollback.
  */
 export const FENCED: Pick<Taint, "key" | "effect"> = { key: FENCED_BY, effect: "PreferNoSchedule" };
 

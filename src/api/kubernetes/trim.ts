@@ -44,7 +44,7 @@ export function trimMeta(metadata: ObjectMeta, keptAnnotations?: readonly string
   };
 }
 
-/** Field by field: any other field that a server sends would be kept, and may be nested to any depth. */
+/** Copies field by field, because other fields that a server sends may be nested to any depth. */
 function trimOwner({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): OwnerReference {
   return {
     apiVersion,
@@ -93,7 +93,7 @@ export function trimNode(raw: KubeObject): Node {
 function trimNodeCondition(condition: NodeCondition): NodeCondition {
   const { type, status, reason, lastTransitionTime } = condition;
   return {
-    // Messages are long and change often. Only this one says something that the rest does not.
+    // Messages are long and change often. Only this one has information that the other fields do not have.
     ...(isShuttingDown(condition) && { message: NODE_SHUTTING_DOWN }),
     type: sharedText(type),
     status,

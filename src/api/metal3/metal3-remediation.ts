@@ -2,7 +2,7 @@ import type { KubeObject, ObjectMeta } from "../../kube/resource.ts";
 import { fieldAt, integerAt, textAt } from "../schema/read-fields.ts";
 import { trimMeta } from "../kubernetes/trim.ts";
 
-// Metal3Remediation, of v1beta1 and v1beta2 alike. The strings are upstream's contract.
+// Metal3Remediation, in versions v1beta1 and v1beta2. The strings are part of upstream's API.
 
 export const METAL3_REMEDIATION_KIND = "Metal3Remediation";
 /** On a Metal3Remediation that has begun. */
@@ -15,8 +15,8 @@ export const NODE_LABELS_BACKUP = "remediation.metal3.io/node-labels-backup";
  */
 export const METAL3_POWER_OFF_PREFIX = "reboot.metal3.io/metal3-remediation-";
 /**
- * On a BareMetalHost: the Metal3 provider no longer chooses it for a Machine. Its releases up to 1.12 read the first
- * name only, later ones prefer the second. Their presence counts, whatever the value.
+ * On a BareMetalHost: the Metal3 provider no longer chooses it for a Machine. Its releases up to 1.12 read only the
+ * first name, and later ones prefer the second. Any value counts.
  */
 export const UNHEALTHY_HOST = ["capi.metal3.io/unhealthy", "capm3.metal3.io/unhealthy"] as const;
 export const UNHEALTHY_HOST_VALUE = "capm3/UnhealthyNode";

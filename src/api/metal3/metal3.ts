@@ -112,7 +112,7 @@ export function parseHostName(text: string | undefined): { namespace: string; na
   return namespace && name && more === undefined ? { namespace, name } : undefined;
 }
 
-/** The first part of each key by which ironfence keeps a host off. The UID of the remediation follows. */
+/** The beginning of each annotation by which ironfence keeps a host off. The UID of the remediation follows. */
 export const POWER_OFF_ANNOTATION_PREFIX = `${REBOOT_ANNOTATION_PREFIX}ironfence-`;
 
 /** The annotation by which a remediation keeps a host off. */

@@ -1,4 +1,5 @@
-// Annotations that ironfence reads or writes: the strings are a contract with other controllers, so none may change.
+// Annotations that ironfence reads or writes. Never change these strings: other controllers and stored objects use
+// them.
 
 /** On a remediation CR: the node to remediate. By default it is the name of the CR (medik8s contract). */
 export const NODE_NAME = "remediation.medik8s.io/node-name";
@@ -6,11 +7,11 @@ export const NODE_NAME = "remediation.medik8s.io/node-name";
 export const TEMPLATE_NAME = "remediation.medik8s.io/template-name";
 /** On a remediation CR: the time (RFC 3339) at which the health check ended the attempt. */
 export const NHC_TIMED_OUT = "remediation.medik8s.io/nhc-timed-out";
-/** On a remediation CR: until when its deletion waits although the node is healthy. */
+/** On a remediation CR: the time until which its deletion waits although the node is healthy. */
 export const HEALTHY_DELAY = "remediation.medik8s.io/healthy-delay";
-/** On a remediation CR: already counted as older than 48 h. */
+/** On a remediation CR: the health check has already counted it as older than 48 h. */
 export const OLD_REMEDIATION_CR = "nodehealthcheck.medik8s.io/old-remediation-cr-flag";
-/** On a remediation template: its remediator accepts several CRs for one node, each of another template. */
+/** On a remediation template: its remediator accepts several CRs for one node, if each is from a different template. */
 export const MULTIPLE_TEMPLATES_SUPPORT = "remediation.medik8s.io/multiple-templates-support";
 /** On a node: the operator confirms that it is healthy. The health check removes the annotation. */
 export const MANUALLY_CONFIRMED_HEALTHY = "remediation.medik8s.io/manually-confirmed-healthy";
@@ -31,17 +32,22 @@ export const FENCED_BY = "ironfence.io/fenced-by";
 /** On a node: the fencing attempt (`<remediation uid>/<attempt id>`) that put our quarantine taint there. */
 export const QUARANTINED_BY = "ironfence.io/quarantined-by";
 
-/** On a node: when the drill began that has cordoned it. A drill takes off only a cordon that has its own time. */
+/**
+ * On a node: the start time of the drill that has cordoned it. A drill removes only a cordon with its own start time.
+ */
 export const DRILL = "ironfence.io/drill";
 
-/** On a Secret with a BMC's credentials: the addresses to which it may be sent (`isAllowed`). */
+/** On a Secret with a BMC's credentials: the addresses to which the credentials may be sent (`isAllowed`). */
 export const ALLOWED_ADDRESSES = "ironfence.io/allowed-addresses";
 
-/** On a BareMetalHost: JSON, the remediation that may power it now, and the identity that it has found there. */
+/** On a BareMetalHost: JSON with the remediation that may power the host now, and the identity that it has read. */
 export const HOST_OWNER = "ironfence.io/owner";
 /** On a BareMetalHost: JSON, the last reboot that was proven off. */
 export const LAST_REBOOT = "ironfence.io/last-reboot";
-/** On a BareMetalHost: JSON, which remediation asked its operator to keep it off, and what the status reported then. */
+/**
+ * On a BareMetalHost: JSON with the remediation that asked Metal3's operator to keep the host off, and the status at
+ * that time.
+ */
 export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
 /**
  * On a BareMetalHost: JSON with the image that a remediation has removed from it and the name of that remediation,
@@ -49,8 +55,8 @@ export const POWER_OFF_REQUEST = "ironfence.io/power-off-request";
  */
 export const REMOVED_IMAGE = "ironfence.io/removed-image";
 /**
- * On a BareMetalHost without a consumer: `true` lets the `spec.providerID` of a Node lead to it, which its kubelet can
- * choose.
+ * On a BareMetalHost without a consumer: with `true`, the `spec.providerID` of a Node may lead to this host, although
+ * the kubelet of the Node can choose that value.
  */
 export const ALLOW_PROVIDER_ID = "ironfence.io/allow-provider-id";
 /**
@@ -60,20 +66,21 @@ export const ALLOW_PROVIDER_ID = "ironfence.io/allow-provider-id";
 export const TRUST_POWER_STATUS = "ironfence.io/trust-power-status";
 
 /**
- * On a health check: with `5/24h` nothing more starts for a node after 5 remediations in any 24 hours. The default is
+ * On a health check: with `5/24h`, no further remediation starts for a node that had 5 within 24 hours. The default is
  * 10/24h.
  */
 export const ATTEMPT_BUDGET = "ironfence.io/attempt-budget";
 /**
- * On OKD's MachineHealthCheck: `true` deletes no Machine while another one that it covers is being deleted. The default
- * is `false`.
+ * On OKD's MachineHealthCheck: with `true`, no Machine is deleted while another one that the health check covers is
+ * being deleted. The default is `false`.
  */
 export const ONE_MACHINE_AT_A_TIME = "ironfence.io/one-machine-at-a-time";
-/** On a health check: with `false` the list of steps is not started again for a node that no step brought back. */
+/** On a health check: with `false`, no new round of steps starts for a node that no step brought back. */
 export const START_ANEW = "ironfence.io/start-anew";
 /**
- * On a health check: `true` skips the rest of a duration if the node is not Ready and its host is proven off. `false`
- * also keeps nodes that are Ready from being remediated because their hosts are proven off.
+ * On a health check: with `true`, the rest of a duration is skipped if the node is not Ready and its host is proven
+ * off. With `false`, there is no early release either: a node that is still Ready is never remediated because its host
+ * is proven off.
  */
 export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
 /**
@@ -82,37 +89,39 @@ export const SKIP_DURATION_IF_OFF = "ironfence.io/skip-duration-if-off";
 export const REMEDIATION_ATTEMPTS = "ironfence.io/remediation-attempts";
 
 /**
- * On a BareMetalRemediation that waits as StaleRequest: its UID, by which the operator confirms that the node is to be
- * fenced. A copy that a restore creates has another UID.
+ * On a BareMetalRemediation that waits with the reason StaleRequest: the operator sets it to the UID of the object to
+ * confirm that the node is to be fenced. A copy that a restore creates has another UID.
  */
 export const CONFIRM = "ironfence.io/confirm";
 
 /**
- * On the agent's Lease, for `ironfence status`: what leads, what it serves, and why it is not ready (empty if it is
- * ready).
+ * On the agent's Lease, for `ironfence status`: the version of the leader, what it serves, and why it is not ready
+ * (empty if it is ready).
  */
 export const AGENT_VERSION = "ironfence.io/version";
 export const AGENT_COMPONENTS = "ironfence.io/components";
 export const AGENT_FAMILIES = "ironfence.io/families";
 export const AGENT_NOT_READY = "ironfence.io/not-ready";
 /**
- * Why the agent does not act although it holds this Lease: another installation works, for example. Empty if it acts.
+ * On the agent's Lease: why the agent does not act although it holds the Lease, for example because another
+ * installation works. Empty if it acts.
  */
 export const AGENT_STANDS_BY = "ironfence.io/stands-by";
 
-/** On the Lease of an agent that only observes: JSON, what it would have remediated last. */
+/** On the Lease of an agent that only observes: JSON with the last remediations that it would have started. */
 export const WOULD_HAVE_REMEDIATED = "ironfence.io/would-have-remediated";
 
-/** On the agent's Lease: how many hosts it remediates at once, in all and in one failure zone; 0 for any number. */
+/**
+ * On the agent's Lease: how many hosts it may remediate at the same time, in all and in one failure zone; 0 for any
+ * number.
+ */
 export const AGENT_MAX_HOSTS = "ironfence.io/max-hosts";
 export const AGENT_MAX_HOSTS_PER_ZONE = "ironfence.io/max-hosts-per-zone";
 
-/**
- * On a request of another kind that ironfence has begun to serve: the name of the BareMetalRemediation that does it.
- */
+/** On a request of another project that ironfence has begun to serve: the name of its BareMetalRemediation. */
 export const SERVED_BY = "ironfence.io/served-by";
 /**
- * On a request of another kind: why ironfence does not serve it (`<reason>: <message>`). Taken off by a person to try
- * again.
+ * On a request of another project: why ironfence does not serve it (`<reason>: <message>`). The operator removes the
+ * annotation to try again.
  */
 export const REFUSED = "ironfence.io/refused";

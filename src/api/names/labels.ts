@@ -1,6 +1,6 @@
 // Labels that ironfence reads or writes.
 
-/** On a remediation CR made by the detector, with `PART_OF_VALUE`. */
+/** On a remediation CR that the detector created, with the value `PART_OF_VALUE`. */
 export const PART_OF = "app.kubernetes.io/part-of";
 export const PART_OF_VALUE = "node-healthcheck-controller";
 /** On a remediation CR: its node is a control plane node. */
@@ -14,7 +14,7 @@ export const CONTROL_PLANE_ROLES: readonly string[] = [
 ];
 /** On a node: it runs etcd, if etcd does not run on the control plane nodes. */
 export const ETCD_ROLE = "node-role.kubernetes.io/etcd";
-/** On whatever Velero has restored: which restore that was. */
+/** On an object that Velero has restored: the name of the restore. */
 export const RESTORED_BY_VELERO = "velero.io/restore-name";
-/** On a BareMetalRemediation that serves a request of another kind: which family of requests. */
+/** On a BareMetalRemediation that serves a request of another project: the family of the request. */
 export const REQUEST = "ironfence.io/request";

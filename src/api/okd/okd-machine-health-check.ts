@@ -11,7 +11,7 @@ import {
   readTemplateReference,
 } from "../cluster-api/machine-health-check.ts";
 
-/** How they are served. */
+/** The group, kind and versions by which the API server serves them. */
 export const OKD_MACHINE_HEALTH_CHECKS = {
   group: OKD_MACHINE_GROUP,
   kind: MACHINE_HEALTH_CHECK_KIND,
@@ -23,8 +23,8 @@ const REMEDIATION_STRATEGY_ANNOTATION = "machine.openshift.io/remediation-strate
 const EXTERNAL_BAREMETAL = "external-baremetal";
 
 /**
- * Reads OKD's MachineHealthCheck (machine.openshift.io/v1beta1): an old form of the one of Cluster API, without
- * cluster, range and conditions of Machines.
+ * Reads OKD's MachineHealthCheck (machine.openshift.io/v1beta1). It is an old form of the kind of Cluster API, and has
+ * no cluster, no range and no conditions of Machines.
  */
 export function readOkdMachineHealthCheck(raw: KubeObject): MachineHealthCheck {
   const problems: string[] = [];

@@ -7,12 +7,12 @@ import { trimMeta } from "../kubernetes/trim.ts";
 
 export const OKD_MACHINE_GROUP = "machine.openshift.io";
 export const OKD_MACHINE_VERSIONS = ["v1beta1"] as const;
-/** How they are served. */
+/** The group, kind and versions by which the API server serves them. */
 export const OKD_MACHINES = { group: OKD_MACHINE_GROUP, kind: "Machine", versions: OKD_MACHINE_VERSIONS } as const;
 
 /** On a Machine: `master` or `worker`, among others that users choose. */
 const OKD_MACHINE_ROLE_LABEL = "machine.openshift.io/cluster-api-machine-role";
-/** On a Machine: its use. The installer sets it to the same value as the role. */
+/** On a Machine: its type. The installer sets it to the same value as the role. */
 const OKD_MACHINE_TYPE_LABEL = "machine.openshift.io/cluster-api-machine-type";
 /** On a Machine: the health check requests power fencing by another controller (external remediation of OKD). */
 export const EXTERNAL_REMEDIATION_ANNOTATION = "host.metal3.io/external-remediation";

@@ -4,7 +4,7 @@ import type { LabelSelector } from "./meta.ts";
 export type LabelMatcher = (labels: Readonly<Record<string, string>> | undefined) => boolean;
 
 /**
- * Whether a selector selects labels. An empty selector selects everything, an invalid one nothing.
+ * Whether a selector selects an object with these labels. An empty selector selects everything, an invalid one nothing.
  */
 export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> | undefined): boolean {
   if (isEmpty(selector)) return true;
@@ -29,8 +29,8 @@ export class SelectorError extends Error {
 }
 
 /**
- * Compiles a `metav1.LabelSelector`: every label and every expression must hold. An empty one is refused, since it
- * would select everything.
+ * Compiles a `metav1.LabelSelector`: every label and every expression must match. An empty selector is refused, because
+ * it would select everything.
  *
  * @throws SelectorError with a message for the user.
  */

@@ -11,7 +11,7 @@ export function fieldAt(value: unknown, ...path: readonly string[]): unknown {
   return found;
 }
 
-/** A text that is not empty: Go writes a string that is not set as an empty one. */
+/** A text; undefined if it is empty, because Go writes a string that is not set as an empty one. */
 export function textAt(value: unknown, ...path: readonly string[]): string | undefined {
   const found = fieldAt(value, ...path);
   return typeof found === "string" && found !== "" ? found : undefined;
@@ -36,8 +36,8 @@ export function listAt(value: unknown, ...path: readonly string[]): readonly unk
 }
 
 /**
- * Conditions in any form: `metav1.Condition`, v1beta1 of Cluster API with a severity, OKD. A reason, message or time
- * that is missing is empty.
+ * Conditions in any form: `metav1.Condition`, v1beta1 of Cluster API, or OKD. A missing reason, message or time is read
+ * as empty text.
  */
 export function conditionsAt(value: unknown, ...path: readonly string[]): Condition[] {
   return listAt(value, ...path).flatMap((raw) => {
