@@ -12,14 +12,15 @@ const stop = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const) {
   process.once(name, () => stop.abort(new CommandFailure("Stopped", `stopped by ${name}`)));
 }
-// The end of a session may send it several times, and what is under way must be undone all the same.
+// A session that ends may send SIGHUP several times. A second one must not kill a command that undoes what it has
+// begun.
 process.on("SIGHUP", () => stop.abort(new CommandFailure("Stopped", "stopped by SIGHUP")));
-// Notes that cannot be written end nothing: a command may still have to undo what it has begun.
+// A failed write to stderr ends nothing: a command may still have to undo what it has begun.
 process.stderr.on("error", () => undefined);
-// A reader that goes away (`ironfence status | head`) ends the output, not the program with a stack trace.
+// If the reader goes away (`ironfence status | head`), exit without a stack trace.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
-  // The terminal has gone with its session.
+  // EIO: the terminal was closed with its session.
   if (error.code !== "EIO") throw error;
 });
 

@@ -48,7 +48,7 @@ const versionCommand = buildCommand({
   docs: { brief: "Print the version of ironfence" },
 });
 
-/** Prints the list of commands. With the name of a command, `spellOut` turns it into the `--help` of that one. */
+/** Prints the list of commands. `spellOut` has already rewritten `help COMMAND`. */
 function helpCommand(how: Style) {
   return buildCommand<Readonly<object>, string[], CliContext>({
     func: async function help(this: CliContext) {
@@ -128,14 +128,14 @@ const buildCli = (command: string, how: Style): Application<CliContext> =>
     },
   );
 
-/** Runs one command line; its exit code is left in the context's process. */
+/** Runs one command line and sets the exit code of the context's process. */
 export async function runCli(
   inputs: readonly string[],
   context: CliContext,
   program: Invocation["program"] = "ironfence",
 ): Promise<void> {
   if (inputs[0] === "__complete") {
-    // Asked by the completion scripts and by kubectl: one proposal a line, its meaning behind a tab.
+    // The completion scripts and kubectl call this. They expect one proposal a line, with its description after a tab.
     const plain = { program, asJson: false, noColor: true };
     const proposals = await proposeCompletions(buildCli("", plain), inputs.slice(1), context);
     for (const { completion, brief } of proposals) context.process.stdout.write(`${completion}\t${brief}\n`);
@@ -149,7 +149,7 @@ export async function runCli(
   if (Number(context.process.exitCode) < 0) context.process.exitCode = EXIT_USAGE;
 }
 
-/** The help of a command is a flag of that command. */
+/** Rewrites `help COMMAND` as `COMMAND --help`. */
 function spellOut(inputs: readonly string[]): readonly string[] {
   const [first, ...rest] = inputs;
   return first === "help" && rest.length > 0 ? [...rest, "--help"] : inputs;
@@ -162,7 +162,7 @@ function wantsJson(inputs: readonly string[], variable: string | undefined): boo
   return (chosen?.replace("--output=", "") ?? variable) === "json";
 }
 
-/** @param program what reports: `ironfence`, or the command whose flags are wrong. */
+/** @param program the first words of the text: `ironfence`, or the command whose flags are wrong. */
 function toText(program: string, report: ErrorReport, asJson: boolean): string {
   const { code: reason, message, page, exitCode } = report;
   if (asJson) return JSON.stringify({ error: { message, reason, page, exitCode } });

@@ -25,7 +25,7 @@ const READY = metric({
 
 export const AGENT_METRICS: readonly Metric[] = [LEADER, BUILD_INFO, READY];
 
-/** Counts what every agent shows, whether it leads or not. */
+/** Registers the metrics that every agent has, whether it leads or not. */
 export function countAgent(registry: Registry, leads: () => boolean, isReady: () => boolean): void {
   collectedGauge(LEADER, registry, (set) => set({}, leads() ? 1 : 0));
   collectedGauge(READY, registry, (set) => set({}, isReady() ? 1 : 0));

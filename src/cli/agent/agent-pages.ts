@@ -33,7 +33,10 @@ function startFailure(code: "ListenFailed" | "CertificateUnusable", cause: unkno
   return new CommandFailure(code, `${why}: ${nextStep}`, { cause });
 }
 
-/** The dashboard, off by default: never without TLS, and only for users that the API server allows to read it. */
+/**
+ * Serves the dashboard, which is off by default. It always uses TLS, and shows a page only if the API server allows the
+ * user to read it.
+ */
 export async function serveStatusPage(
   { statusBindAddress: address, statusCertPath }: RunOptions,
   { clock, logger, source, authorizer }: PageDeps & { source: PageSource; authorizer: Authorizer },
@@ -49,7 +52,7 @@ export async function serveStatusPage(
   logger.info({ host: address.host, port: server.port }, "serving status");
 }
 
-/** Messages of crash kernels, off by default. */
+/** Receives messages of crash kernels, which is off by default. */
 export async function receiveKdump(
   { kdumpBindAddress: address }: RunOptions,
   { logger }: Pick<PageDeps, "logger">,
@@ -66,7 +69,7 @@ export async function receiveKdump(
 }
 
 /**
- * The pages for machines: metrics, liveness and readiness.
+ * Serves the pages for other programs: metrics, liveness and readiness.
  *
  * @param whyNotReady what the agent waits for; empty if it is ready.
  */

@@ -50,7 +50,7 @@ import { readCertificate, receiveKdump, servePagesOf, serveStatusPage } from "./
 import { HandOver, HAND_OVER_MS } from "./hand-over.ts";
 import { collectAtRest } from "./memory-at-rest.ts";
 
-/** Longest text about why the agent is not ready that each renewal of its lease carries, in characters. */
+/** Each renewal of the agent lease stores why the agent is not ready. This bounds that text, in characters. */
 const NOT_READY_CHARS_MAX = 2_000;
 
 /** What the agent gets from its process. */
@@ -76,7 +76,7 @@ export async function runAgent(options: RunOptions, deps: AgentDeps, signal: Abo
   await runAgentOn(createHttpTransport(cluster, { clock }), cluster, options, deps, signal);
 }
 
-/** Same, on a transport that exists already; it is closed at the end. */
+/** Runs the agent on a transport, and closes the transport at the end. */
 async function runAgentOn(
   transport: KubeTransport,
   cluster: ClusterAddress,
@@ -222,7 +222,10 @@ async function runAgentOn(
   }
 }
 
-/** The cluster for an agent that only observes. The transport refuses whatever would still be written. */
+/**
+ * The runtime of an agent that only observes: it keeps writes in memory. The transport refuses any write that is sent
+ * nevertheless.
+ */
 function observingRuntime(kube: KubeRuntime, { events }: WithheldRemediations): KubeRuntime {
   return keepWrites({ ...kube, events }, readAsIfAlone);
 }
@@ -232,7 +235,7 @@ function isWell(nodes: Watched<Node>, name: string): boolean {
   return node !== undefined && isReady(node);
 }
 
-/** Traces of fences, if there is a collector. The code is loaded only then. */
+/** Starts the traces of fences if a collector is configured. Their code is loaded only then. */
 async function startTracing(
   { otlpEndpoint, instance }: RunOptions,
   { clock, random, logger }: AgentDeps,
@@ -254,7 +257,7 @@ function leaseNamed(namespace: string, name: string): KubeObject {
   return { apiVersion: apiVersionOf(LEASES), kind, metadata: { namespace, name, uid: "", resourceVersion: "" } };
 }
 
-/** As the option is written: 0 for any number. */
+/** The limit as the option has it: 0 for any number. */
 function limitText(limit: number): string {
   return limit === Infinity ? "0" : String(limit);
 }

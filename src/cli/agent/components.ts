@@ -42,23 +42,23 @@ export interface ComponentDeps {
   registry: Registry;
   nodes: Watched<Node>;
   openDevice: OpenDevice;
-  /** Whether this agent leads at this moment. */
+  /** Whether this agent may send power orders at this moment. */
   isOrderAllowed: () => boolean;
   handOver: (why: string) => void;
   recorder: DecisionRecorder | undefined;
   tracer: FenceTracer | undefined;
-  /** Messages of crash kernels; undefined if they are not received. */
+  /** Messages of crash kernels; undefined if the agent does not receive them. */
   kdump: KdumpSource | undefined;
   /** Undefined unless the agent only observes. */
   withheld: RemediationListener | undefined;
 }
 
-/** What runs concurrently, by the name that users see. */
+/** The parts that run concurrently, by the name that users see. */
 type Parts = Record<string, Promise<void>>;
 
 /**
- * Runs the chosen components until `signal` aborts. If one of them ends by itself, all end: an agent of which only half
- * runs would look alive and keep the lease.
+ * Runs the chosen components until `signal` aborts. If one of them ends by itself, all of them end. Otherwise an agent
+ * with only one half would look alive and keep its lease.
  */
 export async function runComponents(deps: ComponentDeps, signal: AbortSignal): Promise<void> {
   const { options, runtime, registry, nodes, isOrderAllowed } = deps;
@@ -93,7 +93,8 @@ export async function runComponents(deps: ComponentDeps, signal: AbortSignal): P
   const shared = { leases: new KubeletLeases(runtime), coverage: new HealthCheckCoverage() };
   const parts: Parts = {
     ...(options.components.has("detector") && startDetector(deps, all, shared, running)),
-    // One that only observes does not act on remediations, and asks no BMC: another agent may be fencing its host.
+    // An agent that only observes does not act on remediations and calls no BMC, because another agent may be fencing
+    // the host.
     ...(options.components.has("remediator") && !options.observe && startRemediator(deps, all, shared, running)),
   };
   await Promise.all(Object.entries(parts).map(([name, part]) => guard(name, part)));

@@ -1,12 +1,12 @@
 import type { Logger } from "../../telemetry/logger.ts";
 
 /**
- * How long an agent that has handed its lease over waits before it ends and is started again. The other agents check
- * the lease every few seconds, so one of them takes it first.
+ * How long an agent that has given up its lease waits before it exits. The other agents check the lease every few
+ * seconds, so one of them acquires it before this agent is started again.
  */
 export const HAND_OVER_MS = 20_000;
 
-/** Ends the term of this leader because the agent asks for it. */
+/** Lets the leader give up its lease for a reason of its own. */
 export class HandOver {
   readonly #logger: Logger;
   readonly #begun = new AbortController();

@@ -8,7 +8,7 @@ import type { LeaderElectionDeps } from "../../kube/lease/elector.ts";
 import type { KubeObject } from "../../kube/resource.ts";
 import { collectedGauge, metric } from "../../telemetry/metric.ts";
 
-/** Every cluster has this namespace, and it is the same for every installation. */
+/** The Leases of all installations are in this namespace, because every cluster has it. */
 export const CLUSTER_LEASE_NAMESPACE = "kube-system";
 
 export const CLUSTER_LEASE_METRIC = metric({
@@ -34,8 +34,8 @@ export interface InstallationDeps extends LeaderElectionDeps {
 }
 
 /**
- * The installation that an agent belongs to: whether it works or another one in the cluster does, and how that is
- * reported.
+ * The installation that an agent belongs to. It finds out whether this installation or another one works in the
+ * cluster, and reports it.
  */
 export class Installation {
   readonly leases: ClusterLeases;
@@ -46,7 +46,7 @@ export class Installation {
     this.#deps = deps;
     this.leases = new ClusterLeases(deps, {
       namespace: CLUSTER_LEASE_NAMESPACE,
-      // One that only observes may run next to any other installation.
+      // An agent that only observes may run next to any other installation.
       names: (options.observe ? [] : [...options.components]).sort().map(clusterLeaseName),
       installation: `${options.namespace}/${options.leaseName}`,
       onChange: () => this.report(),
@@ -54,7 +54,7 @@ export class Installation {
     this.#count();
   }
 
-  /** Why it stands by, in words; empty while it works, and if nothing is known to prevent it. */
+  /** Why this installation stands by, in words; empty if nothing is known that keeps it from working. */
   get standsBy(): string[] {
     return [...this.#others, ...this.#failing];
   }
@@ -78,7 +78,7 @@ export class Installation {
     );
   }
 
-  /** Reports a change once, in the log and by a Kubernetes Event. */
+  /** Reports a change once, in the log and in a Kubernetes Event. */
   report(): void {
     const [others, unguarded] = [this.#others, this.unguarded];
     const report = JSON.stringify([others, unguarded]);

@@ -2,7 +2,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Memory } from "../../runtime/memory.ts";
 
-/** How often the agent looks whether it is at rest. */
+/** How often the agent checks whether it is at rest. */
 const CHECK_MS = 60_000;
 /** The agent is at rest if its main thread was busy for less than this share of the time. */
 const BUSY_SHARE = 0.1;

@@ -10,7 +10,7 @@ import { AGENT_METRICS } from "./agent-metrics.ts";
 import { CLUSTER_LEASE_METRIC } from "./installation.ts";
 import { OBSERVED_METRIC } from "./withheld-remediations.ts";
 
-/** The agent's metrics by the part of it that has them. docs/reference/metrics.md is made from this. */
+/** All metrics, by the part of the agent that has them. docs/reference/metrics.md is generated from this list. */
 export const METRIC_CATALOG: Readonly<Record<"Agent" | "Remediator" | "Detector", readonly Metric[]>> = {
   Agent: [...AGENT_METRICS, CLUSTER_LEASE_METRIC, OBSERVED_METRIC, WORKLOAD_CLUSTERS_METRIC],
   Remediator: [...VIEW_METRICS, ...PROBE_METRICS, ...REMEDIATOR_METRICS],

@@ -7,12 +7,15 @@ import type { Logger } from "../../telemetry/logger.ts";
 /** A token of a ServiceAccount has about 1 KiB. */
 const TOKEN_CHARS_MAX = 8_192;
 
-/** Any client that reaches the port can cause failures, which must not fill the log. */
+/**
+ * The shortest time between two warnings. Any client that reaches the port can cause failures, and they must not fill
+ * the log.
+ */
 const WARNING_PAUSE_MS = 60_000;
 
 /**
- * Allows a page to users that the API server allows to read it, as controller-runtime does. If it does not answer, no
- * user may.
+ * Allows a page to users that the API server allows to read it, as controller-runtime does. If the API server does not
+ * answer, the request is refused.
  */
 export function createAuthorizer(
   review: AccessReview,

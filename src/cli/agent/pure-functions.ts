@@ -6,7 +6,7 @@ import type { Decider } from "../../detector/shared/model/decider.ts";
 import { REMEDIATOR_FUNCTIONS } from "../../remediator/machine/log/functions.ts";
 import type { PureFunctions } from "../../telemetry/decisions/replay.ts";
 
-/** Whatever a log of decisions is replayed with: the pure functions of both halves. */
+/** The pure functions of both halves, with which a log of decisions is replayed. */
 export const PURE_FUNCTIONS: PureFunctions = {
   ...REMEDIATOR_FUNCTIONS,
   deciders: {
@@ -22,7 +22,7 @@ export const PURE_FUNCTIONS: PureFunctions = {
   },
 };
 
-/** The log holds the fields of the input, and the time as a number. */
+/** Adapts a decider to the log, which has the fields of the input, and the time as a number. */
 function replayed<I extends object, D>(decider: Decider<I, D>): [string, PureFunctions["deciders"][string]] {
   const { name, decide, inputOf, recorded } = decider;
   return [name, (fields, now) => recorded(decide(inputOf(fields), now as number))];

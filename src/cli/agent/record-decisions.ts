@@ -10,12 +10,12 @@ import { CommandFailure } from "../errors/failures.ts";
 
 /** Bytes that may wait to be written. If the disk is slower, the log ends and the agent continues. */
 const WAITING_BYTES_MAX = 8 * 1_024 * 1_024;
-/** The start and the end of the agent wait for the disk no longer than this. */
+/** How long the agent waits for the disk when it starts and when it ends. */
 const DISK_TIMEOUT_MS = 2_000;
-/** Not through a symbolic link, and without waiting for the reader of a pipe. */
+/** These flags do not follow a symbolic link, and do not wait for the reader of a pipe. */
 const OPEN_FLAGS =
   constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-/** How opening with these flags fails at a symbolic link, a pipe or socket, and a folder. */
+/** The errors of opening a symbolic link, a pipe or socket, and a folder with these flags. */
 const NO_REGULAR_FILE: ReadonlySet<unknown> = new Set(["ELOOP", "ENXIO", "EISDIR"]);
 /** The log holds labels and annotations of nodes, so only its owner may read it. */
 const OWNER_ONLY = 0o600;
@@ -55,7 +55,7 @@ export async function recordTo(path: string, process: string, deps: RecordingDep
   }
 }
 
-/** Records into a stream, which ends with the recording. @param size of what is in the log already. */
+/** Records into a stream and ends it with the recording. @param size the bytes that the log already has. */
 export function recordInto(output: Writable, process: string, size: number, deps: RecordingDeps): Recording {
   // An earlier process may have left half a line.
   if (size > 0) output.write("\n");

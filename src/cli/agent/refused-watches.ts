@@ -8,8 +8,9 @@ import type { KubeObject, ResourceType } from "../../kube/resource.ts";
 import type { Watched } from "../../kube/watched.ts";
 
 /**
- * Groups whose kinds a family of the agent works with. Remediators of other vendors are reported in the health checks
- * that name them: a user who may write a health check must not make the agent unready.
+ * The API groups that the families of the agent work with. A watch in another group is for a remediator that a health
+ * check names, and is reported in that health check: a user who may write a health check must not be able to make the
+ * agent unready.
  */
 const GROUPS: ReadonlySet<string> = new Set([
   "",
@@ -20,10 +21,13 @@ const GROUPS: ReadonlySet<string> = new Set([
   "metal3.io",
 ]);
 
-/** The group that all infrastructure providers share: only these of its kinds belong to a family. */
+/** The kinds of the group that all infrastructure providers share. Only these belong to a family. */
 const INFRASTRUCTURE_KINDS: ReadonlySet<string> = new Set(["Metal3Machine", METAL3_REMEDIATION_KIND]);
 
-/** Failures of a list other than a missing permission or a kind that is not served. */
+/**
+ * The errors of a list for which the API server is the cause. Without a missing permission and a kind that is not
+ * served.
+ */
 const FAILS: ReadonlySet<KubeErrorCode | undefined> = new Set<KubeErrorCode>([
   "Network",
   "Timeout",
@@ -51,7 +55,7 @@ export class RefusedWatches {
     };
   }
 
-  /** A line of text for each collection that has never been read in full, because the API server fails to list it. */
+  /** A line of text for each collection that has never been read in full because the list fails. */
   get unread(): string[] {
     const unread = [...this.#open].filter(([view]) => !view.synced && FAILS.has(view.problemCode));
     return [...new Set(unread.map(([view, what]) => `cannot list ${what}: ${view.problem ?? ""}`))].sort();

@@ -9,11 +9,11 @@ import { toTime } from "../../runtime/time.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { createCounter, metric } from "../../telemetry/metric.ts";
 
-/** How many withheld remediations are kept; older ones are in the log, and in Kubernetes Events until those expire. */
+/** How many withheld remediations are kept. The log has all of them, and so do Kubernetes Events until they expire. */
 const KEPT_MAX = 20;
-/** Longest text of a remedy or a reason that the Lease carries, in characters. */
+/** The longest text of a remedy or a reason that the Lease stores, in characters. */
 const TEXT_LENGTH_MAX = 240;
-/** How many open ones are told apart; each is a short text. */
+/** How many open ones are remembered; each is a short text. */
 const OPEN_MAX = 10_000;
 
 export const OBSERVED_METRIC = metric({
@@ -23,7 +23,7 @@ export const OBSERVED_METRIC = metric({
   labels: {},
 });
 
-/** Kubernetes Events that say that something was written; an agent that only observes does not record them. */
+/** The reasons of Kubernetes Events that report a write. An agent that only observes does not record them. */
 const ACTS: readonly string[] = [
   "RemediationCreated",
   "RemediationRemoved",
@@ -40,15 +40,15 @@ export interface WithheldRemediationsDeps {
   registry: Registry;
 }
 
-/** What an agent that only observes would have done: reported, and kept for `ironfence status`. */
+/** Reports what an agent that only observes would have done, and keeps it for `ironfence status`. */
 export class WithheldRemediations implements RemediationListener {
   readonly #deps: WithheldRemediationsDeps;
   readonly #counter: Counter;
-  /** Undefined until those of the last leader have been read. */
+  /** The newest ones. Undefined until those of the last leader have been read. */
   #kept: WithheldRemediation[] | undefined;
   /** Those that were open when the last leader ended; no decision about them was made since. */
   readonly #inherited = new Set<string>();
-  /** What has begun and not ended: in a large outage more than is kept for `ironfence status`. */
+  /** All that have begun and not ended. In a large outage these are more than `#kept` has. */
   readonly #open = new Set<string>();
 
   constructor(deps: WithheldRemediationsDeps) {
@@ -56,13 +56,13 @@ export class WithheldRemediations implements RemediationListener {
     this.#counter = createCounter(OBSERVED_METRIC, deps.registry);
   }
 
-  /** Takes over what the last leader has left in the Lease. */
+  /** Takes over what the last leader has stored in the Lease. */
   restore(annotations: Readonly<Record<string, string>> | undefined): void {
     this.#kept = readWithheldRemediations(annotations);
     for (const known of this.#kept) if (known.until === undefined) this.#inherited.add(outageOf(known));
   }
 
-  /** Ends those that the last leader has left open and whose nodes are well now. */
+  /** Ends those that the last leader has left open if their nodes are Ready now. */
   endInherited(isWell: (node: string) => boolean): void {
     const until = toTime(this.#deps.clock.nowMs());
     this.#kept = this.#kept?.map((known) => {
@@ -78,7 +78,7 @@ export class WithheldRemediations implements RemediationListener {
     return this.#kept === undefined ? {} : { [WOULD_HAVE_REMEDIATED]: JSON.stringify(this.#kept) };
   }
 
-  /** Records the Events of the detector, but for those of acts. */
+  /** Records the Kubernetes Events of the detector, except those that report a write. */
   get events(): EventRecorder {
     return {
       record: (note: EventNote) => {
@@ -94,7 +94,7 @@ export class WithheldRemediations implements RemediationListener {
       known.node === subject &&
       known.healthCheck === healthCheck &&
       kindOf(known.remedy) === kindOf(remedy);
-    // The agent was started again, or another controller has written to the objects.
+    // It may start again after a restart of the agent, or after another controller has written to the objects.
     const same = kept.find(isSame);
     if (same !== undefined) this.#inherited.delete(outageOf(same));
     const open = `${healthCheck} ${subject} ${kindOf(remedy)}`;
@@ -126,7 +126,7 @@ function outageOf({ healthCheck, node }: WithheldRemediation): string {
   return `${healthCheck} ${node}`;
 }
 
-/** The first word: a step of another kind is another remediation. */
+/** The first word, which is the kind of the remedy. A step of another kind is another remediation. */
 function kindOf(remedy: string): string {
   return remedy.split(" ")[0] ?? remedy;
 }

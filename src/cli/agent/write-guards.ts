@@ -3,17 +3,17 @@ import { guardWrites } from "../../kube/connection/transport/guarded-transport.t
 import { sendNoWrites } from "../../kube/connection/transport/observing-transport.ts";
 import type { KubeTransport } from "../../kube/transport.ts";
 
-/** All that the agent changes goes through these. */
+/** Every change that the agent makes goes through these guards. */
 export interface WriteGuards {
-  /** To the API server of the agent's own cluster. */
+  /** The connection to the API server of the agent's own cluster. */
   transport: KubeTransport;
-  /** Asked before each power order, and before each write to a workload cluster. */
+  /** Called before each power order, and before each write to a workload cluster. */
   isOrderAllowed: () => boolean;
 }
 
 /**
- * Guards what the agent changes, at one place that nothing passes by: no write and no order without the lease, and none
- * at all if the agent only observes.
+ * Guards every change at one place: the agent sends no write and no order without its lease, and none at all if it only
+ * observes.
  *
  * @param mayAct whether the agent leads at this moment.
  */
