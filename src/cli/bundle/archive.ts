@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { CommandFailure } from "../errors/failures.ts";
 
-/** Only the owner may read it: it holds the names of nodes and the addresses of BMCs. */
+/** Only the owner may read the bundle, because it contains names of nodes and addresses of BMCs. */
 const OWNER_ONLY = 0o600;
 
 /** Packs files into the tar.gz of one folder. */
@@ -20,7 +20,7 @@ export async function packFiles(
 }
 
 /**
- * Writes a file that does not exist yet; nothing is left of it if that fails.
+ * Writes a new file. If that fails, no part of the file is left.
  *
  * @throws CommandFailure
  */

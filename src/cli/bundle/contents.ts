@@ -14,10 +14,13 @@ export interface BundleFile {
 /** Files get space in this order: those that explain most first, and logs, which are the largest, last. */
 const ORDER = ["versions", "status", "check", "live", "explain", "kinds", "leases", "events", "metrics", "logs"];
 
-/** Lines after which others get the process, Ctrl-C among them. */
+/** After this many lines, the work pauses so that the process can handle other things, such as Ctrl-C. */
 const LINES_AT_ONCE = 500;
 
-/** Searching a line takes ten times as long as finishing it, and a file has to be finished to be written. */
+/**
+ * The share of the time that the search may take. Searching a line takes ten times as long as finishing it, and a file
+ * has to be finished before it is written.
+ */
 const SEARCH_SHARE = 0.8;
 
 /** What ends the work before all files are done. */
@@ -52,7 +55,7 @@ export async function finishFiles(
   const ranked = files.toSorted((one, other) => rankOf(one.path) - rankOf(other.path));
   const gaps: Finished["gaps"] = [];
   const late = (path: string): void => void gaps.push({ part: path, why: LATE });
-  // Every file is searched before the first is finished: a secret that one file names may be in any other.
+  // Every file is searched before the first one is finished: a secret that one file names may be in any other file.
   const searched: SearchedFile[] = [];
   for (const file of ranked) {
     const found = await searchedOf(file, redactor, search);
@@ -68,7 +71,7 @@ export async function finishFiles(
       continue;
     }
     const isLog = keeps === "last";
-    // The logs that follow share the rest.
+    // Logs come last and share the space that is left.
     const roomBytes = isLog ? Math.floor(leftBytes / (searched.length - index)) : leftBytes;
     const kept = fit(finished, roomBytes, keeps);
     const text = kept.map((line) => `${line}\n`).join("");
@@ -80,7 +83,7 @@ export async function finishFiles(
 
 const LATE = "left out: the time of the whole bundle was over before its secrets were removed";
 
-/** Where work on many lines stops for a moment. */
+/** Pauses work on many lines for a moment, and finds out whether its time is over. */
 class Breaks {
   readonly #bounds: Bounds;
 
@@ -96,7 +99,7 @@ class Breaks {
   }
 }
 
-/** Undefined if there is no time for all. */
+/** Works on all items, a batch at a time. Undefined if there is not enough time for all of them. */
 async function inBatches<T>(
   items: readonly T[],
   breaks: Breaks,
@@ -131,7 +134,7 @@ function searchedLines(file: PartFile, redactor: Redactor, breaks: Breaks): Prom
       some.flatMap((json) => JSON.stringify(redactor.value(json), null, 2).split("\n")),
     );
   }
-  // A secret may have lines of its own, so that each batch continues the one before.
+  // A secret may have several lines, so one search continues over all batches.
   return inBatches("log" in file ? file.log : file.text.trimEnd().split("\n"), breaks, redactor.lineSearch());
 }
 

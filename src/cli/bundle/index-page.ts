@@ -28,8 +28,8 @@ export interface IndexFacts {
 }
 
 /**
- * The first page of a bundle: what is in it, what is missing and what was removed. Its texts are free of secrets
- * already.
+ * The first page of a bundle: what is in it, what is missing and what was removed. Secrets were already removed from
+ * the facts.
  */
 export function renderIndex({ nowMs, server, files, gaps, redacted }: IndexFacts): string {
   const cut = files.filter(({ droppedLines }) => droppedLines > 0);
@@ -54,9 +54,10 @@ export function renderIndex({ nowMs, server, files, gaps, redacted }: IndexFacts
     ...(gaps.length === 0 ? ["Nothing: every part was read."] : gaps.map(({ part, why }) => `- ${part}: ${code(why)}`)),
     "",
     ...(cut.length === 0
-      ? ["Nothing was cut for its size."]
+      ? ["No file was cut to keep the size limit."]
       : cut.map(
-          ({ path, droppedLines }) => `- ${path}: ${droppedLines} lines were cut for their size (\`--max-size\`)`,
+          ({ path, droppedLines }) =>
+            `- ${path}: ${droppedLines} lines were cut to keep the size limit (\`--max-size\`)`,
         )),
     "",
     "## What was removed",
@@ -70,7 +71,7 @@ export function renderIndex({ nowMs, server, files, gaps, redacted }: IndexFacts
   ].join("\n");
 }
 
-/** Text from elsewhere as it is: in it, Markdown sees no link, no image and no HTML. */
+/** Quotes text of unknown origin as code, so that Markdown renders no link, image or HTML in it. */
 function code(text: string): string {
   return `\`${withoutControls(text).replaceAll("`", "'")}\``;
 }

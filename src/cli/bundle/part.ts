@@ -20,9 +20,9 @@ export interface PartResult {
   gaps: readonly string[];
 }
 
-/** What a part needs to read. */
+/** What the parts read from. */
 export interface PartDeps extends ReadDeps {
-  /** Reads only, and no Secret. */
+  /** Only reads, and never a Secret. */
   runtime: KubeRuntime;
   transport: KubeTransport;
   /** Probes BMCs, for which it reads their Secrets; undefined without `--live`. */

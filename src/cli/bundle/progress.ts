@@ -17,7 +17,7 @@ export class Progress {
     this.#total = total;
   }
 
-  /** One part has ended. */
+  /** Shows that one part has ended. */
   end(part: string, isComplete: boolean): void {
     this.#done += 1;
     const count = `${this.#done}/${this.#total}`;
@@ -32,7 +32,7 @@ export class Progress {
     this.#context.process.stderr.write(`\r${line.padEnd(WIDTH_MAX)}`);
   }
 
-  /** Before anything else is printed. */
+  /** Removes the bar. Call it before anything else is printed. */
   clear(): void {
     if (this.#context.terminal === undefined || this.#done === 0) return;
     this.#context.process.stderr.write(`\r${" ".repeat(WIDTH_MAX)}\r`);

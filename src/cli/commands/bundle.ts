@@ -32,7 +32,7 @@ const OPTIONS = {
   output: OUTPUT_OPTION,
 } as const;
 
-/** What is left of the time is for the removal of secrets. */
+/** The share of the time for reading the cluster. The rest is for removing secrets. */
 const GATHER_SHARE = 0.75;
 
 type BundleFlags = Readonly<Partial<Record<keyof typeof OPTIONS, string>> & { live: boolean }>;
@@ -113,11 +113,11 @@ export const bundleCommand = buildCommand<BundleFlags, [], CliContext>({
 
 function missedGap(missed: number): { part: string; why: string }[] {
   if (missed === 0) return [];
-  const why = `${missed} secrets were removed where they are named, but there was no room to look for them elsewhere: read the files before you send them`;
+  const why = `${missed} secrets were removed where they were found, but there was no memory left to remove them elsewhere: read the files before you send them`;
   return [{ part: "removal of secrets", why }];
 }
 
-/** What was written, for scripts. Its texts are free of secrets already. */
+/** Describes the bundle, for scripts. Secrets were already removed from the facts. */
 function toJson(file: string, { files, gaps, redacted }: IndexFacts): string {
   const entries = files.map(({ path, text, droppedLines }) => ({ path, bytes: Buffer.byteLength(text), droppedLines }));
   return JSON.stringify({ file, files: entries, missing: gaps, redacted: Object.fromEntries(redacted) });

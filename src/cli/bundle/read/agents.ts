@@ -4,7 +4,7 @@ import type { KubeObject } from "../../../kube/resource.ts";
 import type { KubeTransport, TransportRequest } from "../../../kube/transport.ts";
 import type { Part, PartDeps, PartFile, PartResult } from "../part.ts";
 
-/** The newest lines are asked for, and of those the newest that fit. */
+/** A log has at most this many lines, the newest ones. Of those, the newest that fit into the characters are kept. */
 const LOG_LINES_MAX = 20_000;
 const LOG_CHARACTERS_MAX = 8 * 1_024 * 1_024;
 const METRICS_CHARACTERS_MAX = 4 * 1_024 * 1_024;
@@ -61,12 +61,12 @@ async function readLogs(deps: PartDeps, signal: AbortSignal): Promise<PartResult
   });
 }
 
-/** Through the API server, so that no port has to be reachable from here. */
+/** Reads the metrics through the API server, so that no port of a pod has to be reachable from here. */
 async function readMetrics(deps: PartDeps, signal: AbortSignal): Promise<PartResult> {
   const pods = await readPods(deps, signal);
   return readEach(pods, async ({ metadata: { name, namespace = "" }, spec }) => {
     const ports = spec?.containers?.flatMap((container) => container.ports ?? []) ?? [];
-    // The API server resolves no names of ports of pods.
+    // The proxy of the API server does not resolve the names of a pod's ports.
     const port = ports.find((candidate) => candidate.name === "metrics")?.containerPort ?? METRICS_PORT;
     const path = `${objectPath(PODS, { namespace, name: `${name}:${port}` }, { subresource: "proxy" })}/metrics`;
     return { path: `metrics/${name}.txt`, text: await readText(deps.transport, path, METRICS_CHARACTERS_MAX, signal) };

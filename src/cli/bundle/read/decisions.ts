@@ -17,9 +17,12 @@ import { renderOverview } from "../../status/render.ts";
 import type { Part, PartDeps, PartResult } from "../part.ts";
 
 const READ_TIMEOUT_MS = 70_000;
-/** A BMC that answers slowly takes minutes, and 32 are asked at once. */
+/** A slow BMC takes minutes to answer, and 32 BMCs are probed at the same time. */
 const LIVE_TIMEOUT_MS = 240_000;
-/** What is left of that for the probes, so that targets that were not probed in time are listed. */
+/**
+ * The part of that time for the probes. The rest is for the report, which lists the targets that were not probed in
+ * time.
+ */
 const PROBES_TIMEOUT_MS = LIVE_TIMEOUT_MS - READ_TIMEOUT_MS;
 
 /** What ironfence concludes about the cluster: versions, status, checks, and the explanation of every node. */
@@ -30,7 +33,7 @@ export const DECISION_PARTS: readonly Part[] = [
   { name: "explain", timeoutMs: READ_TIMEOUT_MS, read: readExplanations },
 ];
 
-/** The same checks after a probe of every BMC, and what each probe found. */
+/** The checks of `check` after a probe of every BMC, and what each probe found. */
 export const LIVE_PART: Part = { name: "live", timeoutMs: LIVE_TIMEOUT_MS, read: readLive };
 
 async function readVersions(

@@ -48,7 +48,8 @@ const FOREIGN: readonly (readonly [file: string, kind: KindVersions, trim: (obje
 ];
 
 /**
- * Objects: ironfence's own, those of other projects that it works with, and what Kubernetes keeps of agents and nodes.
+ * Objects of ironfence, objects of other projects that it works with, and the objects of Kubernetes that describe
+ * agents and nodes.
  */
 export const KIND_PARTS: readonly Part[] = [
   ...CUSTOM_KINDS.map((type) => listPart(type, `kinds/${type.plural}.${type.group}`, {})),
@@ -120,7 +121,10 @@ async function readLeases(deps: PartDeps, signal: AbortSignal): Promise<PartResu
   return { files, gaps };
 }
 
-/** Kubernetes Events about what ironfence works with, wherever they are, and all in the agent's namespace. */
+/**
+ * Kubernetes Events of all namespaces about kinds that ironfence works with, and all Kubernetes Events of the agent's
+ * namespace.
+ */
 async function readEvents({ runtime, options }: PartDeps, signal: AbortSignal): Promise<PartResult> {
   const list = { trim: trimEvent, pageSize: 500 };
   const { namespace } = options;
@@ -160,7 +164,7 @@ function trimEvent(raw: KubeObject): KubeObject {
   return Object.assign({ apiVersion, kind, metadata: kept }, event);
 }
 
-/** Without the list of images, which is the largest part of a Node. */
+/** Removes the list of images, which is the largest part of a Node. */
 function trimNode(raw: KubeObject): KubeObject {
   const { apiVersion, kind, metadata } = raw;
   const { spec, status } = raw as KubeObject & Fields;
@@ -169,14 +173,14 @@ function trimNode(raw: KubeObject): KubeObject {
   return Object.assign({ apiVersion, kind, metadata }, kept);
 }
 
-/** Without most of the inventory of the hardware. */
+/** Removes most of the hardware inventory. */
 function trimHost(raw: KubeObject): KubeObject {
   const { status, ...rest } = raw as KubeObject & Fields;
   const { hardware, ...other } = fieldsOf(status);
   return Object.assign(rest, { status: { ...other, hardware: { systemVendor: fieldsOf(hardware)["systemVendor"] } } });
 }
 
-/** Without the settings of the provider, of which only the reference to the host matters. */
+/** Removes the settings of the provider. */
 function trimOkdMachine(raw: KubeObject): KubeObject {
   const { apiVersion, kind, metadata } = raw;
   const { status, spec } = raw as KubeObject & Fields;

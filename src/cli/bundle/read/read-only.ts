@@ -1,11 +1,11 @@
 import { KubeError } from "../../../kube/errors.ts";
 import type { KubeTransport, TransportRequest } from "../../../kube/transport.ts";
 
-/** Questions about permissions, which are asked by POST and store nothing. */
+/** Reviews of permissions. They are sent by POST, but store nothing. */
 const REVIEW = /^\/apis\/authorization\.k8s\.io\/v1\/(?:self)?subjectaccessreviews$/u;
 const SECRETS = /\/secrets(?:\/|$)/u;
 
-/** A transport that only reads, and never a Secret, whatever the parts of a bundle ask for. */
+/** A transport that only reads, and never reads a Secret. It refuses every other request of a part. */
 export function readOnly(transport: KubeTransport): KubeTransport {
   const guard = ({ method, path }: TransportRequest): void => {
     const plain = path.split("?", 1)[0] ?? "";

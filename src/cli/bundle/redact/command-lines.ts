@@ -3,7 +3,7 @@ import { isSecretName } from "./secret-names.ts";
 
 // Passwords in command lines and lists of arguments.
 
-/** What stands between two arguments: a blank, or quotes and a comma in a list that a program has printed. */
+/** What separates two arguments: a blank, or quotes and a comma in a list that a program has printed. */
 const BETWEEN = String.raw`(?:\\{0,7}["'])?(?:[ \t]{1,4}|[ \t]{0,4},[ \t]{0,4})(?:\\{0,7}["'])?`;
 const VALUE = String.raw`(?:(?<=["'])[^"'\n\\${MARK_RANGE}]{1,1000}|"[^"\n]{0,1000}"|'[^'\n]{0,1000}'|[^\s"',${MARK_RANGE}]{1,1000})`;
 const LONG_FLAG = new RegExp(
@@ -22,7 +22,7 @@ const IS_SNMP_TOOL = /^(?:\S{0,200}\/)?snmp[a-z]{2,12}$/u;
 const SNMP_FLAG = new RegExp(`([\\s"'\\[]-(?:c|A|X|Ca)(?:${BETWEEN})?)(?!-)${VALUE}`, "gu");
 const LOGIN_TOOLS = /(?<![\w-])(?:redis-cli|ldap[a-z]{3,10}|x?freerdp\d?|smb[a-z]{3,10}|net)\b[^\n]*/gu;
 const LOGIN_TOOL_FLAG = new RegExp(`(\\s(?:-[aw]\\s{0,4}|/p:|-U\\s{0,4}[^\\s%]{1,64}%))(?!-)${VALUE}`, "gu");
-/** Here `-k` has no value, and other flags without one may stand before `-u`, as in `-sku`. */
+/** In these tools, `-k` has no value, and flags without a value may come before `-u`, as in `-sku`. */
 const WEB_TOOLS = /(?<![\w-])(?:curl|wget|https?)\s[^\n]*/gu;
 const USER_FLAG = new RegExp(
   `(\\s(?:-[#0-9fgiIkLnNsSv]{0,8}[uUab]\\s{0,4}|--(?:(?:proxy-)?user|auth|cookie)[\\s=]{1,4}))(?:"[^"]*"|'[^']*'|[^\\s"'${MARK_RANGE}-][^\\s"']*)`,
@@ -44,7 +44,7 @@ export function markArguments(line: string): string {
 const HEADER = /^(?:(?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]*(?:token|api-?key|auth|csrf|session)[\w-]*)$/iu;
 const LOGIN_FLAG = /^(?:-[#0-9fgiIkLnNsSv]{0,8}[uU]|--(?:proxy-)?user)$/u;
 
-/** What of an entry of a list is a secret: all of it, all after the given characters, or nothing (undefined). */
+/** Which part of an item of a list is a secret: what follows the first `keeps` characters. Undefined if no part is. */
 export function secretInList(items: readonly unknown[], index: number): { keeps: number } | undefined {
   const item = items[index];
   if (typeof item !== "string") return undefined;

@@ -1,11 +1,11 @@
-/** Encodings within encodings that are looked through. */
+/** How many encodings within each other are decoded. */
 const DEPTH_MAX = 3;
 
 const ENTITIES: Readonly<Record<string, string>> = { quot: '"', apos: "'", lt: "<", gt: ">", amp: "&" };
 
 /**
- * A line as it reads without percent-encoding, `\u003d` of JSON and entities of HTML, in which no rule would see a name
- * and its value; undefined if it has none of them.
+ * Decodes percent-encoding, `\u003d` of JSON and entities of HTML, because the rules find no name and value in encoded
+ * text. Undefined if the line has none of these.
  */
 export function decoded(line: string): string | undefined {
   let text = line;

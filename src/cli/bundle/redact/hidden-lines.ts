@@ -2,13 +2,15 @@ import { NAMES } from "./text-rules.ts";
 
 // Secrets that have lines of their own: keys in PEM, blocks of YAML, elements of XML.
 
-/** A longer block ends here. The bound limits how much of a log one line that begins a block can remove. */
+/**
+ * A block has at most this many lines, so that one line that looks like its beginning cannot remove the rest of a log.
+ */
 const LINES_MAX = 200;
 
-/** What comes later in a line begins no block. */
+/** Only this many characters of a line are checked. */
 const CHARACTERS_MAX = 16_384;
 
-/** The API server puts a timestamp before each line of a log if asked. */
+/** The API server puts a timestamp before each line of a log if the request asks for it. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT[\d:.]{8,24}(?:Z|[+-]\d\d:\d\d) /u;
 const KEY_BEGIN = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/u;
 const KEY_END = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY/u;
@@ -17,12 +19,12 @@ const KEY_LINE = /^\s*(?:[A-Za-z0-9+/=]{1,128}\\?n?["']?,?|(?:Proc-Type|DEK-Info
 const YAML_NAME = new RegExp(`^([ \\t]*(?:- +)*)["']?[\\w.-]{0,64}?(?:${NAMES})["']?[ \\t]{0,8}:(.*)$`, "iu");
 const YAML_BLOCK = /^(?:[ \t]+[&!]\S{0,64})*[ \t]+[|>][+\-\d]{0,3}[ \t]*(?:#.*)?$/u;
 const NOTHING_YET = /^(?:[ \t]+[&!]\S{0,64})*[ \t]*(?:#.*)?$/u;
-/** What cloud-init gives to chpasswd: users with their passwords, in one of several forms. */
+/** The list of users and passwords that cloud-init gives to chpasswd, in one of several forms. */
 const CHPASSWD = /^([ \t]*(?:- +)?)["']?chpasswd["']?:[ \t]*(?:#.*)?$/u;
-/** What a program asks before the user types. */
+/** The prompt of a program for a password. */
 const PROMPT =
   /(?:^|\b(?:enter|type|new|current|sudo\]) (?:the |your |new )?)pass(?:word|phrase) for [^\n]{1,200}:[ \t]*\r?$/iu;
-/** A name and what separates it from its value, which is not there, at the end of a line of any text. */
+/** A line that ends with a name and a separator. The value may be on the next line. */
 const NAME_AT_END = /\b(?:pass(?:word|wort|wd|phrase|code)|pwd|pw|secret|token)["']?[ \t]{0,8}[:=]>?[ \t]*\r?$/iu;
 /** The values of a Secret in YAML: `stringData`, or base64 in `data`. */
 const DATA_BEGIN = /^([ \t]*)(stringData|data):[ \t]*$/u;
@@ -43,14 +45,13 @@ type Block =
   | { kind: "data"; indent: number }
   | { kind: "xml" };
 
-/** Follows a text line by line, and says which lines are part of a secret that began on a line before. */
+/** Reads a text line by line, and finds the lines that are part of a secret that began on an earlier line. */
 export class HiddenLines {
   #block: Block | undefined;
   #lines = 0;
 
   /**
-   * @returns what of the line is a secret: the line without its timestamp and its blanks; undefined if it is to be
-   * shown.
+   * @returns the secret in the line, without its timestamp and surrounding blanks; undefined if the line may be shown.
    */
   next(line: string): string | undefined {
     const body = line.slice(0, CHARACTERS_MAX).replace(TIMESTAMP, "");
@@ -64,7 +65,7 @@ export class HiddenLines {
     return undefined;
   }
 
-  /** Whether a block goes on with this line. It may end with it. */
+  /** Whether this line belongs to the block. It may be the last line of the block. */
   #continues(block: Block, body: string): boolean {
     const indent = indentOf(body);
     switch (block.kind) {
@@ -95,7 +96,7 @@ export class HiddenLines {
     }
   }
 
-  /** The value stands alone on the next line. A field of YAML or a sentence does not. */
+  /** Whether the line is only a value. A field of YAML or a sentence is not. */
   #isValue({ indent: parent, isYaml }: { indent: number; isYaml: boolean }, body: string, indent: number): boolean {
     if (isYaml && indent >= parent && /^\s*- (?![\w.-]+:(?:\s|$))/u.test(body)) {
       this.#block = { kind: "items", indent };
@@ -117,7 +118,7 @@ function openedBy(body: string): Block | undefined {
   if (count !== undefined) return { kind: "lines", left: Number(count) };
   const [, before = "", rest] = YAML_NAME.exec(body) ?? [];
   if (rest !== undefined) {
-    // The block is deeper than its name, which stands after the dash of a list.
+    // The lines of the block have a deeper indent than the name, which may come after the dash of a list item.
     if (YAML_BLOCK.test(rest)) return { kind: "yaml", indent: before.length };
     if (NOTHING_YET.test(rest)) return { kind: "value", indent: before.length, isYaml: true };
   }

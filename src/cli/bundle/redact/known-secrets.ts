@@ -1,16 +1,16 @@
-/** Forms of secrets that are kept, in characters: some 40,000 passwords. */
+/** The memory for forms of secrets, in characters: enough for some 40,000 passwords. */
 const CHARACTERS_MAX = 4 * 1_024 * 1_024;
-/** Every form is at least as long. */
+/** Every form has at least this many characters. */
 const PREFIX_CHARS = 6;
 const SECRET_CHARS_MAX = 512;
 const TABLE_SIZE = 2 ** 16;
 
-/** Secrets that were met under a name, in the forms in which they may stand elsewhere. */
+/** Secrets that were found under a name, in every form in which another text may contain them. */
 export class KnownSecrets {
   readonly #charactersMax: number;
-  /** By their first characters. */
+  /** All forms, by their first characters. */
   readonly #forms = new Map<string, SamePrefix>();
-  /** Whether any form begins with characters of this hash: most places in a text are settled by it. */
+  /** Whether any form begins with characters of this hash. It rules out most places in a text at once. */
   readonly #begins = new Uint8Array(TABLE_SIZE);
   #characters = 0;
   #missed = 0;
@@ -19,7 +19,7 @@ export class KnownSecrets {
     this.#charactersMax = charactersMax;
   }
 
-  /** Secrets for which there was no room. */
+  /** The number of secrets for which there was no memory left. */
   get missed(): number {
     return this.#missed;
   }
@@ -75,7 +75,7 @@ export class KnownSecrets {
 
 interface SamePrefix {
   forms: Set<string>;
-  /** Of the forms, the longest first: as many as are tried at one place. */
+  /** The lengths of the forms, each once, the longest first. All of them are tried at one place. */
   lengths: number[];
 }
 

@@ -25,7 +25,7 @@ export type SecretKind = (typeof SECRET_KINDS)[number];
  * so that no rule takes the words of a mark for a secret.
  */
 const FIRST = 0xf0000;
-/** For a class of characters in a pattern. */
+/** The characters of all marks, for a character class in a pattern. */
 export const MARK_RANGE = String.raw`\u{F0000}-\u{F00FF}`;
 const MARKS = new RegExp(`[${MARK_RANGE}]`, "gu");
 
@@ -33,7 +33,7 @@ export function markOf(kind: SecretKind): string {
   return String.fromCodePoint(FIRST + SECRET_KINDS.indexOf(kind));
 }
 
-/** Whether a text could be taken for one with marks. */
+/** Replaces characters in a text that would be taken for marks. */
 export function withoutMarks(text: string): string {
   return text.replaceAll(MARKS, "?");
 }
@@ -42,7 +42,7 @@ export function countMarks(text: string): number {
   return text.match(MARKS)?.length ?? 0;
 }
 
-/** Writes marks in words. @param count called for each. */
+/** Replaces each mark by words. @param count called for each mark. */
 export function expandMarks(text: string, count: (kind: SecretKind) => void): string {
   return text.replaceAll(MARKS, (mark) => {
     const kind = SECRET_KINDS[(mark.codePointAt(0) ?? FIRST) - FIRST] ?? "known secret";

@@ -3,7 +3,7 @@ import { markOf } from "./marks.ts";
 /** Runs of the characters of base64, hex and most random tokens, that are not part of a path or of a host name. */
 const RANDOM_RUN = /(?<![A-Za-z0-9+/_.-])[A-Za-z0-9+_-][A-Za-z0-9+/_-]{10,}={0,2}/gu;
 
-/** Replaces what looks like a key or a token by its randomness, and users with passwords in base64. */
+/** Replaces text that is as random as a key or a token, and users with passwords in base64. */
 export function markRandom(line: string): string {
   return line.replaceAll(RANDOM_RUN, (run) => {
     const kind = hiddenIn(run);

@@ -9,7 +9,7 @@ import { markRandom } from "./random-text.ts";
 import { isSecretName } from "./secret-names.ts";
 import { markSecrets, mayHoldSecret, sessionIdsIn } from "./text-rules.ts";
 
-/** A longer text is cut before it is searched: no message of Kubernetes and no line of a log needs more. */
+/** The longest text that is searched and shown. No message of Kubernetes and no line of a log needs more. */
 const TEXT_CHARACTERS_MAX = 16_384;
 const DEPTH_MAX = 64;
 const HARMLESS_CHARS_MAX = 64;
@@ -23,7 +23,7 @@ const KNOWN_ANNOTATIONS =
   /^(?:[\w.-]+\.)?(?:ironfence\.io|medik8s\.io|metal3\.io|cluster\.x-k8s\.io|machine\.openshift\.io|argocd\.argoproj\.io|helm\.sh)\//u;
 const KNOWN_VARIABLES = /^(?:IRONFENCE_|POD_|NODE_NAME$)/u;
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
-/** What a reference to a Secret is made of. */
+/** The fields of a reference to a Secret. Their values are not secret. */
 const REFERENCE_FIELDS: ReadonlySet<string> = new Set([
   "name",
   "namespace",
@@ -56,27 +56,30 @@ export class Redactor {
     return this.#counts;
   }
 
-  /** Secrets that were removed where they were found, but could not be kept to be removed everywhere else. */
+  /**
+   * The number of secrets that were removed where they were found, but for which there was no memory to remove them
+   * elsewhere.
+   */
   get missed(): number {
     return this.#known.missed;
   }
 
-  /** Free text, such as a message. */
+  /** Searches free text, such as a message. */
   text(text: string): string {
     return this.lines(shorten(text).split("\n")).join("\n");
   }
 
-  /** A value of JSON, such as a Kubernetes object. */
+  /** Searches a value of JSON, such as a Kubernetes object. */
   value(value: unknown): unknown {
     return this.#value(value, 0, false);
   }
 
-  /** Lines of a log, of which some are JSON objects. */
+  /** Searches lines of a log, of which some are JSON objects. */
   lines(lines: readonly string[]): string[] {
     return this.lineSearch()(lines);
   }
 
-  /** The same for the lines of one text that come a few at a time. A secret with lines of its own becomes one line. */
+  /** Like `lines`, for a text that comes in batches of lines. A secret with several lines becomes one line. */
   lineSearch(): (lines: readonly string[]) => string[] {
     const hidden = new HiddenLines();
     let wasHidden = false;
@@ -92,7 +95,7 @@ export class Redactor {
       });
   }
 
-  /** Removes from a complete text the secrets that were found anywhere. */
+  /** Removes the secrets that were found in any text so far. Call it after all texts were searched. */
   finish(text: string): string {
     return this.#known.replaceIn(text, () => this.#mark("known secret"));
   }
@@ -112,7 +115,8 @@ export class Redactor {
     const clear = decoded(text);
     for (const id of sessionIdsIn(clear ?? text)) this.#known.add(id);
     const inClear = clear === undefined ? marked : markLine(clear);
-    // As many marks may be at other places: then the decoded text is shown, in which one mark may cover two secrets.
+    // If both have the same number of marks, show the decoded text: a mark in it may cover a secret that is not marked
+    // in the other.
     const shown = countMarks(inClear) > 0 && countMarks(inClear) >= countMarks(marked) ? inClear : marked;
     return expandMarks(shown, (kind) => this.#mark(kind));
   }
@@ -123,7 +127,7 @@ export class Redactor {
     if (start === 0 || /^\S+ [{[]/u.test(line)) {
       const parsed = parseJson(line.slice(start));
       if (typeof parsed === "object" && parsed !== null) {
-        // Never the line itself: of two fields with one name, only the last one is in the parsed value.
+        // Show the parsed value, never the line: if two fields have the same name, only the last one was searched.
         return this.#plain(line.slice(0, start)) + JSON.stringify(this.value(parsed));
       }
     }
@@ -144,7 +148,7 @@ export class Redactor {
     return value;
   }
 
-  /** A list may be that of the arguments of a program, or of headers. */
+  /** The list may contain the arguments of a program, or headers. */
   #list(items: readonly unknown[], depth: number, isSecret: boolean): unknown[] {
     return items.map((item, index) => {
       const found = isSecret ? undefined : secretInList(items, index);
@@ -178,7 +182,7 @@ export class Redactor {
     return Object.fromEntries(entries);
   }
 
-  /** The names in a Secret, without their values. */
+  /** Shows the keys of a Secret without their values. */
   #data(value: unknown): unknown {
     if (typeof value !== "object" || value === null) return this.#mark("data of a Secret");
     return Object.fromEntries(Object.keys(value).map((name) => [name, this.#mark("data of a Secret")]));

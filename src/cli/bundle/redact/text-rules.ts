@@ -8,7 +8,7 @@ import { MARK_RANGE, markOf } from "./marks.ts";
 interface TextRule {
   kind: SecretKind;
   pattern: RegExp;
-  /** What replaces the match. @param mark replaces the secret. */
+  /** Returns the text that replaces the match. @param mark replaces the secret. */
   replace?: (mark: string, groups: readonly string[]) => string;
 }
 
@@ -24,12 +24,12 @@ export const NAMES =
   "community[-_ ]?(?:string|name)s?|snmp[-_]?community|(?<![A-Za-z])(?:auth|sig|sid|otp|psk|community|k[-_]?g)";
 const ESCAPES = "\\\\{0,7}";
 const QUOTED_END = `(?:${ESCAPES}["'])?`;
-/** A name, the quote that ends it, and what separates name and value. */
+/** What follows a name: the quote that ends it, and what separates it from the value. */
 const SEPARATOR = `(?:[-_]?(?:data|value|text|base64|b64|hash|\\d{1,3}))?${QUOTED_END}\\]?(?:[ \\t](?:is|name|value))?[ \\t]{0,8}(?:=>|->|:=|[:=：＝])[ \\t]{0,8}`;
-/** What is reported about a secret, and is not one. */
+/** Words that describe a secret and are not its value, as in `token expired`. */
 const STATUS_WORD =
   "(?:must|is|was|has|expired|refused|required|missing|invalid|wrong|true|false|null|none|nil|undefined|empty|unset|unknown|rejected|denied)(?![\\w-])";
-/** A word after the first one of a password of several words: not the next name, and not after the end of a clause. */
+/** A further word of a password that has several words. Not the next name, and not a word after the end of a clause. */
 const NEXT_WORD = "(?:(?<![,;.)}\\]])[ \\t]+(?![\\w./-]{1,64}[ \\t]?[=:])[^\\s=:,;&\"'|()[\\]{}<>]{1,64})";
 /** In a query, `&` comes before the next name. */
 const UNQUOTED = `[^\\s&"'<>${MARK_RANGE}](?:[^\\s&<>${MARK_RANGE}]|&(?![\\w.%[\\]-]{1,64}=)){0,4000}`;
@@ -55,7 +55,7 @@ const KNOWN_TOKENS = [
   "sk-[\\w-]{20,}",
   "AGE-SECRET-KEY-1[A-Z0-9]{20,}",
   "[a-z0-9]{6}\\.[a-z0-9]{16}",
-  // Of a watch in a browser.
+  // The WebSocket subprotocol by which a browser sends a bearer token to Kubernetes.
   "base64url\\.bearer\\.authorization\\.k8s\\.io\\.[\\w-]{6,}",
   // A keystore of Java in base64.
   "/u3\\+7Q[A-Za-z\\d+/]{16,}={0,2}",
@@ -118,7 +118,7 @@ const TEXT_RULES: readonly TextRule[] = [
   },
   {
     kind: "named secret",
-    // As in Python: `auth=("root", "password")`.
+    // Python: `auth=("root", "password")`.
     pattern: new RegExp(
       `(\\bauth\\s{0,4}=\\s{0,4}\\w{0,40}\\(\\s{0,4}(?<user>["'])[^"'\\n]{0,100}\\k<user>\\s{0,4},\\s{0,4})(?<quote>["'])[^"'\\n]{1,400}\\k<quote>`,
       "giu",
@@ -200,7 +200,7 @@ const TEXT_RULES: readonly TextRule[] = [
   },
   {
     kind: "line of a configuration",
-    // As in .netrc.
+    // A line of .netrc.
     pattern: new RegExp(
       `(\\b(?:login|user|username)\\s+(?!(?:and|or|of)\\b)\\S{1,64}\\s+pass(?:word)?\\s+(?:\\d{1,2}\\s+)?)(?!${STATUS_WORD})[^\\s${MARK_RANGE}]{1,400}`,
       "giu",
@@ -259,7 +259,7 @@ const TEXT_RULES: readonly TextRule[] = [
   },
   {
     kind: "password in a sentence",
-    // A user of Kubernetes has colons in its name, and a Secret has small letters and a namespace before its own name.
+    // Leaves out users of Kubernetes, whose names begin with `system:`, and Secrets as `namespace/name`.
     pattern: new RegExp(
       `(\\b(?:credentials\\s{1,4}(?!system:)[\\w.-]{1,64}:(?!/)|log(?:in|ged\\s{1,4}in)\\s{1,4}(?:as|with)\\s{1,4}(?:(?:root|admin(?:istrator)?|USERID)[/:]|(?!system:)[\\w.-]{1,64}[/:](?=[a-z\\d.-]{0,200}[^\\sa-z\\d.-]))))[^\\s"'\`${MARK_RANGE}]{1,400}`,
       "gu",
@@ -296,8 +296,8 @@ const TEXT_RULES: readonly TextRule[] = [
 ];
 
 /**
- * A line without a match is left alone by every rule above and by those of command-lines.ts. That is the case for most
- * lines, so one search replaces many.
+ * No rule above and none of command-lines.ts changes a line without a match. Most lines have none, so one search
+ * replaces many.
  */
 const TRIGGER = new RegExp(
   String.raw`pass|log(?:in|ged)|pwd|pw|kennwort|contrase|senha|cred|secret|token|key|certificate|auth|docker|user-?data|session|sig|commun|psk|k[-_]?g|sid|otp|from-literal|stdin|cryptsetup|base64url|cookie|x-|bearer|negotiate|basic|digest|://|@|BEGIN|hooks|\$|\{S?(?:SHA|MD5|CRYPT)|grub|snmp|sink|com2sec|createUser|r[ow]user|ipmi|racadm|wsman|redfish|ilorest|hponcfg|mysql|mariadb|fence_|curl|wget|http|redis|ldap|freerdp|smb|identified|:[0-9a-f]{32}:|:(?:\d{1,5}|\*):[A-Za-z_*]|-P|${KNOWN_TOKENS}`,
@@ -308,7 +308,10 @@ export function mayHoldSecret(line: string): boolean {
   return TRIGGER.test(line);
 }
 
-/** The ids of sessions of Redfish in paths: the body of a session has its id as a plain `Id`, too. */
+/**
+ * The ids of Redfish sessions in the paths of a line. They have to be removed elsewhere too: the body of a session
+ * contains its id as a plain `Id`.
+ */
 export function sessionIdsIn(line: string): string[] {
   return [...line.matchAll(SESSION_PATH)].map(([, , id = ""]) => id);
 }
