@@ -149,7 +149,7 @@ void describe("ironfence check", () => {
       ["pause", "warning", /no power-off is sent for .*: a test$/],
       ["leftovers", "warning", /node worker-4 is Ready, and has an out-of-service taint that is not ironfence's/],
       ["agent-permissions", "failed", /:ironfence lacks list volumeattachments\.storage\.k8s\.io$/],
-      ["admission-policies", "warning", /no binding puts ironfence-agent-pods into force/],
+      ["admission-policies", "warning", /no binding enforces ironfence-agent-pods/],
     ];
     const missing = (results: Map<string, CheckResult>): unknown[] =>
       expected.filter(([id, level, says]) => {

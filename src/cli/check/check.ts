@@ -2,8 +2,8 @@
 // one.
 
 /**
- * `warning`: fencing works or an administrator holds it, and an administrator should look. `failed`: at least one node
- * would not be fenced now, and no exemption covers it.
+ * `warning`: fencing works, or an administrator holds it. An administrator should look at the finding. `failed`: at
+ * least one node would not be fenced now, and no exemption covers it.
  */
 export type Level = "ok" | "warning" | "failed";
 
@@ -88,7 +88,7 @@ export function failed(message: string, hint?: string): Finding {
   return { level: "failed", message, ...(hint !== undefined && { hint }) };
 }
 
-/** What cannot be read never passes. @param why names the permission that is missing. */
+/** A check never passes if it cannot read its facts. @param why names the permission that is missing. */
 export function cannotCheck(why: string): Finding {
   return { level: "warning", message: `cannot be checked: ${why}` };
 }

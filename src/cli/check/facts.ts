@@ -24,7 +24,7 @@ export function isUnread(fact: unknown): fact is Unread {
 export interface ApiFacts {
   cluster: ClusterAddress;
   namespace: string;
-  /** The time by the clock of the API server, as far as that is known. */
+  /** The time by the clock of the API server if that is known, otherwise by the clock of this machine. */
   nowMs: number;
   server: ServerVersion;
   /**
@@ -39,15 +39,15 @@ export interface ApiFacts {
 export interface PreFacts extends ApiFacts {
   /** Whether ValidatingAdmissionPolicies are served in v1. */
   servesAdmissionPolicies: boolean;
-  /** Of all families. */
+  /** The kinds of all families. */
   familyKinds: readonly FamilyKind[];
   /** The CRD of NodeHealthCheck; undefined if there is none. */
   healthCheckCrd: Fact<KubeObject | undefined>;
-  /** Of the user who asks. */
+  /** The permissions of the user who runs the command. */
   permissions: Fact<readonly PermissionReview[]>;
-  /** Of the BMCs that the cluster knows, and of those that the user named. */
+  /** The ports of the BMCs that objects in the cluster name, and of those that the user named. */
   ports: readonly PortFinding[];
-  /** Why the BMCs that the cluster knows cannot be listed. */
+  /** Why the BMCs that objects in the cluster name cannot be listed. */
   portsUnread: string | undefined;
 }
 
@@ -63,16 +63,16 @@ export interface PortFinding {
 /** What a run after the installation reads. */
 export interface Facts extends ApiFacts {
   overview: Overview;
-  /** Those whose CRDs ironfence ships. */
+  /** The kinds whose CRDs ironfence ships. */
   customResources: Fact<readonly CustomResource[]>;
   admission: Fact<AdmissionPolicies>;
   deployments: Fact<readonly Deployment[]>;
-  /** Of the agent's service account. */
+  /** The permissions of the agent's service account. */
   permissions: Fact<readonly GrantedPermission[]>;
   serviceAccount: string;
-  /** Of the leader's families. */
+  /** The kinds of the leader's families. */
   familyKinds: readonly FamilyKind[];
-  /** Those that health checks name. */
+  /** The remediation templates that health checks name. */
   templates: readonly TemplateFact[];
   /** Targets that `--live` had no time left for, by UID; empty without it. */
   unprobed: ReadonlySet<string>;

@@ -5,7 +5,7 @@ import { CATEGORIES } from "./check.ts";
 
 /** The result of one run. */
 export interface CheckReport {
-  /** When, by the clock of this machine. */
+  /** The time of the run, by the clock of this machine. */
   nowMs: number;
   mode: "installation" | "pre";
   results: readonly CheckResult[];
@@ -26,7 +26,7 @@ export function countLevels(results: readonly CheckResult[]): Readonly<Record<Le
   return { ok: count("ok"), warning: count("warning"), failed: count("failed") };
 }
 
-/** Lines for a person to read. Text from the cluster cannot move the cursor, and only our own marks are colored. */
+/** Renders the report as text. Text from the cluster cannot move the cursor, and only our own marks are colored. */
 export function renderText({ results }: CheckReport, hasColors: boolean): string[] {
   const mark = (level: Level): string => (hasColors ? `${COLORS[level]}${MARKS[level]}${COLOR_END}` : MARKS[level]);
   const lines = CATEGORIES.flatMap((category) => {
@@ -52,14 +52,17 @@ function linesOf({ id, title, level, findings }: CheckResult, mark: (level: Leve
   ];
 }
 
-/** One JSON object. */
+/** Renders the report as one JSON object. */
 export function renderJson({ nowMs, mode, results }: CheckReport): string {
   const counts = countLevels(results);
   const checks = results.map((result) => ({ ...result, page: checkPage(result.id) }));
   return JSON.stringify({ time: toTime(nowMs), mode, ok: counts.failed === 0, counts, checks });
 }
 
-/** JUnit XML for CI systems: each check is a test case. @param failsOn levels that count as failures. */
+/**
+ * Renders the report as JUnit XML for CI systems: each check is a test case. @param failsOn levels that count as
+ * failures.
+ */
 export function renderJunit({ nowMs, results }: CheckReport, failsOn: ReadonlySet<Level>): string {
   const failures = (of: readonly CheckResult[]): number => of.filter(({ level }) => failsOn.has(level)).length;
   const suites = CATEGORIES.flatMap((category) => {

@@ -33,7 +33,7 @@ import { readPreFacts } from "../check/read/read-pre-facts.ts";
 import type { CheckReport } from "../check/render.ts";
 import { renderJson, renderJunit, renderText } from "../check/render.ts";
 
-/** Between two runs of all checks. */
+/** The time between two runs of all checks. */
 const WAIT_PERIOD_MS = 3_000;
 
 const OPTIONS = {
@@ -83,7 +83,7 @@ export const checkCommand = buildCommand<CheckFlags, [], CliContext>({
   },
   parameters: {
     flags: {
-      pre: switchFlag("Before an installation: whether the cluster, your permissions and the network allow it"),
+      pre: switchFlag("Check before an installation whether the cluster, your permissions and the network allow it"),
       live: switchFlag("Probe the BMC of every FencingTarget now, with one login each, and read its certificate"),
       bmc: {
         kind: "parsed",
@@ -133,7 +133,7 @@ function runPre(deps: ReadDeps, named: readonly BmcAddress[], signal: AbortSigna
   return async () => runChecks(PRE_CHECKS, await readPreFacts(deps, named, signal));
 }
 
-/** @param live for live probes only. */
+/** @param live what live probes need; undefined without `--live`. */
 function runAll(
   deps: ReadDeps,
   live: { openDevice: OpenDevice; timeoutMs: number } | undefined,
@@ -170,7 +170,7 @@ async function runUntilPassed(
   }
 }
 
-/** An API server that does not answer is a check that failed, so that it can be waited for. */
+/** If the API server does not answer, returns a failed check, so that `--wait` waits for it. */
 async function runOnce(run: Run, signal: AbortSignal): Promise<CheckResult[]> {
   try {
     return await run();

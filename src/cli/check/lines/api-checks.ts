@@ -8,7 +8,7 @@ import { isUnread } from "../facts.ts";
 
 /** The first version in which admission policies are stable, as README.md says. */
 const MINOR_MIN = 30;
-/** An agent that renews its lease looks silent from here if the clocks are further apart. */
+/** If the clocks are further apart, ages and leases look wrong from here. */
 const CLOCKS_APART_MS = 5_000;
 
 /** The only check that is reported if the API server does not answer. */
@@ -87,8 +87,8 @@ function isFresh(spec: { holderIdentity?: string; renewTime?: string } | undefin
   return spec?.holderIdentity !== undefined && spec.holderIdentity !== "" && nowMs - renewedMs < SILENT_MS;
 }
 
-/** An agent that has not renewed its lease for this time does not lead any more, however long its lease is. */
+/** An agent that has not renewed its lease for this time no longer leads, whatever the duration of the lease is. */
 const SILENT_MS = 60_000;
 
-/** The checks of every run. */
+/** The checks of every run, before and after an installation. */
 export const API_CHECKS: readonly Check<ApiFacts>[] = [API_SERVER, CLOCK];

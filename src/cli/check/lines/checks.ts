@@ -7,7 +7,7 @@ import { NODE_CHECKS } from "./node-checks.ts";
 import { REMEDIATION_CHECKS } from "./remediation-checks.ts";
 import { TARGET_CHECKS } from "./target-checks.ts";
 
-/** After an installation. Each has a section in docs/reference/checks.md. */
+/** The checks after an installation. Each has a section in docs/reference/checks.md. */
 export const CHECKS: readonly Check<Facts>[] = [
   ...API_CHECKS,
   ...INSTALL_CHECKS,

@@ -56,7 +56,10 @@ function judgeHealthChecks(facts: Facts): readonly Finding[] {
     return [warning(message, "create one, such as examples/node-health-check.yaml")];
   }
   const { withoutCheck } = uncoveredOf(overview);
-  const rest = withoutCheck.length === 0 ? "" : `; ${withoutCheck.length} nodes are in none: ${shorten(withoutCheck)}`;
+  const rest =
+    withoutCheck.length === 0
+      ? ""
+      : `; none of them selects these ${withoutCheck.length} nodes: ${shorten(withoutCheck)}`;
   return orOk(findingsOf("health-checks", facts), `${checks.length} of ${checks.length}${rest}`);
 }
 
@@ -78,7 +81,7 @@ function judgeMachineHealthChecks({ overview }: Facts): readonly Finding[] {
   );
 }
 
-/** @param facts whose problems may already name the same template. */
+/** @param facts the problems in them may already name the same template. */
 function judgeTemplates(templates: readonly TemplateFact[], facts: Facts): readonly Finding[] {
   const isNamed = findingsOf("templates", facts).length > 0;
   const findings = templates.flatMap(({ text, healthChecks, problem }): Finding[] => {

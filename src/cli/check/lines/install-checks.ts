@@ -101,7 +101,7 @@ function judgeCustomResources({ customResources }: Facts): readonly Finding[] {
   if (isUnread(customResources)) return [cannotCheck(customResources.unread)];
   return orOk(
     customResources.flatMap(({ kind, isInstalled, isOwn, missingFields }) => {
-      // Another check reports a missing NodeHealthCheck, unless no family needs it.
+      // Another check reports a missing CRD of NodeHealthCheck if a family needs it.
       if (!isInstalled && kind !== "NodeHealthCheck") {
         return [failed(`there is no CRD of ${kind}`, APPLY)];
       }
@@ -133,11 +133,11 @@ function judgeAdmission({ admission, namespace, serviceAccount }: Facts): readon
         ? []
         : [
             warning(
-              `the cluster lacks ${missing.join(", ")}, so a stolen token of the agent could do more, or what a fence under way needs could be deleted`,
+              `the cluster lacks ${missing.join(", ")}, so a stolen token of the agent has more permissions, or objects that a running fence needs can be deleted`,
               APPLY,
             ),
           ]),
-      ...(idle.length === 0 ? [] : [warning(`no binding puts ${idle.join(", ")} into force`, APPLY)]),
+      ...(idle.length === 0 ? [] : [warning(`no binding enforces ${idle.join(", ")}`, APPLY)]),
       ...(others.length === 0
         ? []
         : [
@@ -174,7 +174,10 @@ function judgeReplicas(deployments: readonly Deployment[], namespace: string): r
     if (readyReplicas === 0) return [failed(`${what} has 0 of ${wanted} replicas ready`, hint)];
     if (readyReplicas < wanted) {
       return [
-        warning(`${what} has ${readyReplicas} of ${wanted} replicas ready, so no other agent may take over`, hint),
+        warning(
+          `${what} has ${readyReplicas} of ${wanted} replicas ready, so another agent may not be there to take over`,
+          hint,
+        ),
       ];
     }
     const isOld = observedGeneration < (metadata.generation ?? 0) || updatedReplicas < wanted || replicas > wanted;

@@ -6,7 +6,7 @@ import { failed, orOk } from "../check.ts";
 import type { Facts } from "../facts.ts";
 import { pageOfTarget } from "./problem-findings.ts";
 
-/** The answer that the other checks give the reasons for: the same as on the page, in status and in explain. */
+/** The answer for each node, as the dashboard, `status` and `explain` show it. The other checks show the reasons. */
 export const NODE_CHECKS: readonly Check<Facts>[] = [
   { id: "could-fence", category: "Nodes", title: "every node could be fenced now", run: judgeAll },
 ];
@@ -16,11 +16,11 @@ function judgeAll({ overview }: Facts): readonly Finding[] {
   if (unread !== undefined) return [failed(`cannot be judged: ${unread}`)];
   const yes = nodes.filter(({ answer }) => answer === "yes");
   const byHand = yes.filter(({ reason }) => reason === "NoHealthCheck").length;
-  const hand = byHand === 0 ? "" : `, of them ${byHand} by hand only`;
+  const hand = byHand === 0 ? "" : `, ${byHand} of them by hand only`;
   return orOk(groupsOf(nodes).map(findingOf), `${yes.length} of ${nodes.length}${hand}`);
 }
 
-/** What is not known counts as little as a no. */
+/** A node for which the answer is not known fails the check. */
 function findingOf({ answer, reason, message, step, isIntended, nodes }: ReadinessGroup): Finding {
   const page = step === "target" ? pageOfTarget(reason) : undefined;
   return {

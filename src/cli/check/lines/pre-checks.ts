@@ -9,10 +9,10 @@ import { cannotCheck, failed, passed, orOk, warning } from "../check.ts";
 import type { PortFinding, PreFacts } from "../facts.ts";
 import { isUnread } from "../facts.ts";
 
-/** RBAC asks for these only of a user who lacks the permissions that the roles grant. */
+/** RBAC requires these verbs only if the user lacks the permissions that the roles grant. */
 const ONLY_TO_GRANT = new Set(["bind", "escalate"]);
 
-/** Before an installation: whether it will succeed, and whether anything conflicts with it. */
+/** The checks before an installation: whether it will succeed, and whether anything conflicts with it. */
 export const PRE_CHECKS: readonly Check<PreFacts>[] = [
   ...API_CHECKS,
   oneInstallation(() => []),
@@ -130,8 +130,8 @@ function untriedOnes(ports: readonly PortFinding[]): readonly Finding[] {
 }
 
 /**
- * One finding for each next step. What the user named fails the check. The pods of the agent may reach what the cluster
- * knows by another route than this machine.
+ * One finding for each next step. A BMC that the user named fails the check. A BMC that an object in the cluster names
+ * gives a warning, because the pods of the agent may reach it by another route.
  */
 function silentOnes(ports: readonly PortFinding[]): readonly Finding[] {
   const groups = new Map<string, { isNamed: boolean; hint: string | undefined; texts: string[] }>();

@@ -7,9 +7,10 @@ import type { Finding } from "../check.ts";
 import { cannotCheck } from "../check.ts";
 import type { Facts } from "../facts.ts";
 
-// `ironfence status` and `ironfence check` report the same problems: status by object, check by check.
+// `ironfence status` and `ironfence check` report the same problems: `status` by object, and `check` under the check
+// that each of them fails.
 
-/** The check under which a problem appears: by kind and reason, else by kind. */
+/** The check that reports a problem, by kind and reason, or by kind alone. */
 const CHECK_OF: ReadonlyMap<string, string> = new Map([
   ["Cluster", "custom-resources"],
   ["Agent StandsBy", "one-installation"],
@@ -42,12 +43,12 @@ export function problemsUnder(id: string, { overview }: Pick<Facts, "overview">)
   return problemsOf(overview).filter((problem) => checkOf(problem) === id);
 }
 
-/** The same as findings, grouped by reason. */
+/** The problems that one check reports, as findings, grouped by reason. */
 export function findingsOf(id: string, facts: Pick<Facts, "overview">): Finding[] {
   return groupByReason(problemsUnder(id, facts));
 }
 
-/** An administrator has asked for it, so that a check after an upgrade must not fail because of it. */
+/** Reasons that an administrator has asked for. A check after an upgrade must not fail because of them. */
 const HELD_ON_PURPOSE: ReadonlySet<string> = new Set(["PauseRequested"]);
 
 /** One finding for each reason: a rack whose switch is down is one line. */
@@ -70,7 +71,10 @@ function pageOfReason({ kind, reason }: Problem): string | undefined {
   return kind === "FencingTarget" ? pageOfTarget(reason) : undefined;
 }
 
-/** The page of a check explains the reasons that no probe has written. */
+/**
+ * The entry for a reason of a FencingTarget. Undefined for reasons that no probe writes: the page of the check explains
+ * them.
+ */
 export function pageOfTarget(reason: string): string | undefined {
   return WITHOUT_PAGE.has(reason) ? undefined : `docs/reference/target-reasons.md#${reason.toLowerCase()}`;
 }
@@ -82,7 +86,7 @@ function pageOfRemediation(text: string): string | undefined {
 
 /** The reason of a target whose status has no condition yet. */
 export const NOT_PROBED = "NotProbed";
-/** Reasons that no status of a target has. */
+/** Reasons that are never in the status of a target. */
 const WITHOUT_PAGE: ReadonlySet<string> = new Set([NOT_PROBED, "ProbeOld", "NoTarget", "TargetsUnread", "HostsUnread"]);
 
 type Section = "nodes" | "healthChecks" | "machineHealthChecks" | "bareMetalHosts" | "remediations" | "targets";

@@ -16,7 +16,7 @@ import { orOk, warning } from "../check.ts";
 import type { Facts } from "../facts.ts";
 import { findingsOf, gapsIn } from "./problem-findings.ts";
 
-/** An undo takes less time, unless a cluster or a BMC cannot be reached. */
+/** The longest time that a deletion should take. An undo takes less, unless a cluster or a BMC cannot be reached. */
 const DELETION_MS = 900_000;
 
 /** Whether remediations succeed, and undo everything when they end. */
@@ -29,7 +29,10 @@ export const REMEDIATION_CHECKS: readonly Check<Facts>[] = [
       const gaps = gapsIn(facts.overview, ["remediations"]);
       if (gaps.length > 0) return gaps;
       const count = itemsOf(facts.overview.remediations).length;
-      return orOk(findingsOf("remediations", facts), count === 0 ? "there is none" : `${count} are under way or over`);
+      return orOk(
+        findingsOf("remediations", facts),
+        count === 0 ? "there is none" : `${count} are in progress or have ended`,
+      );
     },
   },
   {

@@ -30,7 +30,7 @@ export const TARGET_CHECKS: readonly Check<Facts>[] = [
   {
     id: "probe-age",
     category: "Fencing targets",
-    title: "every FencingTarget was probed lately",
+    title: "every FencingTarget was probed recently",
     applies: ({ overview }) => itemsOf(overview.targets).length > 0,
     run: judgeProbeAges,
   },
@@ -111,7 +111,7 @@ function judgeTargets(facts: Facts): readonly Finding[] {
     ...tooLate.map((target) => notProbed(target, TOO_LATE)),
   ];
   const usable = targets.length - unprobed.length;
-  return orOk(groupByReason(problems), `${usable} of ${targets.length} can be, or are in maintenance`);
+  return orOk(groupByReason(problems), `${usable} of ${targets.length} can be powered off, or are in maintenance`);
 }
 
 const NEVER_PROBED = "the agent has not probed it yet, so it is not known whether the host can be powered off";
@@ -127,7 +127,7 @@ function judgeProbeAges({ overview }: Facts): readonly Finding[] {
   if (gaps.length > 0) return gaps;
   const targets = itemsOf(overview.targets);
   const clock = { nowMs: overview.nowMs, oldMs: probeAgeMax(overview) };
-  // Another check reports those that were never probed.
+  // Another check reports targets that were never probed.
   const old = targets.filter((target) => target.status?.lastProbeTime !== undefined && isProbeOld(target, clock));
   const oldText = formatDuration(clock.oldMs);
   if (old.length === 0) return [passed(`none is older than ${oldText}`)];
@@ -163,7 +163,7 @@ function judgeHosts(facts: Facts): readonly Finding[] {
     const { reason, message } = refusal;
     return [{ severity: "error", kind: "BareMetalHost", name: node, reason, message }];
   });
-  return orOk(groupByReason(problems), `${hosts.length} nodes have one, and each can be`);
+  return orOk(groupByReason(problems), `${hosts.length} nodes have one, and all of these can be powered off`);
 }
 
 const HOSTS = ["bareMetalHosts"] as const;
@@ -171,7 +171,7 @@ const HOSTS = ["bareMetalHosts"] as const;
 function judgeCoverage(facts: Facts): readonly Finding[] {
   const { overview } = facts;
   const { bareMetalHosts } = overview;
-  // A cluster without the kind has no such host. If the hosts cannot be listed, any node may have one.
+  // Without the kind, no node has such a host. If the hosts cannot be listed, any node may have one.
   const gaps = gapsIn(overview, ["nodes", "targets", "healthChecks", ...(bareMetalHosts === undefined ? [] : HOSTS)]);
   if (gaps.length > 0) return gaps;
   const { withoutTarget, withoutCheck } = uncoveredOf(overview);
@@ -208,7 +208,7 @@ function judgeCertificates(targets: readonly FencingTarget[], nowMs: number): re
   );
 }
 
-/** ` for 3h12m0s`; empty if it is not known since when. */
+/** ` for 3h12m0s`; empty if the start is not known. */
 function ageText(since: string | undefined, nowMs: number): string {
   const sinceMs = parseTimeMs(since);
   return sinceMs === undefined ? "" : ` for ${formatDuration(Math.max(0, nowMs - sinceMs))}`;

@@ -49,7 +49,7 @@ function schemaOf(part: z.ZodType): unknown {
   return z.toJSONSchema(part, { io: "input", target: "openapi-3.0", unrepresentable: "any" });
 }
 
-/** Paths of fields that `wanted` has and `present` lacks. Of a missing field, the fields inside it are not listed. */
+/** Paths of fields that `wanted` has and `present` lacks. The fields inside a missing field are not listed. */
 function missingIn(wanted: unknown, present: unknown, path: string): string[] {
   if (present === undefined) return [path];
   const known = propertiesOf(present);

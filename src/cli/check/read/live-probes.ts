@@ -15,15 +15,15 @@ import type { ProbeTargets } from "./read-facts.ts";
 import { readyOf } from "../../../remediator/hosts/fencing-target/target-store.ts";
 import type { RefusedLogin } from "../../../remediator/probes/schedule/probe-result.ts";
 
-/** Each probe of a device has a deadline of its own as well. */
+/** How many targets are probed at the same time. Each call to a device has a deadline of its own. */
 const TARGETS_AT_ONCE_MAX = 32;
-/** A problem that only the agent can find: the operator of a BareMetalHost powers the host as well. */
+/** Problems that only the agent can find: the operator of a BareMetalHost powers the same host. */
 const NOT_SEEN_FROM_HERE: ReadonlySet<string> = new Set(["Ambiguous", "BareMetalHostsUnreadable"]);
 
 /**
- * Probes every target by the code of the agent, with one login for each device. A target that is in maintenance or that
- * a remediation owns keeps its status. A login that was refused is not tried again by the same command, so that waiting
- * (`--wait`) locks no account.
+ * Probes every target with the code of the agent, and logs in once to each device. A target that is in maintenance or
+ * that a remediation owns keeps its status. A login that was refused is not tried again by the same command, so that
+ * waiting (`--wait`) locks no account.
  *
  * @param options.timeoutMs for all targets together.
  */
@@ -72,7 +72,7 @@ interface ProbeDeps {
   openDevice: OpenDevice;
   directory: FencingTargetDirectory;
   refused: RefusedLogin[];
-  /** Whether the nodes of the cluster could be listed. */
+  /** Whether the nodes of the cluster were listed. */
   isKnown: boolean;
 }
 

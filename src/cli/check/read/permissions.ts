@@ -2,12 +2,12 @@ import type { Family } from "../../../config/parsers.ts";
 import type { Permission } from "../../../kube/reviews/permission-review.ts";
 import deployed from "./deployed.json" with { type: "json" };
 
-/** Where the shipped manifests install. */
+/** The namespace of the shipped manifests. */
 const SHIPPED_NAMESPACE = "ironfence-system";
 const SHIPPED_NODE_LEASE_NAMESPACE = "medik8s-leases";
-/** Server-side apply reads, creates and patches. */
+/** The verbs that server-side apply needs. */
 const INSTALL_VERBS = ["get", "create", "patch"];
-/** The API server asks for these if the installer lacks what a role grants. */
+/** The API server requires these verbs if the installer lacks permissions that a role grants. */
 const GRANT_VERBS: Readonly<Record<string, string>> = {
   roles: "escalate",
   clusterroles: "escalate",
@@ -69,7 +69,7 @@ export function installerPermissions(namespace: string): Permission[] {
   });
 }
 
-/** A namespace of the manifests, as this installation calls it. */
+/** Translates a namespace of the manifests into the one of this installation. */
 function namespaceField(
   shipped: string | undefined,
   { namespace, nodeLeaseNamespace }: Pick<AgentScope, "namespace" | "nodeLeaseNamespace">,

@@ -28,7 +28,7 @@ import type { AdmissionPolicies, ApiFacts, Deployment, Fact, Facts, TemplateFact
 import { isUnread } from "../facts.ts";
 import { agentPermissions } from "./permissions.ts";
 
-/** All reads of the cluster together; live probes of BMCs have deadlines of their own. */
+/** The deadline of all reads of the cluster together. Live probes of BMCs have deadlines of their own. */
 const READ_TIMEOUT_MS = 60_000;
 const TEMPLATES_AT_ONCE_MAX = 8;
 /** The service account in deploy/kustomize. */
@@ -60,16 +60,15 @@ export type ProbeTargets = (overview: Overview, signal: AbortSignal) => Promise<
 
 export interface TargetProbes {
   targets: FencingTarget[];
-  /** UIDs of those for which the time was not long enough; their status is that of the agent's last probe. */
+  /** UIDs of the targets for which there was no time left. They have the status of the agent's last probe. */
   unprobed: ReadonlySet<string>;
 }
 
 /**
  * Reads everything that the checks need, once.
  *
- * @param probeTargets undefined to believe the status of each target.
- * @throws KubeError, DeadlineError if the API server does not answer. What cannot be read for lack of a permission is a
- * fact.
+ * @param probeTargets if it is undefined, the status of each target is used as it is.
+ * @throws KubeError, DeadlineError if the API server does not answer. A missing permission is not an error, but a fact.
  */
 export async function readFacts(
   deps: ReadDeps,
@@ -134,7 +133,7 @@ export async function readApi(
   return { cluster, namespace, nowMs: serverTimeMs(runtime), server, clockOffset: runtime.clockOffset?.(), leases };
 }
 
-/** What was read, or why it cannot be read; a failure of the API server is thrown. */
+/** Returns what was read, or which permission is missing. Any other failure is thrown. */
 export async function factOf<T>(read: () => Promise<T>): Promise<Fact<T>> {
   try {
     return await read();

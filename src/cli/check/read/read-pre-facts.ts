@@ -23,7 +23,7 @@ import { installerPermissions } from "./permissions.ts";
 import type { ReadDeps } from "./read-facts.ts";
 import { factOf, listAll, POLICIES, readApi } from "./read-facts.ts";
 
-/** All reads of the cluster together; connections to BMCs have deadlines of their own. */
+/** The deadline of all reads of the cluster together. Connections to BMCs have deadlines of their own. */
 const READ_TIMEOUT_MS = 60_000;
 const REACH_TIMEOUT_MS = 5_000;
 const DEVICES_AT_ONCE_MAX = 32;
@@ -31,7 +31,7 @@ const DEVICES_AT_ONCE_MAX = 32;
 /**
  * Reads what `--pre` needs, once.
  *
- * @param named addresses of BMCs that the cluster need not know.
+ * @param named addresses of BMCs that the user named. The objects in the cluster need not name them.
  * @throws KubeError, DeadlineError if the API server does not answer.
  */
 export async function readPreFacts(

@@ -174,10 +174,7 @@ describe("the checks", () => {
       { ...HEALTHY, admission: { ...admission, policies } },
       /^warning admission-policies: the cluster lacks ironfence-/,
     );
-    assertOne(
-      { ...HEALTHY, admission: { ...admission, enforced: new Set() } },
-      /no binding puts ironfence-.* into force/,
-    );
+    assertOne({ ...HEALTHY, admission: { ...admission, enforced: new Set() } }, /no binding enforces ironfence-.*/);
     const users = new Map([["ironfence-agent-nodes", "system:serviceaccount:other:ironfence"]]);
     assertOne(
       { ...HEALTHY, admission: { ...admission, users } },
@@ -192,7 +189,10 @@ describe("the checks", () => {
     });
     assertOne(of(2, 0), /^failed replicas: .* has 0 of 2 replicas ready/);
     assertOne(of(0, 0), /^failed replicas: .* asks for no replica/);
-    assertOne(of(2, 1), /^warning replicas: .* has 1 of 2 replicas ready, so no other agent may take over/);
+    assertOne(
+      of(2, 1),
+      /^warning replicas: .* has 1 of 2 replicas ready, so another agent may not be there to take over/,
+    );
     assertOne(of(1, 1), /^warning replicas: .* has one replica/);
     assertOne(of(2, 2, { updatedReplicas: 1 }), /^warning replicas: .* is still being rolled out/);
     assertOne({ ...HEALTHY, deployments: [] }, /^warning replicas: namespace ironfence-system has no Deployment/);
